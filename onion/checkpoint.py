@@ -1,0 +1,205 @@
+"""Checkpoints on disk: exact, atomic, checked.
+
+    out/step-00000400/
+        manifest.json              format version, step, size and sha256 of every other file
+        state.json                 counters, metrics, generators, the items' scalars
+        <item>.safetensors         the items' arrays
+
+A checkpoint is written beside its final name, every file and the folder are synced to disk, then it is renamed; so a
+folder with a final name is whole unless the disk damaged it, which the manifest shows. No pickle is written or read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+from onion.errors import CheckpointError
+
+FORMAT = 1
+MANIFEST, STATE = "manifest.json", "state.json"
+PARTIAL = ".partial"
+
+log = logging.getLogger("onion")
+
+
+@attrs.frozen
+class Checkpoint:
+    """A checkpoint in memory.
+
+    Attributes:
+        step: the run's step when it was taken.
+        run: the run's own values (counters, metrics, generators) as JSON values.
+        items: each item's ``state_dict``, by the item's name; arrays are numpy's.
+    """
+
+    step: int
+    run: dict[str, Any]
+    items: dict[str, dict[str, Any]]
+
+
+def folder_of(folder: Path, step: int) -> Path:
+    """Return where the checkpoint of a step stands."""
+    return folder / f"step-{step:08d}"
+
+
+def steps_in(folder: Path) -> list[int]:
+    """Return the steps that have a checkpoint in a folder, the oldest first. Nothing is checked."""
+    names = [path.name.removeprefix("step-") for path in folder.glob("step-*") if path.is_dir()]
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def write(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint atomically; return its folder.
+
+    Raises:
+        CheckpointError: the disk refused (no space, no permission); nothing is left half-written, older ones are whole.
+    """
+    final = folder_of(folder, checkpoint.step)
+    partial = final.with_name(final.name + PARTIAL)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        sizes = {name: _write_file(partial / name, content) for name, content in _files(checkpoint)}
+        manifest = {"format": FORMAT, "step": checkpoint.step, "files": sizes}
+        _write_file(partial / MANIFEST, json.dumps(manifest, indent=1).encode())
+        _sync_folder(partial)
+        _swap_in(partial, final)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise CheckpointError(f"cannot write the checkpoint {final}: {error.strerror or error}.") from error
+    return final
+
+
+def _swap_in(partial: Path, final: Path) -> None:
+    """Rename the finished folder to its final name; an older one of the same step makes way first."""
+    if final.exists():
+        old = final.with_name(final.name + ".old" + PARTIAL)
+        shutil.rmtree(old, ignore_errors=True)
+        final.rename(old)
+        partial.rename(final)
+        shutil.rmtree(old)
+    else:
+        partial.rename(final)
+    _sync_folder(final.parent)
+
+
+def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, bytes]]:
+    """Give the files of a checkpoint one by one, so that only one is in memory."""
+    scalars: dict[str, dict[str, Any]] = {}
+    for name, saved in checkpoint.items.items():
+        arrays = {key: _array(value) for key, value in saved.items() if _is_array(value)}
+        scalars[name] = {key: value for key, value in saved.items() if not _is_array(value)}
+        if arrays:
+            yield f"{name}.safetensors", save_arrays(arrays)
+    yield STATE, json.dumps({"run": checkpoint.run, "items": scalars}).encode()
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray) or hasattr(value, "numpy")
+
+
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    return np.ascontiguousarray(value if isinstance(value, np.ndarray) else value.numpy())
+
+
+def _write_file(path: Path, content: bytes) -> dict[str, Any]:
+    """Write and sync a file; return its entry in the manifest."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read(path: Path) -> Checkpoint:
+    """Read and check one checkpoint folder.
+
+    Raises:
+        CheckpointError: a file is missing, damaged, or of a newer format; the message says which.
+    """
+    manifest = _read_manifest(path)
+    content = {name: _checked(path / name, entry) for name, entry in manifest["files"].items()}
+    try:
+        state = json.loads(content.pop(STATE))
+        items = {name: dict(scalars) for name, scalars in state["items"].items()}
+        for name, raw in content.items():
+            items[name.removesuffix(".safetensors")].update(load_arrays(raw))
+        return Checkpoint(step=manifest["step"], run=state["run"], items=items)
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a checkpoint of onion ({error}).") from error
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((path / MANIFEST).read_bytes())
+        version, _ = manifest["format"], (manifest["step"], manifest["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: {MANIFEST} is missing or damaged.") from error
+    if version != FORMAT:
+        raise CheckpointError(f"{path}: format {version} is not known to this version of onion (it knows {FORMAT}).")
+    return dict(manifest)
+
+
+def _checked(path: Path, entry: Mapping[str, Any]) -> bytes:
+    """Read a file and hold it against its entry in the manifest."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from error
+    if len(content) != entry["size"] or hashlib.sha256(content).hexdigest() != entry["sha256"]:
+        raise CheckpointError(f"{path}: damaged; its size or checksum differs from the manifest.")
+    return content
+
+
+def newest(folder: Path) -> Checkpoint | None:
+    """Return the newest whole checkpoint of a folder, or None if it has none; damaged ones are passed over, and said.
+
+    Raises:
+        CheckpointError: there are checkpoints, and none is whole.
+    """
+    steps = steps_in(folder)
+    for step in reversed(steps):
+        try:
+            return read(folder_of(folder, step))
+        except CheckpointError as error:
+            log.warning("passed over a checkpoint: %s", error)
+    if steps:
+        raise CheckpointError(f"none of the {len(steps)} checkpoints in {folder} is whole.")
+    return None
+
+
+def prune(folder: Path, keep: set[int]) -> None:
+    """Remove all checkpoints but those of some steps, and what a killed run left half-written."""
+    for step in set(steps_in(folder)) - keep:
+        path = folder_of(folder, step)
+        doomed = path.with_name(path.name + ".old" + PARTIAL)
+        path.rename(doomed)  # so that a kill in the middle never leaves a torn folder with a final name
+        shutil.rmtree(doomed)
+    sweep(folder)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed run left half-written."""
+    for rest in folder.glob(f"step-*{PARTIAL}"):
+        shutil.rmtree(rest, ignore_errors=True)

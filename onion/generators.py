@@ -1,0 +1,50 @@
+"""The random generators of the process - Python's, numpy's, Paddle's - as plain data, and back."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def capture() -> dict[str, Any]:
+    """Return the states of all generators as JSON values. Paddle's are left out while Paddle is not loaded."""
+    version, numbers, gauss = random.getstate()
+    kind, keys, *rest = np.random.get_state(legacy=True)
+    states: dict[str, Any] = {
+        "python": [version, list(numbers), gauss],
+        "numpy": [kind, np.asarray(keys).tolist(), *rest],
+    }
+    if "paddle" in sys.modules:
+        paddle = sys.modules["paddle"]
+        states["paddle"] = [_plain(state.__getstate__()) for state in paddle.get_rng_state()]
+    return states
+
+
+def restore(states: Mapping[str, Any]) -> None:
+    """Put all generators back to captured states."""
+    version, numbers, gauss = states["python"]
+    random.setstate((version, tuple(numbers), gauss))
+    kind, keys, *rest = states["numpy"]
+    np.random.set_state((kind, np.asarray(keys, dtype=np.uint32), *rest))
+    if "paddle" in states:
+        from onion.device import paddle
+
+        kind = type(paddle().get_rng_state()[0])
+        paddle().set_rng_state([_generator(kind, plain) for plain in states["paddle"]])
+
+
+def _generator(kind: Any, plain: list[Any]) -> Any:
+    # A state that Paddle handed out ignores __setstate__; a fresh object takes it.
+    state = kind.__new__(kind)
+    state.__setstate__(tuple(plain))
+    return state
+
+
+def _plain(state: tuple[Any, ...]) -> list[Any]:
+    """Turn (device, seed, offset, engine) into JSON values."""
+    device, seed, offset, engine = state
+    return [device, seed, offset, list(engine)]

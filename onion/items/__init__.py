@@ -1,0 +1,1 @@
+"""The standard items, one ring a file; import them from ``onion`` itself."""

@@ -1,0 +1,99 @@
+"""Stop when a metric gets no better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from onion.item import RunnerItem, Way
+from onion.state import State
+
+Mode: TypeAlias = Literal["max", "min"]
+
+
+@attrs.define
+class Best:
+    """The best value of a metric so far.
+
+    Attributes:
+        metric: its name in ``state.metrics``.
+        mode: whether more (``max``) or less (``min``) is better.
+        value: the best so far; None before the first.
+        step: the step of the best.
+        seen: the step of the newest value that was looked at.
+    """
+
+    metric: str
+    mode: Mode = "max"
+    value: float | None = None
+    step: int = 0
+    seen: int = -1
+
+    def fresh(self, state: State) -> bool:
+        """Tell whether there is a value that was not looked at, and look at it."""
+        reported = state.reported.get(self.metric, -1)
+        fresh, self.seen = reported > self.seen, max(reported, self.seen)
+        return fresh
+
+    def better(self, state: State, by: float = 0.0) -> bool:
+        """Tell whether the current value beats the best by more than ``by``; then it is the best. NaN never does."""
+        value = state.metrics[self.metric]
+        sign = 1 if self.mode == "max" else -1
+        better = value == value and (self.value is None or sign * (value - self.value) > by)
+        if better:
+            self.value, self.step = value, state.reported[self.metric]
+        return better
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what changes, as JSON scalars."""
+        return {"best": self.value, "best_step": self.step, "seen": self.seen}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take it back."""
+        self.value, self.step, self.seen = saved["best"], saved["best_step"], saved["seen"]
+
+
+class EarlyStop(RunnerItem):
+    """Stop the run when a metric has not improved for some tests.
+
+    It stands outside the item that reports the metric.
+
+    Args:
+        metric: a name in ``state.metrics``, such as ``tester.accuracy``.
+        patience: how many values in a row may fail to improve on the best; one more stops the run. Default 3.
+        mode: ``max`` (default) or ``min``.
+        by: how much better counts as better. Default 0.
+    """
+
+    def __init__(self, metric: str, patience: int = 3, mode: Mode = "max", by: float = 0.0) -> None:
+        self.metric, self.patience, self.mode, self.by = metric, patience, mode, by
+        self._best = Best(metric, mode)
+        self._failures = 0
+
+    def on_pass(self, state: State) -> Way:
+        """Look at what was reported on the way out of the pass."""
+        yield
+        self._look(state)
+
+    def on_batch(self, state: State) -> Way:
+        """Look at what was reported during the batch."""
+        yield
+        self._look(state)
+
+    def _look(self, state: State) -> None:
+        if not self._best.fresh(state):
+            return
+        self._failures = 0 if self._best.better(state, self.by) else self._failures + 1
+        if self._failures > self.patience:
+            state.stop(f"{self.metric} has not improved on {self._best.value} for {self._failures} tests")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best value and the failures since."""
+        return {**self._best.state_dict(), "failures": self._failures}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take them back."""
+        self._best.load_state_dict(saved)
+        self._failures = saved["failures"]

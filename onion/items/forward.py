@@ -1,0 +1,43 @@
+"""The innermost ring of a test or inference onion: forward only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onion.device import paddle, to_tensors
+from onion.item import RunnerItem, Way
+from onion.items.gradient_machine import CostFunction
+from onion.state import State
+
+
+class Forward(RunnerItem):
+    """Run the network in evaluation mode and without gradients; leave ``state.outputs`` (and ``state.cost``).
+
+    Around a pass the network is in evaluation mode; afterwards every layer has the mode it had before, also after an
+    error. So a tester can run this on the very network that is being trained.
+
+    Args:
+        network: a ``paddle.nn.Layer`` that is called with the batch (its numpy arrays turned into tensors).
+        cost: ``cost(outputs, batch)`` where the batches have labels, for example ``network.cost``; default: no cost.
+    """
+
+    def __init__(self, network: Any, cost: CostFunction | None = None) -> None:
+        self.network = network
+        self.cost = cost
+
+    def on_pass(self, state: State) -> Way:
+        """Switch to evaluation mode and back."""
+        before = [(layer, layer.training) for layer in self.network.sublayers(include_self=True)]
+        self.network.eval()
+        try:
+            yield
+        finally:
+            for layer, training in before:
+                layer.training = training
+
+    def on_batch(self, state: State) -> None:
+        """Compute the outputs of the batch, and its cost if there is a cost function."""
+        with paddle().no_grad():
+            batch = to_tensors(state.batch)
+            state.outputs = self.network(batch)
+            state.cost = None if self.cost is None else self.cost(state.outputs, batch)

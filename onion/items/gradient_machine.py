@@ -1,0 +1,77 @@
+"""The innermost ring of a training onion: forward, cost, backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from onion.device import to_tensors
+from onion.errors import CheckpointError, CompositionError
+from onion.item import RunnerItem
+from onion.state import State
+
+CostFunction: TypeAlias = Callable[[Any, Any], Any]
+"""(outputs, batch of tensors) -> the cost, a scalar tensor."""
+
+
+class GradientMachine(RunnerItem):
+    """Run the network forward and backward on the way in; leave ``state.outputs`` and ``state.cost``.
+
+    Args:
+        network: a ``paddle.nn.Layer`` that is called with the batch (its numpy arrays turned into tensors).
+        cost: ``cost(outputs, batch)``; default: the network's own method ``cost``.
+
+    Raises:
+        CompositionError: there is no cost function.
+    """
+
+    makes_gradients = True
+
+    def __init__(self, network: Any, cost: CostFunction | None = None) -> None:
+        if cost is None and not callable(getattr(network, "cost", None)):
+            raise CompositionError(
+                f"GradientMachine has no cost: give {type(network).__name__} a method cost(outputs, batch), "
+                "or pass GradientMachine(network, cost=function)."
+            )
+        self.network = network
+        self.cost: CostFunction = cost or network.cost
+
+    def initialize(self, state: State) -> None:
+        """Put the network into training mode."""
+        self.network.train()
+
+    def on_batch(self, state: State) -> None:
+        """Compute outputs, cost and gradients of the batch."""
+        batch = to_tensors(state.batch)
+        state.outputs = self.network(batch)
+        state.cost = cost = self.cost(state.outputs, batch)
+        cost.backward()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the network's parameters and buffers by their paths in the network."""
+        return dict(self.network.state_dict())
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Put saved parameters and buffers back.
+
+        Raises:
+            CheckpointError: names or shapes differ from the network's; the network is unchanged.
+        """
+        load_network(self.network, saved)
+
+
+def load_network(network: Any, saved: Mapping[str, Any]) -> None:
+    """Set every parameter and buffer of a network from arrays by path, all or none (see GradientMachine)."""
+    own = network.state_dict()
+    wrong = [f"{name} is missing" for name in own.keys() - saved.keys()]
+    wrong += [f"{name} is unknown to the network" for name in saved.keys() - own.keys()]
+    wrong += [
+        f"{name} is {list(saved[name].shape)}, the network's is {list(own[name].shape)}"
+        for name in own.keys() & saved.keys()
+        if list(saved[name].shape) != list(own[name].shape)
+    ]
+    if wrong:
+        more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+        raise CheckpointError(f"the saved network does not fit: {'; '.join(sorted(wrong)[:5])}{more}.")
+    for name, tensor in own.items():
+        tensor.set_value(saved[name])

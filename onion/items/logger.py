@@ -1,0 +1,111 @@
+"""The log of a run: one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TextIO
+
+from onion.errors import CheckpointError
+from onion.item import Way
+from onion.items.periodic import Every, Periodic
+from onion.items.readings import cost_of, readings
+from onion.state import State
+
+
+class Logger(Periodic):
+    """Write ``{"step", "pass", "seconds", "cost", <readings>, <metrics reported since the last row>}`` as JSON lines.
+
+    A row is written every so often, and whenever a metric was reported. It stands outside the items whose metrics it
+    logs and inside the Saver. When a run is resumed, rows after the checkpoint are cut, so none stands twice. A file
+    that belongs to no checkpoint is moved aside (``metrics-1.jsonl``), never overwritten.
+
+    Args:
+        path: the file; its folder is made if it is missing.
+        every: steps between two rows, or ``"pass"``. Default 100.
+    """
+
+    def __init__(self, path: str | Path, every: Every = 100) -> None:
+        super().__init__(every)
+        self.path = Path(path)
+        self._file: TextIO | None = None
+        self._offset = 0
+        self._logged = -1
+        self._before = 0.0
+        self._begun = 0.0
+
+    def initialize(self, state: State) -> Way:
+        """Hold the file open around the run."""
+        self._begun = perf_counter()
+        self._file = self._open()
+        try:
+            yield
+        finally:
+            self._file.close()
+            self._file = None
+
+    def _open(self) -> TextIO:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._offset == 0 and self.path.exists() and self.path.stat().st_size:
+                self.path.rename(_free_name(self.path))
+            file = self.path.open("a", encoding="utf-8")
+            file.truncate(min(self._offset, self.path.stat().st_size))
+        except OSError as error:
+            raise CheckpointError(f"cannot write the log {self.path}: {error.strerror}.") from error
+        return file
+
+    def on_pass(self, state: State) -> Way:
+        """Write a row if the pass is the period or metrics were reported on its way out."""
+        yield
+        if self._news(state) or (self.every == "pass" and not state.pass_cut):
+            self.act(state)
+
+    def on_batch(self, state: State) -> Way:
+        """Write a row if the batch completes a period or metrics were reported."""
+        yield
+        if self.due(state) or self._news(state):
+            self.act(state)
+
+    def _news(self, state: State) -> list[str]:
+        return [name for name, step in state.reported.items() if step > self._logged]
+
+    def act(self, state: State) -> None:
+        """Write a row."""
+        news = {name: state.metrics[name] for name in self._news(state)}
+        self._logged = max(self._logged, state.step if news else self._logged)
+        row = {"step": state.step, "pass": state.pass_id, "seconds": round(self._seconds(), 3)}
+        self._write({**row, **cost_of(state), **readings(state), **news})
+
+    def _seconds(self) -> float:
+        return self._before + perf_counter() - self._begun
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(json.dumps(row) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise CheckpointError(f"cannot write the log {self.path}: {error.strerror}.") from error
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the length of the log, which is on disk before the checkpoint is."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+            self._offset = self._file.tell()
+        return {"offset": self._offset, "logged": self._logged, "seconds": self._seconds()}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Go on after the rows that the checkpoint knew."""
+        self._offset, self._logged, self._before = saved["offset"], saved["logged"], saved["seconds"]
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (other := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():
+        number += 1
+    return other

@@ -1,0 +1,159 @@
+"""Checkpoints of everything inside, every so often, and the way back from them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onion import checkpoint, generators
+from onion.errors import CheckpointError, CompositionError
+from onion.item import RunnerItem, Way, overrides
+from onion.items.early_stop import Best, Mode
+from onion.items.periodic import Every, Periodic
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+log = logging.getLogger("onion")
+
+
+class Saver(Periodic):
+    """Save the run every so often and at its end; go on from the newest checkpoint when it starts again.
+
+    It stands outside everything that has a state to save. A checkpoint holds every item's ``state_dict``, the counters,
+    the metrics and all random generators (format: ``onion/checkpoint.py``).
+
+    Args:
+        folder: where the checkpoints go; made if it is missing.
+        every: steps between two checkpoints, or ``"pass"``. Default ``"pass"``.
+        keep: how many of the newest are kept, the best besides. Default 2.
+        best: also save whenever this metric is better than ever, and keep that checkpoint. Default: none.
+        mode: whether more (``max``, default) or less (``min``) is better.
+        resume: go on from the newest whole checkpoint in the folder if there is one. Default True.
+
+    Raises:
+        CheckpointError: a checkpoint cannot be written or read, does not fit the onion, or ``resume=False`` and the
+            folder holds a run.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        every: Every = "pass",
+        *,
+        keep: int = 2,
+        best: str | None = None,
+        mode: Mode = "max",
+        resume: bool = True,
+    ) -> None:
+        super().__init__(every)
+        if keep < 1:
+            raise CompositionError(f"Saver: keep={keep} would keep no checkpoint; it is at least 1.")
+        self.folder, self.keep, self.best, self.mode, self.resume = Path(folder), keep, best, mode, resume
+        self._best = Best(best or "", mode)
+        self._saved_step = -1
+        self._generators: Mapping[str, Any] | None = None
+
+    def check(self, runner: Runner) -> None:
+        """Insist on standing outside everything that has a state to save."""
+        inside = runner.inside(self)
+        outside = [item for item in stateful(runner) if item is not self and item not in inside]
+        if outside:
+            names = ", ".join(item.name for item in outside)
+            raise CompositionError(f"{self.name} stands inside {names}, which it has to save; move it further out.")
+
+    def initialize(self, state: State) -> Way:
+        """Load the newest checkpoint on the way in, save the end on the way out."""
+        checkpoint.sweep(self.folder)
+        self._load(state)
+        yield
+        if state.step != self._saved_step:
+            self._save(state, state.pass_id, state.batch_id)
+
+    def on_pass(self, state: State) -> Way:
+        """Save at the end of the pass if that is the period, or if the metric was better than ever."""
+        yield
+        if not state.pass_cut and (self._improved(state) or self.every == "pass"):
+            self._save(state, state.pass_id + 1, 0)
+
+    def on_batch(self, state: State) -> Way:
+        """Save after the batch if it completes a period, or if the metric was better than ever."""
+        if self._generators is not None:
+            generators.restore(self._generators)
+            self._generators = None
+        yield
+        if self._improved(state) or self.due(state):
+            self._save(state, state.pass_id, state.batch_id + 1)
+
+    def _improved(self, state: State) -> bool:
+        return self.best is not None and self._best.fresh(state) and self._best.better(state)
+
+    def _save(self, state: State, pass_id: int, batch_id: int) -> None:
+        counters = {"pass_id": pass_id, "batch_id": batch_id, "step": state.step}
+        run = {
+            "counters": counters,
+            "metrics": state.metrics,
+            "reported": state.reported,
+            "generators": generators.capture(),
+        }
+        items = {item.name: item.state_dict() for item in _saved_items(state)}
+        checkpoint.write(self.folder, checkpoint.Checkpoint(state.step, run, items))
+        self._saved_step = state.step
+        newest = checkpoint.steps_in(self.folder)[-self.keep :]
+        checkpoint.prune(self.folder, keep={*newest, self._best.step})
+
+    def _load(self, state: State) -> None:
+        saved = checkpoint.newest(self.folder)
+        if saved is None:
+            return
+        if not self.resume:
+            raise CheckpointError(f"{self.folder} holds another run (step {saved.step}); choose an empty folder.")
+        items = {item.name: item for item in _saved_items(state)}
+        if items.keys() != saved.items.keys():
+            raise CheckpointError(
+                f"{self.folder} holds the run of another onion: it saved {sorted(saved.items)}, "
+                f"this one has {sorted(items)}; choose an empty folder."
+            )
+        for name, item in items.items():
+            item.load_state_dict(saved.items[name])
+        state.pass_id, state.batch_id = saved.run["counters"]["pass_id"], saved.run["counters"]["batch_id"]
+        state.step = self._saved_step = saved.step
+        state.metrics.update(saved.run["metrics"])
+        state.reported.update(saved.run["reported"])
+        # The rings inside may draw numbers on their way in, so the generators are put back at the first batch.
+        self._generators = saved.run["generators"]
+        log.info("resumed from step %d in %s", saved.step, self.folder)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best value and its step."""
+        return self._best.state_dict()
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take them back."""
+        self._best.load_state_dict(saved)
+
+
+def stateful(runner: Runner) -> list[RunnerItem]:
+    """Return the items of a runner that have a state to save."""
+    return [item for item in runner.walk() if overrides(item, "state_dict")]
+
+
+def _saved_items(state: State) -> list[RunnerItem]:
+    return [] if state.runner is None else stateful(state.runner)
+
+
+def best_checkpoint(folder: Path) -> checkpoint.Checkpoint:
+    """Return the best checkpoint that a Saver kept in a folder; the newest if it looked for no best.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    newest = checkpoint.newest(folder)
+    if newest is None:
+        raise CheckpointError(f"{folder} holds no checkpoint; train first.")
+    best = [saved["best_step"] for saved in newest.items.values() if saved.get("best") is not None]
+    wanted = best[0] if best else newest.step
+    return newest if wanted == newest.step else checkpoint.read(checkpoint.folder_of(folder, wanted))

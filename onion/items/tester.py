@@ -1,0 +1,43 @@
+"""A test onion that runs inside the training onion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onion.errors import CompositionError
+from onion.items.periodic import Every, Periodic
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+
+class Tester(Periodic):
+    """Run another onion for one pass every so often; its metrics become ours, ``<our name>.<metric>``.
+
+        test = Runner(DataProvider(dev), Evaluator(Accuracy()), Forward(network))
+        Runner(..., Tester(test, every=200), ...)
+
+    The inner run has a State of its own with ``parent`` set to the outer one.
+
+    Args:
+        runner: the test onion. It needs a data item of its own.
+        every: steps between two tests, or ``"pass"``: after each pass. Default ``"pass"``.
+        name: the prefix of the metrics. Default ``tester``, numbered if there are several.
+
+    Raises:
+        CompositionError: ``runner`` is no Runner.
+    """
+
+    def __init__(self, runner: Runner, every: Every = "pass", name: str | None = None) -> None:
+        super().__init__(every)
+        if not getattr(runner, "is_runner", False):
+            raise CompositionError(f"Tester runs a Runner, not a {type(runner).__name__}: Tester(Runner(...)).")
+        self.runner = runner
+        if name is not None:
+            self.name = name
+
+    def act(self, state: State) -> None:
+        """Test, and report."""
+        tested = self.runner.run(passes=1, parent=state)
+        state.report({f"{self.name}.{metric}": value for metric, value in tested.metrics.items()})

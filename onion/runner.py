@@ -1,0 +1,271 @@
+"""The Runner: composes the rings once and runs the loop.
+
+initialize rings:
+for each pass:
+on_pass rings:
+for state.batch in state.batches:
+on_batch rings
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from operator import length_hint
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar, overload
+
+from onion import tree
+from onion.drawing import as_text, save_drawing
+from onion.errors import CompositionError, HookError, OnionError
+from onion.item import RunnerItem, overrides
+from onion.rings import Hook, compose, enter, hold, refuse_coroutine
+from onion.state import State
+from onion.timing import Timing
+from onion.tree import Items, Selector
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Found = TypeVar("Found", bound=RunnerItem)
+
+
+def _nothing(state: State) -> None:
+    """Stand at the center of a nested runner, whose work is done on the way in."""
+
+
+def _count(state: State) -> None:
+    """Stand at the center of the onion: a batch that gets here counts, once."""
+    state.step = state.next_step
+
+
+class Runner(RunnerItem):
+    """An onion of items; the first is the outermost ring.
+
+        Runner(DataProvider(data), ParameterUpdater(optimizer), GradientMachine(network)).run(passes=3)
+
+    A Runner is itself an item: inside another one its batch rings wind and unwind before the outer onion goes further
+    in, while its ``initialize`` and ``on_pass`` rings stay open around what stands further in.
+
+    Args:
+        items: the rings, the outermost first. They are shared, not copied.
+        state: the State class of a run; default State.
+        timing: the clock to put between each two rings; ``timed()`` is the short way to one.
+
+    Raises:
+        CompositionError: the onion cannot work as composed; the message shows its drawing.
+    """
+
+    is_runner = True
+
+    def __init__(self, *items: RunnerItem, state: type[State] = State, timing: Timing | None = None) -> None:
+        tree.refuse_strangers(items)
+        self.items: Items = items
+        self._state_class = state
+        self._clock = timing
+        self._rings: ExitStack | None = None
+        self._state: State | None = None
+        tree.number_names(items)
+        self._check()
+        self._initialize = self._scope("initialize")
+        self._pass = self._scope("on_pass")
+        self._work = compose(self._hooks(items, "on_batch", owner=self.name), _nothing)
+        self._batch = compose(self._hooks(items, "on_batch", owner="next batch"), _count)
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def run(self, passes: int | None = None, steps: int | None = None, parent: State | None = None) -> State:
+        """Run until ``passes`` passes or ``steps`` batches are finished, or an item stops the run.
+
+        Both count over the whole run, resumed runs included: after a resumption at step 60, ``steps=100`` runs 40.
+
+        Args:
+            passes: how many passes over the data; None: no limit.
+            steps: how many batches; None: no limit.
+            parent: the state of the run that starts this one from a hook.
+
+        Returns:
+            The run's State as the last ring left it.
+        """
+        state = self._begin(parent)
+        limit = math.inf if steps is None else steps
+        try:
+            hold(self._initialize, partial(self._run_passes, math.inf if passes is None else passes, limit), state)
+        finally:
+            self._state = None
+        return state
+
+    def run_pass(self) -> State:
+        """Run one pass, inside ``with runner:``; return the State. A stopped run runs no further pass."""
+        if self._rings is None or self._state is None:
+            raise HookError("run_pass() needs the initialize rings open: write 'with runner: runner.run_pass()'.")
+        self._run_passes(self._state.pass_id + 1, math.inf, self._state)
+        return self._state
+
+    def __enter__(self) -> Runner:
+        state = self._begin(None)
+        try:
+            with ExitStack() as rings:
+                enter(self._initialize, state, rings)
+                self._rings = rings.pop_all()
+        finally:
+            self._state = state if self._rings else None
+        if self._rings is None:
+            raise HookError("an item swallowed an error on the way into 'with runner:', whose body cannot be skipped.")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        rings, self._rings = self._rings, None
+        self._state = None
+        return rings.__exit__(kind, error, trace) if rings else None
+
+    def _begin(self, parent: State | None) -> State:
+        if self._state is not None:
+            raise HookError("this runner is already running; an inner run needs a runner of its own (see 'without').")
+        self._state = self._state_class(parent=parent, runner=self)
+        return self._state
+
+    def _run_passes(self, passes: float, limit: float, state: State) -> None:
+        while state.stopped is None and state.pass_id < passes and state.step < limit:
+            state.pass_stopped, state.pass_cut = None, False
+            hold(self._pass, partial(self._run_batches, limit), state)
+            if state.pass_cut:
+                return
+            if passes == math.inf and state.batch_id == 0 and state.pass_stopped is None:
+                raise HookError(f"pass {state.pass_id} had no batch; without a number of passes this never ends.")
+            state.pass_id += 1
+            state.batch_id = 0
+
+    def _run_batches(self, limit: float, state: State) -> None:
+        if state.batches is None:
+            raise HookError("no item put batches on the state on the way into the pass; add a DataProvider.")
+        if state.pass_stopped is None:
+            for state.batch in state.batches:  # noqa: B020 - a field is the loop's variable, not the state
+                state.next_step = state.step + 1
+                self._batch(state)
+                state.batch_id += 1
+                if state.pass_stopped is not None or state.step >= limit:
+                    break
+        asked_to_end = state.stopped is not None or state.step >= limit
+        state.pass_cut = asked_to_end and length_hint(state.batches, 1) > 0
+
+    def on_batch(self, state: State) -> None:
+        """Run as an item: wind and unwind the own rings, then let the outer onion go on."""
+        self._work(state)
+
+    # -- composing ----------------------------------------------------------------------------------------------------
+
+    def _hooks(self, items: Items, name: str, owner: str) -> list[Hook]:
+        """Return the overridden hooks of items, the outermost first, with clocks between them if timing is on."""
+        hooks = [getattr(item, name) for item in items if overrides(item, name)]
+        for hook in hooks:
+            refuse_coroutine(hook)
+        return self._clock.between(hooks, owner) if self._clock else hooks
+
+    def _scope(self, name: str) -> list[Hook]:
+        """Return the hooks of a scope; those of nested runners stand open in line with the others."""
+        return self._hooks(tuple(item for item in self.walk() if not isinstance(item, Runner)), name, owner="the loop")
+
+    def _check(self) -> None:
+        try:
+            for item in self.walk():
+                item.check(self)
+        except CompositionError as error:
+            raise CompositionError(f"{error}\n\n{self}") from None
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    def walk(self) -> Iterator[RunnerItem]:
+        """Give every item at every depth, the outermost first."""
+        return tree.walk(self.items)
+
+    def inside(self, item: RunnerItem) -> Items:
+        """Return the items whose batch rings run inside that of ``item``."""
+        return tree.inside(self.items, item)
+
+    def all(self, which: type[Found]) -> list[Found]:
+        """Return every item of a class, at every depth."""
+        return [item for item in self.walk() if isinstance(item, which)]
+
+    @overload
+    def __getitem__(self, which: str) -> RunnerItem: ...
+    @overload
+    def __getitem__(self, which: type[Found]) -> Found: ...
+    def __getitem__(self, which: str | type[RunnerItem]) -> RunnerItem:
+        """Return the only item of that name or class, at any depth."""
+        return self._one(which)
+
+    def __contains__(self, which: Selector) -> bool:
+        return any(tree.matches(item, which) for item in self.walk())
+
+    def _one(self, which: Selector) -> RunnerItem:
+        found = [item for item in self.walk() if tree.matches(item, which)]
+        if len(found) != 1:
+            wanted = which.__name__ if isinstance(which, type) else repr(which)
+            raise OnionError(f"{len(found) or 'no'} items match {wanted}, not one, in\n\n{self}")
+        return found[0]
+
+    # -- deriving -----------------------------------------------------------------------------------------------------
+
+    def without(self, *which: Selector) -> Runner:
+        """Return a new Runner that lacks the chosen items, at every depth; the others are shared."""
+        for each in which:
+            if each not in self:
+                self._one(each)
+        return self._rebuilt(lambda item: () if any(tree.matches(item, each) for each in which) else (item,))
+
+    def replace(self, which: Selector, item: RunnerItem) -> Runner:
+        """Return a new Runner with ``item`` in the place of the one that is chosen."""
+        return self._put(which, lambda there: (item,))
+
+    def insert_before(self, which: Selector, *items: RunnerItem) -> Runner:
+        """Return a new Runner with ``items`` just outside the chosen one."""
+        return self._put(which, lambda there: (*items, there))
+
+    def insert_after(self, which: Selector, *items: RunnerItem) -> Runner:
+        """Return a new Runner with ``items`` just inside the chosen one."""
+        return self._put(which, lambda there: (there, *items))
+
+    def timed(self) -> Runner:
+        """Return a new Runner of the same items with a clock between each two rings, nested ones included."""
+        return self._with_clock(Timing())
+
+    def _put(self, which: Selector, put: Callable[[RunnerItem], Items]) -> Runner:
+        chosen = self._one(which)
+        return self._rebuilt(lambda item: put(item) if item is chosen else (item,))
+
+    def _rebuilt(self, put: Callable[[RunnerItem], Items]) -> Runner:
+        return self._like(tree.rebuild(self.items, put, Runner._like), self._clock)
+
+    def _with_clock(self, clock: Timing) -> Runner:
+        items = tuple(item._with_clock(clock) if isinstance(item, Runner) else item for item in self.items)
+        return self._like(items, clock)
+
+    def _like(self, items: Items, clock: Timing | None = None) -> Runner:
+        """Return a Runner of other items with this one's name, State class and clock."""
+        runner = Runner(*items, state=self._state_class, timing=clock or self._clock)
+        runner.name = self.name
+        return runner
+
+    # -- showing ------------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def draw(self, path: str | Path) -> None:
+        """Write the onion as a picture (.svg) or as text (any other suffix)."""
+        save_drawing(self, path)
+
+    def timing(self) -> Timing:
+        """Return what each ring cost in the runs so far; print it, or write its Chrome trace.
+
+        Raises:
+            OnionError: timing is off.
+        """
+        if self._clock is None:
+            raise OnionError("timing is off; run runner.timed() instead, then ask that runner for its timing().")
+        return self._clock

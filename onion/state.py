@@ -1,0 +1,82 @@
+"""What flows through the rings: one typed, slotted object per run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, SupportsFloat
+
+import attrs
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+
+@attrs.define(eq=False)
+class State:
+    """Where a run is and what it holds just now; every hook receives it.
+
+    To carry more, subclass it (with ``@attrs.define(eq=False)``) and pass the class to the Runner:
+    ``Runner(..., state=MyState)``.
+    """
+
+    pass_id: int = 0
+    """Passes finished, resumed runs included; so the first pass is number 0."""
+
+    batch_id: int = 0
+    """Batches finished in this pass; so it is 0 during the first batch of every pass."""
+
+    step: int = 0
+    """Batches finished over the whole run, resumed runs included. A batch counts when it has reached the innermost
+    point of the onion: on the way in the count stands without it, on the way out with it. A batch that an item skips
+    never counts, one that an item runs twice counts once."""
+
+    batch: Any = None
+    """The batch under way, as the data item gave it (numpy arrays from DataProvider)."""
+
+    batches: Iterator[Any] | None = None
+    """The batches of this pass; put here by a data item on the way into the pass, other items may wrap it."""
+
+    outputs: Any = None
+    """What the network gave for the batch."""
+
+    cost: SupportsFloat | None = None
+    """The batch's cost. Reading it with ``float(state.cost)`` waits for the device, so read it only to print or log."""
+
+    metrics: dict[str, float] = attrs.field(factory=dict)
+    """The latest value of every metric, by name; write with ``report``."""
+
+    reported: dict[str, int] = attrs.field(factory=dict)
+    """The step at which each metric was reported, so that readers tell a new value from an old one."""
+
+    parent: State | None = None
+    """The state of the run that started this one (a tester's inner run), or None."""
+
+    runner: Runner | None = None
+    """The runner that drives this state."""
+
+    stopped: str | None = None
+    """Why the run was asked to end, or None."""
+
+    pass_stopped: str | None = None
+    """Why this pass was asked to end, or None."""
+
+    pass_cut: bool = False
+    """On the way out of a pass: whether a stop of the run or ``run(steps=...)`` ended it before its data. Such a pass
+    is not over; a resumed run goes on in it."""
+
+    next_step: int = 1
+    """The value of ``step`` once the batch under way is finished; kept by the Runner."""
+
+    def report(self, metrics: Mapping[str, float]) -> None:
+        """Set metrics and remember that they are of this step."""
+        self.metrics.update(metrics)
+        self.reported.update(dict.fromkeys(metrics, self.step))
+
+    def stop(self, why: str) -> None:
+        """End the run after this batch; all rings leave normally. The first reason is kept."""
+        self.stopped = self.stopped or why
+        self.stop_pass(why)
+
+    def stop_pass(self, why: str) -> None:
+        """End this pass after this batch; all rings leave normally. The first reason is kept."""
+        self.pass_stopped = self.pass_stopped or why

@@ -1,0 +1,112 @@
+"""The items of an onion as a tree: who stands where, what each is called, and new onions made from old ones.
+
+A tree is the tuple of items given to a Runner; a Runner among them is a subtree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from onion.errors import CompositionError
+from onion.item import RunnerItem
+
+Selector: TypeAlias = "str | type[RunnerItem] | RunnerItem"
+"""How items are chosen: by name, by class (subclasses too), or the very item."""
+
+Items: TypeAlias = "tuple[RunnerItem, ...]"
+
+
+def subitems(item: RunnerItem) -> Items:
+    """Return the items of a nested runner, and nothing for any other item."""
+    return getattr(item, "items", ()) if getattr(item, "is_runner", False) else ()
+
+
+def walk(items: Sequence[RunnerItem]) -> Iterator[RunnerItem]:
+    """Give every item at every depth in order, nested runners before their own items."""
+    for item in items:
+        yield item
+        yield from walk(subitems(item))
+
+
+def matches(item: RunnerItem, which: Selector) -> bool:
+    """Tell whether a selector means this item."""
+    if isinstance(which, str):
+        return item.name == which
+    if isinstance(which, type):
+        return isinstance(item, which)
+    return item is which
+
+
+def rebuild(
+    items: Sequence[RunnerItem],
+    put: Callable[[RunnerItem], Items],
+    nest: Callable[[Any, Items], RunnerItem],
+) -> Items:
+    """Return the tree with ``put(item)`` in the place of every item.
+
+    ``put`` returns ``(item,)`` for what stays; ``nest(runner, items)`` makes a nested runner anew when something in it
+    has changed. What is unchanged is shared, and a nested runner that is left empty goes too.
+    """
+    result: list[RunnerItem] = []
+    for item in items:
+        there = put(item)
+        inner = subitems(item)
+        if there == (item,) and inner:
+            changed = rebuild(inner, put, nest)
+            there = () if not changed else there if changed == inner else (nest(item, changed),)
+        result += there
+    return tuple(result)
+
+
+def inside(items: Sequence[RunnerItem], item: RunnerItem) -> Items:
+    """Return all that runs inside an item's batch ring: what follows it in its own runner, at every depth."""
+    for place, other in enumerate(items):
+        if other is item:
+            return tuple(walk(items[place + 1 :]))
+        if item in tuple(walk(subitems(other))):
+            return inside(subitems(other), item)
+    return ()
+
+
+def refuse_strangers(items: Sequence[object]) -> None:
+    """Raise CompositionError for what is no RunnerItem, and for an item that stands twice."""
+    for place, item in enumerate(items, start=1):
+        if isinstance(item, type) and issubclass(item, RunnerItem):
+            raise CompositionError(f"item {place} is the class {item.__name__}: write {item.__name__}(...).")
+        if not isinstance(item, RunnerItem):
+            raise CompositionError(
+                f"item {place} is a {type(item).__name__}, not a RunnerItem; wrap it in one "
+                "(GradientMachine for a network, ParameterUpdater for an optimizer, Observer for functions)."
+            )
+    for item, times in Counter(walk([item for item in items if isinstance(item, RunnerItem)])).items():
+        if times > 1:
+            raise CompositionError(f"the item {item.name!r} stands {times} times in one onion; a ring stands once.")
+
+
+def number_names(items: Sequence[RunnerItem]) -> None:
+    """Give items with the same default name their numbers, and refuse two that were given the same name."""
+    everyone = list(walk(items))
+    taken: set[str] = set()
+    for item in filter(_named, everyone):
+        if item.name in taken:
+            raise CompositionError(f"two items are named {item.name!r}; give one of them another name.")
+        taken.add(item.name)
+    for item in everyone:
+        if not _named(item):
+            _name_freely(item, taken)
+            taken.add(item.name)
+
+
+def _named(item: RunnerItem) -> bool:
+    """Tell whether the instance has a name of its own, given or numbered."""
+    return item.name != type(item).name
+
+
+def _name_freely(item: RunnerItem, taken: set[str]) -> None:
+    """Keep the default name if it is free, else take the first free number. Only then is the item written to."""
+    number = 1
+    while item.name in taken:
+        number += 1
+        item.name = f"{type(item).name}-{number}"
