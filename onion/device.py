@@ -24,6 +24,9 @@ CPUINFO = Path("/proc/cpuinfo")
 
 log = logging.getLogger("onion")
 
+# Paddle writes OMP_NUM_THREADS=1 into the environment when it is imported; what stands there before is the user's wish.
+_WISHED_THREADS = None if "paddle" in sys.modules else os.environ.get("OMP_NUM_THREADS")
+
 
 def set_up_math_library(
     environment: MutableMapping[str, str] = os.environ, cpuinfo: Path | None = None, loaded: bool | None = None
@@ -81,7 +84,9 @@ def paddle() -> ModuleType:
         OnionError: it is not installed; the message says how to install it.
     """
     try:
-        import paddle as module
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "No ccache found")  # a compiler cache; nothing is compiled
+            import paddle as module
     except ModuleNotFoundError as error:
         if error.name != "paddle":
             raise
@@ -89,6 +94,20 @@ def paddle() -> ModuleType:
             "PaddlePaddle is not installed: pip install 'onion-paddle[cpu]' (or [gpu]; never both)."
         ) from None
     return cast(ModuleType, module)
+
+
+def use_threads(count: int | None = None) -> int:
+    """Let Paddle compute on several processors; left alone it takes one. Return how many.
+
+    Args:
+        count: threads. Default: ``$OMP_NUM_THREADS`` if it was set before Paddle was imported, else one for every
+            processor that this process may use.
+    """
+    if count is None and _WISHED_THREADS and _WISHED_THREADS.isdecimal():
+        count = int(_WISHED_THREADS)
+    count = count or _processors()
+    paddle().base.core.set_num_threads(count)
+    return count
 
 
 def to_tensors(batch: Any) -> Any:
@@ -106,3 +125,10 @@ def to_tensors(batch: Any) -> Any:
         values = [to_tensors(value) for value in batch]
         return type(batch)(*values) if hasattr(batch, "_fields") else tuple(values)
     return batch
+
+
+def _processors() -> int:
+    """Count the processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # Linux: a container or taskset may allow fewer than there are
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

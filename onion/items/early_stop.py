@@ -71,6 +71,14 @@ class EarlyStop(RunnerItem):
         self.metric, self.patience, self.mode, self.by = metric, patience, mode, by
         self._best = Best(metric, mode)
         self._failures = 0
+        self._resumed = False
+
+    def initialize(self, state: State) -> None:
+        """Begin anew, unless the run is resumed; one that was stopped here stays stopped."""
+        if not self._resumed:
+            self._best, self._failures = Best(self.metric, self.mode), 0
+        self._resumed = False
+        self._judge(state)
 
     def on_pass(self, state: State) -> Way:
         """Look at what was reported on the way out of the pass."""
@@ -86,6 +94,9 @@ class EarlyStop(RunnerItem):
         if not self._best.fresh(state):
             return
         self._failures = 0 if self._best.better(state, self.by) else self._failures + 1
+        self._judge(state)
+
+    def _judge(self, state: State) -> None:
         if self._failures > self.patience:
             state.stop(f"{self.metric} has not improved on {self._best.value} for {self._failures} tests")
 
@@ -97,3 +108,4 @@ class EarlyStop(RunnerItem):
         """Take them back."""
         self._best.load_state_dict(saved)
         self._failures = saved["failures"]
+        self._resumed = True

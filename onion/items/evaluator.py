@@ -34,10 +34,11 @@ class Evaluator(RunnerItem):
         self.metric = metric
 
     def on_pass(self, state: State) -> Way:
-        """Reset the metric, report at the end."""
+        """Reset the metric, report at the end; a pass that was cut short is not over."""
         self.metric.reset()
         yield
-        state.report(self.metric.result())
+        if not state.pass_cut:
+            state.report(self.metric.result())
 
     def on_batch(self, state: State) -> Way:
         """Take in the batch."""

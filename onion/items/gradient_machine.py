@@ -66,12 +66,18 @@ def load_network(network: Any, saved: Mapping[str, Any]) -> None:
     wrong = [f"{name} is missing" for name in own.keys() - saved.keys()]
     wrong += [f"{name} is unknown to the network" for name in saved.keys() - own.keys()]
     wrong += [
-        f"{name} is {list(saved[name].shape)}, the network's is {list(own[name].shape)}"
+        f"{name} is {_kind(saved[name])}, the network's is {_kind(own[name])}"
         for name in own.keys() & saved.keys()
-        if list(saved[name].shape) != list(own[name].shape)
+        if _kind(saved[name]) != _kind(own[name])
     ]
     if wrong:
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
         raise CheckpointError(f"the saved network does not fit: {'; '.join(sorted(wrong)[:5])}{more}.")
     for name, tensor in own.items():
         tensor.set_value(saved[name])
+
+
+def _kind(array: Any) -> str:
+    """Describe type and shape. numpy has no bfloat16, Paddle hands it out as uint16."""
+    dtype = str(array.dtype).removeprefix("paddle.").replace("uint16", "bfloat16")
+    return f"{dtype} {list(array.shape)}"

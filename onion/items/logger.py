@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, TextIO
 
+from onion.checkpoint import plain
 from onion.errors import CheckpointError
 from onion.item import Way
 from onion.items.periodic import Every, Periodic
@@ -33,17 +34,22 @@ class Logger(Periodic):
         self.path = Path(path)
         self._file: TextIO | None = None
         self._offset = 0
-        self._logged = -1
+        self._logged: dict[str, int] = {}
         self._before = 0.0
         self._begun = 0.0
+        self._resumed = False
 
     def initialize(self, state: State) -> Way:
         """Hold the file open around the run."""
+        if not self._resumed:
+            self._offset, self._logged, self._before = 0, {}, 0.0
+        self._resumed = False
         self._begun = perf_counter()
         self._file = self._open()
         try:
             yield
         finally:
+            self._offset = self._synced(self._file)
             self._file.close()
             self._file = None
 
@@ -54,8 +60,9 @@ class Logger(Periodic):
                 self.path.rename(_free_name(self.path))
             file = self.path.open("a", encoding="utf-8")
             file.truncate(min(self._offset, self.path.stat().st_size))
+            file.seek(0, os.SEEK_END)
         except OSError as error:
-            raise CheckpointError(f"cannot write the log {self.path}: {error.strerror}.") from error
+            raise self._refused(error) from error
         return file
 
     def on_pass(self, state: State) -> Way:
@@ -71,12 +78,12 @@ class Logger(Periodic):
             self.act(state)
 
     def _news(self, state: State) -> list[str]:
-        return [name for name, step in state.reported.items() if step > self._logged]
+        return [name for name, step in state.reported.items() if step > self._logged.get(name, -1)]
 
     def act(self, state: State) -> None:
         """Write a row."""
         news = {name: state.metrics[name] for name in self._news(state)}
-        self._logged = max(self._logged, state.step if news else self._logged)
+        self._logged.update({name: state.reported[name] for name in news})
         row = {"step": state.step, "pass": state.pass_id, "seconds": round(self._seconds(), 3)}
         self._write({**row, **cost_of(state), **readings(state), **news})
 
@@ -87,21 +94,32 @@ class Logger(Periodic):
         if self._file is None:
             return
         try:
-            self._file.write(json.dumps(row) + "\n")
+            self._file.write(json.dumps(row, default=plain) + "\n")
             self._file.flush()
         except OSError as error:
-            raise CheckpointError(f"cannot write the log {self.path}: {error.strerror}.") from error
+            raise self._refused(error) from error
 
     def state_dict(self) -> dict[str, Any]:
         """Return the length of the log, which is on disk before the checkpoint is."""
         if self._file is not None:
-            os.fsync(self._file.fileno())
-            self._offset = self._file.tell()
-        return {"offset": self._offset, "logged": self._logged, "seconds": self._seconds()}
+            self._offset = self._synced(self._file)
+        return {"offset": self._offset, "logged": json.dumps(self._logged), "seconds": self._seconds()}
+
+    def _synced(self, file: TextIO) -> int:
+        """Bring what was written to the disk; return the length of the log."""
+        try:
+            os.fsync(file.fileno())
+            return file.tell()
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> CheckpointError:
+        return CheckpointError(f"cannot write the log {self.path}: {error.strerror}.")
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Go on after the rows that the checkpoint knew."""
-        self._offset, self._logged, self._before = saved["offset"], saved["logged"], saved["seconds"]
+        self._offset, self._logged, self._before = saved["offset"], json.loads(saved["logged"]), saved["seconds"]
+        self._resumed = True
 
 
 def _free_name(path: Path) -> Path:

@@ -49,6 +49,7 @@ class Progress(RunnerItem):
         self._examples, self._begun = readings(state).get("examples", 0.0), perf_counter()
         try:
             yield
+            self._show(state, state.batch_id)
         finally:
             self._bar.close()
             self._bar = None
@@ -57,14 +58,14 @@ class Progress(RunnerItem):
         """Refresh the bar if it is time."""
         yield
         if self._bar is not None and perf_counter() >= self._next:
-            self._show(state)
+            self._show(state, state.batch_id + 1)
             self._next = perf_counter() + self.seconds
 
-    def _show(self, state: State) -> None:
+    def _show(self, state: State, done: int) -> None:
         told = readings(state)
         rate = (told.pop("examples", 0.0) - self._examples) / max(perf_counter() - self._begun, 1e-9)
         shown = [f"{name}={value:.4g}" for name, value in {**cost_of(state), **state.metrics, **told}.items()]
-        left, done = length_hint(state.batches, 0), state.batch_id + 1
+        left = length_hint(state.batches, 0)
         self._bar.total = done + left if left or self._bar.total else None
         self._bar.set_postfix_str(" ".join([*shown, f"{rate:.0f} examples/s"]), refresh=False)
         self._bar.update(max(done - self._bar.n, 0))

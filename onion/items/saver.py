@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from operator import length_hint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ class Saver(Periodic):
         self.folder, self.keep, self.best, self.mode, self.resume = Path(folder), keep, best, mode, resume
         self._best = Best(best or "", mode)
         self._saved_step = -1
+        self._due_at_end = False
         self._generators: Mapping[str, Any] | None = None
 
     def check(self, runner: Runner) -> None:
@@ -64,29 +66,45 @@ class Saver(Periodic):
         if outside:
             names = ", ".join(item.name for item in outside)
             raise CompositionError(f"{self.name} stands inside {names}, which it has to save; move it further out.")
+        for item in stateful(runner):
+            if "/" in item.name:
+                raise CompositionError(f"{item.name!r} cannot be a file's name, as {self.name} needs; drop the '/'.")
 
     def initialize(self, state: State) -> Way:
         """Load the newest checkpoint on the way in, save the end on the way out."""
-        checkpoint.sweep(self.folder)
+        self._saved_step = -1
+        self._generators = None
+        checkpoint.make(self.folder)
         self._load(state)
         yield
         if state.step != self._saved_step:
             self._save(state, state.pass_id, state.batch_id)
 
     def on_pass(self, state: State) -> Way:
-        """Save at the end of the pass if that is the period, or if the metric was better than ever."""
+        """Save at the end of the pass if that is the period, its last batch was due, or the metric was best."""
+        if state.batch_id == 0:
+            self._restore_generators()
         yield
-        if not state.pass_cut and (self._improved(state) or self.every == "pass"):
+        if state.pass_cut:
+            return
+        if self._improved(state) or self.every == "pass" or self._due_at_end or self._saved_step == state.step:
             self._save(state, state.pass_id + 1, 0)
 
     def on_batch(self, state: State) -> Way:
         """Save after the batch if it completes a period, or if the metric was better than ever."""
+        self._restore_generators()
+        yield
+        if self._improved(state) or self.due(state):
+            # After the last batch, items may still act on the way out of the pass; what they do is to be saved too.
+            self._due_at_end = length_hint(state.batches, 1) == 0
+            if not self._due_at_end:
+                self._save(state, state.pass_id, state.batch_id + 1)
+
+    def _restore_generators(self) -> None:
+        """Put the generators back where a pass or a batch begins: the rings of ``initialize`` may have drawn."""
         if self._generators is not None:
             generators.restore(self._generators)
             self._generators = None
-        yield
-        if self._improved(state) or self.due(state):
-            self._save(state, state.pass_id, state.batch_id + 1)
 
     def _improved(self, state: State) -> bool:
         return self.best is not None and self._best.fresh(state) and self._best.better(state)
@@ -102,8 +120,16 @@ class Saver(Periodic):
         items = {item.name: item.state_dict() for item in _saved_items(state)}
         checkpoint.write(self.folder, checkpoint.Checkpoint(state.step, run, items))
         self._saved_step = state.step
-        newest = checkpoint.steps_in(self.folder)[-self.keep :]
-        checkpoint.prune(self.folder, keep={*newest, self._best.step})
+        self._due_at_end = False
+        self._prune(state.step)
+
+    def _prune(self, now: int) -> None:
+        """Remove old checkpoints. Later ones than now's were passed over when this run began, and do not count."""
+        steps = checkpoint.steps_in(self.folder)
+        keep = {step for step in steps if step > now}.union([step for step in steps if step <= now][-self.keep :])
+        if self._best.value is not None:
+            keep.add(self._best.step)
+        checkpoint.prune(self.folder, keep)
 
     def _load(self, state: State) -> None:
         saved = checkpoint.newest(self.folder)
@@ -123,7 +149,7 @@ class Saver(Periodic):
         state.step = self._saved_step = saved.step
         state.metrics.update(saved.run["metrics"])
         state.reported.update(saved.run["reported"])
-        # The rings inside may draw numbers on their way in, so the generators are put back at the first batch.
+        # The rings inside may draw numbers on their way in, so the generators are put back at the first pass or batch.
         self._generators = saved.run["generators"]
         log.info("resumed from step %d in %s", saved.step, self.folder)
 

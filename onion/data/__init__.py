@@ -1,0 +1,25 @@
+"""From files and datasets to batches.
+
+`read_rows` reads a file, `Loader` turns any source of examples into the batches of a pass; the other names are what
+the two are made of. Nothing here needs Paddle.
+"""
+
+from onion.data.batching import collate, pad
+from onion.data.files import Row, Table, read_rows
+from onion.data.loader import Batches, Loader
+from onion.data.order import batches_in_order, bucketed, shuffled
+from onion.data.prefetch import Prefetcher
+
+__all__ = [
+    "Batches",
+    "Loader",
+    "Prefetcher",
+    "Row",
+    "Table",
+    "batches_in_order",
+    "bucketed",
+    "collate",
+    "pad",
+    "read_rows",
+    "shuffled",
+]

@@ -1,0 +1,160 @@
+r"""Rows out of files: tab-separated, comma-separated and JSON lines.
+
+`read_rows` is the only door. Whatever is wrong with a file comes out of it as a `DataError` that reads
+``path:line: what was wrong; what to do``, and never as any other exception.
+
+What the three formats have in common:
+
+* UTF-8 only. A byte order mark at the start is dropped. A line ends with ``\n`` or ``\r\n``.
+* Blank lines at the end are dropped; a blank line between rows is an error, since it has the wrong number of columns.
+* A NUL byte is an error. No text has one; a file that does is damaged, or is UTF-16.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from onion.data.jsonl import json_rows
+from onion.data.table import Row, Table, at
+from onion.errors import DataError
+
+__all__ = ["Row", "Table", "read_rows"]
+
+Record = tuple[int, list[str]]
+"""The line a row starts in (the first line of a file is 1), and its cells."""
+
+
+def read_rows(path: str | os.PathLike[str], columns: Sequence[str] = (), optional: Sequence[str] = ()) -> Table:
+    """Read a whole file of rows; its ending says how.
+
+    * ``.tsv``: a header line, then one row a line, cells separated by tabs. No quoting and no escaping at all.
+    * ``.csv``: a header line, then rows after RFC 4180. A quoted cell may contain commas, quotes and line breaks.
+    * ``.jsonl``: one JSON object a line. Its values are kept as they are; a cell of the other two is always a `str`.
+
+    Args:
+        path: The file.
+        columns: The columns every row needs, in any order. Others are ignored.
+        optional: Columns that are kept where they exist, and are absent from the rows where they do not.
+            With neither `columns` nor `optional`, every column is kept.
+
+    Returns:
+        The rows, at least one. `Table` tells the line each row came from.
+
+    Raises:
+        DataError: The file cannot be read, or is not what its ending says. The message names file and line.
+    """
+    path = Path(path)
+    rows = _ROWS.get(path.suffix.lower())
+    if rows is None:
+        raise DataError(f"{path}: cannot tell the format by the ending; name the file {', '.join(_ROWS)}")
+    table = rows(path, _lines(path), tuple(columns), tuple(optional))
+    if not len(table):
+        raise DataError(f"{path}: there are no rows in the file; it needs at least one")
+    return table
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file, decoded, each with its line end."""
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                yield _decode(path, number, raw)
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file; check the path") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: this is a folder; name a file in it") from None
+    except PermissionError:
+        raise DataError(f"{path}: no permission to read it; check the owner and mode of the file") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        raise DataError(f"{path}: cannot be read ({error}); check the disk and the path") from error
+
+
+def _decode(path: Path, number: int, raw: bytes) -> str:
+    if b"\0" in raw:
+        raise at(path, number, "a NUL byte; the file is damaged or UTF-16, save it as UTF-8")
+    try:
+        # Not "utf-8-sig" for the first line: its errors count bytes from behind the mark.
+        line = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        bad = f"byte 0x{raw[error.start]:02x} at offset {error.start} of this line is not UTF-8"
+        raise at(path, number, f"{bad}; save the file as UTF-8") from None
+    return line.removeprefix("\ufeff") if number == 1 else line
+
+
+def _tsv_records(path: Path, lines: Iterable[str]) -> Iterator[Record]:
+    for number, line in enumerate(lines, 1):
+        text = line.removesuffix("\n").removesuffix("\r")
+        yield number, text.split("\t") if text else []
+
+
+def _csv_records(path: Path, lines: Iterable[str]) -> Iterator[Record]:
+    reader = csv.reader(lines, strict=True)
+    start = 1
+    try:
+        for cells in reader:
+            yield start, cells
+            start = reader.line_num + 1
+    except csv.Error as error:
+        # The row is where a reader has to look, not the line the parser gave up in. A cell over csv's limit of
+        # 128 KiB nearly always is a quote that is never closed, so the limit, a global of the process, is left alone.
+        hint = "check the quotes of this row: each one opened must be closed, and one inside a cell is doubled"
+        if "field limit" in str(error):
+            hint += "; for cells that long on purpose call csv.field_size_limit first"
+        raise at(path, start, f"broken CSV ({error}); {hint}") from None
+
+
+def _rows_under_header(records_of: Callable[[Path, Iterable[str]], Iterator[Record]]) -> Callable[..., Table]:
+    """Make the reader of a format whose first record names the columns."""
+
+    def rows(path: Path, lines: Iterator[str], columns: tuple[str, ...], optional: tuple[str, ...]) -> Table:
+        records = records_of(path, lines)
+        _, header = next(records, (1, []))
+        keep = _columns_kept(path, header, columns, optional)
+        cells, numbers = [], []
+        for number, record in _without_blank_end(records):
+            if len(record) != len(header):
+                wrong = f"expected {len(header)} columns, got {len(record)}"
+                raise at(path, number, f"{wrong}; mend this row, the header has {', '.join(header)}")
+            cells.append(tuple([record[i] for i in keep]))
+            numbers.append(number)
+        return Table(path, [header[i] for i in keep], cells, numbers)
+
+    return rows
+
+
+def _columns_kept(path: Path, header: list[str], columns: tuple[str, ...], optional: tuple[str, ...]) -> list[int]:
+    """Where in the header the wanted columns stand."""
+    if not header:
+        raise at(path, 1, "there is no header; the first line has to name the columns")
+    for name in header:
+        if header.count(name) > 1:
+            raise at(path, 1, f"the header has the column {name!r} twice; rename one of them")
+    for name in columns:
+        if name not in header:
+            raise at(path, 1, f"the header has no column {name!r}; it has {', '.join(header)}")
+    if not columns and not optional:
+        return list(range(len(header)))
+    wanted = dict.fromkeys(columns + optional)
+    return [header.index(name) for name in wanted if name in header]
+
+
+def _without_blank_end(records: Iterator[Record]) -> Iterator[Record]:
+    """All records but the blank ones that nothing follows."""
+    blank: list[Record] = []
+    for record in records:
+        if not record[1]:
+            blank.append(record)
+            continue
+        yield from blank
+        blank.clear()
+        yield record
+
+
+_ROWS: dict[str, Callable[[Path, Iterator[str], tuple[str, ...], tuple[str, ...]], Table]] = {
+    ".tsv": _rows_under_header(_tsv_records),
+    ".csv": _rows_under_header(_csv_records),
+    ".jsonl": json_rows,
+}

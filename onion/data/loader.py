@@ -1,0 +1,206 @@
+"""`Loader`: from a data source to the batches of a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onion.data import batching, order
+from onion.data.prefetch import Prefetcher
+from onion.data.source import Indexed, Stream, as_source
+from onion.errors import DataError
+
+Counted = tuple[int, Any]
+"""How many examples a batch has, and the batch."""
+
+Length = Callable[[Any], int] | Sequence[int] | NDArray[np.integer]
+"""The length of an example by a function, or the lengths of all."""
+
+
+class Loader:
+    """Reads, orders and batches examples; one object serves every pass.
+
+    The order of a pass depends on `seed` and the number of the pass only: entered in the middle it goes on exactly as
+    it would have. The same holds for what is in the batches, as long as reading an example draws no random numbers from
+    a global generator. Where it does, give ``prefetch=0``; otherwise the thread has drawn for batches not yet handed
+    out.
+
+    Args:
+        source: A path, sequence, iterable, dataset or function; see `onion.data.source`.
+        batch_size: Examples in a batch, from 1. Default 32.
+        shuffle: Another random order in each pass. Needs a source with a length.
+        seed: Of the random orders, any integer from 0. Default 0.
+        length: Put examples of similar length into one batch: a function ``example -> int``, which reads every example
+            once before the first pass, or one length an example. Needs a source with a length.
+        collate: A function from a list of examples to a batch. Default `onion.data.collate`.
+        drop_last: Leave out a last batch that is not full. Default: keep it.
+        prefetch: Batches made ahead in a background thread; 0 means no thread. Default 2.
+
+    Raises:
+        DataError: The source cannot be read, is empty, or lacks the length that `shuffle` or `length` needs.
+        ValueError: An argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        batch_size: int = 32,
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        length: Length | None = None,
+        collate: Callable[[list[Any]], Any] = batching.collate,
+        drop_last: bool = False,
+        prefetch: int = 2,
+    ) -> None:
+        _at_least("batch_size", batch_size, 1)
+        _at_least("seed", seed, 0)
+        _at_least("prefetch", prefetch, 0)
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.seed = seed
+        self.drop_last = drop_last
+        self.prefetch = prefetch
+        self._collate = collate
+        self._length = length
+        self._lengths: NDArray[np.integer] | None = None
+        self._source = as_source(source)
+        if isinstance(self._source, Stream):
+            self._check_stream()
+        else:
+            self._check_indexed(self._source)
+
+    def _check_stream(self) -> None:
+        for wanted, name in ((self.shuffle, "shuffle"), (self._length is not None, "length")):
+            if wanted:
+                raise DataError(f"{name}= needs a source with a length, and this one is a stream; give a list of it")
+
+    def _check_indexed(self, source: Indexed) -> None:
+        self._size = len(source)
+        if self.drop_last and self._size < self.batch_size:
+            few = f"{self._size} examples do not fill one batch of {self.batch_size}"
+            raise DataError(f"{few}, and drop_last=True leaves nothing; take a smaller batch_size")
+        if self._length is not None and not callable(self._length):
+            self._lengths = _checked_lengths(self._length, self._size)
+
+    @property
+    def batches_per_pass(self) -> int | None:
+        """How many batches a pass has; None where only reading the source to its end would tell."""
+        if isinstance(self._source, Stream):
+            return None
+        return self._size // self.batch_size if self.drop_last else -(-self._size // self.batch_size)
+
+    def batches(self, pass_id: int, start: int = 0) -> Batches:
+        """The batches of one pass.
+
+        Args:
+            pass_id: The pass, from 0.
+            start: How many batches to skip, from 0. Skipped examples are not read, except those of a stream.
+
+        Raises:
+            DataError: The pass has fewer than `start` batches, or the source cannot give another pass.
+        """
+        _at_least("pass_id", pass_id, 0)
+        _at_least("start", start, 0)
+        if isinstance(self._source, Stream):
+            return self._batches(self._streamed(self._source.examples(), start), None)
+        plan = self._plan(self._source, pass_id)
+        if start > len(plan):
+            raise _too_far(start, len(plan))
+        return self._batches(self._indexed(self._source, plan[start:]), len(plan) - start)
+
+    def _batches(self, made: Generator[Counted, None, None], total: int | None) -> Batches:
+        return Batches(Prefetcher(made, self.prefetch) if self.prefetch else made, total)
+
+    def _plan(self, source: Indexed, pass_id: int) -> list[order.Indices]:
+        """Which examples each batch of the pass has."""
+        if callable(self._length) and self._lengths is None:
+            lengths = [self._length(source[i]) for i in range(self._size)]
+            self._lengths = _checked_lengths(lengths, self._size)
+        if self._lengths is not None:
+            return order.bucketed(
+                self._lengths, self.batch_size, self.seed, pass_id, drop_last=self.drop_last, shuffle=self.shuffle
+            )
+        if self.shuffle:
+            return order.cut(order.shuffled(self._size, self.seed, pass_id), self.batch_size, self.drop_last)
+        return order.batches_in_order(self._size, self.batch_size, self.drop_last)
+
+    def _indexed(self, source: Indexed, plan: list[order.Indices]) -> Generator[Counted, None, None]:
+        collate = self._collate
+        for indices in plan:
+            # Python's integers: a list takes them twice as fast as NumPy's, and a user's dataset expects them.
+            examples = [source[i] for i in indices.tolist()]
+            yield len(examples), collate(examples)
+
+    def _streamed(self, examples: Iterator[Any], start: int) -> Generator[Counted, None, None]:
+        for done in range(start):
+            if not _take(examples, self.batch_size):
+                raise _too_far(start, done)
+        while batch := _take(examples, self.batch_size):
+            if self.drop_last and len(batch) < self.batch_size:
+                return
+            yield len(batch), self._collate(batch)
+
+
+class Batches(Iterator[Any]):
+    """The batches of one pass, to be iterated once; `Loader.batches` makes it.
+
+    ``len()`` is the number of batches left; a stream has none, and raises TypeError.
+
+    Attributes:
+        given: How many batches have been handed out so far, those skipped by `start` not counted.
+        examples: How many examples they had.
+    """
+
+    __slots__ = ("_made", "_next", "_total", "examples", "given")
+
+    def __init__(self, made: Generator[Counted, None, None] | Prefetcher[Counted], total: int | None) -> None:
+        self._made = made
+        self._next = made.__next__
+        self._total = total
+        self.given = 0
+        self.examples = 0
+
+    def __next__(self) -> Any:
+        count, batch = self._next()
+        self.given += 1
+        self.examples += count
+        return batch
+
+    def __len__(self) -> int:
+        if self._total is None:
+            raise TypeError("a stream does not know how many batches are left")
+        return self._total - self.given
+
+    def __bool__(self) -> bool:
+        return True  # as every iterator; without this, len() would decide
+
+    def close(self) -> None:
+        """End the pass here: no more batches come, and the background thread is gone. Harmless when called again."""
+        self._made.close()
+
+
+def _take(examples: Iterator[Any], n: int) -> list[Any]:
+    return list(islice(examples, n))
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} has to be an integer from {least}; got {value!r}")
+
+
+def _checked_lengths(lengths: Sequence[int] | NDArray[np.integer], size: int) -> NDArray[np.integer]:
+    array = np.asarray(lengths)
+    if array.shape != (size,) or array.dtype.kind not in "iu":
+        got = f"{array.dtype} {list(array.shape)}"
+        raise DataError(f"length= has to give one integer for each of the {size} examples; got {got}")
+    return array
+
+
+def _too_far(start: int, there: int) -> DataError:
+    what = f"cannot go on after batch {start} of this pass: it has {there} batches"
+    return DataError(f"{what}; did the data or the batch_size change since the checkpoint?")

@@ -1,0 +1,136 @@
+"""`Prefetcher`: the next items are made in a background thread while the current one is in use.
+
+The thread and the iterator talk through two queues. Whoever takes an item puts a permit into the one, and the thread
+needs a permit for each item that it makes and puts into the other: so the thread is never more than `depth` items
+ahead, and sleeps when it is. To close is to set a flag and to add a permit, which wakes the thread.
+
+Both are `queue.SimpleQueue`: its ``put`` may run inside a finaliser even when the same thread is in the middle of
+another ``put`` or ``get``, which is not true of locks and conditions. An iterator that nobody closed can therefore stop
+its thread when it is garbage-collected.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+_END = object()
+_LOG = logging.getLogger(__name__)
+
+
+class _Failure:
+    """An error that travels from the thread to the consumer."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class _Line(Generic[T]):
+    """What thread and iterator share. It knows neither of them, so that the iterator can be garbage-collected."""
+
+    __slots__ = ("closed", "items", "permits")
+
+    def __init__(self, depth: int) -> None:
+        self.permits: SimpleQueue[None] = SimpleQueue()
+        self.items: SimpleQueue[Any] = SimpleQueue()
+        self.closed = False
+        for _ in range(depth):
+            self.permits.put(None)
+
+    def close(self) -> None:
+        self.closed = True
+        self.permits.put(None)
+
+
+def _work(line: _Line[T], source: Iterable[T] | Callable[[], Iterable[T]]) -> None:
+    """Run in the thread: an item a permit, then the end or the error."""
+    try:
+        items = iter(source() if callable(source) else source)
+        while True:
+            line.permits.get()
+            if line.closed:
+                break
+            item = next(items, _END)
+            if item is _END:
+                break
+            line.items.put(item)
+            del item  # while the thread sleeps, a batch belongs to its consumer alone
+        line.items.put(_END)
+    except BaseException as error:  # also a KeyboardInterrupt or SystemExit out of the source belongs to the consumer
+        line.items.put(_Failure(error))
+
+
+class Prefetcher(Iterator[T]):
+    """An iterator over the same items in the same order, made up to `depth` items ahead in one daemon thread.
+
+    An error in the source is raised where its item would have come, with the traceback of the source. After the end, an
+    error or `close` there are no more items, and no thread.
+
+    Args:
+        source: An iterable, or a function that makes one. It is called and iterated in the thread only.
+        depth: How many items to make ahead, from 1.
+        patience: How long `close` waits for a source that is in the middle of an item, in seconds. Default 10.
+
+    Example::
+
+        with Prefetcher(batches, depth=2) as ahead:
+            for batch in ahead:
+                ...
+    """
+
+    def __init__(self, source: Iterable[T] | Callable[[], Iterable[T]], depth: int = 2, patience: float = 10.0) -> None:
+        if depth < 1:
+            raise ValueError(f"depth is the number of items made ahead, from 1; got {depth}")
+        self._line: _Line[T] = _Line(depth)
+        self._patience = patience
+        self._ended = False
+        self._thread = threading.Thread(target=_work, args=(self._line, source), name="onion-prefetch", daemon=True)
+        self._thread.start()
+        weakref.finalize(self, self._line.close)
+
+    def __next__(self) -> T:
+        if self._ended:
+            raise StopIteration
+        item = self._line.items.get()
+        if item is _END:
+            self.close()
+            raise StopIteration
+        if isinstance(item, _Failure):
+            self.close()
+            try:
+                raise item.error
+            finally:
+                del item  # else the error would hold this frame by its traceback, and the frame the error
+        self._line.permits.put(None)
+        result: T = item
+        return result
+
+    def close(self) -> None:
+        """End the iterator and its thread; harmless when called again.
+
+        The thread is gone when this returns, with one exception: a source that does not come back from its own ``next``
+        cannot be interrupted. It is waited for `patience` seconds and then left behind with a warning in the log; its
+        thread ends as soon as it does come back, and does not keep the process alive.
+        """
+        self._ended = True
+        self._line.close()
+        self._thread.join(self._patience)
+        if self._thread.is_alive():
+            _LOG.warning("the data source has been busy with one item for %g s; left it behind", self._patience)
+
+    def __enter__(self) -> Prefetcher[T]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

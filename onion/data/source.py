@@ -1,0 +1,123 @@
+"""Whatever the user has for data, as one of two things: `Indexed` or `Stream`.
+
+==========================================================  =========
+given                                                       becomes
+==========================================================  =========
+path of a ``.tsv``, ``.csv`` or ``.jsonl`` file             `Indexed`
+list, tuple, array, `Table`, map-style dataset              `Indexed`
+iterable, iterable-style dataset, generator function        `Stream`
+iterator (a generator, an open file)                        `Stream`, for one pass
+==========================================================  =========
+
+A ``paddle.io.Dataset`` is known by its methods, so Paddle is not needed here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Protocol, runtime_checkable
+
+from onion.data.files import read_rows
+from onion.errors import DataError
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """Examples that can be had in any order: ``source[i]`` for i from 0 to ``len(source) - 1``."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+class Stream:
+    """Examples that come one after the other, anew in each pass.
+
+    Args:
+        restart: Gives the iterator of one pass. A `DataError` of its own says why there cannot be another pass.
+    """
+
+    __slots__ = ("_restart",)
+
+    def __init__(self, restart: Callable[[], Iterator[Any]]) -> None:
+        self._restart = restart
+
+    def examples(self) -> Iterator[Any]:
+        """The examples of one pass, at least one.
+
+        Raises:
+            DataError: There is no other pass to be had, or (at the first example) the pass is empty.
+        """
+        return _not_empty(self._restart())
+
+
+def as_source(given: Any) -> Indexed | Stream:
+    """Recognise what was given as data.
+
+    Args:
+        given: See the table at the top of this module.
+
+    Raises:
+        DataError: It is none of these, or it is empty, or a file cannot be read.
+    """
+    if isinstance(given, str | os.PathLike):
+        return read_rows(given)
+    if isinstance(given, Mapping | AbstractSet):
+        kind = type(given).__name__
+        raise DataError(f"a {kind} has no first, second and third example; give a list made of it")
+    if _has_length(given) and hasattr(type(given), "__getitem__"):
+        if len(given) == 0:
+            raise DataError(f"the data source ({type(given).__name__}) is empty; it needs at least one example")
+        indexed: Indexed = given
+        return indexed
+    if isinstance(given, Iterator):
+        return Stream(_Once(given))
+    if hasattr(type(given), "__iter__"):  # of the type, since a class is a function that makes an iterable
+        return Stream(lambda: iter(given))
+    if callable(given):
+        return Stream(lambda: _call(given))
+    kind = type(given).__name__
+    raise DataError(
+        f"cannot take examples from a {kind}; give a path, a sequence, an iterable, a dataset or a function"
+    )
+
+
+def _has_length(given: Any) -> bool:
+    # paddle.io.IterableDataset inherits a __len__ and a __getitem__ that only raise, so having them proves nothing.
+    try:
+        len(given)
+    except (TypeError, NotImplementedError, RuntimeError):
+        return False
+    return True
+
+
+class _Once:
+    """Hands its iterator out for one pass only: what it has given is gone."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self._iterator: Iterator[Any] | None = iterator
+
+    def __call__(self) -> Iterator[Any]:
+        iterator, self._iterator = self._iterator, None
+        if iterator is None:
+            raise DataError("the iterator is used up; give a list, or a function that makes a new iterator")
+        return iterator
+
+
+def _call(function: Callable[[], Any]) -> Iterator[Any]:
+    made = function()
+    if not isinstance(made, Iterable):
+        kind = type(made).__name__
+        raise DataError(f"the data function gave a {kind}; it has to return an iterable of examples, or to yield them")
+    return iter(made)
+
+
+def _not_empty(examples: Iterator[Any]) -> Iterator[Any]:
+    empty = True
+    for example in examples:
+        empty = False
+        yield example
+    if empty:
+        raise DataError("the data source gave no examples in this pass; was it used up by an earlier one?")

@@ -1,0 +1,40 @@
+"""Figures of classification, all from one table of counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onion.tasks.labels import Labels
+
+
+class ClassificationMetric:
+    """Accuracy and F1 over logits ``[batch, classes]`` and ``batch["labels"]``.
+
+    ``f1_macro`` is the unweighted mean of the labels' F1; with two labels ``f1`` is that of the second one. The F1 of a
+    label that neither occurs nor is predicted counts as 0 (as in scikit-learn's ``zero_division=0``).
+
+    Args:
+        labels: the labels, in the order of the logits.
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        self.labels = labels
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all batches."""
+        self._counts = np.zeros((len(self.labels), len(self.labels)), dtype=np.int64)
+
+    def update(self, outputs: Any, batch: Any) -> None:
+        """Count a batch: rows are the true labels, columns the predicted ones."""
+        predicted = np.argmax(np.asarray(outputs), axis=-1)
+        np.add.at(self._counts, (np.asarray(batch["labels"]), predicted), 1)
+
+    def result(self) -> dict[str, float]:
+        """Return the figures, each from 0 to 1."""
+        right = np.diag(self._counts)
+        total = self._counts.sum()
+        f1 = 2 * right / np.maximum(self._counts.sum(axis=0) + self._counts.sum(axis=1), 1)
+        figures = {"accuracy": float(right.sum() / max(total, 1)), "f1_macro": float(f1.mean())}
+        return {**figures, "f1": float(f1[1])} if len(self.labels) == 2 else figures

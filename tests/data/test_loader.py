@@ -1,0 +1,249 @@
+"""The loader: every example once, the same batches after resuming, no thread left over."""
+
+import threading
+from contextlib import closing
+from itertools import chain, count
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onion.data import Loader
+from onion.errors import DataError
+
+
+def threads():
+    return [thread for thread in threading.enumerate() if thread.name == "onion-prefetch"]
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left():
+    yield
+    assert threads() == []
+
+
+def lists(loader, pass_id=0, start=0):
+    return [batch.tolist() if isinstance(batch, np.ndarray) else batch for batch in loader.batches(pass_id, start)]
+
+
+class Counting:
+    """A dataset that tells which examples were read."""
+
+    def __init__(self, n):
+        self.n = n
+        self.read = []
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, index):
+        assert type(index) is int
+        self.read.append(index)
+        return index
+
+
+prefetch = pytest.mark.parametrize("prefetch", [0, 2])
+
+
+@prefetch
+def test_batches_in_order(prefetch):
+    loader = Loader(range(7), 3, prefetch=prefetch)
+    assert lists(loader) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert lists(Loader(range(7), 3, drop_last=True, prefetch=prefetch)) == [[0, 1, 2], [3, 4, 5]]
+    assert loader.batches_per_pass == 3
+    assert Loader(range(7), 3, drop_last=True).batches_per_pass == 2
+
+
+@prefetch
+def test_a_file_goes_straight_in(tmp_path, prefetch):
+    path = tmp_path / "a.tsv"
+    path.write_text("label\ttext_a\n1\tgood\n0\tbad\n1\tfine\n")
+    assert list(Loader(path, 2, prefetch=prefetch).batches(0)) == [
+        {"label": ["1", "0"], "text_a": ["good", "bad"]},
+        {"label": ["1"], "text_a": ["fine"]},
+    ]
+
+
+@prefetch
+def test_shuffling_depends_on_seed_and_pass_only(prefetch):
+    loader = Loader(range(20), 4, shuffle=True, seed=3, prefetch=prefetch)
+    first, second = lists(loader, 0), lists(loader, 1)
+    assert sorted(chain(*first)) == sorted(chain(*second)) == list(range(20))
+    assert first != second
+    assert lists(Loader(range(20), 4, shuffle=True, seed=3), 1) == second
+    assert lists(Loader(range(20), 4, shuffle=True, seed=4), 1) != second
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 60),
+    batch_size=st.integers(1, 20),
+    shuffle=st.booleans(),
+    buckets=st.booleans(),
+    drop_last=st.booleans(),
+    prefetch=st.integers(0, 2),
+    pass_id=st.integers(0, 5),
+    start=st.integers(0, 60),
+)
+def test_resuming_in_mid_pass_gives_the_rest(n, batch_size, shuffle, buckets, drop_last, prefetch, pass_id, start):
+    batch_size = min(batch_size, n)
+    length = (lambda i: i % 7) if buckets else None
+    loader = Loader(range(n), batch_size, shuffle=shuffle, length=length, drop_last=drop_last, prefetch=prefetch)
+    whole = lists(loader, pass_id)
+    assert len(whole) == loader.batches_per_pass
+    start = min(start, len(whole))
+    assert lists(loader, pass_id, start) == whole[start:]
+
+
+@prefetch
+def test_skipped_examples_are_not_read(prefetch):
+    data = Counting(10)
+    assert lists(Loader(data, 3, prefetch=prefetch), start=2) == [[6, 7, 8], [9]]
+    assert data.read == [6, 7, 8, 9]
+
+
+@prefetch
+@pytest.mark.parametrize("start", [0, 1, 3])
+def test_a_stream_is_cut_and_skipped_too(prefetch, start):
+    loader = Loader(lambda: iter(range(7)), 3, prefetch=prefetch)
+    expected = [[0, 1, 2], [3, 4, 5], [6]]
+    assert lists(loader, 0, start) == lists(loader, 1, start) == expected[start:]
+    assert loader.batches_per_pass is None
+    assert lists(Loader(lambda: iter(range(7)), 3, drop_last=True, prefetch=prefetch)) == expected[:2]
+
+
+@prefetch
+def test_an_iterator_serves_one_pass(prefetch):
+    loader = Loader(iter(range(4)), 2, prefetch=prefetch)
+    assert lists(loader) == [[0, 1], [2, 3]]
+    with pytest.raises(DataError, match="the iterator is used up"):
+        loader.batches(1)
+
+
+def test_an_endless_stream_can_be_left():
+    batches = Loader(count, 2).batches(0)
+    assert next(batches).tolist() == [0, 1]
+    batches.close()
+    assert threads() == []
+
+
+@pytest.mark.parametrize("length", [lambda text: len(text), [3, 1, 3, 1], np.array([3, 1, 3, 1])])
+def test_buckets_bring_equal_lengths_together(length):
+    loader = Loader(["aaa", "b", "ccc", "d"], 2, length=length)
+    assert list(loader.batches(0)) == [["b", "d"], ["aaa", "ccc"]]
+
+
+def test_a_length_function_reads_each_example_once_for_all_passes():
+    data = Counting(6)
+    loader = Loader(data, 2, length=lambda i: i, prefetch=0)
+    assert data.read == []
+    loader.batches(0)
+    loader.batches(1)
+    assert data.read == list(range(6))
+
+
+@prefetch
+def test_what_batches_tell_of_themselves(prefetch):
+    batches = Loader(range(7), 3, prefetch=prefetch).batches(0, start=1)
+    assert (len(batches), batches.examples) == (2, 0)
+    next(batches)
+    assert (len(batches), batches.examples) == (1, 3)
+    assert [batch.tolist() for batch in batches] == [[6]]
+    assert (len(batches), batches.examples) == (0, 4)
+    assert bool(batches)
+    assert next(batches, None) is None
+
+
+def test_a_stream_has_no_length():
+    with (
+        closing(Loader(lambda: [1, 2], 1).batches(0)) as batches,
+        pytest.raises(TypeError, match="a stream does not know"),
+    ):
+        len(batches)
+
+
+@prefetch
+def test_close_is_idempotent_and_ends_the_pass(prefetch):
+    batches = Loader(range(100), 2, prefetch=prefetch).batches(0)
+    next(batches)
+    batches.close()
+    batches.close()
+    assert threads() == []
+    assert next(batches, None) is None
+    assert len(batches) == 49
+
+
+@prefetch
+def test_an_error_in_the_source_comes_at_its_batch(prefetch):
+    class Broken(Counting):
+        def __getitem__(self, index):
+            if index == 5:
+                raise OSError("cannot read example 5")
+            return index
+
+    batches = Loader(Broken(8), 2, prefetch=prefetch).batches(0)
+    assert [next(batches).tolist(), next(batches).tolist()] == [[0, 1], [2, 3]]
+    with pytest.raises(OSError, match="cannot read example 5"):
+        next(batches)
+    assert threads() == []
+
+
+def test_an_error_in_the_consumer_leaves_no_thread():
+    def consume():
+        with closing(Loader(range(100), 2).batches(0)) as batches:
+            for batch in batches:
+                batch.no_such_attribute()
+
+    with pytest.raises(AttributeError):
+        consume()
+    assert threads() == []
+
+
+def test_a_collate_function_of_ones_own():
+    assert list(Loader([1, 2, 3], 2, collate=sum).batches(0)) == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"batch_size": 0}, "batch_size has to be an integer from 1; got 0"),
+        ({"batch_size": 2.0}, "batch_size has to be an integer from 1; got 2.0"),
+        ({"batch_size": True}, "batch_size has to be an integer from 1; got True"),
+        ({"prefetch": -1}, "prefetch has to be an integer from 0; got -1"),
+        ({"seed": -1}, "seed has to be an integer from 0; got -1"),
+    ],
+)
+def test_arguments_out_of_range(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Loader([1], **settings)
+
+
+@pytest.mark.parametrize(
+    ("source", "settings", "message"),
+    [
+        ([], {}, "the data source .list. is empty"),
+        (iter([1]), {"shuffle": True}, "shuffle= needs a source with a length"),
+        (iter([1]), {"length": len}, "length= needs a source with a length"),
+        ([1, 2], {"drop_last": True}, "2 examples do not fill one batch of 32"),
+        ([1, 2], {"length": [1]}, r"one integer for each of the 2 examples; got int64 \[1\]"),
+        ([1, 2], {"length": [1.5, 2.5]}, r"got float64 \[2\]"),
+    ],
+)
+def test_data_that_does_not_fit(source, settings, message):
+    with pytest.raises(DataError, match=message):
+        Loader(source, **settings)
+
+
+@pytest.mark.parametrize(("pass_id", "start"), [(-1, 0), (0, -1)])
+def test_places_out_of_range(pass_id, start):
+    with pytest.raises(ValueError, match="has to be an integer from 0; got -1"):
+        Loader([1]).batches(pass_id, start)
+
+
+@pytest.mark.parametrize("source", [range(4), lambda: range(4)])
+def test_a_place_behind_the_end_is_not_the_same_data(source):
+    loader = Loader(source, 2)
+    assert list(loader.batches(0, 2)) == []
+    with pytest.raises(DataError, match="cannot go on after batch 3 of this pass: it has 2 batches"):
+        list(loader.batches(0, 3))

@@ -1,0 +1,207 @@
+"""The background thread: same items, same order, same errors, and never a thread left over."""
+
+import gc
+import itertools
+import threading
+import traceback
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onion.data import Prefetcher
+
+WAIT = 10  # seconds until a test that hangs fails; nothing waits that long when it works
+
+
+def threads():
+    return [thread for thread in threading.enumerate() if thread.name == "onion-prefetch"]
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left():
+    assert threads() == []
+    yield
+    assert threads() == []
+
+
+@pytest.mark.parametrize("source", [[1, 2, 3], iter([1, 2, 3]), lambda: [1, 2, 3], lambda: iter([1, 2, 3])])
+@pytest.mark.parametrize("depth", [1, 2, 10])
+def test_the_same_items_in_the_same_order(source, depth):
+    if not callable(source) and iter(source) is source:
+        source = iter([1, 2, 3])  # parametrize would hand out the used one again
+    ahead = Prefetcher(source, depth)
+    assert list(ahead) == [1, 2, 3]
+    assert threads() == []
+    assert next(ahead, "end") == "end"
+    ahead.close()
+
+
+@settings(derandomize=True, max_examples=50, deadline=None)
+@given(n=st.integers(0, 30), depth=st.integers(1, 5), taken=st.integers(0, 40))
+def test_any_number_taken_before_closing(n, depth, taken):
+    with Prefetcher(range(n), depth) as ahead:
+        assert list(itertools.islice(ahead, taken)) == list(range(min(n, taken)))
+    assert threads() == []
+    assert list(ahead) == []
+
+
+def test_items_may_be_none_or_errors():
+    error = ValueError("an item, not raised")
+    with Prefetcher([None, error, StopIteration()], 2) as ahead:
+        assert next(ahead) is None
+        assert next(ahead) is error
+        assert isinstance(next(ahead), StopIteration)
+        assert list(ahead) == []
+
+
+def test_it_is_ahead_by_depth_and_no_more():
+    made, reached = [], threading.Event()
+
+    def source():
+        for i in range(100):
+            made.append(i)
+            if len(made) == 3:
+                reached.set()
+            yield i
+
+    with Prefetcher(source, depth=3) as ahead:
+        assert reached.wait(WAIT)
+        assert [next(ahead), next(ahead)] == [0, 1]
+    assert len(made) <= 3 + 2
+
+
+def broken():
+    yield 1
+    yield 2
+    raise KeyError("in the source")
+
+
+def test_an_error_comes_where_its_item_would_have_with_its_traceback():
+    ahead = Prefetcher(broken, depth=5)
+    assert [next(ahead), next(ahead)] == [1, 2]
+    with pytest.raises(KeyError, match="in the source") as caught:
+        next(ahead)
+    assert "broken" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert threads() == []
+    assert list(ahead) == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_no_error_is_swallowed_by_the_thread(error):
+    def source():
+        yield 1
+        raise error
+
+    ahead = Prefetcher(source)
+    assert next(ahead) == 1
+    with pytest.raises(error):
+        next(ahead)
+
+
+def test_an_error_in_the_function_that_makes_the_source():
+    def source():
+        raise OSError("no disk")
+
+    with pytest.raises(OSError, match="no disk"):
+        next(Prefetcher(source))
+
+
+def test_an_error_that_nobody_comes_to_see_is_not_raised_by_close():
+    ahead = Prefetcher(broken, depth=5)
+    assert next(ahead) == 1
+    ahead.close()
+
+
+def test_an_error_in_the_consumer():
+    def consume():
+        with Prefetcher(itertools.count()) as ahead:
+            for item in ahead:
+                print(1 / (item - 3))
+
+    with pytest.raises(ZeroDivisionError):
+        consume()
+    assert threads() == []
+
+
+def test_closing_is_idempotent_and_ends_the_iterator():
+    ahead = Prefetcher(itertools.count())
+    assert next(ahead) == 0
+    ahead.close()
+    ahead.close()
+    assert threads() == []
+    assert next(ahead, None) is None
+
+
+def test_closing_early_closes_a_generator_in_its_own_thread():
+    closed = []
+
+    def source():
+        try:
+            yield from itertools.count()
+        finally:
+            closed.append(threading.current_thread().name)
+
+    with Prefetcher(source) as ahead:
+        next(ahead)
+    assert closed == ["onion-prefetch"]
+
+
+def test_an_iterator_that_nobody_closed_leaves_no_thread():
+    ahead = Prefetcher(itertools.count())
+    assert next(ahead) == 0
+    (thread,) = threads()
+    del ahead
+    gc.collect()
+    thread.join(WAIT)
+    assert not thread.is_alive()
+
+
+def test_an_error_does_not_keep_the_iterator_alive():
+    ahead = Prefetcher(broken)
+    with pytest.raises(KeyError):
+        list(ahead)
+    gc.collect()
+    gc.disable()
+    try:
+        freed = threading.Event()
+        watched = Prefetcher(broken)
+        watched.freed = _Signal(freed)
+        with pytest.raises(KeyError) as caught:
+            list(watched)
+        del caught, watched
+        assert freed.is_set()
+    finally:
+        gc.enable()
+
+
+class _Signal:
+    def __init__(self, event):
+        self.event = event
+
+    def __del__(self):
+        self.event.set()
+
+
+def test_a_source_that_never_comes_back_is_left_behind_with_a_warning(caplog):
+    entered, release = threading.Event(), threading.Event()
+
+    def source():
+        entered.set()
+        release.wait(WAIT)
+        yield 1
+
+    ahead = Prefetcher(source, patience=0.01)
+    (thread,) = threads()
+    assert entered.wait(WAIT)
+    ahead.close()
+    assert "busy with one item for 0.01 s" in caplog.text
+    assert thread.daemon
+    release.set()
+    thread.join(WAIT)
+
+
+@pytest.mark.parametrize("depth", [0, -1])
+def test_depth_has_to_be_positive(depth):
+    with pytest.raises(ValueError, match="from 1; got"):
+        Prefetcher([], depth)

@@ -1,0 +1,127 @@
+"""What may be given as data, and what it becomes."""
+
+import numpy as np
+import pytest
+
+from onion.data.files import Table
+from onion.data.source import Indexed, Stream, as_source
+from onion.errors import DataError
+
+
+class Squares:
+    """A map-style dataset."""
+
+    def __getitem__(self, index):
+        return index * index
+
+    def __len__(self):
+        return 4
+
+
+class Endless:
+    """As paddle.io.IterableDataset: inherits an indexing and a length that only raise."""
+
+    def __getitem__(self, index):
+        raise RuntimeError("not for an iterable dataset")
+
+    def __len__(self):
+        raise RuntimeError("not for an iterable dataset")
+
+    def __iter__(self):
+        return iter([1, 2, 3])
+
+
+@pytest.mark.parametrize("given", [[0, 1, 4, 9], (0, 1, 4, 9), np.array([0, 1, 4, 9]), Squares(), range(0, 10)])
+def test_what_has_a_length_and_indices_is_indexed(given):
+    source = as_source(given)
+    assert isinstance(source, Indexed)
+    assert source is given
+    assert source[1] in (0, 1)
+
+
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+def test_a_path_is_read(tmp_path, kind):
+    path = tmp_path / "a.tsv"
+    path.write_text("a\n1\n")
+    source = as_source(kind(path))
+    assert isinstance(source, Table)
+    assert list(source) == [{"a": "1"}]
+
+
+def count_to_three():
+    yield from (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "given", [Endless(), count_to_three, lambda: [1, 2, 3], lambda: iter([1, 2, 3]), dict.fromkeys([1, 2, 3]).keys]
+)
+def test_what_can_be_iterated_again_is_a_stream_for_every_pass(given):
+    source = as_source(given)
+    assert isinstance(source, Stream)
+    assert list(source.examples()) == [1, 2, 3]
+    assert list(source.examples()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("given", [count_to_three(), iter([1, 2, 3]), map(int, "123")])
+def test_an_iterator_serves_one_pass(given):
+    source = as_source(given)
+    assert list(source.examples()) == [1, 2, 3]
+    with pytest.raises(
+        DataError, match="the iterator is used up; give a list, or a function that makes a new iterator"
+    ):
+        source.examples()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "the data source .list. is empty"),
+        (np.zeros((0, 3)), "the data source .ndarray. is empty"),
+        ({"a": 1}, "a dict has no first, second and third example"),
+        ({1, 2}, "a set has no first"),
+        (5, "cannot take examples from a int"),
+        (None, "cannot take examples from a NoneType"),
+        ("none.tsv", "no such file"),
+    ],
+)
+def test_what_is_no_data(given, message):
+    with pytest.raises(DataError, match=message):
+        as_source(given)
+
+
+@pytest.mark.parametrize("given", [lambda: [], lambda: iter(()), iter(())])
+def test_an_empty_stream_says_so_at_its_first_example(given):
+    examples = as_source(given).examples()
+    with pytest.raises(DataError, match="no examples in this pass"):
+        next(examples)
+
+
+def test_a_function_that_keeps_giving_the_same_iterator_is_found_out():
+    same = iter([1])
+    source = as_source(lambda: same)
+    assert list(source.examples()) == [1]
+    with pytest.raises(DataError, match="used up by an earlier one"):
+        list(source.examples())
+
+
+def test_a_function_that_gives_no_iterable():
+    with pytest.raises(DataError, match="the data function gave a NoneType; it has to return an iterable"):
+        as_source(lambda: None).examples()
+
+
+def test_paddle_datasets():
+    io = pytest.importorskip("paddle").io
+
+    class Map(io.Dataset):
+        def __getitem__(self, index):
+            return index
+
+        def __len__(self):
+            return 3
+
+    class Iterable(io.IterableDataset):
+        def __iter__(self):
+            return iter([1, 2, 3])
+
+    assert isinstance(as_source(Map()), Indexed)
+    assert list(as_source(Iterable()).examples()) == [1, 2, 3]
