@@ -22,6 +22,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
@@ -30,6 +31,7 @@ from onion.errors import CheckpointError
 FORMAT = 1
 MANIFEST, STATE = "manifest.json", "state.json"
 PARTIAL = ".partial"
+OLD, DOOMED = f".old{PARTIAL}", f".doomed{PARTIAL}"
 
 log = logging.getLogger("onion")
 
@@ -60,11 +62,25 @@ def steps_in(folder: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
+def make(folder: Path) -> None:
+    """Make the folder of checkpoints, so that a place where none can be written is found out before the run.
+
+    Raises:
+        CheckpointError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"cannot make the folder {folder}: {error.strerror}; choose another.") from error
+    sweep(folder)
+
+
 def write(folder: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint atomically; return its folder.
 
     Raises:
-        CheckpointError: the disk refused (no space, no permission); nothing is left half-written, older ones are whole.
+        CheckpointError: the disk refused (no space, no permission), or a state holds what no checkpoint can; nothing is
+            left half-written, older ones are whole.
     """
     final = folder_of(folder, checkpoint.step)
     partial = final.with_name(final.name + PARTIAL)
@@ -77,16 +93,18 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         _write_file(partial / MANIFEST, json.dumps(manifest, indent=1).encode())
         _sync_folder(partial)
         _swap_in(partial, final)
-    except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise CheckpointError(f"cannot write the checkpoint {final}: {error.strerror or error}.") from error
+    except BaseException as error:
+        sweep(folder)
+        if isinstance(error, OSError):
+            raise CheckpointError(f"cannot write the checkpoint {final}: {error.strerror or error}.") from error
+        raise
     return final
 
 
 def _swap_in(partial: Path, final: Path) -> None:
     """Rename the finished folder to its final name; an older one of the same step makes way first."""
     if final.exists():
-        old = final.with_name(final.name + ".old" + PARTIAL)
+        old = final.with_name(final.name + OLD)
         shutil.rmtree(old, ignore_errors=True)
         final.rename(old)
         partial.rename(final)
@@ -103,8 +121,11 @@ def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, bytes]]:
         arrays = {key: _array(value) for key, value in saved.items() if _is_array(value)}
         scalars[name] = {key: value for key, value in saved.items() if not _is_array(value)}
         if arrays:
-            yield f"{name}.safetensors", save_arrays(arrays)
-    yield STATE, json.dumps({"run": checkpoint.run, "items": scalars}).encode()
+            yield f"{name}.safetensors", _packed(name, arrays)
+    try:
+        yield STATE, json.dumps({"run": checkpoint.run, "items": scalars}, default=plain).encode()
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"a state holds what JSON cannot ({error}); return arrays and JSON scalars.") from error
 
 
 def _is_array(value: object) -> bool:
@@ -112,7 +133,23 @@ def _is_array(value: object) -> bool:
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
-    return np.ascontiguousarray(value if isinstance(value, np.ndarray) else value.numpy())
+    return np.asarray(value if isinstance(value, np.ndarray) else value.numpy(), order="C")
+
+
+def _packed(name: str, arrays: dict[str, np.ndarray[Any, Any]]) -> bytes:
+    try:
+        if "__metadata__" in arrays:
+            raise ValueError("the key __metadata__ is the file format's own")
+        return bytes(save_arrays(arrays))
+    except (SafetensorError, ValueError) as error:
+        raise CheckpointError(f"the state of {name} holds an array that cannot be saved: {error}.") from error
+
+
+def plain(value: object) -> Any:
+    """Turn a numpy scalar into Python's, for ``json.dumps(default=plain)``."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} is a {type(value).__name__}")
 
 
 def _write_file(path: Path, content: bytes) -> dict[str, Any]:
@@ -139,25 +176,27 @@ def read(path: Path) -> Checkpoint:
         CheckpointError: a file is missing, damaged, or of a newer format; the message says which.
     """
     manifest = _read_manifest(path)
-    content = {name: _checked(path / name, entry) for name, entry in manifest["files"].items()}
     try:
+        content = {name: _checked(path / name, entry) for name, entry in manifest["files"].items()}
         state = json.loads(content.pop(STATE))
         items = {name: dict(scalars) for name, scalars in state["items"].items()}
         for name, raw in content.items():
             items[name.removesuffix(".safetensors")].update(load_arrays(raw))
         return Checkpoint(step=manifest["step"], run=state["run"], items=items)
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path}: not a checkpoint of onion ({error}).") from error
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
-        version, _ = manifest["format"], (manifest["step"], manifest["files"])
+        version, step, _ = manifest["format"], manifest["step"], manifest["files"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: {MANIFEST} is missing or damaged.") from error
     if version != FORMAT:
         raise CheckpointError(f"{path}: format {version} is not known to this version of onion (it knows {FORMAT}).")
+    if folder_of(path.parent, step) != path:
+        raise CheckpointError(f"{path}: {MANIFEST} is of step {step}; was the folder renamed?")
     return dict(manifest)
 
 
@@ -193,13 +232,17 @@ def prune(folder: Path, keep: set[int]) -> None:
     """Remove all checkpoints but those of some steps, and what a killed run left half-written."""
     for step in set(steps_in(folder)) - keep:
         path = folder_of(folder, step)
-        doomed = path.with_name(path.name + ".old" + PARTIAL)
+        doomed = path.with_name(path.name + DOOMED)
         path.rename(doomed)  # so that a kill in the middle never leaves a torn folder with a final name
         shutil.rmtree(doomed)
     sweep(folder)
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a killed run left half-written."""
+    """Remove what a killed run left half-written; put back what it was about to replace."""
+    for old in folder.glob(f"step-*{OLD}"):
+        final = old.with_name(old.name.removesuffix(OLD))
+        if not final.exists():
+            old.rename(final)
     for rest in folder.glob(f"step-*{PARTIAL}"):
         shutil.rmtree(rest, ignore_errors=True)

@@ -65,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
     drawing.add_argument("--output", type=Path, metavar="FILE", help="write it there; .svg: as a picture")
     drawing.set_defaults(command=_draw)
     weights = add("weights", "fetch pretrained weights").add_subparsers(required=True, metavar="ACTION")
-    fetching = weights.add_parser("get", help="fetch weights unless they are there; print their folder", parents=[debug])
+    fetching = weights.add_parser("get", help="fetch weights once and print their folder", parents=[debug])
     fetching.add_argument("name", metavar="NAME", help="such as minilm")
     fetching.set_defaults(command=_fetch)
     return top

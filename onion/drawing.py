@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onion.item import HOOKS, RunnerItem, overrides
-from onion.tree import subitems
+from onion.tree import holds, subitems
 
 if TYPE_CHECKING:
     from onion.runner import Runner
@@ -36,11 +36,14 @@ def way_out(item: RunnerItem, hook: str) -> bool | None:
 
 
 def settings(item: RunnerItem) -> str:
-    """Write an item as the call that makes it: the constructor's arguments that differ from their defaults."""
+    """Write an item as the call that makes it: the constructor's arguments that differ from their defaults.
+
+    Not its name, which stands beside it.
+    """
     told = []
     for parameter in inspect.signature(type(item).__init__).parameters.values():
         value = getattr(item, parameter.name, parameter.default)
-        if parameter.name == "self" or value is parameter.default or inspect.ismethod(value):
+        if parameter.name in ("self", "name") or value is parameter.default or inspect.ismethod(value):
             continue
         if isinstance(value, PLAIN):
             told += [f"{parameter.name}={value!r}"] if value != parameter.default else []
@@ -82,11 +85,17 @@ def _rows(items: Sequence[RunnerItem], bars: str) -> list[tuple[str, str, str, s
 
 
 def _runs(item: RunnerItem) -> list[tuple[str, Sequence[RunnerItem]]]:
-    """Return the runners that an item runs by itself (a tester's), found among its attributes."""
+    """Return the runners that an item runs by itself (a tester's), found among its attributes.
+
+    A runner that holds the item itself is none of them: the item only knows where it stands.
+    """
     return [
         (f"runs {name}:", subitems(value))
         for name, value in vars(item).items()
-        if isinstance(value, RunnerItem) and subitems(value) and not name.startswith("_")
+        if isinstance(value, RunnerItem)
+        and not name.startswith("_")
+        and subitems(value)
+        and not holds(subitems(value), item)
     ]
 
 

@@ -60,23 +60,16 @@ def _around(hook: Hook, inside: Ring) -> Ring:
     def ring(state: State) -> None:
         waiting = hook(state)
         for _ in waiting:
-            try:
-                inside(state)
-            except BaseException as error:
-                _retry(waiting, error, inside, state)
+            again = True
+            while again:
+                try:
+                    inside(state)
+                    again = False
+                except BaseException as error:
+                    again = _throw(waiting, error)
+                # A retry runs out here, where the error is gone and with it all that the failed try held (its memory).
 
     return ring
-
-
-def _retry(waiting: Waiting, error: BaseException, inside: Ring, state: State) -> None:
-    """Tell a ring of an error inside; as long as it answers with another yield, run the inside again."""
-    while _throw(waiting, error):
-        try:
-            inside(state)
-        except BaseException as next_error:
-            error = next_error
-        else:
-            return
 
 
 def _throw(waiting: Waiting, error: BaseException) -> bool:
@@ -104,18 +97,16 @@ def hold(hooks: Sequence[Hook], inside: Ring, state: State) -> None:
 def enter(hooks: Sequence[Hook], state: State, rings: ExitStack) -> None:
     """Enter the rings of a scope one by one; closing ``rings`` leaves those that were entered, innermost first."""
     for hook in hooks:
-        rings.enter_context(_held_open(hook, state))
+        answer = hook(state)
+        if inspect.isgeneratorfunction(hook):
+            rings.enter_context(_held_open(hook, answer))
+        elif answer is not None:
+            raise _returned(hook, answer)
 
 
 @contextmanager
-def _held_open(hook: Hook, state: State) -> Iterator[None]:
+def _held_open(hook: Hook, waiting: Waiting) -> Iterator[None]:
     """Hold one ring of a scope open at its only yield."""
-    waiting = hook(state)
-    if not inspect.isgeneratorfunction(hook):
-        if waiting is not None:
-            raise _returned(hook, waiting)
-        yield
-        return
     if _left(waiting):
         raise HookError(f"{title(hook)} ended without a yield; in this hook it must yield exactly once.")
     try:

@@ -51,28 +51,42 @@ class Runner(RunnerItem):
 
     Args:
         items: the rings, the outermost first. They are shared, not copied.
+        name: what it is called inside another onion; default ``runner``, numbered if there are several.
         state: the State class of a run; default State.
         timing: the clock to put between each two rings; ``timed()`` is the short way to one.
 
     Raises:
-        CompositionError: the onion cannot work as composed; the message shows its drawing.
+        CompositionError: the onion cannot work as composed; the message shows its drawing, if it consists of items.
     """
 
     is_runner = True
 
-    def __init__(self, *items: RunnerItem, state: type[State] = State, timing: Timing | None = None) -> None:
+    def __init__(
+        self,
+        *items: RunnerItem,
+        name: str | None = None,
+        state: type[State] = State,
+        timing: Timing | None = None,
+    ) -> None:
         tree.refuse_strangers(items)
         self.items: Items = items
+        if name is not None:
+            self.name = name
         self._state_class = state
         self._clock = timing
         self._rings: ExitStack | None = None
         self._state: State | None = None
-        tree.number_names(items)
-        self._check()
-        self._initialize = self._scope("initialize")
-        self._pass = self._scope("on_pass")
-        self._work = compose(self._hooks(items, "on_batch", owner=self.name), _nothing)
-        self._batch = compose(self._hooks(items, "on_batch", owner="next batch"), _count)
+        try:
+            tree.refuse_twice(items)
+            tree.number_names(items)
+            for item in self.walk():
+                item.check(self)
+            self._initialize = self._scope("initialize")
+            self._pass = self._scope("on_pass")
+            self._work = compose(self._hooks(items, "on_batch", owner=self.name), _nothing)
+            self._batch = compose(self._hooks(items, "on_batch"), _count)
+        except CompositionError as error:
+            raise CompositionError(f"{error}\n\n{self}") from None
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -99,10 +113,16 @@ class Runner(RunnerItem):
 
     def run_pass(self) -> State:
         """Run one pass, inside ``with runner:``; return the State. A stopped run runs no further pass."""
-        if self._rings is None or self._state is None:
-            raise HookError("run_pass() needs the initialize rings open: write 'with runner: runner.run_pass()'.")
-        self._run_passes(self._state.pass_id + 1, math.inf, self._state)
-        return self._state
+        state, rings = self._state, self._rings
+        if state is None or rings is None:
+            raise HookError("run_pass() belongs into the body of 'with runner:'; no hook may call it.")
+        self._start_clock()
+        self._rings = None
+        try:
+            self._run_passes(state.pass_id + 1, math.inf, state)
+        finally:
+            self._rings = rings
+        return state
 
     def __enter__(self) -> Runner:
         state = self._begin(None)
@@ -127,7 +147,12 @@ class Runner(RunnerItem):
         if self._state is not None:
             raise HookError("this runner is already running; an inner run needs a runner of its own (see 'without').")
         self._state = self._state_class(parent=parent, runner=self)
+        self._start_clock()
         return self._state
+
+    def _start_clock(self) -> None:
+        if self._clock:
+            self._clock.start()
 
     def _run_passes(self, passes: float, limit: float, state: State) -> None:
         while state.stopped is None and state.pass_id < passes and state.step < limit:
@@ -143,6 +168,7 @@ class Runner(RunnerItem):
     def _run_batches(self, limit: float, state: State) -> None:
         if state.batches is None:
             raise HookError("no item put batches on the state on the way into the pass; add a DataProvider.")
+        state.batches = iter(state.batches)
         if state.pass_stopped is None:
             for state.batch in state.batches:  # noqa: B020 - a field is the loop's variable, not the state
                 state.next_step = state.step + 1
@@ -159,23 +185,17 @@ class Runner(RunnerItem):
 
     # -- composing ----------------------------------------------------------------------------------------------------
 
-    def _hooks(self, items: Items, name: str, owner: str) -> list[Hook]:
+    def _hooks(self, items: Items, name: str, owner: str | None = None) -> list[Hook]:
         """Return the overridden hooks of items, the outermost first, with clocks between them if timing is on."""
-        hooks = [getattr(item, name) for item in items if overrides(item, name)]
+        chosen = [item for item in items if overrides(item, name)]
+        hooks = [getattr(item, name) for item in chosen]
         for hook in hooks:
             refuse_coroutine(hook)
-        return self._clock.between(hooks, owner) if self._clock else hooks
+        return self._clock.between(hooks, [item.name for item in chosen], name, owner) if self._clock else hooks
 
     def _scope(self, name: str) -> list[Hook]:
         """Return the hooks of a scope; those of nested runners stand open in line with the others."""
-        return self._hooks(tuple(item for item in self.walk() if not isinstance(item, Runner)), name, owner="the loop")
-
-    def _check(self) -> None:
-        try:
-            for item in self.walk():
-                item.check(self)
-        except CompositionError as error:
-            raise CompositionError(f"{error}\n\n{self}") from None
+        return self._hooks(tuple(item for item in self.walk() if not isinstance(item, Runner)), name)
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
@@ -247,9 +267,8 @@ class Runner(RunnerItem):
 
     def _like(self, items: Items, clock: Timing | None = None) -> Runner:
         """Return a Runner of other items with this one's name, State class and clock."""
-        runner = Runner(*items, state=self._state_class, timing=clock or self._clock)
-        runner.name = self.name
-        return runner
+        name = self.name if tree.named(self) else None
+        return Runner(*items, name=name, state=self._state_class, timing=clock or self._clock)
 
     # -- showing ------------------------------------------------------------------------------------------------------
 

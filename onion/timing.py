@@ -32,7 +32,7 @@ class Cost:
     """What one hook of one ring cost, without the rings inside it.
 
     Attributes:
-        calls: how often it was entered.
+        calls: how often it was entered; the loop's own slots: how often it went in.
         way_in: nanoseconds up to its yields, or of the whole hook if it has none.
         way_out: nanoseconds after its last yield.
     """
@@ -48,21 +48,35 @@ class Timing:
     def __init__(self) -> None:
         self.costs: dict[Slot, Cost] = {}
         self._events: deque[tuple[Slot, str, int, int]] = deque(maxlen=KEPT)
+        self.start()
+
+    def start(self) -> None:
+        """Begin to count now: what happened since the last border was not the loop's."""
         self._last = perf_counter_ns()
 
-    def between(self, hooks: Sequence[Hook], owner: str) -> list[Hook]:
-        """Return the hooks with a probe at every border; what runs outside and at the center is ``owner``'s."""
+    def between(self, hooks: Sequence[Hook], names: Sequence[str], hook: str, owner: str | None) -> list[Hook]:
+        """Return one hook of several items with a probe at every border.
+
+        Args:
+            hooks: the items' hooks, the outermost first.
+            names: the items' names.
+            hook: the hook's name.
+            owner: the nested runner to charge with what runs outside of them all and at the center; None: the loop.
+        """
         if not hooks:
             return []
-        slots = [(owner, hooks[0].__name__), *((_name_of(hook), hook.__name__) for hook in hooks), (owner, "center")]
+        outside = owner or ("next batch" if hook == "on_batch" else "the loop")
+        slots = [(outside, hook), *((name, hook) for name in names), (outside, "center")]
         probed: list[Hook] = []
-        for place, hook in enumerate(hooks):
-            probed += [self._probe(slots[place], slots[place + 1]), hook]
+        for place, each in enumerate(hooks):
+            probed += [self._probe(slots[place], slots[place + 1], counted=place == 0 and owner is None), each]
         return [*probed, self._probe(slots[-2], slots[-1])]
 
-    def _probe(self, outside: Slot, inside: Slot) -> Hook:
+    def _probe(self, outside: Slot, inside: Slot, counted: bool = False) -> Hook:
         def probe(state: State) -> Way:
             self._tick(outside, "way_in")
+            self._cost(outside).calls += counted
+            self._cost(inside).calls += 1
             try:
                 yield
             finally:
@@ -73,14 +87,16 @@ class Timing:
     def _tick(self, slot: Slot, way: str) -> None:
         """Charge the time since the last border to one way of one ring."""
         now = perf_counter_ns()
-        cost = self.costs.setdefault(slot, Cost())
+        cost = self._cost(slot)
         if way == "way_in":
-            cost.calls += 1
             cost.way_in += now - self._last
         else:
             cost.way_out += now - self._last
         self._events.append((slot, way, self._last, now))
         self._last = perf_counter_ns()
+
+    def _cost(self, slot: Slot) -> Cost:
+        return self.costs.setdefault(slot, Cost())
 
     def __str__(self) -> str:
         rows = [("ring", "hook", "calls", "way in us", "way out us", "total ms")]
@@ -109,7 +125,3 @@ class Timing:
             for (name, hook), way, start, end in self._events
         ]
         Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
-
-
-def _name_of(hook: Hook) -> str:
-    return str(getattr(getattr(hook, "__self__", None), "name", hook.__name__))

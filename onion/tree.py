@@ -5,7 +5,6 @@ A tree is the tuple of items given to a Runner; a Runner among them is a subtree
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -39,6 +38,11 @@ def matches(item: RunnerItem, which: Selector) -> bool:
     return item is which
 
 
+def holds(items: Sequence[RunnerItem], item: RunnerItem) -> bool:
+    """Tell whether this very item stands among items, at any depth. Two items are never one for being equal."""
+    return any(other is item for other in walk(items))
+
+
 def rebuild(
     items: Sequence[RunnerItem],
     put: Callable[[RunnerItem], Items],
@@ -53,11 +57,16 @@ def rebuild(
     for item in items:
         there = put(item)
         inner = subitems(item)
-        if there == (item,) and inner:
+        if inner and _same(there, (item,)):
             changed = rebuild(inner, put, nest)
-            there = () if not changed else there if changed == inner else (nest(item, changed),)
+            there = () if not changed else there if _same(changed, inner) else (nest(item, changed),)
         result += there
     return tuple(result)
+
+
+def _same(items: Items, others: Items) -> bool:
+    """Tell whether two tuples hold the very same items."""
+    return list(map(id, items)) == list(map(id, others))
 
 
 def inside(items: Sequence[RunnerItem], item: RunnerItem) -> Items:
@@ -65,13 +74,13 @@ def inside(items: Sequence[RunnerItem], item: RunnerItem) -> Items:
     for place, other in enumerate(items):
         if other is item:
             return tuple(walk(items[place + 1 :]))
-        if item in tuple(walk(subitems(other))):
+        if holds(subitems(other), item):
             return inside(subitems(other), item)
     return ()
 
 
 def refuse_strangers(items: Sequence[object]) -> None:
-    """Raise CompositionError for what is no RunnerItem, and for an item that stands twice."""
+    """Raise CompositionError for what is no RunnerItem."""
     for place, item in enumerate(items, start=1):
         if isinstance(item, type) and issubclass(item, RunnerItem):
             raise CompositionError(f"item {place} is the class {item.__name__}: write {item.__name__}(...).")
@@ -80,28 +89,34 @@ def refuse_strangers(items: Sequence[object]) -> None:
                 f"item {place} is a {type(item).__name__}, not a RunnerItem; wrap it in one "
                 "(GradientMachine for a network, ParameterUpdater for an optimizer, Observer for functions)."
             )
-    for item, times in Counter(walk([item for item in items if isinstance(item, RunnerItem)])).items():
-        if times > 1:
-            raise CompositionError(f"the item {item.name!r} stands {times} times in one onion; a ring stands once.")
+
+
+def refuse_twice(items: Sequence[RunnerItem]) -> None:
+    """Raise CompositionError for an item that stands in two places."""
+    seen: set[int] = set()
+    for item in walk(items):
+        if id(item) in seen:
+            raise CompositionError(f"the item {item.name!r} stands twice in one onion; a ring stands once.")
+        seen.add(id(item))
 
 
 def number_names(items: Sequence[RunnerItem]) -> None:
     """Give items with the same default name their numbers, and refuse two that were given the same name."""
     everyone = list(walk(items))
     taken: set[str] = set()
-    for item in filter(_named, everyone):
+    for item in filter(named, everyone):
         if item.name in taken:
             raise CompositionError(f"two items are named {item.name!r}; give one of them another name.")
         taken.add(item.name)
     for item in everyone:
-        if not _named(item):
+        if not named(item):
             _name_freely(item, taken)
             taken.add(item.name)
 
 
-def _named(item: RunnerItem) -> bool:
+def named(item: RunnerItem) -> bool:
     """Tell whether the instance has a name of its own, given or numbered."""
-    return item.name != type(item).name
+    return "name" in vars(item) or item.name != type(item).name
 
 
 def _name_freely(item: RunnerItem, taken: set[str]) -> None:

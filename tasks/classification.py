@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import paddle
-from onion.tasks.texts import arguments
 from paddle import nn
 from paddle.nn import functional
+
+from onion.tasks.texts import arguments
 
 
 class Classifier(nn.Layer):

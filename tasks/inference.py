@@ -9,6 +9,9 @@ from typing import Any
 
 import attrs
 import numpy as np
+
+from onion.items.gradient_machine import load_network
+from onion.items.saver import best_checkpoint
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
@@ -16,12 +19,9 @@ from onion.tasks.classification import Classifier
 from onion.tasks.collector import Collector
 from onion.tasks.labels import Labels
 from onion.tasks.metrics import ClassificationMetric
-from onion.tasks.onions import prediction_onion, evaluation_onion
+from onion.tasks.onions import evaluation_onion, prediction_onion
 from onion.tasks.settings import LABELS, read_json, read_record
 from onion.tasks.texts import TextExamples, encode, read_table, tell_cut
-
-from onion.items.gradient_machine import load_network
-from onion.items.saver import best_checkpoint
 
 
 @attrs.frozen

@@ -6,8 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onion.tasks.collector import Collector
-from onion.tasks.texts import TextExamples, batch_of
 from paddle import nn
 
 from onion import (
@@ -23,6 +21,8 @@ from onion import (
     Signals,
     Tester,
 )
+from onion.tasks.collector import Collector
+from onion.tasks.texts import TextExamples, batch_of
 
 LOG = "metrics.jsonl"
 BEST = "dev.accuracy"

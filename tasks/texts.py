@@ -10,12 +10,12 @@ from typing import Any, overload
 
 import attrs
 import numpy as np
-from onion.models.tokenizer import Encoding, Tokenizer
-from onion.tasks.labels import Labels
 
 from onion.data.batching import pad
 from onion.data.files import Table, read_rows
 from onion.errors import DataError
+from onion.models.tokenizer import Encoding, Tokenizer
+from onion.tasks.labels import Labels
 
 log = logging.getLogger("onion")
 

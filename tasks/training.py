@@ -10,6 +10,10 @@ from typing import Any
 import attrs
 import numpy as np
 import paddle
+
+from onion import Runner, Signals
+from onion.errors import DataError
+from onion.items.saver import best_checkpoint
 from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
@@ -21,10 +25,6 @@ from onion.tasks.onions import evaluation_onion, training_onion
 from onion.tasks.optimization import fine_tuning_optimizer
 from onion.tasks.settings import LABELS, Settings, claim_folder, write_json
 from onion.tasks.texts import TextExamples, check_max_length, encode, label_names, read_table, tell_cut
-
-from onion import Runner, Signals
-from onion.errors import DataError
-from onion.items.saver import best_checkpoint
 
 DRAWINGS = ("onion.txt", "onion.svg")
 

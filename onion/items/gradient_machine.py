@@ -66,9 +66,9 @@ def load_network(network: Any, saved: Mapping[str, Any]) -> None:
     wrong = [f"{name} is missing" for name in own.keys() - saved.keys()]
     wrong += [f"{name} is unknown to the network" for name in saved.keys() - own.keys()]
     wrong += [
-        f"{name} is {_kind(saved[name])}, the network's is {_kind(own[name])}"
+        f"{name} is {array_kind(saved[name])}, the network's is {array_kind(own[name])}"
         for name in own.keys() & saved.keys()
-        if _kind(saved[name]) != _kind(own[name])
+        if array_kind(saved[name]) != array_kind(own[name])
     ]
     if wrong:
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
@@ -77,7 +77,7 @@ def load_network(network: Any, saved: Mapping[str, Any]) -> None:
         tensor.set_value(saved[name])
 
 
-def _kind(array: Any) -> str:
+def array_kind(array: Any) -> str:
     """Describe type and shape. numpy has no bfloat16, Paddle hands it out as uint16."""
     dtype = str(array.dtype).removeprefix("paddle.").replace("uint16", "bfloat16")
     return f"{dtype} {list(array.shape)}"

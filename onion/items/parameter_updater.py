@@ -6,14 +6,17 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from onion.checkpoint import plain
+from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError
 from onion.item import RunnerItem, Way
+from onion.items.gradient_machine import array_kind
 from onion.state import State
 
 if TYPE_CHECKING:
     from onion.runner import Runner
 
-SCHEDULE, MASTER = "LR_Scheduler", "master_weights"
+SCHEDULE, MASTER = "LR_Scheduler", "master_weight"
 
 
 class ParameterUpdater(RunnerItem):
@@ -27,6 +30,7 @@ class ParameterUpdater(RunnerItem):
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer
         rate: Any = getattr(optimizer, "_learning_rate", None)
+        self._schedule: Any = rate if hasattr(rate, "step") else None
         self._step_schedule = getattr(rate, "step", None)
         self._networks: list[tuple[str, Any]] = []
 
@@ -56,37 +60,62 @@ class ParameterUpdater(RunnerItem):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the optimizer's state, by the parameters' paths and not by Paddle's global counter (linear_3.w_0)."""
-        saved: dict[str, Any] = {}
         paths = self._paths()
-        for name, value in self.optimizer.state_dict().items():
-            if name == SCHEDULE:
-                saved[SCHEDULE] = json.dumps(value, default=float)
-            elif name == MASTER:
-                saved |= {f"{MASTER}/{paths[parameter]}": weight for parameter, weight in value.items()}
-            else:
-                parameter = _owner(name, paths)
-                saved[f"{paths[parameter]}/{name[len(parameter) + 1 :]}"] = value
+        masters = self._masters()
+        owners = paths | {weight.name: paths[name] for name, weight in masters.items()}
+        saved = {f"{paths[name]}/{MASTER}": weight for name, weight in masters.items()}
+        for slot, accumulators in self.optimizer._accumulators.items():
+            saved |= {f"{owners[name]}/{slot}": value for name, value in accumulators.items()}
+        if self._schedule is not None:
+            saved[SCHEDULE] = json.dumps(self._schedule.state_dict(), default=plain)
         return saved
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take the optimizer's state back.
 
         Raises:
-            CheckpointError: it is the state of other parameters.
+            CheckpointError: it is the state of other parameters or of another optimizer; nothing is changed.
         """
-        names = {path: name for name, path in self._paths().items()}
-        state: dict[str, Any] = {}
-        for key, value in saved.items():
-            path, _, slot = key.rpartition("/")
-            if key == SCHEDULE:
-                state[SCHEDULE] = json.loads(value)
-            elif path == MASTER:
-                state.setdefault(MASTER, {})[names.get(slot, slot)] = _tensor(value)
-            elif path not in names:
-                raise CheckpointError(f"the saved state of {self.name} belongs to an unknown parameter: {path}.")
-            else:
-                state[f"{names[path]}_{slot}"] = _tensor(value)
-        self.optimizer.set_state_dict(state)
+        self._refuse_other(saved)
+        owners = {key.rpartition("/")[0] for key in saved if key != SCHEDULE}
+        parameters = {path: parameter for path, parameter in self._by_path().items() if path in owners}
+        # Paddle makes a parameter's state at its first gradient, and takes loaded state only then, by counted names. A
+        # parameter that gets no gradient for a while would lose its state, so all of it is made here.
+        with paddle().no_grad():
+            block = paddle().static.default_main_program().global_block()
+            self.optimizer._create_accumulators(block, list(parameters.values()))
+        fresh = self.state_dict()
+        fresh.pop(SCHEDULE, None)
+        wrong = sorted(
+            key for key in fresh.keys() | saved.keys() - {SCHEDULE} if _kind(fresh, key) != _kind(saved, key)
+        )
+        if wrong:
+            raise CheckpointError(
+                f"the saved state of {self.name} is of another optimizer than {type(self.optimizer).__name__}, or of "
+                f"another network; they differ in {', '.join(wrong[:5])}{' and more' if len(wrong) > 5 else ''}."
+            )
+        for key, tensor in fresh.items():
+            tensor.set_value(saved[key])
+        if self._schedule is not None:
+            self._schedule.set_state_dict(json.loads(saved[SCHEDULE]))
+
+    def _refuse_other(self, saved: Mapping[str, Any]) -> None:
+        known = self._by_path()
+        unknown = sorted(key for key in saved if key != SCHEDULE and key.rpartition("/")[0] not in known)
+        if unknown:
+            raise CheckpointError(f"the saved state of {self.name} belongs to an unknown parameter: {unknown[0]}.")
+        if (SCHEDULE in saved) != (self._schedule is not None):
+            has, lacks = ("checkpoint", "optimizer") if SCHEDULE in saved else ("optimizer", "checkpoint")
+            raise CheckpointError(f"{self.name}: the {has} has a learning rate schedule and the {lacks} has none.")
+
+    def _masters(self) -> dict[str, Any]:
+        """Return the 32-bit copies of 16-bit parameters, by Paddle's names of the parameters."""
+        return getattr(self.optimizer, "_master_weights", None) or {}
+
+    def _by_path(self) -> dict[str, Any]:
+        """Return the optimizer's parameters by path."""
+        paths = self._paths()
+        return {paths[parameter.name]: parameter for parameter in _parameters(self.optimizer)}
 
     def _paths(self) -> dict[str, str]:
         """Return {Paddle's name of a parameter: its path}, such as {"linear_3.w_0": "gradient_machine.fc.weight"}."""
@@ -108,15 +137,5 @@ def _parameters(optimizer: Any) -> list[Any]:
     ]
 
 
-def _owner(name: str, parameters: Mapping[str, str]) -> str:
-    """Return the parameter an accumulator belongs to: ``linear_3.w_0_moment1_0`` is ``linear_3.w_0``'s."""
-    owners = [parameter for parameter in parameters if name.startswith(f"{parameter}_")]
-    if not owners:
-        raise CheckpointError(f"the optimizer's {name} belongs to no parameter of the network.")
-    return max(owners, key=len)
-
-
-def _tensor(value: Any) -> Any:
-    from onion.device import paddle
-
-    return paddle().to_tensor(value)
+def _kind(arrays: Mapping[str, Any], key: str) -> str | None:
+    return array_kind(arrays[key]) if key in arrays else None
