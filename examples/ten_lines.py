@@ -1,0 +1,30 @@
+"""The ten-line onion of the README: a line through noisy points, and its picture.
+
+python examples/ten_lines.py [--draw onion.svg]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner
+from onion.testing import toy_examples, toy_network
+
+# onion comes first, so that it can choose the math library that Paddle loads
+# isort: split
+import paddle
+
+network = toy_network()
+optimizer = paddle.optimizer.Adam(learning_rate=0.05, parameters=network.parameters())
+runner = Runner(
+    Observer(on_pass_end=lambda state: print(f"pass {state.pass_id}: cost {float(state.cost):.4f}")),
+    DataProvider(toy_examples(256), batch_size=32, shuffle=True),
+    ParameterUpdater(optimizer),
+    GradientMachine(network),
+)
+
+if "--draw" in sys.argv:
+    runner.draw(sys.argv[-1])
+else:
+    print(runner)
+    runner.run(passes=10)
