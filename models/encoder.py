@@ -1,0 +1,187 @@
+"""The encoder: one post-LN Transformer that serves BERT and, by config, its relatives.
+
+encoder = Encoder.from_pretrained(hub.fetch("minilm"))
+sequence_output, pooled_output = encoder(input_ids, token_type_ids)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+import paddle
+from paddle import nn
+
+from onion.errors import DataError
+from onion.models.config import EncoderConfig
+from onion.models.layers import Embeddings, EncoderLayers, Pooler
+from onion.models.ops import rows
+from onion.models.packing import Packing
+from onion.models.weights import make_folder, read_weights, write_weights
+
+log = logging.getLogger(__name__)
+
+Ids: TypeAlias = paddle.Tensor | np.ndarray
+
+
+@attrs.frozen(slots=False, eq=False, repr=False)  # cached properties live in __dict__
+class Encoded:
+    """What the encoder makes of a batch. Take what you need: the padded and the pooled form are made when first read.
+
+    ``sequence_output, pooled_output = encoded`` works too.
+
+    Attributes:
+        packed: [tokens, hidden], the tokens of all rows without padding, row by row.
+        packing: where they stand in the padded batch.
+    """
+
+    packed: paddle.Tensor
+    packing: Packing
+    _pooler: Pooler
+
+    @cached_property
+    def sequence_output(self) -> paddle.Tensor:
+        """[batch, length, hidden], zero where there is padding."""
+        return self.packing.unpack(self.packed)
+
+    @cached_property
+    def pooled_output(self) -> paddle.Tensor:
+        """[batch, hidden], from the first token of each row."""
+        return self._pooler(rows(self.packed, self.packing.firsts))
+
+    def __iter__(self) -> Iterator[paddle.Tensor]:
+        yield self.sequence_output
+        yield self.pooled_output
+
+
+class Encoder(nn.Layer):
+    """A Transformer encoder with PaddleNLP's parameter names that never computes padding.
+
+    Padded positions are dropped before the embeddings; every embedding, linear layer, norm and dropout works on
+    [tokens, hidden]. The padded shape appears inside attention only.
+
+    Args:
+        config: sizes and settings. Weights start as BERT's do (normal, ``initializer_range``).
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.encoder = EncoderLayers(config)
+        self.pooler = Pooler(config)
+
+    def forward(
+        self,
+        input_ids: Ids,
+        token_type_ids: Ids | None = None,
+        position_ids: Ids | None = None,
+        attention_mask: Ids | None = None,
+    ) -> Encoded:
+        """Encode a padded batch.
+
+        Every argument may be a tensor or a numpy array, integers of shape [batch, length]. Where the tokens
+        stand is worked out on the host: on a GPU give ``attention_mask`` as a numpy array, and nothing waits for the
+        device.
+
+        Args:
+            input_ids: token ids; what stands on padding does not matter.
+            token_type_ids: segment ids; default 0.
+            position_ids: default the column, as in BERT, whatever padding stands before it.
+            attention_mask: not 0 where a token stands, anywhere in the row; default where ``input_ids`` is not
+                ``config.pad_token_id``.
+
+        Raises:
+            DataError: the batch is longer than the position embeddings reach, a row has no token, shapes differ, or
+                (checked on the host only) an id has no embedding.
+        """
+        config = self.config
+        mask = _host(input_ids) != config.pad_token_id if attention_mask is None else _host(attention_mask)
+        _check_shape("attention_mask", mask, input_ids)
+        packing = Packing.of(mask, config.num_attention_heads)
+        if position_ids is None:
+            _check_length(packing.length, config.max_position_embeddings)
+            position_ids = np.broadcast_to(np.arange(packing.length), mask.shape)
+        if token_type_ids is None:
+            token_type_ids = np.zeros(mask.shape, np.int64)
+        for name, values in (("token_type_ids", token_type_ids), ("position_ids", position_ids)):
+            _check_shape(name, values, input_ids)
+        embedded = self.embeddings(
+            _packed("input_ids", input_ids, packing, config.vocab_size),
+            _packed("token_type_ids", token_type_ids, packing, config.type_vocab_size),
+            _packed("position_ids", position_ids, packing, config.max_position_embeddings),
+        )
+        return Encoded(self.encoder(embedded, packing), packing, self.pooler)
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path, **settings: Any) -> Encoder:
+        """Load an encoder from a Hugging Face BERT folder or one that :meth:`save_pretrained` wrote.
+
+        Args:
+            folder: holds ``config.json`` and ``model.safetensors``.
+            **settings: config values to use instead of the file's, such as ``hidden_dropout_prob=0``.
+
+        Raises:
+            WeightsError: something is missing, damaged, or does not fit.
+        """
+        config = EncoderConfig.read(Path(folder) / "config.json")
+        weights = read_weights(folder)
+        encoder = cls(attrs.evolve(config, **settings))
+        parameters = dict(encoder.named_parameters())
+        fresh = weights.check({name: tuple(parameter.shape) for name, parameter in parameters.items()})
+        for name, array in weights.arrays.items():
+            parameters[name].set_value(np.ascontiguousarray(array))
+        if fresh:
+            log.warning("%s holds no pooler; it starts with random weights", weights.path)
+        if weights.ignored:
+            log.debug("%s: not the encoder's, ignored: %s", weights.path, ", ".join(weights.ignored))
+        return encoder
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write ``config.json`` and ``model.safetensors``, each replaced as a whole or not at all; the folder is made.
+
+        Raises:
+            WeightsError: they cannot be written.
+        """
+        folder = make_folder(folder)
+        write_weights(folder, {name: _array(parameter) for name, parameter in self.named_parameters()})
+        self.config.write(folder)
+
+
+def _array(parameter: paddle.Tensor) -> np.ndarray:
+    """Paddle hands out bfloat16, which numpy lacks, as its bits in integers; we save it as float32."""
+    return (parameter.astype("float32") if parameter.dtype == paddle.bfloat16 else parameter).numpy()
+
+
+def _host(values: Ids) -> np.ndarray:
+    return values if isinstance(values, np.ndarray) else values.numpy()
+
+
+def _check_shape(name: str, values: Ids, input_ids: Ids) -> None:
+    if list(values.shape) != list(input_ids.shape):
+        raise DataError(f"{name} has the shape {list(values.shape)}, input_ids {list(input_ids.shape)}")
+
+
+def _check_length(length: int, most: int) -> None:
+    if length > most:
+        raise DataError(
+            f"a batch of length {length} does not fit max_position_embeddings {most}; "
+            f"cut the texts (max_length of the tokenizer)"
+        )
+
+
+def _packed(name: str, values: Ids, packing: Packing, size: int) -> paddle.Tensor:
+    """The ids of the tokens: int64 [tokens]. On the host, that each lies in [0, size) is checked."""
+    if isinstance(values, paddle.Tensor) and not values.place.is_cpu_place():
+        return packing.pack(values).astype("int64")
+    # A few hundred integers: numpy picks and checks them faster than kernels would.
+    ids = packing.pack(_host(values)).astype(np.int64, copy=False)
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= size:
+        raise DataError(f"{name} holds {low if low < 0 else high}; the encoder has embeddings for 0 to {size - 1}")
+    return paddle.to_tensor(ids)

@@ -1,0 +1,123 @@
+"""The parts of the encoder. All but the middle of attention work on packed tokens; see packing.py.
+
+Attribute names are PaddleNLP's, because they make the parameter names.
+"""
+
+from __future__ import annotations
+
+import paddle
+import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
+from paddle import nn
+
+from onion.models import ops
+from onion.models.config import EncoderConfig
+from onion.models.packing import Packing
+
+_ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
+
+
+class Linear(nn.Linear):
+    """A linear layer, initialised as BERT's: normal weight, zero bias; [tokens, in] -> [tokens, out]."""
+
+    def __init__(self, width_in: int, width_out: int, config: EncoderConfig) -> None:
+        super().__init__(width_in, width_out, weight_attr=_normal(config))
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        """[tokens, in] -> [tokens, out]."""
+        return ops.linear(x, self.weight, self.bias)
+
+
+class Embeddings(nn.Layer):
+    """Sum of the word's, the position's and the segment's embedding, normalised."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.word_embeddings = nn.Embedding(config.vocab_size, width, weight_attr=_normal(config))
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, width, weight_attr=_normal(config))
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, width, weight_attr=_normal(config))
+        self.layer_norm = nn.LayerNorm(width, epsilon=config.layer_norm_eps)
+        self.dropout = config.hidden_dropout_prob
+
+    def forward(self, ids: paddle.Tensor, types: paddle.Tensor, positions: paddle.Tensor) -> paddle.Tensor:
+        """Packed int64 [tokens] each -> [tokens, hidden]."""
+        total = self.word_embeddings(ids) + self.position_embeddings(positions) + self.token_type_embeddings(types)
+        return ops.dropout(self.layer_norm(total), self.dropout, self.training)
+
+
+class SelfAttention(nn.Layer):
+    """Every token looks at the tokens of its own row."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        # Three products, not one cut in three: the cut is a copy, and the weights of a checkpoint are three anyway.
+        self.q_proj = Linear(width, width, config)
+        self.k_proj = Linear(width, width, config)
+        self.v_proj = Linear(width, width, config)
+        self.out_proj = Linear(width, width, config)
+        self.scale = config.head_size**-0.5
+        self.dropout = config.attention_probs_dropout_prob
+
+    def forward(self, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]."""
+        query = packing.split_heads(self.q_proj(x) * self.scale)
+        key = packing.split_heads(self.k_proj(x))
+        value = packing.split_heads(self.v_proj(x))
+        scores = paddle.matmul(query, key, transpose_y=True)
+        if packing.bias is not None:
+            scores = scores + packing.bias
+        probabilities = ops.dropout(F.softmax(scores), self.dropout, self.training)
+        return self.out_proj(packing.merge_heads(paddle.matmul(probabilities, value)))
+
+
+class EncoderLayer(nn.Layer):
+    """Attention, then a feed-forward network; after each: dropout, add what went in, normalise (post-LN)."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.self_attn = SelfAttention(config)
+        self.linear1 = Linear(width, config.intermediate_size, config)
+        self.linear2 = Linear(config.intermediate_size, width, config)
+        self.norm1 = nn.LayerNorm(width, epsilon=config.layer_norm_eps)
+        self.norm2 = nn.LayerNorm(width, epsilon=config.layer_norm_eps)
+        self.activation = _ACTIVATIONS[config.hidden_act]
+        self.dropout = config.hidden_dropout_prob
+
+    def forward(self, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]."""
+        attended = self.self_attn(x, packing)
+        x = self.norm1(x + ops.dropout(attended, self.dropout, self.training))
+        transformed = self.linear2(self.activation(self.linear1(x)))
+        return self.norm2(x + ops.dropout(transformed, self.dropout, self.training))
+
+
+class EncoderLayers(nn.Layer):
+    """The layers one after another."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.layers = nn.LayerList([EncoderLayer(config) for _ in range(config.num_hidden_layers)])
+
+    def forward(self, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]."""
+        for layer in self.layers:
+            x = layer(x, packing)
+        return x
+
+
+class Pooler(nn.Layer):
+    """tanh of a linear layer over the first token."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.dense = Linear(config.hidden_size, config.hidden_size, config)
+
+    def forward(self, first: paddle.Tensor) -> paddle.Tensor:
+        """[batch, hidden] -> [batch, hidden]."""
+        return paddle.tanh(self.dense(first))
+
+
+def _normal(config: EncoderConfig) -> paddle.ParamAttr:
+    return paddle.ParamAttr(initializer=nn.initializer.Normal(0.0, config.initializer_range))

@@ -1,0 +1,154 @@
+"""Where the tokens of a padded batch stand, so that padding is dropped once and never computed.
+
+    padded [batch, length]        packed [tokens]          heads [batch, heads, length, head size]
+      a b c .            ---->      a b c d e f   <---->     only inside attention
+      d e f g                       g
+
+Padding may stand anywhere: left, right, in holes.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import attrs
+import numpy as np
+import paddle
+
+from onion.errors import DataError
+from onion.models.ops import rows
+
+# Added to the scores of padded keys: exp() of it is exactly 0 in every floating type, and adding it to a score does not
+# overflow float32, as its smallest value could.
+MASKED = -1e9
+
+
+@attrs.frozen(slots=False, eq=False)  # cached properties live in __dict__
+class Packing:
+    """The places of a batch's tokens.
+
+    Attributes:
+        mask: bool [batch, length], true where a token stands.
+        heads: number of attention heads.
+        places: int64 [tokens], where in the flattened [batch * length] the tokens stand, ascending.
+    """
+
+    mask: np.ndarray
+    heads: int
+    places: np.ndarray
+
+    @classmethod
+    def of(cls, mask: np.ndarray, heads: int) -> Packing:
+        """Find the tokens.
+
+        Args:
+            mask: [batch, length], not 0 where a token stands.
+            heads: number of attention heads.
+
+        Raises:
+            DataError: not two axes, no rows, or a row without a token (its pooled output would have no meaning).
+        """
+        if mask.ndim != 2:
+            raise DataError(f"a batch has the axes [batch, length], this one has the shape {list(mask.shape)}")
+        mask = mask.astype(bool, copy=False)
+        empty = np.flatnonzero(~mask.any(axis=1))
+        if len(empty) or not len(mask):
+            raise DataError(f"row {empty[0]} of the batch has no token" if len(empty) else "the batch has no rows")
+        return cls(mask, heads, np.flatnonzero(mask))
+
+    @property
+    def batch(self) -> int:
+        """Rows of the padded batch."""
+        return self.mask.shape[0]
+
+    @property
+    def length(self) -> int:
+        """Columns of the padded batch."""
+        return self.mask.shape[1]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole batch."""
+        return len(self.places)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no padding at all; then packed and padded differ by their shape only."""
+        return self.tokens == self.mask.size
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """The column each token stands in: int64 [tokens]."""
+        return self.places % self.length
+
+    @cached_property
+    def firsts(self) -> paddle.Tensor:
+        """The first token of each row (``[CLS]``), as its index among the packed: int64 [batch]."""
+        lengths = self.mask.sum(axis=1)
+        return paddle.to_tensor(np.cumsum(lengths) - lengths)
+
+    def pack(self, values: np.ndarray | paddle.Tensor) -> np.ndarray | paddle.Tensor:
+        """[batch, length] -> [tokens], on the device it is on."""
+        if self.is_full:
+            return values.reshape([-1])
+        if isinstance(values, np.ndarray):
+            return values.reshape(-1)[self.places]
+        return paddle.gather(values.reshape([-1]), self._places)
+
+    def unpack(self, packed: paddle.Tensor) -> paddle.Tensor:
+        """[tokens, width] -> [batch, length, width], zero where there is padding."""
+        width = packed.shape[1]
+        if not self.is_full:
+            padded = paddle.zeros([self.mask.size, width], packed.dtype)
+            packed = paddle.scatter(padded, self._places, packed)
+        return packed.reshape([self.batch, self.length, width])
+
+    def split_heads(self, packed: paddle.Tensor) -> paddle.Tensor:
+        """[tokens, hidden] -> [batch, heads, length, head size]; what padded places hold has no meaning.
+
+        One row of the result is one head of one token, so that picking rows unpacks and transposes at once. Paddle's
+        transpose would have to be copied afterwards, which on the CPU takes ten times as long.
+        """
+        size = packed.shape[1] // self.heads
+        picked = rows(packed.reshape([-1, size]), self._heads_of_places)
+        return picked.reshape([self.batch, self.heads, self.length, size])
+
+    def merge_heads(self, heads: paddle.Tensor) -> paddle.Tensor:
+        """[batch, heads, length, head size] -> [tokens, hidden]; padded places are dropped."""
+        size = heads.shape[3]
+        return rows(heads.reshape([-1, size]), self._heads_of_tokens).reshape([self.tokens, self.heads * size])
+
+    @cached_property
+    def bias(self) -> paddle.Tensor | None:
+        """What attention adds to its scores: 0 for tokens, ``MASKED`` for padding; None without padding.
+
+        float32 [batch, heads, length, length] on the CPU, where adding a broadcast tensor takes 510 microseconds
+        instead of 55 for one of equal shape (32 x 12 x 18 x 18); [batch, 1, 1, length] elsewhere.
+        """
+        if self.is_full:
+            return None
+        bias = np.where(self.mask, np.float32(0), np.float32(MASKED))[:, None, None, :]
+        if paddle.device.get_device() == "cpu":
+            bias = np.ascontiguousarray(np.broadcast_to(bias, (self.batch, self.heads, self.length, self.length)))
+        return paddle.to_tensor(bias)
+
+    @cached_property
+    def _places(self) -> paddle.Tensor:
+        return paddle.to_tensor(self.places)
+
+    @cached_property
+    def _heads_of_places(self) -> paddle.Tensor:
+        """For each (row, head, column) the row of packed [tokens * heads, head size]: int64 [batch * heads * length].
+
+        Padded places point at token 0. As keys they are masked, as queries nobody reads them: no gradient comes back.
+        """
+        tokens = np.zeros(self.mask.size, np.int64)
+        tokens[self.places] = np.arange(self.tokens)
+        tokens = tokens.reshape(self.batch, 1, self.length) * self.heads
+        return paddle.to_tensor((tokens + np.arange(self.heads)[:, None]).reshape(-1))
+
+    @cached_property
+    def _heads_of_tokens(self) -> paddle.Tensor:
+        """For each (token, head) the row of [batch * heads * length, head size]: int64 [tokens * heads]."""
+        row_starts = self.places // self.length * (self.heads * self.length) + self.columns
+        return paddle.to_tensor((row_starts[:, None] + np.arange(self.heads) * self.length).reshape(-1))

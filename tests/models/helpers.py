@@ -1,0 +1,112 @@
+"""Small configs, folders and batches for the tests of models/, and an independent padded encoder to compare with."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import paddle
+import safetensors.numpy
+
+from onion.models.config import EncoderConfig
+from onion.models.encoder import Encoder
+
+SMALL = EncoderConfig(
+    vocab_size=40,
+    hidden_size=24,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=48,
+    max_position_embeddings=16,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+
+
+def small_encoder(seed: int = 1, config: EncoderConfig = SMALL) -> Encoder:
+    """An encoder with random weights that are large enough to matter, biases and norms included."""
+    paddle.seed(seed)
+    encoder = Encoder(config)
+    generator = np.random.default_rng(seed)
+    for name, parameter in encoder.named_parameters():
+        middle = 1.0 if name.endswith(("norm.weight", "norm1.weight", "norm2.weight")) else 0.0
+        parameter.set_value(generator.normal(middle, 0.2, parameter.shape).astype(np.float32))
+    encoder.eval()
+    return encoder
+
+
+def padded_reference(encoder, ids, types, positions, mask):
+    """BERT as its paper has it, padded throughout, in plain operations and float64."""
+    config = encoder.config
+    weights = {name: p.astype("float64") for name, p in encoder.named_parameters()}
+    ids, types, positions = (paddle.to_tensor(a) for a in (ids, types, positions))
+    bias = paddle.to_tensor((mask.astype(np.float64) - 1) * 1e9).unsqueeze([1, 2])
+
+    def norm(x, name):
+        mean = x.mean(-1, keepdim=True)
+        variance = (x - mean).square().mean(-1, keepdim=True)
+        normal = (x - mean) / paddle.sqrt(variance + config.layer_norm_eps)
+        return normal * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def linear(x, name):
+        return x @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def heads(x):
+        return x.reshape([*ids.shape, config.num_attention_heads, -1]).transpose([0, 2, 1, 3])
+
+    x = (
+        weights["embeddings.word_embeddings.weight"][ids]
+        + weights["embeddings.position_embeddings.weight"][positions]
+        + weights["embeddings.token_type_embeddings.weight"][types]
+    )
+    x = norm(x, "embeddings.layer_norm")
+    for i in range(config.num_hidden_layers):
+        layer = f"encoder.layers.{i}"
+        q, k, v = (heads(linear(x, f"{layer}.self_attn.{part}_proj")) for part in "qkv")
+        scores = q @ k.transpose([0, 1, 3, 2]) / math.sqrt(config.head_size) + bias
+        weighted = paddle.nn.functional.softmax(scores) @ v
+        merged = weighted.transpose([0, 2, 1, 3]).reshape(x.shape)
+        x = norm(x + linear(merged, f"{layer}.self_attn.out_proj"), f"{layer}.norm1")
+        inner = linear(x, f"{layer}.linear1")
+        inner = inner * 0.5 * (1 + paddle.erf(inner / math.sqrt(2.0)))
+        x = norm(x + linear(inner, f"{layer}.linear2"), f"{layer}.norm2")
+    first = paddle.to_tensor(mask.argmax(1))
+    pooled = paddle.tanh(linear(x[paddle.arange(len(mask)), first], "pooler.dense"))
+    return x * paddle.to_tensor(mask.astype(np.float64)).unsqueeze(-1), pooled
+
+
+HUGGING_FACE_LAYER = {
+    "self_attn.q_proj": "attention.self.query",
+    "self_attn.k_proj": "attention.self.key",
+    "self_attn.v_proj": "attention.self.value",
+    "self_attn.out_proj": "attention.output.dense",
+    "norm1": "attention.output.LayerNorm",
+    "linear1": "intermediate.dense",
+    "linear2": "output.dense",
+    "norm2": "output.LayerNorm",
+}
+
+
+def hugging_face_arrays(encoder: Encoder, prefix: str = "") -> dict[str, np.ndarray]:
+    """The encoder's weights as a Hugging Face BERT stores them."""
+    arrays = {}
+    for name, parameter in encoder.named_parameters():
+        array = parameter.numpy()
+        if array.ndim == 2 and "embeddings" not in name:
+            array = np.ascontiguousarray(array.T)
+        if name.startswith("encoder.layers."):
+            _, _, index, *middle, kind = name.split(".")
+            name = f"encoder.layer.{index}.{HUGGING_FACE_LAYER['.'.join(middle)]}.{kind}"
+        arrays[prefix + name.replace("embeddings.layer_norm", "embeddings.LayerNorm")] = array
+    return arrays
+
+
+def write_folder(folder: Path, arrays: dict[str, np.ndarray], config: EncoderConfig = SMALL, **more) -> Path:
+    """A model folder made by hand, without the code under test."""
+    folder.mkdir(parents=True, exist_ok=True)
+    values = {name: getattr(config, name) for name in SMALL.to_dict()} | more
+    (folder / "config.json").write_text(json.dumps(values))
+    safetensors.numpy.save_file(arrays, folder / "model.safetensors")
+    return folder

@@ -1,0 +1,205 @@
+from pathlib import Path
+
+import attrs
+import numpy as np
+import paddle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onion.errors import DataError, WeightsError
+from onion.models import hub
+from onion.models.encoder import Encoder
+from onion.models.naming import from_hugging_face
+from onion.models.tokenizer import Tokenizer
+from tests.models.helpers import SMALL, padded_reference, small_encoder
+
+GOLDEN = Path(__file__).parent / "golden" / "minilm.npz"
+MASKS = {
+    "right": [[1, 1, 1, 0], [1, 1, 0, 0]],
+    "left": [[0, 1, 1, 1], [0, 0, 1, 1]],
+    "holes": [[1, 0, 1, 1], [0, 1, 0, 1]],
+    "one token": [[1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0]],
+    "none": [[1, 1, 1, 1], [1, 1, 1, 1]],
+}
+
+
+def random_batch(mask, seed=0):
+    generator = np.random.default_rng(seed)
+    ids = generator.integers(1, SMALL.vocab_size, mask.shape)
+    types = generator.integers(0, SMALL.type_vocab_size, mask.shape)
+    return ids, types, np.broadcast_to(np.arange(mask.shape[1]), mask.shape)
+
+
+def gradients(encoder, sequence, pooled, seed=0):
+    """Of a loss that every output takes part in, each in its own way."""
+    encoder.clear_gradients()
+    generator = np.random.default_rng(seed)
+    loss = sum(
+        (out * paddle.to_tensor(generator.normal(size=out.shape)).astype(out.dtype)).sum() for out in (sequence, pooled)
+    )
+    loss.backward()
+    return {name: parameter.grad.numpy() for name, parameter in encoder.named_parameters()}
+
+
+def assert_as_the_padded_reference(mask, seed=0):
+    encoder = small_encoder()
+    ids, types, positions = random_batch(mask, seed)
+    sequence, pooled = encoder(ids, types, attention_mask=mask)
+    found = gradients(encoder, sequence, pooled)
+    expected_sequence, expected_pooled = padded_reference(encoder, ids, types, positions, mask)
+    expected = gradients(encoder, expected_sequence, expected_pooled)
+    np.testing.assert_allclose(sequence.numpy(), expected_sequence.numpy(), atol=1e-5)
+    np.testing.assert_allclose(pooled.numpy(), expected_pooled.numpy(), atol=1e-5)
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5, rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("padding", MASKS)
+def test_equals_the_padded_reference(padding):
+    assert_as_the_padded_reference(np.array(MASKS[padding]))
+
+
+@given(seed=st.integers(0, 10**6), batch=st.integers(1, 5), length=st.integers(1, 9), share=st.floats(0.1, 1))
+@settings(max_examples=15, deadline=None)
+def test_equals_the_padded_reference_whatever_the_mask(seed, batch, length, share):
+    generator = np.random.default_rng(seed)
+    mask = (generator.random((batch, length)) < share).astype(np.int64)
+    mask[np.arange(batch), generator.integers(0, length, batch)] = 1
+    assert_as_the_padded_reference(mask, seed)
+
+
+def test_what_stands_on_padding_does_not_matter():
+    encoder = small_encoder()
+    mask = np.array(MASKS["holes"])
+    ids, types, _ = random_batch(mask)
+    garbage = np.where(mask, ids, 10**9)
+    first, second = (encoder(values, types, attention_mask=mask).sequence_output.numpy() for values in (ids, garbage))
+    assert (first == second).all()
+
+
+def test_tensors_and_arrays_of_any_integer_type_give_the_same():
+    encoder = small_encoder()
+    mask = np.array(MASKS["right"])
+    ids, types, positions = random_batch(mask)
+    arrays = encoder(ids, types, positions, mask)
+    tensors = encoder(
+        *(paddle.to_tensor(a.astype(np.int32)) for a in (ids, types, positions)), paddle.to_tensor(mask > 0)
+    )
+    assert (arrays.packed.numpy() == tensors.packed.numpy()).all()
+
+
+def test_the_default_mask_is_where_no_padding_id_stands():
+    encoder = small_encoder()
+    ids = np.array([[5, 6, 0], [7, 0, 0]])
+    assert encoder(ids).packed.shape == [3, SMALL.hidden_size]
+    assert (encoder(ids).packed.numpy() == encoder(ids, attention_mask=ids > 0).packed.numpy()).all()
+
+
+def test_position_ids_are_heeded():
+    encoder = small_encoder()
+    ids = np.array([[5, 6, 7]])
+    shifted = encoder(ids, position_ids=np.array([[2, 3, 4]])).packed.numpy()
+    assert abs(shifted - encoder(ids).packed.numpy()).max() > 1e-3
+
+
+def test_outputs_are_made_once():
+    encoded = small_encoder()(np.array([[5, 6, 0]]))
+    assert encoded.pooled_output is encoded.pooled_output
+    assert encoded.sequence_output is next(iter(encoded))
+
+
+def test_dropout_acts_in_training_only_and_follows_the_seed():
+    encoder = small_encoder(config=attrs.evolve(SMALL, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2))
+    ids = np.array([[5, 6, 7, 0], [8, 9, 0, 0]])
+    plain = encoder(ids).packed.numpy()
+    encoder.train()
+    runs = []
+    for seed in (1, 1, 2):
+        paddle.seed(seed)
+        runs.append(encoder(ids).packed.numpy())
+    assert (runs[0] == runs[1]).all()
+    assert abs(runs[0] - runs[2]).max() > 1e-3
+    assert abs(runs[0] - plain).max() > 1e-3
+
+
+def test_gradients_of_some_parameters_only():
+    """Frozen parameters and paddle.grad with a few inputs (adversarial training) both work."""
+    encoder = small_encoder()
+    encoder.embeddings.word_embeddings.weight.stop_gradient = True
+    loss = encoder(np.array([[5, 6, 0]])).pooled_output.sum()
+    (found,) = paddle.grad(loss, [encoder.embeddings.position_embeddings.weight])
+    assert abs(found.numpy()).max() > 0
+
+
+def test_parameter_names_are_paddlenlps():
+    names = {name for name, _ in Encoder(attrs.evolve(SMALL, num_hidden_layers=1)).named_parameters()}
+    parts = ["embeddings.layer_norm", "pooler.dense"]
+    parts += [f"encoder.layers.0.self_attn.{part}_proj" for part in ("q", "k", "v", "out")]
+    parts += [f"encoder.layers.0.{part}" for part in ("linear1", "linear2", "norm1", "norm2")]
+    tables = {f"embeddings.{table}_embeddings.weight" for table in ("word", "position", "token_type")}
+    assert names == {f"{part}.{kind}" for part in parts for kind in ("weight", "bias")} | tables
+
+
+def test_a_batch_beyond_the_positions_is_refused_with_both_numbers():
+    with pytest.raises(DataError, match=r"length 17 .* max_position_embeddings 16"):
+        small_encoder()(np.ones((1, 17), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"input_ids": np.array([[40]])}, "input_ids holds 40; .* 0 to 39"),
+        ({"input_ids": np.array([[-1]])}, "input_ids holds -1"),
+        ({"token_type_ids": np.array([[2]])}, "token_type_ids holds 2"),
+        ({"position_ids": np.array([[16]])}, "position_ids holds 16"),
+        ({"attention_mask": np.array([[1, 1]])}, r"attention_mask has the shape \[1, 2\], input_ids \[1, 1\]"),
+        ({"token_type_ids": np.array([1])}, "token_type_ids has the shape"),
+        ({"attention_mask": np.array([[0]])}, "row 0 of the batch has no token"),
+    ],
+)
+def test_bad_batches_are_refused(arguments, message):
+    with pytest.raises(DataError, match=message):
+        small_encoder()(**{"input_ids": np.array([[5]]), **arguments})
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    try:
+        return hub.fetch("minilm")
+    except WeightsError as error:
+        pytest.skip(f"minilm cannot be fetched: {error}")
+
+
+def test_minilm_agrees_with_hugging_face(minilm):
+    golden = np.load(GOLDEN)
+    encoder = Encoder.from_pretrained(minilm)
+    encoder.eval()
+    sequence, pooled = encoder(
+        *(golden[n] for n in ("input_ids", "token_type_ids")), attention_mask=golden["attention_mask"]
+    )
+    expected = golden["sequence_output"]
+    np.testing.assert_allclose(sequence.numpy()[:, :, : expected.shape[2]], expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(pooled.numpy(), golden["pooled_output"], rtol=0, atol=1e-5)
+
+    loss = pooled.square().sum() + sequence.square().mean()
+    np.testing.assert_allclose(float(loss), golden["loss"], rtol=1e-5)
+    loss.backward()
+    parameters = dict(encoder.named_parameters())
+    for key in golden.files:
+        if key.startswith("gradient:"):
+            name, _ = from_hugging_face(key.removeprefix("gradient:"))
+            scale = abs(golden[key]).max()
+            np.testing.assert_allclose(
+                parameters[name].grad.numpy(), golden[key], rtol=0, atol=1e-5 * max(scale, 1), err_msg=name
+            )
+
+
+def test_minilms_tokenizer_agrees_with_hugging_face(minilm):
+    golden = np.load(GOLDEN)
+    tokenizer = Tokenizer.from_pretrained(minilm)
+    for index, (text, pair) in enumerate(zip(golden["texts"], golden["pairs"], strict=True)):
+        (found,) = tokenizer([str(text)], [str(pair)] if pair else None)
+        count = golden["attention_mask"][index].sum()
+        assert (found.ids == golden["input_ids"][index, :count]).all()
+        assert (found.types == golden["token_type_ids"][index, :count]).all()

@@ -1,0 +1,200 @@
+import json
+import logging
+import os
+import struct
+
+import numpy as np
+import paddle
+import pytest
+
+from onion.errors import WeightsError
+from onion.models.encoder import Encoder
+from onion.models.weights import read_weights, write_weights
+from tests.models.helpers import SMALL, hugging_face_arrays, small_encoder, write_folder
+
+IDS = np.array([[5, 6, 7, 0], [8, 9, 0, 0]])
+
+
+def arrays_of(encoder):
+    return {name: parameter.numpy() for name, parameter in encoder.named_parameters()}
+
+
+def assert_equal_bits(first, second):
+    assert first.keys() == second.keys()
+    for name in first:
+        assert first[name].tobytes() == second[name].tobytes(), name
+
+
+def test_what_is_saved_loads_with_the_same_bits(tmp_path):
+    encoder = small_encoder()
+    encoder.save_pretrained(tmp_path / "new" / "folder")
+    loaded = Encoder.from_pretrained(tmp_path / "new" / "folder")
+    assert loaded.config == encoder.config
+    assert_equal_bits(arrays_of(loaded), arrays_of(encoder))
+    assert sorted(os.listdir(tmp_path / "new" / "folder")) == ["config.json", "model.safetensors"]  # noqa: PTH208
+
+
+def test_loaded_weights_do_not_depend_on_the_file_any_more(tmp_path):
+    encoder = small_encoder()
+    encoder.save_pretrained(tmp_path)
+    loaded = Encoder.from_pretrained(tmp_path)
+    small_encoder(seed=2).save_pretrained(tmp_path)
+    assert_equal_bits(arrays_of(loaded), arrays_of(encoder))
+
+
+@pytest.mark.parametrize("prefix", ["", "bert."])
+def test_hugging_faces_layout(tmp_path, prefix):
+    encoder = small_encoder()
+    arrays = hugging_face_arrays(encoder, prefix)
+    extra = [f"{prefix}embeddings.position_ids", "cls.predictions.bias", "classifier.weight"]
+    arrays |= {name: np.zeros((1, 3), np.int64) for name in extra}
+    folder = write_folder(tmp_path / "hf", arrays, architectures=["BertModel"])
+    weights = read_weights(folder)
+    assert weights.layout == "huggingface"
+    assert sorted(weights.ignored) == sorted(extra)
+    loaded = Encoder.from_pretrained(folder)
+    assert_equal_bits(arrays_of(loaded), arrays_of(encoder))
+    loaded.eval()
+    assert (loaded(IDS).packed.numpy() == encoder(IDS).packed.numpy()).all()
+
+
+def test_names_from_tensorflow_times(tmp_path):
+    encoder = small_encoder()
+    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    arrays = {}
+    for name, array in hugging_face_arrays(encoder).items():
+        for new in old:
+            name = name.replace(new, old[new])
+        arrays[name] = array
+    assert_equal_bits(arrays_of(Encoder.from_pretrained(write_folder(tmp_path, arrays))), arrays_of(encoder))
+
+
+def test_a_model_without_a_pooler_loads_with_a_warning(tmp_path, caplog):
+    encoder = small_encoder()
+    arrays = {name: a for name, a in hugging_face_arrays(encoder).items() if "pooler" not in name}
+    with caplog.at_level(logging.WARNING):
+        loaded = Encoder.from_pretrained(write_folder(tmp_path, arrays))
+    assert "no pooler" in caplog.text
+    loaded.eval()
+    assert (loaded(IDS).packed.numpy() == encoder(IDS).packed.numpy()).all()
+
+
+def test_settings_replace_the_files(tmp_path):
+    small_encoder().save_pretrained(tmp_path)
+    assert Encoder.from_pretrained(tmp_path, hidden_dropout_prob=0.3).config.hidden_dropout_prob == 0.3
+
+
+def test_float16_and_float64_become_float32(tmp_path):
+    arrays = arrays_of(small_encoder())
+    for kind in (np.float16, np.float64):
+        found = read_weights(write_folder(tmp_path / kind.__name__, {n: a.astype(kind) for n, a in arrays.items()}))
+        assert {a.dtype for a in found.arrays.values()} == {np.dtype(np.float32)}
+        assert all((found.arrays[n] == arrays[n].astype(kind).astype(np.float32)).all() for n in arrays)
+
+
+def test_bfloat16_becomes_float32(tmp_path):
+    values = np.array([[1.0, -2.5, 3.140625]], np.float32)  # all of them exact in bfloat16
+    data = (values.view(np.uint32) >> 16).astype("<u2").tobytes()
+    entry = {"dtype": "BF16", "shape": list(values.shape), "data_offsets": [0, len(data)]}
+    header = json.dumps({"pooler.dense.weight": entry}).encode()
+    (tmp_path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + data)
+    assert (read_weights(tmp_path).arrays["pooler.dense.weight"] == values).all()
+
+
+def test_paddles_bfloat16_parameters_can_be_saved(tmp_path):
+    encoder = small_encoder().to(dtype="bfloat16")
+    encoder.save_pretrained(tmp_path)
+    expected = {name: p.astype("float32").numpy() for name, p in encoder.named_parameters()}
+    assert_equal_bits(arrays_of(Encoder.from_pretrained(tmp_path)), expected)
+
+
+def test_a_missing_folder_or_file_is_named(tmp_path):
+    with pytest.raises(WeightsError, match="nowhere: no such folder"):
+        read_weights(tmp_path / "nowhere")
+    with pytest.raises(WeightsError, match=r"model\.safetensors: no such file"):
+        read_weights(tmp_path)
+    with pytest.raises(WeightsError, match=r"nowhere.config\.json"):
+        Encoder.from_pretrained(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("keep", [0, 4, 100, -1, -1000])
+def test_a_truncated_file_is_refused(tmp_path, keep):
+    small_encoder().save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(WeightsError, match=r"model\.safetensors: damaged"):
+        Encoder.from_pretrained(tmp_path)
+
+
+def test_another_kind_of_file_is_refused(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"\xff" * 64 + b"<html>not found</html>" * 20)
+    with pytest.raises(WeightsError, match="damaged or not a safetensors file"):
+        read_weights(tmp_path)
+
+
+def test_all_that_does_not_fit_is_said_at_once(tmp_path):
+    arrays = arrays_of(small_encoder())
+    del arrays["encoder.layers.0.linear1.bias"]
+    arrays["encoder.layers.7.linear1.bias"] = np.zeros(48, np.float32)
+    arrays["embeddings.layer_norm.bias"] = np.zeros(23, np.float32)
+    arrays["pooler.dense.bias"] = np.full(24, np.nan, np.float32)
+    arrays["encoder.layers.1.norm1.bias"] = np.zeros(24, np.int64)
+    with pytest.raises(WeightsError) as caught:
+        Encoder.from_pretrained(write_folder(tmp_path, arrays))
+    message = str(caught.value)
+    assert "missing: encoder.layers.0.linear1.bias;" in message
+    assert "unexpected: encoder.layers.7.linear1.bias;" in message
+    assert "misshapen: embeddings.layer_norm.bias is [23], not [24];" in message
+    assert "not floating-point: encoder.layers.1.norm1.bias;" in message
+    assert "not finite: pooler.dense.bias" in message
+
+
+def test_long_lists_are_cut(tmp_path):
+    arrays = {name: a for name, a in arrays_of(small_encoder()).items() if "layers.1" not in name}
+    with pytest.raises(WeightsError, match=r"missing: encoder\.layers\.1.* and 11 more$"):
+        Encoder.from_pretrained(write_folder(tmp_path, arrays))
+
+
+def test_half_a_pooler_is_damage(tmp_path):
+    arrays = {name: a for name, a in arrays_of(small_encoder()).items() if name != "pooler.dense.bias"}
+    with pytest.raises(WeightsError, match=r"missing: pooler\.dense\.bias"):
+        Encoder.from_pretrained(write_folder(tmp_path, arrays))
+
+
+def test_weights_of_another_size_are_refused(tmp_path):
+    folder = write_folder(tmp_path, hugging_face_arrays(small_encoder()), vocab_size=41)
+    with pytest.raises(WeightsError, match=r"word_embeddings\.weight is \[40, 24\], not \[41, 24\]"):
+        Encoder.from_pretrained(folder)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    write_weights(tmp_path, {"a": np.ones(3, np.float32)})
+    before = (tmp_path / "model.safetensors").read_bytes()
+
+    def full_disk(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(WeightsError, match="cannot write: No space left on device"):
+        write_weights(tmp_path, {"a": np.zeros(3, np.float32)})
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+    assert (tmp_path / "model.safetensors").read_bytes() == before
+
+
+def test_transposed_views_are_written_as_they_look(tmp_path):
+    view = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    write_weights(tmp_path, {"a": view})
+    assert (read_weights(tmp_path).arrays["a"] == view).all()
+
+
+def test_a_folder_in_the_way_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WeightsError, match="cannot make the folder"):
+        write_weights(tmp_path / "file" / "folder", {})
+
+
+def test_config_and_weights_are_what_the_encoder_was_made_with(tmp_path):
+    paddle.seed(5)
+    first = Encoder(SMALL)
+    paddle.seed(5)
+    assert_equal_bits(arrays_of(first), arrays_of(Encoder(SMALL)))
