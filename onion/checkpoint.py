@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,6 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
+from onion.disk import sync_folder, write_synced
 from onion.errors import CheckpointError
 
 FORMAT = 1
@@ -91,7 +91,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         sizes = {name: _write_file(partial / name, content) for name, content in _files(checkpoint)}
         manifest = {"format": FORMAT, "step": checkpoint.step, "files": sizes}
         _write_file(partial / MANIFEST, json.dumps(manifest, indent=1).encode())
-        _sync_folder(partial)
+        sync_folder(partial)
         _swap_in(partial, final)
     except BaseException as error:
         sweep(folder)
@@ -111,7 +111,7 @@ def _swap_in(partial: Path, final: Path) -> None:
         shutil.rmtree(old)
     else:
         partial.rename(final)
-    _sync_folder(final.parent)
+    sync_folder(final.parent)
 
 
 def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, bytes]]:
@@ -154,19 +154,8 @@ def plain(value: object) -> Any:
 
 def _write_file(path: Path, content: bytes) -> dict[str, Any]:
     """Write and sync a file; return its entry in the manifest."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    write_synced(path, content)
     return {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read(path: Path) -> Checkpoint:
@@ -182,7 +171,7 @@ def read(path: Path) -> Checkpoint:
         items = {name: dict(scalars) for name, scalars in state["items"].items()}
         for name, raw in content.items():
             items[name.removesuffix(".safetensors")].update(load_arrays(raw))
-        return Checkpoint(step=manifest["step"], run=state["run"], items=items)
+        return Checkpoint(step=int(manifest["step"]), run=state["run"], items=items)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path}: not a checkpoint of onion ({error}).") from error
 
@@ -190,12 +179,12 @@ def read(path: Path) -> Checkpoint:
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
-        version, step, _ = manifest["format"], manifest["step"], manifest["files"]
+        version, step, _ = manifest["format"], int(manifest["step"]), manifest["files"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: {MANIFEST} is missing or damaged.") from error
     if version != FORMAT:
         raise CheckpointError(f"{path}: format {version} is not known to this version of onion (it knows {FORMAT}).")
-    if folder_of(path.parent, step) != path:
+    if path.name.startswith("step-") and path.name != folder_of(path, step).name:
         raise CheckpointError(f"{path}: {MANIFEST} is of step {step}; was the folder renamed?")
     return dict(manifest)
 

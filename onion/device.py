@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import MutableMapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -77,6 +78,7 @@ def _field(line: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+@cache
 def paddle() -> ModuleType:
     """Import Paddle.
 

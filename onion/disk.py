@@ -1,15 +1,21 @@
-"""Files that are whole or not there at all: written beside their final name, synced to the disk, then renamed."""
+"""Files that are whole or not there at all: written beside their final name, synced to the disk, then renamed.
+
+And folders that one process at a time writes to.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write a file so that, whatever happens, the old one or the whole new one stands there.
+
+    What a link points to is replaced, not the link.
 
     Args:
         path: the file; its folder exists.
@@ -18,7 +24,8 @@ def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     Raises:
         OSError: the disk refused; nothing is left half-written.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    path = Path(os.path.realpath(path))
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)  # a name has at most 255 bytes
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -53,6 +60,33 @@ def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes that ask for it out of a folder; the system lets go when this one ends, however it ends.
+
+    POSIX only; elsewhere, and on a file system without locks, nobody is kept out.
+
+    Raises:
+        BlockingIOError: another process has it.
+    """
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:  # no locks here
+            pass
+        yield
     finally:
         os.close(handle)
 

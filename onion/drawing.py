@@ -1,9 +1,9 @@
 """The onion as text and as a picture.
 
-    Runner                                    initialize  pass  batch
-    ╭ progress      Progress()                     ·        ↕      ↕
-    │╭ saver        Saver('out', every=500)        ↕        ·      ↕
-    ││  gradient_machine  GradientMachine(...)     ↓        ·      ↓
+    Runner                                             initialize  pass  batch
+    ╭ progress  Progress()                                 ↓        ↕      ↕
+    │╭ saver  Saver(out, every=500)                        ↕        ↕      ↕
+    ││  gradient_machine  GradientMachine(ToyNetwork)      ↓        ·      ↓
     │╰
     ╰
 

@@ -1,4 +1,8 @@
-"""The random generators of the process - Python's, numpy's, Paddle's - as plain data, and back."""
+"""The random generators of the process - Python's, numpy's, Paddle's - as plain data, and back.
+
+On the CPU of Paddle 2.6 the place in the sequence cannot be read, only the seed: a run resumed there draws other
+numbers than one that was not stopped. Paddle 3 and the GPU have no such limit.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +49,6 @@ def _generator(kind: Any, plain: list[Any]) -> Any:
 
 
 def _plain(state: tuple[Any, ...]) -> list[Any]:
-    """Turn (device, seed, offset, engine) into JSON values."""
-    device, seed, offset, engine = state
-    return [device, seed, offset, list(engine)]
+    """Turn (device, seed, offset, engine) into JSON values. Paddle 2.6 gives no engine: see the module's limits."""
+    device, seed, offset, *engine = state
+    return [device, seed, offset, *map(list, engine)]

@@ -27,8 +27,7 @@ class RunnerItem:
         class Announce(RunnerItem):
             def on_pass(self, state):
                 print("pass", state.pass_id)
-
-    Yield:
+                yield  # the rings inside
                 print("done after", state.step, "steps")
     """
 

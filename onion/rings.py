@@ -75,16 +75,19 @@ def _around(hook: Hook, inside: Ring) -> Ring:
 def _throw(waiting: Waiting, error: BaseException) -> bool:
     """Raise an error at a ring's yield. True: it yielded again. False: it swallowed the error and left."""
     try:
-        waiting.throw(error)
-    except StopIteration:
-        return False
-    except RuntimeError as wrapped:
-        # Python turns a StopIteration that leaves a generator into a RuntimeError; here the ring only passed it on.
-        if not (isinstance(error, StopIteration) and wrapped.__cause__ is error):
-            raise
-    else:
-        return True
-    raise error
+        try:
+            waiting.throw(error)
+        except StopIteration:
+            return False
+        except RuntimeError as wrapped:
+            # Python turns a StopIteration that leaves a generator into a RuntimeError; here the ring only passed it on.
+            if not (isinstance(error, StopIteration) and wrapped.__cause__ is error):
+                raise
+        else:
+            return True
+        raise error
+    finally:
+        del error  # or the error and this frame, which is in its traceback, would hold each other
 
 
 def hold(hooks: Sequence[Hook], inside: Ring, state: State) -> None:
@@ -131,7 +134,6 @@ def _second_yield(hook: Hook, waiting: Waiting) -> HookError:
 
 def _returned(hook: Hook, answer: object) -> HookError:
     if inspect.isgenerator(answer):
-        answer.close()
         return HookError(
             f"{title(hook)} returned a generator that nobody would run; write 'yield from ...' in it, "
             "so that it is a generator function itself."

@@ -1,10 +1,10 @@
 """The Runner: composes the rings once and runs the loop.
 
-initialize rings:
-for each pass:
-on_pass rings:
-for state.batch in state.batches:
-on_batch rings
+with the initialize rings:
+    for each pass:
+        with the on_pass rings:
+            for state.batch in state.batches:
+                with the on_batch rings: count it
 """
 
 from __future__ import annotations
@@ -62,11 +62,7 @@ class Runner(RunnerItem):
     is_runner = True
 
     def __init__(
-        self,
-        *items: RunnerItem,
-        name: str | None = None,
-        state: type[State] = State,
-        timing: Timing | None = None,
+        self, *items: RunnerItem, name: str | None = None, state: type[State] = State, timing: Timing | None = None
     ) -> None:
         tree.refuse_strangers(items)
         self.items: Items = items
@@ -120,6 +116,9 @@ class Runner(RunnerItem):
         self._rings = None
         try:
             self._run_passes(state.pass_id + 1, math.inf, state)
+        except BaseException:
+            state.batch_id = 0  # should the body go on after an error, then with a pass from its first batch
+            raise
         finally:
             self._rings = rings
         return state

@@ -1,8 +1,10 @@
 """For the tests of your own items: a recorder of every way in and out, an item that fails on demand, a toy network.
 
-trace = []
-Runner(Recorder("a", trace), Batches(3), MyItem(), Recorder("b", trace)).run(passes=1)
-assert trace[:2] == ["a.initialize:in", "b.initialize:in"]
+A test puts recorders around and inside the item:
+
+    trace = []
+    Runner(Recorder("a", trace), Batches(3), MyItem(), Recorder("b", trace)).run(passes=1)
+    assert trace[:2] == ["a.initialize:in", "b.initialize:in"]
 """
 
 from __future__ import annotations

@@ -101,17 +101,18 @@ def refuse_twice(items: Sequence[RunnerItem]) -> None:
 
 
 def number_names(items: Sequence[RunnerItem]) -> None:
-    """Give items with the same default name their numbers, and refuse two that were given the same name."""
-    everyone = list(walk(items))
+    """Give items with the same default name their numbers, and refuse two that were given the same name.
+
+    An item keeps its number for as long as no other one stands there with the same.
+    """
+    everyone = sorted(walk(items), key=lambda item: (not named(item), _numbered(item)))
     taken: set[str] = set()
-    for item in filter(named, everyone):
-        if item.name in taken:
-            raise CompositionError(f"two items are named {item.name!r}; give one of them another name.")
-        taken.add(item.name)
     for item in everyone:
-        if not named(item):
+        if item.name in taken:
+            if named(item) and not _numbered(item):
+                raise CompositionError(f"two items are named {item.name!r}; give one of them another name.")
             _name_freely(item, taken)
-            taken.add(item.name)
+        taken.add(item.name)
 
 
 def named(item: RunnerItem) -> bool:
@@ -119,8 +120,14 @@ def named(item: RunnerItem) -> bool:
     return "name" in vars(item) or item.name != type(item).name
 
 
+def _numbered(item: RunnerItem) -> bool:
+    """Tell whether an item's name is its default one with a number."""
+    name, _, number = item.name.rpartition("-")
+    return name == type(item).name and number.isdecimal()
+
+
 def _name_freely(item: RunnerItem, taken: set[str]) -> None:
-    """Keep the default name if it is free, else take the first free number. Only then is the item written to."""
+    """Name an item by its class and the first free number, from 2 on."""
     number = 1
     while item.name in taken:
         number += 1

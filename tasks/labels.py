@@ -35,5 +35,6 @@ class Labels:
 
 
 def _is_number(name: str) -> bool:
-    # "1" and "01" are two labels, but one number; only the plain form has an order of its own.
-    return name.removeprefix("-").isdecimal() and str(int(name)) == name
+    # "1" and "01" are two labels, but one number; only the plain form has an order of its own. Python reads no number
+    # of thousands of digits.
+    return len(name) < 20 and name.removeprefix("-").isdecimal() and str(int(name)) == name

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from onion.disk import replace_file
+from onion.disk import locked, replace_file
 from onion.errors import CheckpointError, DataError
 
 RUN_FILE = "run.json"
 LABELS = "labels.json"
+DRAWINGS = ("onion.txt", "onion.svg")
+OWN_FILES = (LABELS, *DRAWINGS, "config.json", "tokenizer.json", "tokenizer_config.json")
+"""What a run writes beside its record; found without one, they are somebody else's."""
 
 
 @attrs.frozen
@@ -80,10 +85,26 @@ def claim_folder(out: Path, record: dict[str, Any]) -> bool:
                 f"{out} holds another run ({'; '.join(differences)}); choose another folder with --out."
             )
         return True
-    if any(out.glob("step-*")):
-        raise CheckpointError(f"{out} holds checkpoints of another run; choose another folder with --out.")
+    foreign = [*(name for name in OWN_FILES if (out / name).exists()), *(path.name for path in out.glob("step-*"))]
+    if foreign:
+        raise CheckpointError(f"{out} holds {foreign[0]}, but no run of onion; choose another folder with --out.")
     write_json(known, record)
     return False
+
+
+@contextmanager
+def alone_in(out: Path) -> Iterator[None]:
+    """Hold the folder of a run against a second process with the same command.
+
+    Raises:
+        CheckpointError: there is one already.
+    """
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(out))
+        except BlockingIOError:
+            raise CheckpointError(f"another process is training in {out}; wait for it, or stop it first.") from None
+        yield
 
 
 def _differences(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
@@ -100,7 +121,10 @@ def read_record(folder: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: there is none.
     """
-    return dict(read_json(folder, RUN_FILE))
+    record = read_json(folder, RUN_FILE)
+    if not isinstance(record, dict):
+        raise _no_run(folder, RUN_FILE)
+    return record
 
 
 def read_json(folder: Path, name: str) -> Any:
@@ -112,7 +136,11 @@ def read_json(folder: Path, name: str) -> Any:
     try:
         return json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise CheckpointError(f"{folder} holds no run of onion ({name} is missing or damaged); train first.") from None
+        raise _no_run(folder, name) from None
+
+
+def _no_run(folder: Path, name: str) -> CheckpointError:
+    return CheckpointError(f"{folder} holds no run of onion ({name} is missing or damaged); train first.")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -121,8 +149,17 @@ def write_json(path: Path, value: Any) -> None:
     Raises:
         CheckpointError: the disk refused.
     """
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically, and its folder where it is missing.
+
+    Raises:
+        CheckpointError: the disk refused.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+        replace_file(path, text.encode())
     except OSError as error:
         raise CheckpointError(f"cannot write {path}: {error.strerror}.") from None

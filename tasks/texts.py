@@ -40,13 +40,19 @@ class TextExample:
 class TextExamples(Sequence[TextExample]):
     """The examples of one file, tokenised once.
 
+    Args:
+        encodings: the tokenised texts.
+        labels: their labels' numbers, if they have labels.
+        pairs: whether they are pairs of texts.
+
     Attributes:
         cut: how many texts were longer than allowed and were cut.
     """
 
-    def __init__(self, encodings: Sequence[Encoding], labels: Sequence[int] | None = None) -> None:
+    def __init__(self, encodings: Sequence[Encoding], labels: Sequence[int] | None = None, pairs: bool = False) -> None:
         self._encodings = encodings
         self._labels = labels
+        self.pairs = pairs
         self.cut = sum(encoding.truncated for encoding in encodings)
 
     def __len__(self) -> int:
@@ -78,7 +84,7 @@ def read_table(path: str | Path, labelled: bool) -> Table:
     """Read the columns ``text_a``, ``text_b`` if there is one, and ``label``.
 
     Raises:
-        DataError: see ``onion.data.files``; also where a text or a label is no string.
+        DataError: see ``onion.data.files``; also where a text or a label is no string, or half a character.
     """
     needed = ["text_a", "label"] if labelled else ["text_a"]
     table = read_rows(path, columns=needed, optional=["text_b"])
@@ -86,7 +92,14 @@ def read_table(path: str | Path, labelled: bool) -> Table:
         for column, value in row.items():
             if not isinstance(value, str) and (column != "label" or not isinstance(value, (int, float))):
                 raise table.error(place, f"{column} is {value!r}, not a text; put it in quotes")
+            if isinstance(value, str) and not _is_whole(value):
+                raise table.error(place, f"{column} holds half of a surrogate pair (\\ud800 to \\udfff); mend the text")
     return table
+
+
+def _is_whole(text: str) -> bool:
+    """Tell whether a text can be encoded; JSON's escapes can write ones that cannot."""
+    return text.isascii() or text.encode(errors="ignore").decode() == text
 
 
 def label_names(table: Table) -> list[str]:
@@ -94,7 +107,9 @@ def label_names(table: Table) -> list[str]:
     return [str(row["label"]) for row in table]
 
 
-def encode(table: Table, tokenizer: Tokenizer, max_length: int, labels: Labels | None = None) -> TextExamples:
+def encode(
+    table: Table, tokenizer: Tokenizer, max_length: int, labels: Labels | None = None, pairs: bool | None = None
+) -> TextExamples:
     """Tokenise the rows of a table.
 
     Args:
@@ -102,13 +117,19 @@ def encode(table: Table, tokenizer: Tokenizer, max_length: int, labels: Labels |
         tokenizer: turns texts into ids.
         max_length: tokens an example may have, special ones included; what is longer is cut, the longer text first.
         labels: the known labels; None: the rows are not labelled.
+        pairs: whether the rows have to be pairs, or must not be; None: as they are.
 
     Raises:
-        DataError: an unknown label, or ``text_b`` in some rows only; the message names file and line.
+        DataError: an unknown label, or ``text_b`` in some rows only (the message names file and line); or pairs where
+            single texts were expected, or the other way round.
     """
-    pairs = _second_texts(table)
-    encodings = tokenizer([row["text_a"] for row in table], pairs, max_length=max_length)
-    return TextExamples(encodings, None if labels is None else _label_numbers(table, labels))
+    seconds = _second_texts(table)
+    if pairs is not None and pairs != (seconds is not None):
+        there, before = ("is no", "a") if pairs else ("is a", "no")
+        raise DataError(f"{table.path}: there {there} column 'text_b'; the training file has {before} column 'text_b'.")
+    numbers = None if labels is None else _label_numbers(table, labels)
+    encodings = tokenizer([row["text_a"] for row in table], seconds, max_length=max_length)
+    return TextExamples(encodings, numbers, pairs=seconds is not None)
 
 
 def _second_texts(table: Table) -> list[str] | None:
@@ -127,7 +148,7 @@ def _label_numbers(table: Table, labels: Labels) -> list[int]:
     found = []
     for place, name in enumerate(label_names(table)):
         if name not in numbers:
-            known = ", ".join(labels.names[:10]) + (", ..." if len(labels) > 10 else "")
+            known = ", ".join(map(repr, labels.names[:10])) + (", ..." if len(labels) > 10 else "")
             raise table.error(place, f"the label {name!r} does not occur in the training file, which has {known}")
         found.append(numbers[name])
     return found

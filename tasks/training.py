@@ -12,6 +12,7 @@ import numpy as np
 import paddle
 
 from onion import Runner, Signals
+from onion.drawing import as_svg
 from onion.errors import DataError
 from onion.items.saver import best_checkpoint
 from onion.models import hub
@@ -23,10 +24,8 @@ from onion.tasks.labels import Labels
 from onion.tasks.metrics import ClassificationMetric
 from onion.tasks.onions import evaluation_onion, training_onion
 from onion.tasks.optimization import fine_tuning_optimizer
-from onion.tasks.settings import LABELS, Settings, claim_folder, write_json
+from onion.tasks.settings import DRAWINGS, LABELS, Settings, alone_in, claim_folder, write_json, write_text
 from onion.tasks.texts import TextExamples, check_max_length, encode, label_names, read_table, tell_cut
-
-DRAWINGS = ("onion.txt", "onion.svg")
 
 
 @attrs.frozen
@@ -55,17 +54,20 @@ def train(settings: Settings, out: Path) -> Trained:
     check_max_length(settings.max_length, EncoderConfig.read(folder / "config.json").max_position_embeddings)
     tokenizer = Tokenizer.from_pretrained(folder)
     labels, train_set, dev_set = _read_sets(settings, tokenizer)
-    claim_folder(out, settings.record())
     seed_everything(settings.seed)
     network = Classifier(Encoder.from_pretrained(folder), len(labels))
     runner = _compose(settings, network, labels, train_set, dev_set, out, tokenizer.pad_id)
-    tokenizer.save_pretrained(out)
-    network.encoder.config.write(out)
-    write_json(out / LABELS, labels.names)
-    for name in DRAWINGS:
-        runner.draw(out / name)
-    print(runner, flush=True)
-    state = runner.run(passes=settings.passes)
+    claim_folder(out, {**settings.record(), "pairs": train_set.pairs})  # from here on, things are written
+    with alone_in(out):
+        tokenizer.save_pretrained(out)
+        network.encoder.config.write(out)
+        write_json(out / LABELS, labels.names)
+        for name, drawing in zip(DRAWINGS, (f"{runner}\n", as_svg(runner)), strict=True):
+            write_text(out / name, drawing)
+        for path, examples in ((settings.train, train_set), (settings.dev, dev_set)):
+            tell_cut(path, examples, settings.max_length)
+        print(runner, flush=True)
+        state = runner.run(passes=settings.passes)
     best = best_checkpoint(out)
     report = {
         "step": state.step,
@@ -84,10 +86,8 @@ def _read_sets(settings: Settings, tokenizer: Tokenizer) -> tuple[Labels, TextEx
     labels = Labels.of(label_names(tables[0]))
     if len(labels) < 2:
         raise DataError(f"{settings.train}: all rows have the label {labels.names[0]!r}; there is nothing to learn.")
-    sets = [encode(table, tokenizer, settings.max_length, labels) for table in tables]
-    for path, examples in zip((settings.train, settings.dev), sets, strict=True):
-        tell_cut(path, examples, settings.max_length)
-    return labels, sets[0], sets[1]
+    train_set = encode(tables[0], tokenizer, settings.max_length, labels)
+    return labels, train_set, encode(tables[1], tokenizer, settings.max_length, labels, train_set.pairs)
 
 
 def _compose(

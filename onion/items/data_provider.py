@@ -73,13 +73,17 @@ class DataProvider(RunnerItem):
             self._batches = None
 
     def readings(self) -> dict[str, float]:
-        """Return how many examples were handed out in this process."""
-        return {"examples": self._examples + (self._batches.examples if self._batches else 0)}
+        """Return how many examples were handed out, resumed runs included."""
+        return {"examples": self._handed_out()}
+
+    def _handed_out(self) -> int:
+        return self._examples + (self._batches.examples if self._batches else 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the place in the pass: how many of its batches were handed out."""
-        return {"batch": self._start + self._batches.given if self._batches else self._skip}
+        """Return the place in the pass, how many of its batches were handed out, and the examples so far."""
+        batch = self._start + self._batches.given if self._batches else self._skip
+        return {"batch": batch, "examples": self._handed_out()}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Go on at that place in the next pass to be begun."""
-        self._skip = int(saved["batch"])
+        self._skip, self._examples, self._batches = int(saved["batch"]), int(saved["examples"]), None

@@ -49,21 +49,27 @@ class Logger(Periodic):
         try:
             yield
         finally:
-            self._offset = self._synced(self._file)
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            self._close(file)
 
     def _open(self) -> TextIO:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self._offset == 0 and self.path.exists() and self.path.stat().st_size:
+            size = self.path.stat().st_size if self.path.exists() else 0
+            if size and not self._offset:
                 self.path.rename(_free_name(self.path))
-            file = self.path.open("a", encoding="utf-8")
-            file.truncate(min(self._offset, self.path.stat().st_size))
-            file.seek(0, os.SEEK_END)
+            elif size > self._offset:
+                os.truncate(self.path, self._offset)
+            return self.path.open("a", encoding="utf-8")
         except OSError as error:
             raise self._refused(error) from error
-        return file
+
+    def _close(self, file: TextIO) -> None:
+        try:
+            with file:
+                self._offset = self._synced(file)
+        except OSError as error:
+            raise self._refused(error) from error
 
     def on_pass(self, state: State) -> Way:
         """Write a row if the pass is the period or metrics were reported on its way out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,9 @@ class ParameterUpdater(RunnerItem):
         """Update the parameters once the rings inside have left."""
         yield
         self.optimizer.step()
-        self.optimizer.clear_grad()
+        # Gradients go altogether: zeros would still move, by momentum, a parameter that the next batch does not use,
+        # and a resumed run has no zeros.
+        self.optimizer.clear_grad(set_to_zero=False)
         if self._step_schedule is not None:
             self._step_schedule()
 
@@ -97,7 +100,9 @@ class ParameterUpdater(RunnerItem):
         for key, tensor in fresh.items():
             tensor.set_value(saved[key])
         if self._schedule is not None:
-            self._schedule.set_state_dict(json.loads(saved[SCHEDULE]))
+            with warnings.catch_warnings():  # Paddle's LinearWarmup finds its own state to hold something unused
+                warnings.simplefilter("ignore", UserWarning)
+                self._schedule.set_state_dict(json.loads(saved[SCHEDULE]))
 
     def _refuse_other(self, saved: Mapping[str, Any]) -> None:
         known = self._by_path()
@@ -107,6 +112,10 @@ class ParameterUpdater(RunnerItem):
         if (SCHEDULE in saved) != (self._schedule is not None):
             has, lacks = ("checkpoint", "optimizer") if SCHEDULE in saved else ("optimizer", "checkpoint")
             raise CheckpointError(f"{self.name}: the {has} has a learning rate schedule and the {lacks} has none.")
+        if self._schedule is not None and json.loads(saved[SCHEDULE]).keys() != self._schedule.state_dict().keys():
+            raise CheckpointError(
+                f"{self.name}: the saved learning rate schedule is another than {type(self._schedule).__name__}."
+            )
 
     def _masters(self) -> dict[str, Any]:
         """Return the 32-bit copies of 16-bit parameters, by Paddle's names of the parameters."""

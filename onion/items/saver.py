@@ -72,8 +72,7 @@ class Saver(Periodic):
 
     def initialize(self, state: State) -> Way:
         """Load the newest checkpoint on the way in, save the end on the way out."""
-        self._saved_step = -1
-        self._generators = None
+        self._saved_step, self._due_at_end, self._generators = -1, False, None
         checkpoint.make(self.folder)
         self._load(state)
         yield
@@ -82,9 +81,9 @@ class Saver(Periodic):
 
     def on_pass(self, state: State) -> Way:
         """Save at the end of the pass if that is the period, its last batch was due, or the metric was best."""
-        if state.batch_id == 0:
-            self._restore_generators()
+        self._restore_generators(again=state.batch_id > 0)
         yield
+        self._generators = None
         if state.pass_cut:
             return
         if self._improved(state) or self.every == "pass" or self._due_at_end or self._saved_step == state.step:
@@ -92,7 +91,8 @@ class Saver(Periodic):
 
     def on_batch(self, state: State) -> Way:
         """Save after the batch if it completes a period, or if the metric was better than ever."""
-        self._restore_generators()
+        if self._generators is not None:
+            self._restore_generators()
         yield
         if self._improved(state) or self.due(state):
             # After the last batch, items may still act on the way out of the pass; what they do is to be saved too.
@@ -100,10 +100,14 @@ class Saver(Periodic):
             if not self._due_at_end:
                 self._save(state, state.pass_id, state.batch_id + 1)
 
-    def _restore_generators(self) -> None:
-        """Put the generators back where a pass or a batch begins: the rings of ``initialize`` may have drawn."""
+    def _restore_generators(self, again: bool = False) -> None:
+        """Put the generators back where the resumed pass begins, and again at its first batch if that is in mid-pass.
+
+        There the items further in had drawn on their way into the pass before the checkpoint, and now do so once more.
+        """
         if self._generators is not None:
             generators.restore(self._generators)
+        if not again:
             self._generators = None
 
     def _improved(self, state: State) -> bool:
@@ -113,6 +117,7 @@ class Saver(Periodic):
         counters = {"pass_id": pass_id, "batch_id": batch_id, "step": state.step}
         run = {
             "counters": counters,
+            "cost": None if state.cost is None else float(state.cost),
             "metrics": state.metrics,
             "reported": state.reported,
             "generators": generators.capture(),
@@ -147,9 +152,9 @@ class Saver(Periodic):
             item.load_state_dict(saved.items[name])
         state.pass_id, state.batch_id = saved.run["counters"]["pass_id"], saved.run["counters"]["batch_id"]
         state.step = self._saved_step = saved.step
+        state.cost = saved.run["cost"]
         state.metrics.update(saved.run["metrics"])
         state.reported.update(saved.run["reported"])
-        # The rings inside may draw numbers on their way in, so the generators are put back at the first pass or batch.
         self._generators = saved.run["generators"]
         log.info("resumed from step %d in %s", saved.step, self.folder)
 

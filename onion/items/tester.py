@@ -29,6 +29,8 @@ class Tester(Periodic):
         CompositionError: ``runner`` is no Runner.
     """
 
+    __test__ = False  # pytest would take a class of this name for tests, wherever it is imported
+
     def __init__(self, runner: Runner, every: Every = "pass", name: str | None = None) -> None:
         super().__init__(every)
         if not getattr(runner, "is_runner", False):

@@ -1,0 +1,80 @@
+"""The command line: ``onion train | evaluate | predict | draw | weights``.
+
+Exit status: 0, 2 for a mistake that the message explains, 130 after Ctrl-C (128 + n for another signal).
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from onion.cli.arguments import MISTAKE, parser
+from onion.cli.commands import Terminated
+from onion.errors import OnionError
+
+INTERRUPTED, TERMINATED, NO_READER = 130, 143, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # JSON is UTF-8 whatever the terminal's language
+    options = _parse(sys.argv[1:] if arguments is None else arguments)
+    logging.basicConfig(format="onion: %(message)s", level=logging.DEBUG if options.debug else logging.INFO)
+    try:
+        with _sigterm_kept():
+            status = int(options.command(options))
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where an error can still be told
+            return status
+    except BrokenPipeError:
+        _discard_output()
+        return NO_READER
+    except (OnionError, OSError) as error:  # OSError: a full disk under standard output, a name that is too long
+        if options.debug:
+            raise
+        _discard_output()
+        print(f"onion: {error}", file=sys.stderr)
+        return MISTAKE
+    except KeyboardInterrupt as error:
+        if options.debug:
+            raise
+        terminated = isinstance(error, Terminated)
+        print(f"onion: {'terminated' if terminated else 'interrupted'}", file=sys.stderr)
+        return TERMINATED if terminated else INTERRUPTED
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    commands = parser()
+    for argument in arguments:
+        if argument.encode(errors="ignore").decode() != argument:  # it could not be tokenised, or written to a log
+            commands.error(f"{argument!r} is not UTF-8")
+    return commands.parse_args(arguments)
+
+
+@contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Leave SIGTERM's handler as it was (see commands.start_paddle)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _discard_output() -> None:
+    """Send what standard output still holds nowhere, if it cannot be written: Python would complain at its exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,106 @@
+"""What each command does: parsed options in, exit status out. Paddle is loaded only by those that need it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from onion.device import use_threads
+from onion.disk import replace_file
+from onion.errors import CheckpointError, DataError
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, where no training loop finishes its batch first."""
+
+
+def start_paddle() -> None:
+    """Load Paddle, and let SIGTERM clean up as Ctrl-C does; Paddle's own handler prints a C++ stack and leaves."""
+    use_threads()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+def train(options: argparse.Namespace) -> int:
+    """Fine-tune an encoder; print the onion, and at the end one line of JSON."""
+    start_paddle()
+    from onion.tasks import training
+    from onion.tasks.settings import Settings
+
+    names = [name for name in vars(options) if name not in ("command", "debug", "out")]
+    trained = training.train(Settings(**{name: getattr(options, name) for name in names}), options.out)
+    print(json.dumps(trained.report, ensure_ascii=False))
+    if trained.signal is None:
+        return 0
+    print(f"onion: stopped at step {trained.report['step']}; the same command goes on from there", file=sys.stderr)
+    return 128 + int(trained.signal)
+
+
+def evaluate(options: argparse.Namespace) -> int:
+    """Measure a trained model; print one line of JSON."""
+    start_paddle()
+    from onion.tasks import inference
+
+    print(json.dumps(inference.evaluate(options.folder, options.data)))
+    return 0
+
+
+def predict(options: argparse.Namespace) -> int:
+    """Label texts; put out one line of JSON each."""
+    start_paddle()
+    from onion.tasks import inference
+
+    if options.text:
+        lines = inference.predict_texts(options.folder, options.text)
+    else:
+        lines = inference.predict(options.folder, options.input)
+    _put_out(lines, options.output)
+    return 0
+
+
+def draw(options: argparse.Namespace) -> int:
+    """Put out the drawing of a run's onion."""
+    suffix = ".svg" if options.output and options.output.suffix == ".svg" else ".txt"
+    drawing = options.folder / f"onion{suffix}"
+    if not drawing.exists():
+        raise CheckpointError(f"{options.folder} holds no run of onion ({drawing.name} is missing); train first.")
+    _put_out(drawing.read_text(encoding="utf-8").splitlines(), options.output)
+    return 0
+
+
+def fetch(options: argparse.Namespace) -> int:
+    """Fetch weights; print their folder."""
+    from onion.models import hub
+
+    print(hub.fetch(options.name))
+    return 0
+
+
+def _put_out(lines: Iterable[str], output: Path | None) -> None:
+    """Print lines, or write them to a file that is whole or not there."""
+    if output is None:
+        for line in lines:
+            print(line)
+        return
+    content = (f"{line}\n".encode() for line in lines)
+    try:
+        if output.exists() and not output.is_file():  # /dev/null, a pipe: there is nothing to replace
+            with output.open("wb") as file:
+                file.writelines(content)
+        else:
+            replace_file(output, content)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DataError(f"{output}: cannot be written: {error.strerror}; nothing was written.") from None

@@ -1,0 +1,54 @@
+"""Evaluator: a metric over a pass."""
+
+import pytest
+
+from onion import Evaluator, Runner, RunnerItem
+from onion.testing import Batches, Failing, PlannedError
+
+
+class Sum:
+    def __init__(self):
+        self.calls = []
+
+    def reset(self):
+        self.calls.append("reset")
+        self.sum = 0
+
+    def update(self, outputs, batch):
+        self.calls.append((outputs, batch))
+        self.sum += outputs
+
+    def result(self):
+        return {"sum": self.sum, "twice": 2 * self.sum}
+
+
+class Square(RunnerItem):
+    def on_batch(self, state):
+        state.outputs = state.batch**2
+
+
+def test_every_batch_is_fed_with_its_outputs_and_the_figures_are_reported_at_the_end():
+    metric = Sum()
+    state = Runner(Batches(4), Evaluator(metric), Square()).run(passes=1)
+    assert metric.calls == ["reset", (0, 0), (1, 1), (4, 2), (9, 3)]
+    assert state.metrics == {"sum": 14, "twice": 28}
+    assert state.reported == {"sum": 4, "twice": 4}
+
+
+def test_every_pass_begins_anew():
+    metric = Sum()
+    state = Runner(Batches(4), Evaluator(metric), Square()).run(passes=2)
+    assert state.metrics["sum"] == 14
+    assert metric.calls.count("reset") == 2
+
+
+def test_after_a_cut_pass_nothing_is_reported():
+    state = Runner(Batches(4), Evaluator(Sum()), Square()).run(steps=3)
+    assert state.metrics == {}
+
+
+def test_after_an_error_nothing_is_reported_and_the_next_run_is_right():
+    runner = Runner(Batches(4), Evaluator(Sum()), Failing("on_batch", "out", 2, times=1), Square())
+    with pytest.raises(PlannedError):
+        runner.run(passes=1)
+    assert runner.run(passes=1).metrics["sum"] == 14

@@ -1,0 +1,356 @@
+"""ParameterUpdater: steps the optimizer and the schedule; its state survives into a process with other Paddle names."""
+
+import re
+
+import numpy as np
+import paddle
+import pytest
+
+from onion import (
+    CheckpointError,
+    CompositionError,
+    DataProvider,
+    GradientMachine,
+    Observer,
+    ParameterUpdater,
+    Runner,
+    RunnerItem,
+)
+from onion.checkpoint import Checkpoint, folder_of, read, write
+from onion.testing import Batches, toy_examples, toy_network
+
+lr = paddle.optimizer.lr
+OPTIMIZERS = {
+    "sgd": lambda p: paddle.optimizer.SGD(0.05, parameters=p),
+    "momentum": lambda p: paddle.optimizer.Momentum(0.05, parameters=p, use_nesterov=True, weight_decay=0.01),
+    "adam": lambda p: paddle.optimizer.Adam(0.05, parameters=p),
+    "adam amsgrad": lambda p: paddle.optimizer.Adam(0.05, parameters=p, amsgrad=True),
+    "named adamw": lambda p: paddle.optimizer.AdamW(0.05, parameters=p, name="mine"),
+    "adamw groups clipped": lambda p: paddle.optimizer.AdamW(
+        0.05,
+        parameters=[{"params": [each], "learning_rate": 1 / (1 + i)} for i, each in enumerate(p)],
+        grad_clip=paddle.nn.ClipGradByGlobalNorm(0.1),
+    ),
+    "lamb": lambda p: paddle.optimizer.Lamb(0.05, parameters=p),
+    "rmsprop": lambda p: paddle.optimizer.RMSProp(0.05, parameters=p, momentum=0.9, centered=True),
+    "adagrad": lambda p: paddle.optimizer.Adagrad(0.05, parameters=p),
+    "adadelta": lambda p: paddle.optimizer.Adadelta(0.05, parameters=p),
+    "adamax": lambda p: paddle.optimizer.Adamax(0.05, parameters=p),
+    "nadam": lambda p: paddle.optimizer.NAdam(0.05, parameters=p),
+    "radam": lambda p: paddle.optimizer.RAdam(0.05, parameters=p),
+    "asgd": lambda p: paddle.optimizer.ASGD(0.05, batch_num=2, parameters=p),
+    "rprop": lambda p: paddle.optimizer.Rprop(0.05, parameters=p),
+}
+SCHEDULES = {
+    "linear warm-up, polynomial decay": lambda: lr.LinearWarmup(lr.PolynomialDecay(0.1, 20), 3, 0.0, 0.1),
+    "linear warm-up, lambda decay": lambda: lr.LinearWarmup(lr.LambdaDecay(0.1, lambda n: 0.9**n), 3, 0.0, 0.1),
+    "lambda decay": lambda: lr.LambdaDecay(0.1, lambda n: 0.9**n),
+    "multiplicative decay": lambda: lr.MultiplicativeDecay(0.1, lambda n: 0.95),
+    "cosine annealing": lambda: lr.CosineAnnealingDecay(0.1, 7),
+    "step decay": lambda: lr.StepDecay(0.1, 3),
+    "one cycle": lambda: lr.OneCycleLR(0.1, 20),
+    "noam": lambda: lr.NoamDecay(64, 5),
+}
+
+
+def training(optimizer_of, seed=0, network=None, source=None):
+    """Return a runner of a new network (or a given one) and a new optimizer, whose names differ from all before."""
+    network = network or toy_network(seed=seed)
+    source = source or DataProvider(toy_examples(24), 8, prefetch=0)
+    return Runner(source, ParameterUpdater(optimizer_of(network.parameters())), GradientMachine(network))
+
+
+def values(runner):
+    return {name: tensor.numpy().tobytes() for name, tensor in runner[GradientMachine].network.state_dict().items()}
+
+
+def plain(saved):
+    return {key: value if isinstance(value, str) else value.numpy().tobytes() for key, value in saved.items()}
+
+
+def passed_on(runner, folder):
+    """Return the states of updater and machine as they come back from the disk."""
+    items = {item.name: item.state_dict() for item in (runner[ParameterUpdater], runner[GradientMachine])}
+    return read(write(folder, Checkpoint(1, {}, items))).items
+
+
+def load(runner, items):
+    for name, saved in items.items():
+        runner[name].load_state_dict(saved)
+
+
+def check_going_on_in_new_objects(optimizer_of, folder):
+    uncut = training(optimizer_of)
+    uncut.run(steps=4)
+    items = passed_on(uncut, folder)
+    uncut.run(steps=4)
+
+    resumed = training(optimizer_of, seed=1)
+    assert {p.name for p in uncut[GradientMachine].network.parameters()}.isdisjoint(
+        p.name for p in resumed[GradientMachine].network.parameters()
+    )
+    load(resumed, items)
+    assert plain(resumed[ParameterUpdater].state_dict()).keys() == items["parameter_updater"].keys()
+    resumed.run(steps=4)
+
+    assert values(resumed) == values(uncut)
+    assert plain(resumed[ParameterUpdater].state_dict()) == plain(uncut[ParameterUpdater].state_dict())
+    return items["parameter_updater"]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_goes_on_to_the_bit_in_new_objects(name, tmp_path):
+    saved = check_going_on_in_new_objects(OPTIMIZERS[name], tmp_path)
+    assert not [key for key in saved if re.search(r"_\d+\.[wb]_\d+|_\d+$", key)], "a name that Paddle counts up"
+    assert all(key.startswith(("gradient_machine.linear.weight/", "gradient_machine.linear.bias/")) for key in saved)
+    assert (name == "sgd") == (not saved)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_schedule_goes_on_to_the_bit_in_new_objects(name, tmp_path):
+    def optimizer_of(parameters):
+        return paddle.optimizer.AdamW(SCHEDULES[name](), parameters=parameters)
+
+    assert "LR_Scheduler" in check_going_on_in_new_objects(optimizer_of, tmp_path)
+
+
+def test_a_schedule_is_stepped_once_a_batch_after_the_update():
+    rates = []
+    network = toy_network()
+    optimizer = paddle.optimizer.SGD(lr.StepDecay(1.0, step_size=2, gamma=0.5), parameters=network.parameters())
+    updater = ParameterUpdater(optimizer)
+    watch = Observer(
+        on_batch_begin=lambda state: rates.append(updater.readings()["learning_rate"]),
+        on_batch_end=lambda state: rates.append(float(optimizer.get_lr())),
+    )
+    Runner(DataProvider(toy_examples(24), 8, prefetch=0), watch, updater, GradientMachine(network)).run(passes=1)
+    assert rates == [1.0, 1.0, 1.0, 0.5, 0.5, 0.5]
+
+
+def test_gradients_are_cleared_after_the_update():
+    runner = training(OPTIMIZERS["sgd"])
+    runner.run(steps=1)
+    assert all(
+        parameter.grad is None or not parameter.grad.any() for parameter in runner[GradientMachine].network.parameters()
+    )
+
+
+def test_an_error_inside_makes_no_update():
+    class Broken(RunnerItem):
+        makes_gradients = True
+
+        def on_batch(self, state):
+            network.cost(network(batch), batch).backward()
+            raise ZeroDivisionError
+
+    network = toy_network()
+    batch = {"x": paddle.ones([2, 8]), "y": paddle.ones([2, 1])}
+    before = {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
+    updater = ParameterUpdater(OPTIMIZERS["sgd"](network.parameters()))
+    with pytest.raises(ZeroDivisionError):
+        Runner(Batches(1), updater, Broken()).run(passes=1)
+    assert {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()} == before
+
+
+# -- where it may stand ----------------------------------------------------------------------------------------------
+
+
+def test_an_updater_with_no_machine_inside_is_refused_with_the_drawing_and_the_remedy():
+    network = toy_network()
+    with pytest.raises(CompositionError) as caught:
+        Runner(
+            DataProvider(toy_examples()),
+            GradientMachine(network),
+            ParameterUpdater(OPTIMIZERS["sgd"](network.parameters())),
+        )
+    said = str(caught.value)
+    assert "parameter_updater has no gradient machine inside it; put a GradientMachine further in" in said
+    assert "╭ data_provider" in said
+    assert said.index("gradient_machine  ") < said.index("parameter_updater  ")
+
+
+def test_a_machine_in_a_nested_runner_further_in_counts_and_one_in_a_runner_further_out_does_not():
+    network = toy_network()
+
+    def updater():
+        return ParameterUpdater(OPTIMIZERS["sgd"](network.parameters()))
+
+    Runner(DataProvider(toy_examples()), updater(), Runner(GradientMachine(network)))
+    with pytest.raises(CompositionError, match="no gradient machine"):
+        Runner(DataProvider(toy_examples()), Runner(GradientMachine(network)), updater())
+
+
+def test_a_machine_of_ones_own_counts_by_its_class_attribute():
+    class Machine(RunnerItem):
+        makes_gradients = True
+
+    network = toy_network()
+    updater = ParameterUpdater(OPTIMIZERS["momentum"](network.parameters()))
+    Runner(Batches(1), updater, Machine())
+    network.cost(network({"x": paddle.ones([1, 8])}), {"y": paddle.ones([1, 1])}).backward()
+    updater.optimizer.step()
+    assert sorted(updater.state_dict()) == ["parameter-0/velocity", "parameter-1/velocity"]
+
+
+# -- awkward states --------------------------------------------------------------------------------------------------
+
+
+class Free(paddle.nn.Layer):
+    """A network whose temperature is a parameter that it does not own."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.body = toy_network(seed=seed)
+        object.__setattr__(self, "outside", paddle.create_parameter([1], "float32"))
+
+    def forward(self, batch):
+        return self.body(batch) * (1 + self.outside)
+
+    def cost(self, outputs, batch):
+        return self.body.cost(outputs, batch)
+
+
+def test_a_parameter_outside_any_network_is_saved_by_its_place(tmp_path):
+    def onion(seed):
+        network = Free(seed)
+        parameters = [*network.parameters(), network.outside]
+        assert len(parameters) == 3
+        return training(lambda _: OPTIMIZERS["adam"](parameters), network=network)
+
+    one, other = onion(0), onion(1)
+    one.run(steps=2)
+    items = passed_on(one, tmp_path)
+    assert "parameter-2/moment1" in items["parameter_updater"]
+    load(other, items)
+    assert plain(other[ParameterUpdater].state_dict()) == plain(one[ParameterUpdater].state_dict())
+
+
+def test_a_second_optimizer_on_the_same_network_is_restored_though_paddle_counts_its_names_on(tmp_path):
+    network = toy_network()
+    training(OPTIMIZERS["adam"], network=network).run(steps=2)
+    second = training(OPTIMIZERS["adam"], network=network)
+    second.run(steps=2)
+    resumed = training(OPTIMIZERS["adam"], seed=1)
+    load(resumed, passed_on(second, tmp_path))
+    second.run(steps=2)
+    resumed.run(steps=2)
+    assert values(resumed) == values(second)
+
+
+class TwoHeads(paddle.nn.Layer):
+    def __init__(self, seed):
+        super().__init__()
+        self.heads = paddle.nn.LayerList([toy_network(seed=seed), toy_network(seed=seed + 1)])
+
+    def forward(self, batch):
+        return self.heads[batch["head"]](batch)
+
+    def cost(self, outputs, batch):
+        return self.heads[0].cost(outputs, batch)
+
+
+def head_batches(heads):
+    random = np.random.default_rng(0)
+    return [
+        {"x": random.normal(size=(4, 8)).astype("float32"), "y": np.ones((4, 1), "float32"), "head": head}
+        for head in heads
+    ]
+
+
+@pytest.mark.parametrize("heads", ["001100", "001000", "001001", "010101", "110010"])
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_a_head_that_gets_no_gradient_for_a_while_keeps_its_state(heads, cut, tmp_path):
+    batches = head_batches(map(int, heads))
+
+    def onion(seed, part):
+        return training(OPTIMIZERS["adam"], network=TwoHeads(seed), source=Batches(part))
+
+    uncut = onion(0, batches)
+    uncut.run(passes=1)
+
+    before, between, after = onion(0, batches[:cut]), onion(2, batches[cut : cut + 1]), onion(4, batches[cut + 1 :])
+    before.run(passes=1)
+    load(between, passed_on(before, tmp_path / "a"))
+    between.run(passes=1)
+    load(after, passed_on(between, tmp_path / "b"))
+    if cut < 5:
+        after.run(passes=1)
+    assert values(after) == values(uncut)
+    assert plain(after[ParameterUpdater].state_dict()) == plain(uncut[ParameterUpdater].state_dict())
+
+
+def test_a_run_can_be_put_back_within_one_process(tmp_path):
+    runner = training(OPTIMIZERS["adam"])
+    runner.run(steps=2)
+    items = passed_on(runner, tmp_path)
+    runner.run(steps=3)
+    first = values(runner)
+    load(runner, items)
+    runner.run(steps=3)
+    assert values(runner) == first
+
+
+def loaded_into(saved, optimizer_of, change=lambda saved: None):
+    runner = training(optimizer_of, seed=1)
+    change(saved)
+    before = values(runner)
+    with pytest.raises(CheckpointError) as caught:
+        runner[ParameterUpdater].load_state_dict(saved)
+    assert values(runner) == before
+    return str(caught.value)
+
+
+def saved_by(optimizer_of, folder):
+    runner = training(optimizer_of)
+    runner.run(steps=2)
+    return passed_on(runner, folder)["parameter_updater"]
+
+
+def with_schedule(parameters):
+    return paddle.optimizer.Adam(lr.StepDecay(0.1, 3), parameters=parameters)
+
+
+def test_the_state_of_another_optimizer_is_refused(tmp_path):
+    said = loaded_into(saved_by(OPTIMIZERS["momentum"], tmp_path), OPTIMIZERS["adam"])
+    assert "the saved state of parameter_updater is of another optimizer than Adam" in said
+    assert "gradient_machine.linear.bias/beta1_pow_acc" in said
+
+
+def test_the_state_of_an_unknown_parameter_is_refused_by_name(tmp_path):
+    saved = saved_by(OPTIMIZERS["adam"], tmp_path)
+    said = loaded_into(
+        saved, OPTIMIZERS["adam"], lambda s: s.update({"gradient_machine.extra/moment1": np.zeros(1, "float32")})
+    )
+    assert "unknown parameter: gradient_machine.extra/moment1" in said
+
+
+def test_a_state_of_another_shape_is_refused_by_name(tmp_path):
+    saved = saved_by(OPTIMIZERS["adam"], tmp_path)
+    key = "gradient_machine.linear.weight/moment1"
+    assert key in loaded_into(saved, OPTIMIZERS["adam"], lambda s: s.update({key: np.zeros((3, 1), "float32")}))
+
+
+def test_a_schedule_on_one_side_only_is_refused(tmp_path):
+    said = loaded_into(saved_by(with_schedule, tmp_path / "a"), OPTIMIZERS["adam"])
+    assert "the checkpoint has a learning rate schedule and the optimizer has none" in said
+    said = loaded_into(saved_by(OPTIMIZERS["adam"], tmp_path / "b"), with_schedule)
+    assert "the optimizer has a learning rate schedule and the checkpoint has none" in said
+
+
+def test_another_schedule_is_refused(tmp_path):
+    def with_another(parameters):
+        return paddle.optimizer.Adam(SCHEDULES["linear warm-up, polynomial decay"](), parameters=parameters)
+
+    said = loaded_into(saved_by(with_schedule, tmp_path), with_another)
+    assert "the saved learning rate schedule is another than LinearWarmup" in said
+
+
+def test_before_the_first_step_there_is_only_the_schedule(tmp_path):
+    runner = training(with_schedule)
+    assert list(runner[ParameterUpdater].state_dict()) == ["LR_Scheduler"]
+    other = training(with_schedule)
+    load(other, passed_on(runner, tmp_path))
+    assert folder_of(tmp_path, 1).is_dir()
+    runner.run(steps=2)
+    other.run(steps=2)
+    assert values(other) == values(runner)

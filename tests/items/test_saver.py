@@ -1,0 +1,699 @@
+"""Saver: a run that was cut or killed goes on to the same bits; which checkpoints are kept; what is refused."""
+
+import functools
+import json
+import logging
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import paddle
+import pytest
+
+from onion import (
+    CheckpointError,
+    CompositionError,
+    DataProvider,
+    EarlyStop,
+    Evaluator,
+    Forward,
+    GradientMachine,
+    Logger,
+    Observer,
+    ParameterUpdater,
+    Runner,
+    RunnerItem,
+    Saver,
+    Tester,
+    checkpoint,
+)
+from onion.items.saver import best_checkpoint
+from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
+
+# -- onions to be cut ------------------------------------------------------------------------------------------------
+
+
+class Mse:
+    def reset(self):
+        self.sum, self.count = 0.0, 0
+
+    def update(self, outputs, batch):
+        self.sum += float(((outputs.numpy() - batch["y"]) ** 2).sum())
+        self.count += len(batch["y"])
+
+    def result(self):
+        return {"mse": self.sum / self.count}
+
+
+class WithDropout(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.body = paddle.nn.Sequential(paddle.nn.Linear(8, 6), paddle.nn.Tanh(), paddle.nn.Dropout(0.4))
+        self.head = paddle.nn.Linear(6, 1)
+
+    def forward(self, batch):
+        return self.head(self.body(batch["x"]))
+
+    def cost(self, outputs, batch):
+        return paddle.nn.functional.mse_loss(outputs, batch["y"])
+
+
+class Noise(RunnerItem):
+    """Draw from all three generators on the way into passes and batches, and disturb the batch with what comes."""
+
+    def on_pass(self, state):
+        self.scale = random.random() + np.random.random() + float(paddle.rand([]))
+        yield
+        if not state.pass_cut:
+            state.report({"pass_noise": random.random()})
+
+    def on_batch(self, state):
+        noise = np.random.normal(size=state.batch["x"].shape).astype("float32") * np.float32(random.random())
+        state.batch = {**state.batch, "x": state.batch["x"] + noise}
+
+
+class Dice(RunnerItem):
+    """A test that throws dice."""
+
+    def on_pass(self, state):
+        yield
+        state.report({"dice": random.random() + np.random.random()})
+
+
+def adamw(network):
+    schedule = paddle.optimizer.lr.LinearWarmup(paddle.optimizer.lr.PolynomialDecay(0.1, 20), 4, 0.0, 0.1)
+    clip = paddle.nn.ClipGradByGlobalNorm(1.0)
+    return paddle.optimizer.AdamW(schedule, parameters=network.parameters(), grad_clip=clip)
+
+
+def sgd(network):
+    return paddle.optimizer.SGD(0.05, parameters=network.parameters())
+
+
+EXAMPLES = toy_examples(22)  # batches of 4: five full ones and one of two
+PASSES, STEPS = 2, 12
+
+
+def trained(network, optimizer, **data):
+    return [
+        DataProvider(EXAMPLES, 4, **{"prefetch": 0, **data}),
+        ParameterUpdater(optimizer(network)),
+        GradientMachine(network),
+    ]
+
+
+def measuring(network, *items):
+    return Runner(DataProvider(EXAMPLES[:6], 4, prefetch=0), Evaluator(Mse()), *items, Forward(network))
+
+
+def plain(folder, *extra):
+    return Runner(Saver(folder, every=3), *extra, *trained(toy_network(), sgd))
+
+
+def shuffled(folder, *extra):
+    data = {"shuffle": True, "seed": 3, "length": lambda example: int(abs(example["x"][0]) * 3), "prefetch": 2}
+    return Runner(
+        Saver(folder, every=4), Logger(folder / "metrics.jsonl", 1), *extra, *trained(toy_network(), adamw, **data)
+    )
+
+
+def dropout(folder, *extra):
+    return Runner(
+        Saver(folder, every=5),
+        *extra,
+        Logger(folder / "metrics.jsonl", 2),
+        *trained(WithDropout(), adamw, shuffle=True),
+    )
+
+
+def every_pass(folder, *extra):
+    network = WithDropout()
+    return Runner(
+        Saver(folder),
+        Logger(folder / "metrics.jsonl", "pass"),
+        *extra,
+        Tester(measuring(network, Dice())),
+        *trained(network, adamw),
+    )
+
+
+def everything(folder, *extra):
+    network = WithDropout()
+    return Runner(
+        Saver(folder, every=4, best="tester.mse", mode="min", keep=1),
+        Logger(folder / "metrics.jsonl", 2),
+        EarlyStop("tester.mse", patience=2, mode="min"),
+        *extra,
+        Tester(measuring(network, Dice()), every=3),
+        Tester(measuring(network, Dice()), name="end"),
+        Noise(),
+        *trained(network, adamw, shuffle=True, prefetch=2),
+    )
+
+
+def stopping(folder, *extra):
+    network = toy_network()
+    return Runner(
+        Saver(folder, every=2),
+        Logger(folder / "metrics.jsonl", 5),
+        EarlyStop("tester.mse", patience=0, mode="max"),
+        *extra,
+        Tester(measuring(network), every=4),
+        *trained(network, adamw),
+    )
+
+
+def streamed(folder, *extra):
+    network = toy_network()
+
+    def source():
+        return iter(EXAMPLES)
+
+    return Runner(
+        Saver(folder, every=3),
+        Logger(folder / "metrics.jsonl", 1),
+        *extra,
+        Tester(measuring(network, Dice())),
+        DataProvider(source, 4, prefetch=0),
+        ParameterUpdater(adamw(network)),
+        GradientMachine(network),
+    )
+
+
+def nested(folder, *extra):
+    """Two updaters in turn, as in a GAN."""
+    one, other = toy_network(), toy_network()
+    return Runner(
+        Saver(folder, every=5),
+        *extra,
+        DataProvider(EXAMPLES, 4, shuffle=True, prefetch=0),
+        Runner(ParameterUpdater(adamw(one)), GradientMachine(one)),
+        Runner(ParameterUpdater(adamw(other)), GradientMachine(other)),
+    )
+
+
+KINDS = [plain, shuffled, dropout, every_pass, everything, stopping, streamed, nested]
+
+
+def seed(number):
+    random.seed(number)
+    np.random.seed(number)
+    paddle.seed(number)
+
+
+def begun(kind, folder, *extra):
+    """Build an onion as a script would that seeds everything at its top."""
+    seed(5)
+    return kind(folder, *extra)
+
+
+def begun_otherwise(kind, folder):
+    """Build the same onion from other seeds and other weights, so that everything has to come from the checkpoint."""
+    runner = begun(kind, folder)
+    seed(99)
+    for machine in runner.all(GradientMachine):
+        for parameter in machine.network.parameters():
+            parameter.set_value(paddle.rand(parameter.shape))
+    return runner
+
+
+def bits(saved):
+    return {
+        key: value.numpy().tobytes() if hasattr(value, "numpy") else value
+        for key, value in saved.items()
+        if key not in ("seconds", "offset")  # how long it took
+    }
+
+
+def rows(folder):
+    path = folder / "metrics.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def timeless(folder):
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows(folder)]
+
+
+def outcome(runner, state, folder):
+    """Return all that has to be the same, to the bit; the last checkpoint tells of the generators."""
+    saver = runner[Saver]
+    return {
+        "items": {item.name: bits(item.state_dict()) for item in runner.walk() if item is not saver},
+        "best": saver.state_dict(),
+        "counters": (state.pass_id, state.batch_id, state.step),
+        "metrics": (state.metrics, state.reported),
+        "log": timeless(folder),
+        "checkpoint": checkpoint.newest(folder).run,
+    }
+
+
+@functools.cache
+def uncut(kind, place):
+    folder = place / "uncut"
+    runner = begun(kind, folder)
+    return outcome(runner, runner.run(passes=PASSES), folder)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return functools.cache(lambda kind: tmp_path_factory.mktemp(kind.__name__))
+
+
+def check_same(runner, state, folder, expected):
+    there = outcome(runner, state, folder)
+    for name, value in expected.items():
+        assert there[name] == value, name
+
+
+@pytest.mark.parametrize("cut", range(1, STEPS))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_cut_after_any_step_goes_on_to_the_same_bits(kind, cut, place, tmp_path):
+    expected = uncut(kind, place(kind))
+    begun(kind, tmp_path).run(passes=PASSES, steps=cut)
+    resumed = begun_otherwise(kind, tmp_path)
+    check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_cut_after_every_single_step_ends_with_the_same_bits(kind, place, tmp_path):
+    expected = uncut(kind, place(kind))
+    begun(kind, tmp_path).run(passes=PASSES, steps=1)
+    for step in range(2, STEPS + 1):
+        runner = begun_otherwise(kind, tmp_path)
+        state = runner.run(passes=PASSES, steps=step)
+    if kind is streamed:  # only one more batch would tell that its last batch was the last
+        runner = begun_otherwise(kind, tmp_path)
+        state = runner.run(passes=PASSES)
+    check_same(runner, state, tmp_path, expected)
+
+
+@pytest.mark.parametrize("way", ["in", "out"])
+@pytest.mark.parametrize(
+    ("kind", "step"), [(kind, step) for kind in KINDS for step in range(8 if kind is stopping else STEPS)]
+)
+def test_a_run_killed_by_an_error_in_any_step_goes_on_from_its_checkpoint_to_the_same_bits(
+    kind, step, way, place, tmp_path
+):
+    expected = uncut(kind, place(kind))
+    with pytest.raises(PlannedError):
+        begun(kind, tmp_path, Failing("on_batch", way, step)).run(passes=PASSES)
+    # Without a checkpoint the script begins anew, with its own seeds.
+    resumed = begun_otherwise(kind, tmp_path) if checkpoint.steps_in(tmp_path) else begun(kind, tmp_path)
+    check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
+
+
+@pytest.mark.parametrize("step", [0, 6])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_killed_on_the_way_out_of_a_pass_goes_on_to_the_same_bits(kind, step, place, tmp_path):
+    expected = uncut(kind, place(kind))
+    with pytest.raises(PlannedError):
+        begun(kind, tmp_path, Failing("on_pass", "out", step)).run(passes=PASSES)
+    resumed = begun_otherwise(kind, tmp_path) if checkpoint.steps_in(tmp_path) else begun(kind, tmp_path)
+    check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_finished_run_that_is_started_again_does_nothing(kind, tmp_path):
+    runner = begun(kind, tmp_path)
+    runner.run(passes=PASSES)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    state = begun_otherwise(kind, tmp_path).run(passes=PASSES)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert state.step == checkpoint.newest(tmp_path).step
+
+
+def test_more_passes_go_on_where_a_finished_run_ended(place, tmp_path):
+    expected = uncut(everything, place(everything))
+    begun(everything, tmp_path).run(passes=1)
+    resumed = begun_otherwise(everything, tmp_path)
+    check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
+
+
+def test_a_second_run_of_the_same_runner_goes_on_too(place, tmp_path):
+    expected = uncut(dropout, place(dropout))
+    runner = begun(dropout, tmp_path)
+    runner.run(passes=PASSES, steps=4)
+    seed(99)
+    check_same(runner, runner.run(passes=PASSES), tmp_path, expected)
+
+
+def test_with_runner_goes_on_too(place, tmp_path):
+    expected = uncut(dropout, place(dropout))
+    begun(dropout, tmp_path).run(passes=PASSES, steps=4)
+    resumed = begun_otherwise(dropout, tmp_path)
+    with resumed:
+        resumed.run_pass()
+        state = resumed.run_pass()
+    check_same(resumed, state, tmp_path, expected)
+
+
+def test_resuming_is_logged(tmp_path, caplog):
+    begun(plain, tmp_path).run(steps=4)
+    with caplog.at_level(logging.INFO, "onion"):
+        begun(plain, tmp_path).run(steps=5)
+    assert caplog.messages == [f"resumed from step 4 in {tmp_path}"]
+
+
+SCRIPT = """
+import os, signal, sys, warnings
+warnings.simplefilter("ignore")
+from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver
+from onion.testing import toy_examples, toy_network
+import paddle
+network = toy_network()
+kill = Observer(on_batch_end=lambda state: state.step == 5 and os.kill(os.getpid(), signal.SIGKILL))
+Runner(
+    Saver(sys.argv[1], every=3),
+    kill,
+    DataProvider(toy_examples(22), 4, prefetch=0),
+    ParameterUpdater(paddle.optimizer.SGD(0.05, parameters=network.parameters())),
+    GradientMachine(network),
+).run(passes=2)
+"""
+
+
+def test_a_process_killed_between_checkpoints_goes_on_in_another_process_to_the_same_bits(place, tmp_path):
+    expected = uncut(plain, place(plain))
+    run = subprocess.run([sys.executable, "-c", SCRIPT, tmp_path], check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert checkpoint.steps_in(tmp_path) == [3]
+    resumed = begun_otherwise(plain, tmp_path)
+    state = resumed.run(passes=PASSES)
+    there = outcome(resumed, state, tmp_path)
+    assert there["items"] == expected["items"]
+
+
+# -- which checkpoints are written and kept --------------------------------------------------------------------------
+
+
+class Metric(RunnerItem):
+    """Report planned values of ``value``, one a batch, and ``None`` for no report."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def on_batch(self, state):
+        yield
+        if (value := self.values[state.step - 1]) is not None:
+            state.report({"value": value})
+
+
+def numbers(folder, count, *items, saver=None, **settings):
+    return Runner(saver or Saver(folder, **settings), *items, Batches(count))
+
+
+def steps(folder):
+    return checkpoint.steps_in(folder)
+
+
+def test_the_folder_of_a_checkpoint_looks_as_documented(tmp_path):
+    begun(everything, tmp_path / "deep" / "out").run(steps=4)
+    folder = tmp_path / "deep" / "out"
+    assert sorted(path.name for path in folder.iterdir()) == ["metrics.jsonl", "step-00000003", "step-00000004"]
+    path = folder / "step-00000004"
+    assert sorted(each.name for each in path.iterdir()) == [
+        "gradient_machine.safetensors",
+        "manifest.json",
+        "parameter_updater.safetensors",
+        "state.json",
+    ]
+    state = json.loads((path / "state.json").read_text())
+    assert state["run"]["counters"] == {"pass_id": 0, "batch_id": 4, "step": 4}
+    assert state["run"]["metrics"].keys() == {"tester.mse", "tester.dice"}
+    assert state["run"]["reported"] == {"tester.mse": 3, "tester.dice": 3}
+    assert state["run"]["generators"].keys() == {"python", "numpy", "paddle"}
+    assert list(state["items"]) == [
+        "saver",
+        "logger",
+        "early_stop",
+        "data_provider",
+        "parameter_updater",
+        "gradient_machine",
+    ]
+    assert state["items"]["data_provider"] == {"batch": 4, "examples": 16}
+    assert json.loads((path / "manifest.json").read_text()).keys() == {"format", "step", "files"}
+
+
+def test_every_nth_step_the_end_and_no_more_is_saved(tmp_path):
+    seen = []
+    watch = Observer(on_batch_begin=lambda state: seen.append(steps(tmp_path)))
+    Runner(Saver(tmp_path, every=2, keep=9), watch, Batches(5)).run(passes=1)
+    assert seen == [[], [], [2], [2], [2, 4]]
+    assert steps(tmp_path) == [2, 4, 5]
+
+
+def test_every_pass_is_saved_at_its_end(tmp_path):
+    seen = []
+    watch = Observer(on_pass_begin=lambda state: seen.append(steps(tmp_path)))
+    Runner(Saver(tmp_path, keep=9), watch, Batches(3)).run(passes=3)
+    assert seen == [[], [3], [3, 6]]
+    assert steps(tmp_path) == [3, 6, 9]
+    assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 3, "batch_id": 0, "step": 9}
+
+
+def test_a_cut_pass_is_saved_as_cut(tmp_path):
+    numbers(tmp_path, 5).run(steps=3)
+    assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 0, "batch_id": 3, "step": 3}
+
+
+def test_a_pass_that_an_item_ended_is_over(tmp_path):
+    stop = Observer(on_batch_end=lambda state: state.step == 2 and state.stop_pass("enough"))
+    numbers(tmp_path, 5, stop).run(passes=1)
+    assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 1, "batch_id": 0, "step": 2}
+
+
+def test_after_the_last_batch_of_a_pass_what_happens_on_its_way_out_is_saved_too(tmp_path):
+    report = Observer(on_pass_end=lambda state: state.report({"at_the_end": state.step}))
+    seen = []
+    watch = Observer(on_pass_begin=lambda state: seen.append(checkpoint.newest(tmp_path)))
+    Runner(Saver(tmp_path, every=2), watch, report, Batches(4)).run(passes=2)
+    assert seen[1].run["metrics"] == {"at_the_end": 4}
+    assert seen[1].run["counters"] == {"pass_id": 1, "batch_id": 0, "step": 4}
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3])
+def test_the_newest_few_are_kept(keep, tmp_path):
+    numbers(tmp_path, 7, every=1, keep=keep).run(passes=1)
+    assert steps(tmp_path) == [1, 2, 3, 4, 5, 6, 7][-keep:]
+
+
+@pytest.mark.parametrize(("mode", "best"), [("max", 3), ("min", 2)])
+def test_the_best_is_saved_and_kept_besides(mode, best, tmp_path):
+    metric = Metric([5, 1, 9, 2, 9, None, 3])
+    numbers(tmp_path, 7, metric, every=100, keep=1, best="value", mode=mode).run(passes=1)
+    assert steps(tmp_path) == [best, 7]
+    assert best_checkpoint(tmp_path).step == best
+    assert checkpoint.newest(tmp_path).step == 7
+
+
+def test_only_better_values_are_saved(tmp_path):
+    seen = []
+    watch = Observer(on_batch_begin=lambda state: seen.append(steps(tmp_path)))
+    Runner(Saver(tmp_path, every=100, keep=9, best="value"), watch, Metric([1, 1, 0, 2]), Batches(4)).run(passes=1)
+    assert seen == [[], [1], [1], [1]]
+    assert steps(tmp_path) == [1, 4]
+
+
+def test_a_metric_that_is_no_number_is_never_the_best(tmp_path):
+    numbers(tmp_path, 4, Metric([math.nan, 1.0, math.nan, 0.5]), every=100, keep=1, best="value").run(passes=1)
+    assert steps(tmp_path) == [2, 4]
+    assert math.isnan(checkpoint.read(checkpoint.folder_of(tmp_path, 2)).items["saver"]["best"]) is False
+
+
+def test_a_metric_that_never_is_a_number_keeps_nothing_besides(tmp_path):
+    numbers(tmp_path, 4, Metric([math.nan] * 4), every=1, keep=1, best="value").run(passes=1)
+    assert steps(tmp_path) == [4]
+    assert best_checkpoint(tmp_path).step == 4
+
+
+def test_a_metric_that_is_never_reported_keeps_nothing_besides(tmp_path):
+    numbers(tmp_path, 3, every=100, keep=1, best="value").run(passes=1)
+    assert steps(tmp_path) == [3]
+
+
+def test_the_best_at_the_end_of_a_pass_is_saved(tmp_path):
+    values = iter([1.0, 5.0, 2.0])
+    report = Observer(on_pass_end=lambda state: state.report({"value": next(values)}))
+    numbers(tmp_path, 2, report, every=100, keep=1, best="value").run(passes=3)
+    assert steps(tmp_path) == [4, 6]
+    assert best_checkpoint(tmp_path).run["counters"] == {"pass_id": 2, "batch_id": 0, "step": 4}
+
+
+def test_the_best_so_far_stays_the_best_after_a_resumption(tmp_path):
+    def onion():
+        return Runner(
+            Saver(tmp_path, every=100, keep=1, best="value"),
+            Metric([5, 1, 2, 3, 4, 6, 1]),
+            DataProvider(list(range(7)), 1, prefetch=0),
+        )
+
+    onion().run(steps=3)
+    assert steps(tmp_path) == [1, 3]
+    onion().run(steps=5)
+    assert steps(tmp_path) == [1, 5]
+    onion().run(passes=1)
+    assert steps(tmp_path) == [6, 7]
+
+
+def test_no_checkpoint_of_a_folder_that_has_none_says_to_train_first(tmp_path):
+    with pytest.raises(CheckpointError, match="holds no checkpoint; train first"):
+        best_checkpoint(tmp_path)
+
+
+def test_after_an_error_nothing_is_saved(tmp_path):
+    with pytest.raises(PlannedError):
+        numbers(tmp_path, 5, Failing("on_batch", "in", 3), every=2).run(passes=1)
+    assert steps(tmp_path) == [2]
+    with pytest.raises(PlannedError):
+        numbers(tmp_path / "none", 5, Failing("on_pass", "out"), every="pass").run(passes=1)
+    assert steps(tmp_path / "none") == []
+
+
+def test_a_run_of_no_step_is_saved_once_and_not_kept_for_ever(tmp_path):
+    numbers(tmp_path, 5, every=1, keep=1).run(steps=0)
+    assert steps(tmp_path) == [0]
+    numbers(tmp_path, 5, every=1, keep=1).run(steps=3)
+    assert steps(tmp_path) == [3]
+
+
+def test_what_a_killed_run_left_half_written_is_swept_when_the_next_begins(tmp_path):
+    (tmp_path / "step-00000007.partial").mkdir(parents=True)
+    numbers(tmp_path, 1).run(steps=0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000000"]
+
+
+# -- damage ----------------------------------------------------------------------------------------------------------
+
+
+def damage(folder, step):
+    (checkpoint.folder_of(folder, step) / "state.json").write_text("{")
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_a_damaged_newest_checkpoint_is_passed_over_and_never_pushes_out_a_whole_one(keep, place, tmp_path, caplog):
+    expected = uncut(plain, place(plain))
+    begun(plain, tmp_path).run(passes=PASSES, steps=8)
+    assert steps(tmp_path) == [6, 8]
+    damage(tmp_path, 8)
+
+    def onion(*extra):
+        runner = begun_otherwise(plain, tmp_path)
+        return runner.replace(Saver, Saver(tmp_path, every=1, keep=keep)).insert_after(Saver, *extra)
+
+    with pytest.raises(PlannedError):
+        onion(Failing("on_batch", "in", 7)).run(passes=PASSES)
+    assert "passed over a checkpoint" in caplog.text
+    assert steps(tmp_path) == [6, 7, 8][3 - keep - 1 :]
+    assert checkpoint.newest(tmp_path).step == 7
+
+    runner = onion()
+    state = runner.run(passes=PASSES)
+    assert outcome(runner, state, tmp_path)["items"] == expected["items"]
+    assert steps(tmp_path) == [11, 12][-keep:]
+
+
+def test_if_no_checkpoint_is_whole_the_run_does_not_begin(tmp_path):
+    numbers(tmp_path, 2).run(passes=1)
+    damage(tmp_path, 2)
+    begun_batches = []
+    with pytest.raises(CheckpointError, match=r"none of the 1 checkpoints in .* is whole"):
+        numbers(tmp_path, 2, Observer(on_batch_begin=begun_batches.append)).run(passes=1)
+    assert begun_batches == []
+    assert steps(tmp_path) == [2]
+
+
+def test_a_folder_that_cannot_be_made_is_found_out_before_the_run(tmp_path):
+    (tmp_path / "out").write_text("precious")
+    begun_batches = []
+    with pytest.raises(CheckpointError, match=r"cannot make the folder .*out: File exists; choose another"):
+        numbers(tmp_path / "out", 2, Observer(on_batch_begin=begun_batches.append)).run(passes=1)
+    assert begun_batches == []
+
+
+def test_a_full_disk_ends_the_run_with_an_error_and_leaves_the_older_checkpoint(tmp_path, monkeypatch):
+    fsync = os.fsync
+
+    def refuse(state):
+        def full(descriptor):
+            raise OSError(28, os.strerror(28))
+
+        monkeypatch.setattr(os, "fsync", full if state.step == 3 else fsync)
+
+    with pytest.raises(CheckpointError, match=r"cannot write the checkpoint .*step-00000004: No space left on device"):
+        numbers(tmp_path, 9, Observer(on_batch_begin=refuse), every=2).run(passes=1)
+    monkeypatch.undo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000002"]
+    assert checkpoint.newest(tmp_path).step == 2
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+
+def test_a_used_folder_is_refused_if_the_run_is_not_to_be_resumed(tmp_path):
+    numbers(tmp_path, 2, resume=False).run(passes=1)
+    with pytest.raises(CheckpointError, match=r"holds another run \(step 2\); choose an empty folder"):
+        numbers(tmp_path, 2, resume=False).run(passes=2)
+    assert steps(tmp_path) == [2]
+
+
+def test_the_checkpoint_of_another_onion_is_refused_with_the_names_of_both(tmp_path):
+    begun(plain, tmp_path).run(steps=2)
+    runner = begun_otherwise(plain, tmp_path).insert_after(Saver, EarlyStop("a"))
+    before = bits(runner[GradientMachine].state_dict())
+    with pytest.raises(CheckpointError) as caught:
+        runner.run(steps=3)
+    said = str(caught.value)
+    assert (
+        "holds the run of another onion: it saved ['data_provider', 'gradient_machine', 'parameter_updater', 'saver']"
+        in said
+    )
+    assert "this one has ['data_provider', 'early_stop', " in said
+    assert "choose an empty folder" in said
+    assert bits(runner[GradientMachine].state_dict()) == before
+
+
+def test_a_network_of_another_shape_is_refused_before_it_is_changed(tmp_path):
+    begun(plain, tmp_path).run(steps=2)
+    network = toy_network(inputs=4)
+    runner = Runner(Saver(tmp_path), *trained(network, sgd))
+    before = bits(runner[GradientMachine].state_dict())
+    with pytest.raises(CheckpointError, match=r"linear\.weight is float32 \[8, 1\], the network's is float32 \[4, 1\]"):
+        runner.run(steps=3)
+    assert bits(runner[GradientMachine].state_dict()) == before
+    assert steps(tmp_path) == [2]
+
+
+def test_a_saver_inside_something_it_has_to_save_is_refused_with_the_drawing(tmp_path):
+    network = toy_network()
+    data, updater, machine = trained(network, sgd)
+    with pytest.raises(CompositionError) as caught:
+        Runner(data, Logger(tmp_path / "log"), Saver(tmp_path / "out"), updater, machine)
+    said = str(caught.value)
+    assert "saver stands inside data_provider, logger, which it has to save; move it further out." in said
+    assert "╭ data_provider" in said
+    assert "╭ saver" in said
+
+
+def test_a_saver_inside_items_without_state_and_runners_is_fine(tmp_path):
+    Runner(Observer(), Failing("on_batch"), Saver(tmp_path), Batches(1), Runner(*trained(toy_network(), sgd)))
+
+
+def test_a_saver_in_a_nested_runner_beside_stateful_items_is_refused(tmp_path):
+    with pytest.raises(CompositionError, match="saver stands inside"):
+        Runner(Runner(Saver(tmp_path)), *trained(toy_network(), sgd), EarlyStop("a"))
+
+
+def test_a_name_that_cannot_be_a_files_is_refused(tmp_path):
+    data, updater, machine = trained(toy_network(), sgd)
+    machine.name = "nets/one"
+    with pytest.raises(CompositionError, match="'nets/one' cannot be a file's name, as saver needs; drop the '/'"):
+        Runner(Saver(tmp_path), data, updater, machine)
+
+
+def test_keeping_none_is_refused(tmp_path):
+    with pytest.raises(CompositionError, match="keep=0 would keep no checkpoint; it is at least 1"):
+        Saver(tmp_path, keep=0)

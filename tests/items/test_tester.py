@@ -1,0 +1,204 @@
+"""Tester: a test onion that runs inside the training onion, and leaves it as it was."""
+
+import paddle
+import pytest
+
+from onion import (
+    CompositionError,
+    DataProvider,
+    Evaluator,
+    Forward,
+    GradientMachine,
+    Observer,
+    ParameterUpdater,
+    Runner,
+    RunnerItem,
+    Tester,
+)
+from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
+
+
+class Reporting(RunnerItem):
+    """A test that reports how often it ran and what it saw of its parent."""
+
+    def __init__(self, **figures):
+        self.figures = figures
+        self.parents = []
+
+    def on_pass(self, state):
+        yield
+        self.parents.append((state.parent.step, state.parent.pass_id, state.step))
+        state.report({"count": len(self.parents), **self.figures})
+
+
+def steps_of_tests(batches, limits, **settings):
+    test = Reporting()
+    Runner(Tester(Runner(test, Batches(2)), **settings), Batches(batches)).run(**limits)
+    return [step for step, _, _ in test.parents]
+
+
+def test_it_tests_every_n_steps():
+    assert steps_of_tests(4, {"passes": 2}, every=3) == [3, 6]
+
+
+def test_it_tests_after_every_pass_by_default():
+    assert steps_of_tests(4, {"passes": 2}) == [4, 8]
+
+
+def test_it_does_not_test_after_a_pass_that_was_cut():
+    assert steps_of_tests(4, {"steps": 6}) == [4]
+
+
+def test_figures_become_ours_under_the_testers_name_with_the_outer_step():
+    state = Runner(Tester(Runner(Reporting(loss=0.5), Batches(2)), every=3), Batches(4)).run(passes=1)
+    assert state.metrics == {"tester.count": 1, "tester.loss": 0.5}
+    assert state.reported == {"tester.count": 3, "tester.loss": 3}
+
+
+def test_a_given_name_is_the_prefix():
+    state = Runner(Tester(Runner(Reporting(), Batches(2)), name="dev"), Batches(1)).run(passes=1)
+    assert state.metrics == {"dev.count": 1}
+
+
+def test_default_names_are_numbered():
+    state = Runner(*[Tester(Runner(Reporting(x=i), Batches(1))) for i in range(3)], Batches(1)).run(passes=1)
+    assert {name: state.metrics[name] for name in state.metrics if name.endswith("x")} == {
+        "tester.x": 0,
+        "tester-2.x": 1,
+        "tester-3.x": 2,
+    }
+
+
+def test_the_inner_state_is_its_own_and_knows_its_parent():
+    test = Reporting()
+    inner = []
+    outer = Runner(Tester(Runner(Observer(initialize=inner.append), test, Batches(2)), every=3), Batches(4)).run(
+        passes=1
+    )
+    assert test.parents == [(3, 0, 2)]
+    assert inner[0].parent is outer
+    assert outer.parent is None
+    assert (outer.step, outer.batch_id, outer.pass_id) == (4, 0, 1)
+
+
+def test_the_outer_batch_outputs_and_cost_stay():
+    class Work(RunnerItem):
+        def on_batch(self, state):
+            state.outputs, state.cost = f"outputs {state.batch}", 0.5
+
+    seen = []
+    look = Observer(on_batch_end=lambda state: seen.append((state.batch, state.outputs, float(state.cost))))
+    Runner(look, Tester(Runner(Reporting(), Batches(7)), every=1), Work(), Batches(2)).run(passes=1)
+    assert seen == [(0, "outputs 0", 0.5), (1, "outputs 1", 0.5)]
+
+
+class Count:
+    def reset(self):
+        self.outputs = []
+
+    def update(self, outputs, batch):
+        self.outputs.append(outputs.numpy().tobytes())
+
+    def result(self):
+        return {"n": len(self.outputs)}
+
+
+class Network(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.dropout = paddle.nn.Dropout(0.5)
+        self.body = toy_network()
+
+    def forward(self, batch):
+        return self.body({**batch, "x": self.dropout(batch["x"])})
+
+    def cost(self, outputs, batch):
+        return self.body.cost(outputs, batch)
+
+
+def training(*extra, every=2):
+    network = Network()
+    optimizer = paddle.optimizer.Adam(0.05, parameters=network.parameters())
+    test = Runner(DataProvider(toy_examples(8), 4, prefetch=0), *extra, Evaluator(Count()), Forward(network))
+    return network, Runner(
+        DataProvider(toy_examples(24), 4, prefetch=0),
+        Tester(test, every=every),
+        ParameterUpdater(optimizer),
+        GradientMachine(network),
+    )
+
+
+def bits(network):
+    return [parameter.numpy().tobytes() for parameter in network.parameters()]
+
+
+def test_testing_the_network_that_is_trained_does_not_change_its_training():
+    paddle.seed(1)
+    tested, runner = training()
+    runner.run(passes=2)
+    paddle.seed(1)
+    untested, runner = training()
+    runner.without(Tester).run(passes=2)
+    assert bits(tested) == bits(untested)
+    assert tested.training
+    assert tested.dropout.training
+
+
+def test_the_test_runs_in_evaluation_mode():
+    modes = []
+    network = None
+    look = Observer(on_batch_begin=lambda state: modes.append(network.dropout.training))
+    network, runner = training(look)
+    look_outside = Observer(on_batch_begin=lambda state: modes.append(network.dropout.training))
+    runner.insert_before(ParameterUpdater, look_outside).run(steps=3)
+    assert modes == [True, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("hook", "way"),
+    [(hook, way) for hook in ("initialize", "on_pass", "on_batch") for way in ("in", "out")],
+)
+def test_a_failing_test_passes_its_error_out_and_training_can_go_on(hook, way):
+    paddle.seed(1)
+    network, runner = training(Failing(hook, way, times=1))
+    with pytest.raises(PlannedError):
+        runner.run(steps=4)
+    assert network.training
+    assert network.dropout.training
+    state = runner.run(steps=4)
+    assert state.step == 4
+    assert state.metrics == {"tester.n": 2}
+
+
+def test_a_caught_error_of_a_test_leaves_the_batch_trained():
+    class Caught(RunnerItem):
+        def on_batch(self, state):
+            try:
+                yield
+            except PlannedError:
+                state.report({"failed": 1.0})
+
+    paddle.seed(1)
+    failing, runner = training(Failing("on_batch", "in"))
+    runner.insert_before(Tester, Caught()).run(passes=1)
+    paddle.seed(1)
+    untested, runner = training()
+    runner.without(Tester).run(passes=1)
+    assert bits(failing) == bits(untested)
+
+
+def test_a_stop_inside_the_test_ends_the_test_only():
+    test = Runner(Observer(on_batch_end=lambda state: state.stop("seen enough")), Reporting(), Batches(5))
+    state = Runner(Tester(test, every=1), Batches(3)).run(passes=1)
+    assert state.stopped is None
+    assert state.step == 3
+
+
+@pytest.mark.parametrize("what", [Batches(1), None, toy_network])
+def test_what_is_no_runner_is_refused_with_how_to_write_it(what):
+    with pytest.raises(CompositionError, match=r"Tester runs a Runner, not a .*: Tester\(Runner\(\.\.\.\)\)"):
+        Tester(what)
+
+
+def test_pytest_does_not_take_the_class_for_tests():
+    assert Tester.__test__ is False

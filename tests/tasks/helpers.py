@@ -1,0 +1,98 @@
+"""A tiny encoder, small files and processes for the tests of tasks/ and of the command line."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import safetensors.numpy
+
+GOOD = ["lovely", "great", "warm", "bright", "fine", "happy"]
+BAD = ["awful", "poor", "cold", "dull", "grim", "sad"]
+PLAIN = ["the", "a", "film", "plot", "was", "is", "and", "it", "of", "story", "actor", "scene"]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN, "中", "文", "über", "uber", ".", "!"]
+HIDDEN, LAYERS, POSITIONS = 32, 2, 24
+
+
+def tiny_arrays(seed: int = 0) -> dict[str, np.ndarray]:
+    """Random weights of a BERT of 2 layers x 32, by the names of this project's own layout."""
+    generator = np.random.default_rng(seed)
+    shapes: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings.weight": (len(VOCAB), HIDDEN),
+        "embeddings.position_embeddings.weight": (POSITIONS, HIDDEN),
+        "embeddings.token_type_embeddings.weight": (2, HIDDEN),
+        "embeddings.layer_norm.weight": (HIDDEN,),
+        "embeddings.layer_norm.bias": (HIDDEN,),
+        "pooler.dense.weight": (HIDDEN, HIDDEN),
+        "pooler.dense.bias": (HIDDEN,),
+    }
+    for layer in range(LAYERS):
+        inner = {"self_attn.q_proj": 1, "self_attn.k_proj": 1, "self_attn.v_proj": 1, "self_attn.out_proj": 1}
+        for name in inner:
+            shapes[f"encoder.layers.{layer}.{name}.weight"] = (HIDDEN, HIDDEN)
+            shapes[f"encoder.layers.{layer}.{name}.bias"] = (HIDDEN,)
+        shapes[f"encoder.layers.{layer}.linear1.weight"] = (HIDDEN, 2 * HIDDEN)
+        shapes[f"encoder.layers.{layer}.linear1.bias"] = (2 * HIDDEN,)
+        shapes[f"encoder.layers.{layer}.linear2.weight"] = (2 * HIDDEN, HIDDEN)
+        shapes[f"encoder.layers.{layer}.linear2.bias"] = (HIDDEN,)
+        for norm in ("norm1", "norm2"):
+            shapes[f"encoder.layers.{layer}.{norm}.weight"] = (HIDDEN,)
+            shapes[f"encoder.layers.{layer}.{norm}.bias"] = (HIDDEN,)
+    return {
+        name: np.ones(shape, np.float32)
+        if "norm" in name and name.endswith("weight")
+        else generator.normal(0, 0.2, shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+
+
+def tiny_encoder(folder: Path, **changes: object) -> Path:
+    """Write the folder of a tiny encoder: weights, config and vocabulary, without the code under test."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {
+        "vocab_size": len(VOCAB),
+        "hidden_size": HIDDEN,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": 4,
+        "intermediate_size": 2 * HIDDEN,
+        "max_position_embeddings": POSITIONS,
+        "model_type": "bert",
+    }
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
+    safetensors.numpy.save_file(tiny_arrays(), folder / "model.safetensors")
+    return folder
+
+
+def films(count: int, seed: int, good: str = "good", bad: str = "bad") -> list[tuple[str, str]]:
+    """Texts whose label can be learned: (text, label), a few words each."""
+    chance = random.Random(seed)
+    found = []
+    for _ in range(count):
+        label, words = chance.choice([(good, GOOD), (bad, BAD)])
+        text = chance.choices(PLAIN, k=chance.randrange(1, 8)) + chance.choices(words, k=2)
+        chance.shuffle(text)
+        found.append((" ".join(text), label))
+    return found
+
+
+def write_tsv(path: Path, rows: list[tuple[str, ...]], header: tuple[str, ...] = ("text_a", "label")) -> Path:
+    """Write a .tsv file."""
+    path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]), encoding="utf-8")
+    return path
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    """What stands under a folder: path -> content (None: a folder)."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def log_rows(folder: Path) -> list[dict[str, object]]:
+    """The rows of a run's log, without what tells of the clock or of one process only."""
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [{name: value for name, value in row.items() if name not in ("seconds", "examples")} for row in rows]

@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+
+from onion import Runner, RunnerItem
+from onion.tasks.collector import Collector
+
+
+class Batches(RunnerItem):
+    def __init__(self, rows):
+        self.rows = rows
+
+    def on_pass(self, state):
+        state.batches = iter([{"rows": rows} for rows in self.rows])
+
+
+class Double(RunnerItem):
+    def on_batch(self, state):
+        state.outputs = np.array([[2.0 * row, 0.0] for row in state.batch["rows"]])
+
+
+def test_outputs_stand_in_the_order_of_the_file():
+    collector = Collector(5)
+    Runner(Batches([[3, 0], [4], [1, 2]]), collector, Double()).run(passes=1)
+    assert [output.tolist() for output in collector.outputs] == [[2.0 * row, 0.0] for row in range(5)]
+
+
+def test_as_many_outputs_as_rows():
+    class Short(RunnerItem):
+        def on_batch(self, state):
+            state.outputs = np.zeros((1, 2))
+
+    with pytest.raises(ValueError, match="shorter"):
+        Runner(Batches([[0, 1]]), Collector(2), Short()).run(passes=1)

@@ -1,0 +1,42 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onion.tasks.labels import Labels
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (["b", "a", "b", "C"], ("C", "a", "b")),
+        (["10", "9", "2", "10"], ("2", "9", "10")),
+        (["1", "-1", "0", "-10"], ("-10", "-1", "0", "1")),
+        (["10", "9", "x"], ("10", "9", "x")),
+        (["1", "01", "2"], ("01", "1", "2")),  # one number, but two labels
+        (["1.5", "1.25", "10"], ("1.25", "1.5", "10")),
+        (["", " ", "a b"], ("", " ", "a b")),
+        (["положительный", "中立", "négatif"], ("négatif", "положительный", "中立")),
+        (["٣", "2"], ("2", "٣")),  # digits, but not ours
+        (["--1", "-"], ("-", "--1")),
+        (["9" * 5000, "1"], ("1", "9" * 5000)),  # more digits than Python makes a number of
+    ],
+)
+def test_order(values, names):
+    assert Labels.of(values).names == names
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(st.text(max_size=4)))
+def test_every_label_has_a_number_of_its_own_and_the_order_of_the_rows_does_not_matter(values):
+    labels = Labels.of(values)
+    assert labels == Labels.of(reversed(values))
+    assert set(labels.names) == set(values)
+    assert len(labels) == len(set(values))
+    assert labels.numbers() == {name: labels.names.index(name) for name in values}
+
+
+def test_contains():
+    labels = Labels(["good", "bad"])
+    assert "good" in labels
+    assert "ugly" not in labels
+    assert labels.names == ("good", "bad")  # an order that is given is kept

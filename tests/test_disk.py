@@ -1,0 +1,120 @@
+import os
+import resource
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from onion.disk import locked, replace_file, sync_folder, write_synced
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_new_file_and_an_old_one(tmp_path):
+    path = tmp_path / "a.txt"
+    replace_file(path, b"one")
+    assert path.read_bytes() == b"one"
+    replace_file(path, (piece for piece in (b"tw", b"", b"o")))
+    assert path.read_bytes() == b"two"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_the_mode_is_what_the_umask_leaves(tmp_path):
+    before = os.umask(0o027)
+    try:
+        replace_file(tmp_path / "a", b"")
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_an_error_on_the_way_leaves_what_was_there(tmp_path, error, old):
+    path = tmp_path / "a"
+    if old is not None:
+        path.write_bytes(old)
+
+    def pieces():
+        yield b"new" * 10000
+        raise error
+
+    with pytest.raises(error):
+        replace_file(path, pieces())
+    assert names(tmp_path) == ([] if old is None else ["a"])
+    assert old is None or path.read_bytes() == old
+
+
+def test_a_folder_that_is_not_there_or_is_the_path_itself(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        replace_file(tmp_path / "none" / "a", b"")
+    (tmp_path / "a").mkdir()
+    with pytest.raises(IsADirectoryError):
+        replace_file(tmp_path / "a", b"")
+    assert names(tmp_path) == ["a"]
+    assert names(tmp_path / "a") == []
+
+
+def test_what_a_link_points_to_is_replaced(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "a")
+    for content in (b"first", b"second"):  # the first time the link points to nothing yet
+        replace_file(tmp_path / "link", content)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "real" / "a").read_bytes() == content
+    assert names(tmp_path / "real") == ["a"]
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "中" * 85])
+def test_the_longest_names(tmp_path, name):
+    replace_file(tmp_path / name, b"1")
+    assert names(tmp_path) == [name]
+
+
+def test_a_disk_without_space(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    code = """
+import resource, sys
+from pathlib import Path
+from onion.disk import replace_file, write_synced
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+for write in (replace_file, write_synced):
+    try:
+        write(Path(sys.argv[1]), b"n" * 1001)
+    except OSError as error:
+        print(error.strerror)
+    sys.argv[1] += "2"
+"""
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("File too large\n" * 2, "")
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a", "a2"]  # write_synced promises no more than that
+
+
+def test_write_synced_and_sync_folder(tmp_path):
+    write_synced(tmp_path / "a", b"one")
+    sync_folder(tmp_path)
+    assert (tmp_path / "a").read_bytes() == b"one"
+
+
+def test_a_locked_folder_lets_nobody_else_in_until_it_is_left(tmp_path):
+    for _ in range(2):
+        with locked(tmp_path):
+            replace_file(tmp_path / "a", b"one")  # writing is not what is locked
+            with pytest.raises(BlockingIOError), locked(tmp_path):
+                pass
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_killed_process_locks_nothing(tmp_path):
+    code = "import os, sys\nfrom pathlib import Path\nfrom onion.disk import locked\n"
+    code += "with locked(Path(sys.argv[1])):\n    os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
+    with locked(tmp_path):
+        pass

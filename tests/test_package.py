@@ -1,0 +1,191 @@
+"""The package as a whole: light to import, and who may import whom."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import onion
+from onion import errors
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ["paddle", "tqdm", "safetensors", "tokenizers", "tensorboardX", "numpy"]
+
+
+def fresh(code):
+    """Run code in a fresh process; return its output."""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# -- light -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", ["onion", "onion.runner", "onion.testing", "onion.drawing", "onion.timing"])
+def test_importing_the_engine_loads_nothing_heavy(module):
+    code = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
+    assert fresh(code) == "[]"
+
+
+def test_a_whole_run_of_the_engine_loads_nothing_heavy():
+    code = f"""
+import sys
+from onion import Observer, Runner
+from onion.testing import Batches, Recorder
+runner = Runner(Observer(on_batch_end=lambda state: None), Recorder("a"), Batches(2)).timed()
+runner.run(passes=1)
+str(runner), str(runner.timing())
+print([name for name in {HEAVY} if name in sys.modules])
+"""
+    assert fresh(code) == "[]"
+
+
+def test_each_item_is_imported_when_it_is_first_asked_for():
+    code = "import sys, onion; before = 'onion.items.tester' in sys.modules; onion.Tester; "
+    assert fresh(code + "print(before, 'onion.items.tester' in sys.modules, 'onion.items.saver' in sys.modules)") == (
+        "False True False"
+    )
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in onion.__all__ if name != "TensorBoard"])
+def test_every_public_name_is_there(name):
+    assert getattr(onion, name).__name__ == name or name == "Way"
+
+
+def test_the_public_names_are_in_order_and_hold_every_item_and_error():
+    assert onion.__all__ == sorted(onion.__all__)
+    assert set(onion.ITEMS) < set(onion.__all__)
+    for name, value in vars(errors).items():
+        if isinstance(value, type):
+            assert name in onion.__all__
+
+
+def test_every_item_stands_in_the_file_it_is_said_to_stand_in():
+    for name, file in onion.ITEMS.items():
+        tree = ast.parse((ROOT / "onion" / "items" / f"{file}.py").read_text("utf-8"))
+        assert name in [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
+def test_items_are_shown_to_type_checkers_too():
+    """The names under TYPE_CHECKING are those that __getattr__ serves."""
+    tree = ast.parse((ROOT / "onion" / "__init__.py").read_text("utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    shown = {alias.name: node.module for node in block.body for alias in node.names}
+    assert shown == {name: f"onion.items.{file}" for name, file in onion.ITEMS.items()}
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'onion' has no attribute 'Trainer'"):
+        onion.Trainer  # noqa: B018 - asking is the test
+
+
+def test_every_error_is_an_onion_error():
+    for value in vars(errors).values():
+        if isinstance(value, type):
+            assert issubclass(value, errors.OnionError)
+            assert value.__doc__
+
+
+# -- who may import whom -----------------------------------------------------------------------------------------------
+
+
+def imports(path):
+    """Return the modules that a file imports, but for typing; ``from onion import Tester`` imports the item's file."""
+    tree = ast.parse(path.read_text("utf-8"))
+    skipped = {
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for node in ast.walk(block)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            found.add(node.module)
+            if node.module == "onion":
+                found |= {f"onion.items.{onion.ITEMS[a.name]}" for a in node.names if a.name in onion.ITEMS}
+            if node.module in ("onion", "onion.models", "onion.tasks", "onion.items"):
+                found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def files(*folders):
+    return [
+        path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if "__pycache__" not in path.parts
+    ]
+
+
+def within(module, *packages):
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+ENGINE = ["rings", "runner", "tree", "item", "state", "errors", "drawing", "timing"]
+UPPER = ("onion.models", "onion.tasks", "onion.cli", "models", "tasks")
+
+RULES = [
+    # files, what they must not import
+    *[
+        (f"onion/{name}.py", ("paddle", "numpy", "onion.items", "onion.data", "onion.device", *UPPER))
+        for name in ENGINE
+    ],
+    ("onion/data", ("onion.items", "onion.runner", "onion.item", "onion.state", "onion.checkpoint", *UPPER)),
+    ("onion/items", UPPER),
+    ("onion/checkpoint.py", ("onion.items", "onion.data", "onion.runner", *UPPER)),
+    ("onion/device.py", ("onion.items", "onion.data", "onion.runner", *UPPER)),
+    ("models", ("onion.items", "onion.tasks", "onion.runner", "onion.cli", "tasks", "models")),
+    ("tasks", ("onion.cli", "tasks", "models")),
+]
+
+
+@pytest.mark.parametrize(("place", "forbidden"), RULES, ids=[place for place, _ in RULES])
+def test_arrows_of_the_design(place, forbidden):
+    paths = [ROOT / place] if place.endswith(".py") else files(place)
+    assert paths
+    for path in paths:
+        wrong = sorted(module for module in imports(path) if within(module, *forbidden))
+        assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+def test_paddle_is_imported_at_the_top_of_no_engine_item_or_data_file():
+    for path in files("onion"):
+        body = ast.parse(path.read_text("utf-8")).body
+        for node in body:
+            names = (
+                [alias.name for alias in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", "")]
+            )
+            assert not any(within(name or "", "paddle") for name in names), path
+
+
+def test_nothing_of_the_package_imports_the_tests():
+    for path in files("onion", "models", "tasks"):
+        assert not [module for module in imports(path) if within(module, "tests", "pytest", "hypothesis")], path
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+
+def lines(path):
+    return len(path.read_text("utf-8").splitlines())
+
+
+def test_the_core_fits_on_three_screens_and_no_file_of_the_engine_is_long():
+    assert lines(ROOT / "onion" / "rings.py") <= 150
+    assert lines(ROOT / "onion" / "runner.py") < 300
+    for name in ENGINE:
+        assert lines(ROOT / "onion" / f"{name}.py") < 300
+
+
+def test_every_module_says_what_it_is():
+    for path in files("onion", "models", "tasks"):
+        assert ast.get_docstring(ast.parse(path.read_text("utf-8"))), path

@@ -1,0 +1,380 @@
+"""Names, looking items up, and onions made from onions."""
+
+from dataclasses import dataclass
+
+import attrs
+import pytest
+
+from onion import CompositionError, OnionError, Runner, RunnerItem
+from onion.testing import Batches, Recorder
+
+
+class Ring(RunnerItem):
+    """A ring with a default name."""
+
+    def on_batch(self, state):
+        yield
+
+
+class SpecialRing(Ring):
+    """A subclass, found by its parent's class too."""
+
+
+def named(name):
+    item = Ring()
+    item.name = name
+    return item
+
+
+def names(runner):
+    """Return the names of an onion as nested lists."""
+    return [names(item) if isinstance(item, Runner) else item.name for item in runner.items]
+
+
+def deep():
+    """Return an onion of three levels."""
+    return Runner(named("a"), Runner(named("b"), Runner(named("c"), named("d")), named("e")), named("f"))
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def test_of_items_with_the_same_default_name_the_later_ones_are_numbered():
+    items = [Ring() for _ in range(4)]
+    Runner(*items)
+    assert [item.name for item in items] == ["ring", "ring-2", "ring-3", "ring-4"]
+
+
+def test_numbers_go_through_all_depths():
+    """An item that an inner runner has numbered keeps its number; the others take the free ones in order."""
+    runner = Runner(Ring(), Runner(Ring(), Runner(Ring())), Ring())
+    assert names(runner) == ["ring", ["ring-3", ["ring-2"]], "ring-4"]
+    assert [item.name for item in runner.all(Runner)] == ["runner", "runner-2"]
+
+
+def test_numbers_given_by_inner_runners_are_given_anew_where_they_meet():
+    """Each inner runner numbers its own items before it knows of the other."""
+    runner = Runner(Runner(Ring(), Ring()), Runner(Ring(), Ring()))
+    assert sorted(item.name for item in runner.all(Ring)) == ["ring", "ring-2", "ring-3", "ring-4"]
+
+
+def test_numbers_that_other_onions_gave_are_given_anew_where_they_meet():
+    first, second = Ring(), Ring()
+    Runner(Ring(), first)
+    Runner(Ring(), second)
+    assert first.name == second.name == "ring-2"
+    Runner(first, second)
+    assert (first.name, second.name) == ("ring-2", "ring-3")
+
+
+def test_a_number_stays_when_the_other_items_go():
+    """So that the metrics and checkpoints of a derived onion mean the same items."""
+    runner = Runner(Ring(), Ring(), Ring())
+    first, second, third = runner.items
+    assert [item.name for item in runner.without(first).items] == ["ring-2", "ring-3"]
+    assert [item.name for item in runner.without(second).items] == ["ring", "ring-3"]
+    assert runner.without("ring-2")["ring-3"] is third
+
+
+def test_a_given_name_takes_precedence_over_default_ones_wherever_it_stands():
+    assert names(Runner(Ring(), named("ring"))) == ["ring-2", "ring"]
+    assert names(Runner(Ring(), Runner(named("ring-2")), Ring())) == ["ring", ["ring-2"], "ring-3"]
+
+
+def test_another_class_with_a_given_name_that_is_a_default_one():
+    recorder, ring = Recorder("ring"), Ring()
+    Runner(ring, recorder)
+    assert (recorder.name, ring.name) == ("ring", "ring-2")
+
+
+def test_two_given_names_are_refused_even_if_they_are_the_default_name():
+    with pytest.raises(CompositionError, match="two items are named 'ring'"):
+        Runner(named("ring"), named("ring"))
+
+
+def test_only_an_item_that_needs_a_number_is_written_to():
+    alone = Ring()
+    Runner(alone, SpecialRing())
+    assert vars(alone) == {}
+
+
+def test_subclasses_are_numbered_by_their_own_names():
+    assert names(Runner(Ring(), SpecialRing(), Ring(), SpecialRing())) == [
+        "ring",
+        "special_ring",
+        "ring-2",
+        "special_ring-2",
+    ]
+
+
+# -- items that define equality ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Drop(RunnerItem):
+    """Items like these are equal, and have no hash."""
+
+    rate: float = 0.1
+
+    def on_batch(self, state):
+        yield
+
+
+@dataclass(unsafe_hash=True)
+class Hashed(RunnerItem):
+    """Items like these are equal, and so are their hashes."""
+
+    rate: float = 0.1
+
+
+@attrs.define
+class Slotted(RunnerItem):
+    """As Drop, by attrs."""
+
+    rate: float = 0.1
+
+
+@pytest.mark.parametrize("make", [Drop, Hashed, Slotted])
+def test_items_are_told_apart_by_identity_and_not_by_equality(make):
+    first, second, third = make(), make(), make()
+    runner = Runner(first, Runner(Runner(second), Batches(1)))
+    assert first == second == third
+    assert third not in runner
+    assert runner.inside(second) == ()
+    assert len(runner.inside(first)) == 4
+
+    replaced = runner.replace(second, third)
+    assert replaced.items[1].items[0].items[0] is third
+    assert second not in replaced
+    assert second in runner
+    assert runner.run(passes=1).step == 1
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", "abcdef")
+def test_an_item_is_found_by_name_at_every_depth(name):
+    runner = deep()
+    assert runner[name].name == name
+    assert name in runner
+    assert runner[name] in runner
+
+
+def test_an_item_is_found_by_its_class_and_by_those_above_it():
+    special = SpecialRing()
+    runner = Runner(Batches(1), Runner(special))
+    assert runner[SpecialRing] is special
+    assert runner[Ring] is special
+    assert Ring in runner
+    assert Recorder not in runner
+    assert "nothing" not in runner
+    assert Ring() not in runner
+
+
+@pytest.mark.parametrize(
+    ("which", "says"),
+    [
+        ("x", "no items match 'x', not one, in"),
+        (Recorder, "no items match Recorder, not one, in"),
+        (Ring, "6 items match Ring, not one, in"),
+    ],
+    ids=str,
+)
+def test_a_look_up_that_is_not_unique_says_how_many_match_and_shows_the_onion(which, says):
+    runner = deep()
+    with pytest.raises(OnionError) as caught:
+        runner[which]
+    assert str(caught.value) == f"{says}\n\n{runner}"
+
+
+def test_walk_gives_all_items_the_outermost_first_and_runners_before_their_items():
+    assert [item.name for item in deep().walk()] == ["a", "runner", "b", "runner-2", "c", "d", "e", "f"]
+
+
+def test_all_gives_every_item_of_a_class_at_every_depth():
+    runner = Runner(Ring(), Runner(SpecialRing(), Recorder("r")), SpecialRing())
+    assert [item.name for item in runner.all(Ring)] == ["ring", "special_ring", "special_ring-2"]
+    assert [item.name for item in runner.all(SpecialRing)] == ["special_ring", "special_ring-2"]
+    assert runner.all(Batches) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "inside"),
+    [
+        ("a", ["runner", "b", "runner-2", "c", "d", "e", "f"]),
+        ("b", ["runner-2", "c", "d", "e"]),
+        ("c", ["d"]),
+        ("d", []),
+        ("e", []),
+        ("f", []),
+        ("runner-2", ["e"]),
+    ],
+)
+def test_inside_an_item_is_what_follows_it_in_its_own_runner(name, inside):
+    """The rings of a nested runner are wound up before the outer onion goes on, so nothing out there is inside them."""
+    runner = deep()
+    assert [item.name for item in runner.inside(runner[name])] == inside
+
+
+def test_nothing_is_inside_a_stranger():
+    assert deep().inside(Ring()) == ()
+
+
+# -- without -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("which", "left"),
+    [
+        (["a"], [["b", ["c", "d"], "e"], "f"]),
+        (["b"], ["a", [["c", "d"], "e"], "f"]),
+        (["d"], ["a", ["b", ["c"], "e"], "f"]),
+        (["a", "c", "f"], [["b", ["d"], "e"]]),
+        (["runner"], ["a", "f"]),
+        (["runner-2"], ["a", ["b", "e"], "f"]),
+        (["c", "d"], ["a", ["b", "e"], "f"]),
+        (["b", "c", "d", "e"], ["a", "f"]),
+        ([Runner], ["a", "f"]),
+        ([Ring], []),
+    ],
+    ids=str,
+)
+def test_without_leaves_items_out_at_every_depth_and_runners_that_are_left_empty(which, left):
+    assert names(deep().without(*which)) == left
+
+
+def test_without_takes_an_item_itself_or_all_of_a_class():
+    first, second = Ring(), Ring()
+    runner = Runner(first, Runner(second, Recorder("r")))
+    assert first in runner.without(second)
+    assert second not in runner.without(second)
+    assert names(runner.without(Ring)) == [["r"]]
+
+
+def test_without_what_is_not_there_is_an_error():
+    for which in ("x", Recorder, Ring()):
+        with pytest.raises(OnionError, match=r"^no items match"):
+            deep().without("a", which)
+
+
+def test_without_nothing_is_a_new_runner_of_the_same_items():
+    runner = deep()
+    again = runner.without()
+    assert again is not runner
+    assert again.items == runner.items
+
+
+# -- replace and insert ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("which", "result"),
+    [
+        ("a", ["x", ["b", ["c", "d"], "e"], "f"]),
+        ("b", ["a", ["x", ["c", "d"], "e"], "f"]),
+        ("d", ["a", ["b", ["c", "x"], "e"], "f"]),
+        ("f", ["a", ["b", ["c", "d"], "e"], "x"]),
+        ("runner-2", ["a", ["b", "x", "e"], "f"]),
+        ("runner", ["a", "x", "f"]),
+    ],
+)
+def test_replace_puts_an_item_in_the_place_of_another_at_every_depth(which, result):
+    assert names(deep().replace(which, named("x"))) == result
+
+
+@pytest.mark.parametrize(
+    ("which", "before", "after"),
+    [
+        ("a", ["x", "y", "a", ["b", ["c", "d"], "e"], "f"], ["a", "x", "y", ["b", ["c", "d"], "e"], "f"]),
+        ("c", ["a", ["b", ["x", "y", "c", "d"], "e"], "f"], ["a", ["b", ["c", "x", "y", "d"], "e"], "f"]),
+        ("e", ["a", ["b", ["c", "d"], "x", "y", "e"], "f"], ["a", ["b", ["c", "d"], "e", "x", "y"], "f"]),
+        ("runner", ["a", "x", "y", ["b", ["c", "d"], "e"], "f"], ["a", ["b", ["c", "d"], "e"], "x", "y", "f"]),
+    ],
+)
+def test_insert_puts_items_just_outside_or_just_inside_another(which, before, after):
+    assert names(deep().insert_before(which, named("x"), named("y"))) == before
+    assert names(deep().insert_after(which, named("x"), named("y"))) == after
+
+
+DERIVE = {
+    "replace": lambda runner, which: runner.replace(which, named("x")),
+    "insert_before": lambda runner, which: runner.insert_before(which, named("x")),
+    "insert_after": lambda runner, which: runner.insert_after(which, named("x")),
+}
+
+
+@pytest.mark.parametrize("derive", DERIVE.values(), ids=DERIVE)
+def test_replace_and_insert_want_exactly_one_place(derive):
+    with pytest.raises(OnionError, match=r"^no items match 'nothing'"):
+        derive(deep(), "nothing")
+    with pytest.raises(OnionError, match=r"^6 items match Ring"):
+        derive(deep(), Ring)
+    with pytest.raises(OnionError, match=r"^2 items match Runner"):
+        derive(deep(), Runner)
+
+
+def test_an_item_is_not_inserted_twice():
+    runner = deep()
+    with pytest.raises(CompositionError, match="the item 'a' stands twice"):
+        runner.insert_after("c", runner["a"])
+
+
+def test_a_replacement_may_have_the_default_name_of_what_it_replaces():
+    runner = Runner(Ring(), Batches(1))
+    replaced = runner.replace(Ring, Ring())
+    assert names(replaced) == ["ring", "batches"]
+
+
+def test_a_runner_may_be_replaced_by_an_item_and_an_item_by_a_runner():
+    runner = deep().replace("runner", Runner(named("x"), named("y"))).replace("a", Runner(named("z")))
+    assert names(runner) == [["z"], ["x", "y"], "f"]
+
+
+# -- what is shared ----------------------------------------------------------------------------------------------------
+
+
+def test_a_derived_onion_shares_all_items_and_every_unchanged_nested_runner():
+    runner = deep()
+    derived = runner.without("f")
+    assert derived.items[0] is runner.items[0]
+    assert derived.items[1] is runner.items[1]
+
+
+def test_a_nested_runner_in_which_something_changed_is_new_and_keeps_its_name_and_the_rest():
+    runner = deep()
+    derived = runner.without("d")
+    assert derived["runner"] is not runner["runner"]
+    assert derived["runner-2"].name == "runner-2"
+    for name in "abcef":
+        assert derived[name] is runner[name]
+
+
+def test_the_original_is_unchanged():
+    runner = deep()
+    drawing = str(runner)
+    items = list(runner.walk())
+    runner.without("c", "a")
+    runner.replace("d", named("x"))
+    runner.insert_before("runner-2", named("x"))
+    runner.timed()
+    assert str(runner) == drawing
+    assert list(map(id, runner.walk())) == list(map(id, items))
+
+
+def test_derived_runners_can_stand_together_in_one_onion():
+    """Their default names are no given ones."""
+    first = Runner(Recorder("a"), Recorder("b")).without("a")
+    second = Runner(Recorder("c"), Recorder("d")).without("c")
+    both = Runner(first, second)
+    assert [item.name for item in both.all(Runner)] == ["runner", "runner-2"]
+
+
+def test_original_and_derived_onions_run_side_by_side():
+    trace = []
+    train = Runner(Recorder("a", trace), Batches(1), Runner(Recorder("b", trace)))
+    test = train.without("a")
+    train.run(passes=1)
+    test.run(passes=1)
+    assert trace.count("a.on_batch:in") == 1
+    assert trace.count("b.on_batch:in") == 2
