@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,14 @@ class ClassificationMetric:
         """Count a batch: rows are the true labels, columns the predicted ones."""
         predicted = np.argmax(np.asarray(outputs), axis=-1)
         np.add.at(self._counts, (np.asarray(batch["labels"]), predicted), 1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the table of counts."""
+        return {"counts": self._counts}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take it back."""
+        self._counts = np.array(saved["counts"])
 
     def result(self) -> dict[str, float]:
         """Return the figures, each from 0 to 1."""

@@ -219,7 +219,7 @@ def test_a_runtime_error_of_a_ring_that_leaves_is_not_taken_for_the_error_inside
 
     leaves = Leaves()
     setattr(leaves, hook, leaves.leave)
-    with pytest.raises(RuntimeError, match="^while leaving$") as caught:
+    with pytest.raises(RuntimeError, match=r"^while leaving$") as caught:
         Runner(leaves, Batches(1), Raising(error, "on_batch")).run(passes=1)
     assert caught.value.__context__ is error
 

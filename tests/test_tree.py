@@ -87,9 +87,10 @@ def test_another_class_with_a_given_name_that_is_a_default_one():
     assert (recorder.name, ring.name) == ("ring", "ring-2")
 
 
-def test_two_given_names_are_refused_even_if_they_are_the_default_name():
-    with pytest.raises(CompositionError, match="two items are named 'ring'"):
-        Runner(named("ring"), named("ring"))
+@pytest.mark.parametrize("name", ["ring", "ring-left", "other-2", "other"])
+def test_two_given_names_are_refused_even_if_they_look_like_default_ones(name):
+    with pytest.raises(CompositionError, match=f"two items are named '{name}'"):
+        Runner(named(name), named(name))
 
 
 def test_only_an_item_that_needs_a_number_is_written_to():
@@ -190,6 +191,15 @@ def test_a_look_up_that_is_not_unique_says_how_many_match_and_shows_the_onion(wh
 
 def test_walk_gives_all_items_the_outermost_first_and_runners_before_their_items():
     assert [item.name for item in deep().walk()] == ["a", "runner", "b", "runner-2", "c", "d", "e", "f"]
+
+
+def test_an_item_with_items_of_its_own_is_no_runner():
+    class Shop(RunnerItem):
+        items = ("a", "b")
+
+    runner = Runner(Shop(), Batches(1))
+    assert [item.name for item in runner.walk()] == ["shop", "batches"]
+    assert "shop  Shop()" in str(runner)
 
 
 def test_all_gives_every_item_of_a_class_at_every_depth():

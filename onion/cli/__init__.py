@@ -1,6 +1,6 @@
 """The command line: ``onion train | evaluate | predict | draw | weights``.
 
-Exit status: 0, 2 for a mistake that the message explains, 130 after Ctrl-C (128 + n for another signal).
+Exit status: 0, 2 for a mistake that the message explains, 128 + n after signal n (Ctrl-C: 130), 130 after a second one.
 """
 
 from __future__ import annotations

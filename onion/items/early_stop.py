@@ -3,56 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
-
-import attrs
+from typing import Any
 
 from onion.item import RunnerItem, Way
+from onion.items.best import Best, Mode
 from onion.state import State
-
-Mode: TypeAlias = Literal["max", "min"]
-
-
-@attrs.define
-class Best:
-    """The best value of a metric so far.
-
-    Attributes:
-        metric: its name in ``state.metrics``.
-        mode: whether more (``max``) or less (``min``) is better.
-        value: the best so far; None before the first.
-        step: the step of the best.
-        seen: the step of the newest value that was looked at.
-    """
-
-    metric: str
-    mode: Mode = "max"
-    value: float | None = None
-    step: int = 0
-    seen: int = -1
-
-    def fresh(self, state: State) -> bool:
-        """Tell whether there is a value that was not looked at, and look at it."""
-        reported = state.reported.get(self.metric, -1)
-        fresh, self.seen = reported > self.seen, max(reported, self.seen)
-        return fresh
-
-    def better(self, state: State, by: float = 0.0) -> bool:
-        """Tell whether the current value beats the best by more than ``by``; then it is the best. NaN never does."""
-        value = state.metrics[self.metric]
-        sign = 1 if self.mode == "max" else -1
-        better = value == value and (self.value is None or sign * (value - self.value) > by)
-        if better:
-            self.value, self.step = value, state.reported[self.metric]
-        return better
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what changes, as JSON scalars."""
-        return {"best": self.value, "best_step": self.step, "seen": self.seen}
-
-    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take it back."""
-        self.value, self.step, self.seen = saved["best"], saved["best_step"], saved["seen"]
 
 
 class EarlyStop(RunnerItem):

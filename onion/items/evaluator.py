@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from onion.item import RunnerItem, Way
 from onion.state import State
+
+log = logging.getLogger("onion")
 
 
 class Metric(Protocol):
@@ -22,12 +25,23 @@ class Metric(Protocol):
         """Return the figures over all batches since the last reset, by name."""
 
 
+@runtime_checkable
+class SavedMetric(Metric, Protocol):
+    """A metric that can be saved in mid-pass, so that a resumed run ends the pass with the same figures."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the sums so far, as a flat dict of arrays and JSON scalars."""
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take them back."""
+
+
 class Evaluator(RunnerItem):
     """Feed every batch to a metric and report its figures at the end of the pass.
 
     Args:
-        metric: see Metric; reading the outputs waits for the device, so in training onions expect a synchronisation
-            a batch if the metric reads them at once.
+        metric: see Metric, and SavedMetric for training onions that are to be resumed in mid-pass. A metric that reads
+            the outputs at once waits for the device every batch.
     """
 
     def __init__(self, metric: Metric) -> None:
@@ -35,7 +49,11 @@ class Evaluator(RunnerItem):
 
     def on_pass(self, state: State) -> Way:
         """Reset the metric, report at the end; a pass that was cut short is not over."""
-        self.metric.reset()
+        if state.batch_id == 0:
+            self.metric.reset()
+        elif not isinstance(self.metric, SavedMetric):
+            self.metric.reset()
+            log.warning("%s: resumed in mid-pass, and its metric has no state_dict; it measures the rest", self.name)
         yield
         if not state.pass_cut:
             state.report(self.metric.result())
@@ -44,3 +62,12 @@ class Evaluator(RunnerItem):
         """Take in the batch."""
         yield
         self.metric.update(state.outputs, state.batch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the metric's sums, if it has a ``state_dict``."""
+        return self.metric.state_dict() if isinstance(self.metric, SavedMetric) else {}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take them back."""
+        if isinstance(self.metric, SavedMetric):
+            self.metric.load_state_dict(saved)

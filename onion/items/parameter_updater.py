@@ -86,6 +86,7 @@ class ParameterUpdater(RunnerItem):
         # parameter that gets no gradient for a while would lose its state, so all of it is made here.
         with paddle().no_grad():
             block = paddle().static.default_main_program().global_block()
+            self._lend_helper()
             self.optimizer._create_accumulators(block, list(parameters.values()))
         fresh = self.state_dict()
         fresh.pop(SCHEDULE, None)
@@ -103,6 +104,13 @@ class ParameterUpdater(RunnerItem):
             with warnings.catch_warnings():  # Paddle's LinearWarmup finds its own state to hold something unused
                 warnings.simplefilter("ignore", UserWarning)
                 self._schedule.set_state_dict(json.loads(saved[SCHEDULE]))
+
+    def _lend_helper(self) -> None:
+        # Paddle 2.6 makes its state through an object that it makes in its first step, which is yet to come.
+        if self.optimizer.helper is None:
+            from paddle.base.layer_helper import LayerHelper
+
+            self.optimizer.helper = LayerHelper(type(self.optimizer).__name__)
 
     def _refuse_other(self, saved: Mapping[str, Any]) -> None:
         known = self._by_path()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from onion import checkpoint, generators
 from onion.errors import CheckpointError, CompositionError
 from onion.item import RunnerItem, Way, overrides
-from onion.items.early_stop import Best, Mode
+from onion.items.best import Best, Mode
 from onion.items.periodic import Every, Periodic
 from onion.state import State
 
@@ -120,6 +120,7 @@ class Saver(Periodic):
             "cost": None if state.cost is None else float(state.cost),
             "metrics": state.metrics,
             "reported": state.reported,
+            "best_step": None if self._best.value is None else self._best.step,
             "generators": generators.capture(),
         }
         items = {item.name: item.state_dict() for item in _saved_items(state)}
@@ -185,6 +186,5 @@ def best_checkpoint(folder: Path) -> checkpoint.Checkpoint:
     newest = checkpoint.newest(folder)
     if newest is None:
         raise CheckpointError(f"{folder} holds no checkpoint; train first.")
-    best = [saved["best_step"] for saved in newest.items.values() if saved.get("best") is not None]
-    wanted = best[0] if best else newest.step
-    return newest if wanted == newest.step else checkpoint.read(checkpoint.folder_of(folder, wanted))
+    best = newest.run["best_step"]
+    return newest if best in (None, newest.step) else checkpoint.read(checkpoint.folder_of(folder, best))

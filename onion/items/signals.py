@@ -16,7 +16,7 @@ class Signals(RunnerItem):
     """Answer Ctrl-C and SIGTERM with ``state.stop``: the batch is finished, the rings leave, a Saver outside saves.
 
     A second one raises KeyboardInterrupt at once. Afterwards the handlers are those of before. Python delivers signals
-    to its main thread only, so in another thread this item does nothing.
+    to its main thread only, so in another thread this item does nothing; a signal that is ignored stays so.
 
     After the run ``received`` is the number of the first signal, or None.
     """
@@ -37,7 +37,8 @@ class Signals(RunnerItem):
             self.received = number
             state.stop(f"received {signal.Signals(number).name}")
 
-        before = {number: signal.signal(number, handle) for number in HANDLED}
+        heeded = [number for number in HANDLED if signal.getsignal(number) is not signal.SIG_IGN]  # nohup, for one
+        before = {number: signal.signal(number, handle) for number in heeded}
         try:
             yield
         finally:

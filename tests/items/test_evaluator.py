@@ -2,7 +2,7 @@
 
 import pytest
 
-from onion import Evaluator, Runner, RunnerItem
+from onion import DataProvider, Evaluator, Runner, RunnerItem, Saver
 from onion.testing import Batches, Failing, PlannedError
 
 
@@ -52,3 +52,40 @@ def test_after_an_error_nothing_is_reported_and_the_next_run_is_right():
     with pytest.raises(PlannedError):
         runner.run(passes=1)
     assert runner.run(passes=1).metrics["sum"] == 14
+
+
+class SavedSum(Sum):
+    def state_dict(self):
+        return {"sum": self.sum}
+
+    def load_state_dict(self, saved):
+        self.sum = saved["sum"]
+
+
+def resumed_in_mid_pass(metric, folder):
+    """Run three of eight batches, then the rest with new objects."""
+    Runner(Saver(folder), DataProvider(range(8), 1), Evaluator(metric()), Double()).run(steps=3)
+    return Runner(Saver(folder), DataProvider(range(8), 1), Evaluator(metric()), Double()).run(passes=2)
+
+
+class Double(RunnerItem):
+    def on_batch(self, state):
+        state.outputs = 2 * int(state.batch[0])
+
+
+def test_a_pass_that_was_resumed_ends_with_the_figures_of_the_whole_pass(tmp_path):
+    assert resumed_in_mid_pass(SavedSum, tmp_path).metrics["sum"] == 56
+
+
+def test_the_pass_after_a_resumed_one_begins_anew(tmp_path):
+    Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(SavedSum()), Double()).run(passes=1)
+    state = Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(SavedSum()), Double()).run(passes=2)
+    assert state.metrics["sum"] == 56
+
+
+def test_a_metric_that_cannot_be_saved_says_so_when_its_pass_is_resumed(tmp_path, caplog):
+    with caplog.at_level("WARNING", "onion"):
+        Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(Sum()), Double()).run(steps=3)
+        assert not caplog.messages
+        Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(Sum()), Double()).run(steps=5)
+    assert caplog.messages == ["evaluator: resumed in mid-pass, and its metric has no state_dict; it measures the rest"]

@@ -196,3 +196,11 @@ def test_a_process_told_twice_leaves_at_once_without_saving(tmp_path):
     assert "KeyboardInterrupt" in errors
     assert started.returncode != 0
     assert checkpoint.steps_in(tmp_path) == []
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert Runner(Signals(), sending(signal.SIGINT, 0), Batches(3)).run(passes=1).step == 3
+    finally:
+        signal.signal(signal.SIGINT, before)
