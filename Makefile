@@ -23,7 +23,7 @@ bench: $(READY)
 	$(RUN) benchmarks/loop.py
 
 draw: $(READY)
-	$(RUN) examples/ten_lines.py --draw docs/onion.svg
+	$(RUN) examples/nested_test.py --draw docs/onion.svg
 
 wheel: $(READY)
 	$(RUN) -m build --wheel --outdir dist .

@@ -1,11 +1,7 @@
-"""The ten-line onion of the README: a line through noisy points, and its picture.
+"""The ten-line onion of the README: a line through noisy points.
 
-python examples/ten_lines.py [--draw onion.svg]
+python examples/ten_lines.py
 """
-
-from __future__ import annotations
-
-import sys
 
 from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner
 from onion.testing import toy_examples, toy_network
@@ -22,9 +18,5 @@ runner = Runner(
     ParameterUpdater(optimizer),
     GradientMachine(network),
 )
-
-if "--draw" in sys.argv:
-    runner.draw(sys.argv[-1])
-else:
-    print(runner)
-    runner.run(passes=10)
+print(runner)
+runner.run(passes=10)
