@@ -2,7 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -222,7 +222,7 @@ def test_everything_stands_on_the_canvas_and_each_text_in_its_own_line():
     root = ET.fromstring(as_svg(onion()))
     width, height = float(root.get("width")), float(root.get("height"))
     lines = [float(text.get("y")) for text in root.iter(f"{SVG}text")]
-    assert len(set(lines)) == len(lines)
+    assert lines == sorted(set(lines)), "one below the other, in the order of the rings"
     for box in root.iter(f"{SVG}rect"):
         x, y = float(box.get("x", 0)), float(box.get("y", 0))
         assert x + float(box.get("width")) <= width
@@ -242,6 +242,14 @@ def test_a_box_holds_what_is_inside_its_ring():
         assert y < y2
         assert x2 + width2 <= x + width
         assert y2 + height2 <= y + height
+
+
+def test_two_boxes_stand_one_in_the_other_or_apart():
+    root = ET.fromstring(as_svg(onion()))
+    boxes = [[float(box.get(key, 0)) for key in ("x", "y", "width", "height")] for box in root.iter(f"{SVG}rect")]
+    for (x, y, width, height), (x2, y2, width2, height2) in combinations(boxes, 2):
+        within = x < x2 + width2 <= x + width and y < y2 + height2 <= y + height and x <= x2 and y <= y2
+        assert within or y2 >= y + height
 
 
 def test_signs_that_mean_something_in_xml_are_escaped():

@@ -52,6 +52,18 @@ def test_subclasses_need_not_call_the_base_constructor():
     Runner(Batches(1), Own(3)).run(passes=1)
 
 
+def test_class_options_go_on_to_the_other_bases():
+    class Registered:
+        def __init_subclass__(cls, code=0, **options):
+            super().__init_subclass__(**options)
+            cls.code = code
+
+    class Item(RunnerItem, Registered, code=3):
+        pass
+
+    assert (Item.code, Item.name) == (3, "item")
+
+
 def test_an_item_without_anything_is_an_item():
     item = RunnerItem()
     assert item.state_dict() == {}

@@ -189,7 +189,15 @@ def test_the_table_has_a_line_for_each_hook_of_each_ring():
     assert len({len(line) for line in lines}) == 1
     told = next(line.split() for line in lines if line.startswith("a") and "on_batch" in line)
     assert told[:3] == ["a", "on_batch", "2"]
-    assert all(float(figure) >= 0 for figure in told[3:])
+    calls, way_in, way_out, total = map(float, told[2:])
+    assert way_in > 0 < way_out
+    assert total == pytest.approx(calls * (way_in + way_out) / 1e3, abs=0.02)
+
+
+def test_a_hook_that_nobody_overrides_has_no_line():
+    runner = Runner(Batches(2)).timed()
+    runner.run(passes=1)
+    assert {hook for _, hook in runner.timing().costs} == {"on_pass", "center"}
 
 
 def test_runs_add_up():

@@ -5,6 +5,7 @@ from itertools import combinations
 import pytest
 
 from onion import Observer, Runner
+from onion.drawing import way_out
 from onion.item import HOOKS, overrides
 from onion.testing import Batches, Failing, PlannedError, Recorder
 
@@ -57,6 +58,12 @@ def test_a_hook_without_anything_to_call_is_not_overridden_and_costs_nothing(mom
     assert [hook for hook in HOOKS if overrides(observer, hook)] == [
         hook for hook in HOOKS if any(HOOK_OF[moment] == hook for moment in moments)
     ]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_beginning_alone_needs_no_way_out(moment):
+    wound = moment.endswith("end") or HOOK_OF[moment] == "initialize"
+    assert way_out(observing([], [moment]), HOOK_OF[moment]) is wound
 
 
 @pytest.mark.parametrize(
