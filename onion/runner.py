@@ -155,7 +155,7 @@ class Runner(RunnerItem):
 
     def _run_passes(self, passes: float, limit: float, state: State) -> None:
         while state.stopped is None and state.pass_id < passes and state.step < limit:
-            state.pass_stopped, state.pass_cut = None, False
+            state.pass_stopped, state.pass_cut, state.batches = None, False, None
             hold(self._pass, partial(self._run_batches, limit), state)
             if state.pass_cut:
                 return
@@ -182,6 +182,12 @@ class Runner(RunnerItem):
         """Run as an item: wind and unwind the own rings, then let the outer onion go on."""
         self._work(state)
 
+    def check(self, runner: Runner) -> None:
+        """Insist, as an item, on a State that has what the own items ask for."""
+        if not issubclass(runner._state_class, self._state_class):
+            wanted = self._state_class.__name__
+            raise CompositionError(f"{self.name} needs the State {wanted}; give the outer Runner state={wanted} too.")
+
     # -- composing ----------------------------------------------------------------------------------------------------
 
     def _hooks(self, items: Items, name: str, owner: str | None = None) -> list[Hook]:
@@ -201,6 +207,9 @@ class Runner(RunnerItem):
     def walk(self) -> Iterator[RunnerItem]:
         """Give every item at every depth, the outermost first."""
         return tree.walk(self.items)
+
+    def __iter__(self) -> Iterator[RunnerItem]:
+        return self.walk()
 
     def inside(self, item: RunnerItem) -> Items:
         """Return the items whose batch rings run inside that of ``item``."""

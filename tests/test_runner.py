@@ -528,3 +528,30 @@ def test_an_empty_runner_can_be_built_and_nested():
     trace = []
     Runner(Runner(), Recorder("a", trace), Batches(1), Runner(Runner())).run(passes=1)
     assert trace.count("a.on_batch:out") == 1
+
+
+@attrs.define(eq=False)
+class Counting(State):
+    count: int = 0
+
+
+def test_a_nested_runner_with_a_state_of_its_own_wants_the_outer_one_to_have_it():
+    with pytest.raises(CompositionError, match="inner needs the State Counting; give the outer Runner state=Counting"):
+        Runner(Runner(Recorder("a"), name="inner", state=Counting), Batches(1))
+    assert Runner(Runner(Recorder("a"), state=Counting), Batches(1), state=Counting).run(passes=1).count == 0
+
+
+def test_iterating_over_a_runner_gives_the_items_at_every_depth():
+    a, b = Recorder("a"), Recorder("b")
+    inner = Runner(b)
+    assert list(Runner(a, inner)) == [a, inner, b]
+
+
+def test_an_item_that_brings_batches_to_the_first_pass_only_is_told_so():
+    class Once(RunnerItem):
+        def on_pass(self, state):
+            if state.pass_id == 0:
+                state.batches = iter(range(3))
+
+    with pytest.raises(HookError, match="no item put batches"):
+        Runner(Once()).run(passes=2)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TypeAlias
 
+from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.state import State
 
@@ -25,6 +27,9 @@ class Observer(RunnerItem):
         on_pass_end: after each pass.
         on_batch_begin: before each batch.
         on_batch_end: after each batch.
+
+    Raises:
+        CompositionError: a function is a coroutine or generator function.
     """
 
     def __init__(
@@ -37,6 +42,7 @@ class Observer(RunnerItem):
         on_batch_begin: Call | None = None,
         on_batch_end: Call | None = None,
     ) -> None:
+        _refuse_lazy(initialize, finalize, on_pass_begin, on_pass_end, on_batch_begin, on_batch_end)
         # Hooks are put on the instance only where there is something to call, so that the others cost nothing.
         if initialize or finalize:
             self.initialize = _around_run(initialize, finalize)  # type: ignore[assignment, method-assign]
@@ -44,6 +50,16 @@ class Observer(RunnerItem):
             self.on_pass = _around(on_pass_begin, on_pass_end)  # type: ignore[assignment, method-assign]
         if on_batch_begin or on_batch_end:
             self.on_batch = _around(on_batch_begin, on_batch_end)  # type: ignore[assignment, method-assign]
+
+
+def _refuse_lazy(*calls: Call | None) -> None:
+    """Raise CompositionError for a function whose body would not run when it is called."""
+    for call in calls:
+        if any(lazy(call) for lazy in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)):
+            raise CompositionError(
+                f"Observer: {call!r} is a coroutine or generator function, whose body a call does not run; "
+                "give a plain function, or write a RunnerItem, whose hooks may yield."
+            )
 
 
 def _around(begin: Call | None, end: Call | None) -> Callable[[State], Way | None]:

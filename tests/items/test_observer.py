@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from onion import Observer, Runner
+from onion import CompositionError, Observer, Runner
 from onion.drawing import way_out
 from onion.item import HOOKS, overrides
 from onion.testing import Batches, Failing, PlannedError, Recorder
@@ -136,3 +136,18 @@ def test_several_observers_stand_in_one_onion():
     assert [item.name for item in runner.all(Observer)] == ["observer", "observer-2"]
     runner.run(passes=1)
     assert trace.count("on_batch_begin") == trace.count("finalize") == 2
+
+
+async def coroutine(state):
+    pass
+
+
+def generator(state):
+    yield
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("lazy", [coroutine, generator])
+def test_a_function_whose_body_would_not_run_is_refused(moment, lazy):
+    with pytest.raises(CompositionError, match=f"{lazy.__name__}.* give a plain function"):
+        Observer(**{moment: lazy})
