@@ -1,12 +1,14 @@
 # make train   the main job, from nothing to predictions        make test   lint and all tests
 # make bench   the cost of the loop                             make draw   the README's picture
+# make sst2    one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python
+DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train test lint bench draw wheel
+.PHONY: train test lint bench draw sst2 wheel
 
 train: $(READY)
 	@$(RUN) examples/main_job.py $(TEXTS)
@@ -24,6 +26,10 @@ bench: $(READY)
 
 draw: $(READY)
 	$(RUN) examples/nested_test.py --draw docs/onion.svg
+
+sst2: $(READY)
+	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make sst2 DATA=..."; exit 2; }
+	$(VENV)/bin/onion train --task classify --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --out out/sst2
 
 wheel: $(READY)
 	$(RUN) -m build --wheel --outdir dist .
