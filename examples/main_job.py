@@ -22,6 +22,7 @@ from onion.tasks.settings import Settings
 from onion.tasks.training import train
 
 PASSES = 2
+TEST_EVERY = 150
 
 
 def main(texts: list[str]) -> int:
@@ -30,7 +31,8 @@ def main(texts: list[str]) -> int:
     use_threads()
     out = Path("out") / f"main-{datetime.now():%Y%m%d-%H%M%S}"
     stdlib_topics.main(["--out", str(out / "data")])
-    settings = Settings("classify", str(out / "data/train.tsv"), str(out / "data/dev.tsv"), passes=PASSES)
+    files = str(out / "data/train.tsv"), str(out / "data/dev.tsv")
+    settings = Settings("classify", *files, passes=PASSES, test_every=TEST_EVERY)
     trained = train(settings, out)
     if trained.signal is not None:
         return 128 + trained.signal
