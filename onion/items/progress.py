@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from operator import length_hint
 from time import perf_counter
@@ -43,8 +44,9 @@ class Progress(RunnerItem):
             yield
             return
         self._next = 0.0
+        file = self.file or sys.stderr
         self._bar = tqdm(
-            desc=f"pass {state.pass_id + 1}", initial=state.batch_id, unit=" batches", file=self.file, leave=True
+            desc=f"pass {state.pass_id + 1}", initial=state.batch_id, unit=" batches", file=file, **_size_of(file)
         )
         self._examples, self._begun = readings(state).get("examples", 0.0), perf_counter()
         try:
@@ -70,3 +72,12 @@ class Progress(RunnerItem):
         self._bar.set_postfix_str(" ".join([*shown, f"{rate:.0f} examples/s"]), refresh=False)
         self._bar.update(max(done - self._bar.n, 0))
         self._bar.refresh()
+
+
+def _size_of(file: TextIO) -> dict[str, int]:
+    """Return a size for a terminal that tells none (some containers'), on which tqdm would show an empty line."""
+    try:
+        columns, lines = os.get_terminal_size(file.fileno())
+    except (OSError, ValueError):
+        return {}
+    return {} if columns and lines else {"ncols": 120, "nrows": 24}

@@ -16,11 +16,14 @@ from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_netw
 
 
 class Terminal:
-    """A pseudo-terminal 200 columns wide; ``file`` is the side a program writes to."""
+    """A pseudo-terminal of a size, (24, 200) by default; ``file`` is the side a program writes to."""
+
+    def __init__(self, lines=24, columns=200):
+        self.size = struct.pack("HHHH", lines, columns, 0, 0)
 
     def __enter__(self):
         self.reader, writer = pty.openpty()
-        fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+        fcntl.ioctl(writer, termios.TIOCSWINSZ, self.size)
         self.file = os.fdopen(writer, "w")
         self.parts = []
         self.thread = threading.Thread(target=self._read)
@@ -92,6 +95,12 @@ def test_on_a_terminal_it_shows_all_there_is_to_see():
     assert "examples/s" in last
     assert "examples=" not in last
     assert any(line.startswith("pass 1:  40%") and "2/5" in line for line in terminal.lines)
+
+
+def test_a_terminal_that_tells_no_size_shows_the_bar_too():
+    with Terminal(lines=0, columns=0) as terminal:
+        training(Progress(seconds=0, file=terminal.file)).run(passes=1)
+    assert terminal.lines[-1].startswith("pass 1: 100%")
 
 
 def test_the_bar_is_finished_though_the_last_refresh_was_long_ago():
