@@ -1,6 +1,7 @@
 import hashlib
 import json
 
+import attrs
 import pytest
 
 from onion.errors import CheckpointError, DataError
@@ -44,7 +45,7 @@ def test_another_run_is_refused_and_the_differences_are_told(tmp_path, settings)
     with pytest.raises(CheckpointError, match="another run") as caught:
         claim_folder(out, {**settings.record(), "lr": 1.0})
     assert "lr 5e-05 there, 1.0 here" in str(caught.value)
-    assert "train_sha256" in str(caught.value)
+    assert "the train file has other content" in str(caught.value)
     assert "dev" not in str(caught.value).replace(str(tmp_path), "")
     assert (out / RUN_FILE).read_bytes() == before
 
@@ -83,3 +84,10 @@ def test_json_of_any_language_comes_back(tmp_path):
     write_json(tmp_path / "x.json", ["so so", "中立", "é"])
     assert read_json(tmp_path, "x.json") == ["so so", "中立", "é"]
     assert "中立" in (tmp_path / "x.json").read_text(encoding="utf-8")
+
+
+def test_a_data_file_is_the_same_wherever_it_stands(tmp_path, settings):
+    out = tmp_path / "out"
+    claim_folder(out, settings.record())
+    (tmp_path / "moved.tsv").write_bytes((tmp_path / "a.tsv").read_bytes())
+    assert claim_folder(out, attrs.evolve(settings, train=str(tmp_path / "moved.tsv")).record()) is True
