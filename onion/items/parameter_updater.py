@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from onion.checkpoint import plain
@@ -26,6 +27,9 @@ class ParameterUpdater(RunnerItem):
     Args:
         optimizer: any ``paddle.optimizer``; its clipping, weight decay and learning rate schedule are used as they are.
             A schedule is stepped once a batch.
+
+    Raises:
+        CompositionError: the schedule's ``step`` wants a metric (ReduceOnPlateau); a batch has none to give.
     """
 
     def __init__(self, optimizer: Any) -> None:
@@ -33,6 +37,11 @@ class ParameterUpdater(RunnerItem):
         rate: Any = getattr(optimizer, "_learning_rate", None)
         self._schedule: Any = rate if hasattr(rate, "step") else None
         self._step_schedule = getattr(rate, "step", None)
+        if self._step_schedule is not None and _wants_arguments(self._step_schedule):
+            raise CompositionError(
+                f"ParameterUpdater steps a schedule once a batch, and {type(rate).__name__}.step wants a metric; give "
+                "the optimizer a plain number, and set it (optimizer.set_lr) in an item that sees the metric."
+            )
         self._networks: list[tuple[str, Any]] = []
 
     def check(self, runner: Runner) -> None:
@@ -143,6 +152,15 @@ class ParameterUpdater(RunnerItem):
         for place, parameter in enumerate(_parameters(self.optimizer)):
             paths.setdefault(parameter.name, f"parameter-{place}")
         return paths
+
+
+def _wants_arguments(function: Callable[..., object]) -> bool:
+    """Tell whether a function cannot be called without arguments."""
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return True
+    return False
 
 
 def _parameters(optimizer: Any) -> list[Any]:
