@@ -1,19 +1,24 @@
-"""The numbers of an encoder, under the names of Hugging Face's ``config.json``."""
+"""The numbers of an encoder, under the names of Hugging Face's and PaddleNLP's ``config.json``."""
 
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from onion.errors import WeightsError
+from onion.models.config_readers import CONFIG_FILE, PASSED_OVER, find, translate
 from onion.models.tensors import put_file
 
-CONFIG_FILE = "config.json"
-MODEL_TYPES = ("bert",)
+log = logging.getLogger(__name__)
+
+MODEL_TYPES = ("bert", "ernie", "roberta")
 ACTIVATIONS = ("gelu", "relu")
+POOLER_ACTIVATIONS = ("tanh", "linear")
 
 _positive = attrs.validators.and_(attrs.validators.instance_of(int), attrs.validators.gt(0))
 _not_negative = attrs.validators.and_(attrs.validators.instance_of(int), attrs.validators.ge(0))
@@ -25,8 +30,21 @@ _probability = attrs.validators.and_(_number, attrs.validators.ge(0), attrs.vali
 class EncoderConfig:
     """The shape and the settings of an :class:`onion.models.encoder.Encoder`.
 
-    Encoders of one family differ by these values only. The defaults are BERT's (transformers ``BertConfig``); the sizes
-    have none, because a wrong guess would only show later, as misshapen weights.
+    Encoders differ by these values only. The defaults are BERT's (transformers ``BertConfig``); the sizes have none,
+    because a wrong guess would only show later, as misshapen weights.
+
+    Attributes:
+        type_vocab_size: token types (segments) there are embeddings for; 0: the encoder has none.
+        task_type_vocab_size: tasks that ERNIE was trained with; 0: it knows no tasks.
+        use_task_id: whether a task's embedding is part of the sum. Without it there is no such parameter.
+        task_id: the task of batches that name none; ERNIE is fine-tuned with 0.
+        position_offset: 0: a token's position is its column, as in BERT and ERNIE. Otherwise positions count from here
+            and over the tokens only, whatever padding stands before them: RoBERTa, where it is the padding id + 1. So
+            many positions fewer are left for texts, see :attr:`max_length`.
+        layer_norm_eps: 1e-12 in Hugging Face's and PaddleNLP's BERT and ERNIE; 1e-5 in static ERNIE's weights, and in
+            RoBERTa's. (PaddleNLP 2.8.1 computes ERNIE with 1e-12 whatever its config says: outputs of weights that
+            were trained with 1e-5 differ there by about 1e-4.)
+        pool_act: what follows the pooler's linear layer; ``"linear"`` is nothing.
 
     Raises:
         WeightsError: a value is out of its range, or two do not go together.
@@ -38,7 +56,10 @@ class EncoderConfig:
     num_attention_heads: int = attrs.field(validator=_positive)
     intermediate_size: int = attrs.field(validator=_positive)
     max_position_embeddings: int = attrs.field(validator=_positive)
-    type_vocab_size: int = attrs.field(default=2, validator=_positive)
+    type_vocab_size: int = attrs.field(default=2, validator=_not_negative)
+    task_type_vocab_size: int = attrs.field(default=0, validator=_not_negative)
+    use_task_id: bool = attrs.field(default=False, validator=attrs.validators.instance_of(bool))
+    task_id: int = attrs.field(default=0, validator=_not_negative)
     hidden_act: str = attrs.field(default="gelu", validator=attrs.validators.in_(ACTIVATIONS))
     hidden_dropout_prob: float = attrs.field(default=0.1, validator=_probability)
     attention_probs_dropout_prob: float = attrs.field(default=0.1, validator=_probability)
@@ -46,6 +67,13 @@ class EncoderConfig:
     layer_norm_eps: float = attrs.field(default=1e-12, validator=_number)
     pad_token_id: int = attrs.field(default=0, validator=_not_negative)
     model_type: str = attrs.field(default="bert", validator=attrs.validators.in_(MODEL_TYPES))
+    pool_act: str = attrs.field(default="tanh", validator=attrs.validators.in_(POOLER_ACTIVATIONS))
+    position_offset: int = attrs.field(validator=_not_negative)
+
+    @position_offset.default
+    def _position_offset(self) -> int:
+        # An id of the wrong type is the validators' to refuse; they come after the defaults.
+        return self.pad_token_id + 1 if self.model_type == "roberta" and isinstance(self.pad_token_id, int) else 0
 
     def __attrs_post_init__(self) -> None:
         if self.hidden_size % self.num_attention_heads:
@@ -54,34 +82,65 @@ class EncoderConfig:
             )
         if self.pad_token_id >= self.vocab_size:
             raise WeightsError(f"pad_token_id {self.pad_token_id} is outside the vocabulary of {self.vocab_size}")
+        if self.use_task_id and self.task_id >= self.task_type_vocab_size:
+            raise WeightsError(
+                f"use_task_id is set, but task_id {self.task_id} is outside task_type_vocab_size "
+                f"{self.task_type_vocab_size}"
+            )
+        if self.max_length < 1:
+            raise WeightsError(
+                f"position_offset {self.position_offset} leaves none of the {self.max_position_embeddings} positions"
+            )
 
     @property
     def head_size(self) -> int:
         """Width of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
+    @property
+    def max_length(self) -> int:
+        """Tokens of the longest text that the positions reach."""
+        return self.max_position_embeddings - self.position_offset
+
+    @property
+    def tasks(self) -> int:
+        """Tasks there are embeddings for; 0 where the encoder does not use them."""
+        return self.task_type_vocab_size if self.use_task_id else 0
+
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> EncoderConfig:
-        """Make a config from the keys of a ``config.json``; keys that do not concern the encoder are passed over.
+    def from_dict(cls, values: Mapping[str, Any], where: str | Path = CONFIG_FILE) -> EncoderConfig:
+        """Make a config from what a config file holds, in any of the forms that config_readers.py lists.
+
+        Keys that do not concern the encoder are passed over. Those among them that nobody knows are named once, in a
+        warning: they may ask for something that this encoder does not do.
+
+        Args:
+            values: the JSON object.
+            where: the file, for the warning; its name tells static ERNIE's configs.
 
         Raises:
-            WeightsError: a required key is missing (all are named), or a value is not supported.
+            WeightsError: a required key is missing (all are named, and unknown ones, of which one may be it), or a
+                value is not supported.
         """
+        values = translate(values, Path(where).name)
+        names = [field.name for field in attrs.fields(cls)]
+        unknown = ", ".join(key for key in values if key not in names and key not in PASSED_OVER)
         missing = [f.name for f in attrs.fields(cls) if f.default is attrs.NOTHING and f.name not in values]
         if missing:
-            raise WeightsError(f"keys are missing: {', '.join(missing)}")
-        positions = values.get("position_embedding_type", "absolute")
-        if positions != "absolute":
-            raise WeightsError(f"position_embedding_type {positions!r} is not supported, only 'absolute' is")
+            hint = f"; not known: {unknown}" if unknown else ""
+            raise WeightsError(f"keys are missing: {', '.join(missing)}{hint}")
         try:
-            return cls(**{f.name: values[f.name] for f in attrs.fields(cls) if f.name in values})
+            config = cls(**{name: values[name] for name in names if name in values})
         except (TypeError, ValueError) as error:
             # attrs hands the validators' message, the field and more as arguments; the first one is the sentence.
             raise WeightsError(str(error.args[0])) from error
+        if unknown:
+            log.warning("%s: not known and passed over: %s", where, unknown)
+        return config
 
     @classmethod
     def read(cls, path: str | Path) -> EncoderConfig:
-        """Read a Hugging Face ``config.json``.
+        """Read the config of a model: Hugging Face's, PaddleNLP's (flat or nested), static ERNIE's or our own.
 
         Args:
             path: the file, or the folder it lies in.
@@ -89,18 +148,19 @@ class EncoderConfig:
         Raises:
             WeightsError: no such file, not JSON, or what :meth:`from_dict` raises; the message names the file.
         """
-        path = Path(path)
-        path = path / CONFIG_FILE if path.is_dir() else path
+        path = find(Path(path))
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise WeightsError(f"{path}: cannot read the model's config: {error.strerror}") from error
         except ValueError as error:
             raise WeightsError(f"{path}: not a JSON file: {error}") from error
+        except RecursionError as error:
+            raise WeightsError(f"{path}: not a model's config: nested too deep") from error
         if not isinstance(values, dict):
             raise WeightsError(f"{path}: holds a JSON {type(values).__name__}, not an object")
         try:
-            return cls.from_dict(values)
+            return cls.from_dict(values, path)
         except WeightsError as error:
             raise WeightsError(f"{path}: {error}") from error
 
@@ -109,7 +169,7 @@ class EncoderConfig:
         return attrs.asdict(self)
 
     def write(self, path: str | Path) -> None:
-        """Write a ``config.json`` that :meth:`read` and Hugging Face understand.
+        """Write a ``config.json`` that :meth:`read` and Hugging Face understand, and PaddleNLP too.
 
         Args:
             path: the file, or an existing folder to put it in. Replaced as a whole or not at all.

@@ -1,4 +1,4 @@
-"""The encoder: one post-LN Transformer that serves BERT and, by config, its relatives.
+"""The encoder: one post-LN Transformer that serves BERT, RoBERTa and ERNIE; they differ by config.
 
 encoder = Encoder.from_pretrained(hub.fetch("minilm"))
 sequence_output, pooled_output = encoder(input_ids, token_type_ids)
@@ -22,7 +22,7 @@ from onion.models.config import EncoderConfig
 from onion.models.layers import Embeddings, EncoderLayers, Pooler
 from onion.models.ops import rows
 from onion.models.packing import Packing
-from onion.models.weights import make_folder, read_weights, write_weights
+from onion.models.weights import Weights, read_weights, write_weights
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +82,7 @@ class Encoder(nn.Layer):
         token_type_ids: Ids | None = None,
         position_ids: Ids | None = None,
         attention_mask: Ids | None = None,
+        task_type_ids: Ids | int | None = None,
     ) -> Encoded:
         """Encode a padded batch.
 
@@ -91,10 +92,13 @@ class Encoder(nn.Layer):
 
         Args:
             input_ids: token ids; what stands on padding does not matter.
-            token_type_ids: segment ids; default 0.
-            position_ids: default the column, as in BERT, whatever padding stands before it.
+            token_type_ids: segment ids; default 0. An encoder without segments takes 0 only.
+            position_ids: default the column, as in BERT, whatever padding stands before it; with
+                ``config.position_offset`` that offset plus the number of the row's tokens before it, as in RoBERTa.
             attention_mask: not 0 where a token stands, anywhere in the row; default where ``input_ids`` is not
                 ``config.pad_token_id``.
+            task_type_ids: ids of ERNIE's tasks, or one for all tokens; default ``config.task_id``. An encoder that does
+                not use them takes 0 only.
 
         Raises:
             DataError: the batch is longer than the position embeddings reach, a row has no token, shapes differ, or
@@ -105,34 +109,41 @@ class Encoder(nn.Layer):
         _check_shape("attention_mask", mask, input_ids)
         packing = Packing.of(mask, config.num_attention_heads)
         if position_ids is None:
-            _check_length(packing.length, config.max_position_embeddings)
-            position_ids = np.broadcast_to(np.arange(packing.length), mask.shape)
-        if token_type_ids is None:
-            token_type_ids = np.zeros(mask.shape, np.int64)
-        for name, values in (("token_type_ids", token_type_ids), ("position_ids", position_ids)):
-            _check_shape(name, values, input_ids)
+            position_ids = _positions(packing, config)
+        types = _chosen("token_type_ids", token_type_ids, 0, packing, config.type_vocab_size)
+        tasks = _chosen("task_type_ids", task_type_ids, config.task_id, packing, config.tasks)
         embedded = self.embeddings(
             _packed("input_ids", input_ids, packing, config.vocab_size),
-            _packed("token_type_ids", token_type_ids, packing, config.type_vocab_size),
+            types,
             _packed("position_ids", position_ids, packing, config.max_position_embeddings),
+            tasks,
         )
         return Encoded(self.encoder(embedded, packing), packing, self.pooler)
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, **settings: Any) -> Encoder:
-        """Load an encoder from a Hugging Face BERT folder or one that :meth:`save_pretrained` wrote.
+        """Load an encoder from a folder of any of the layouts that config.py and weights.py read.
 
         Args:
-            folder: holds ``config.json`` and ``model.safetensors``.
+            folder: holds the config and the weights; heads among these are left out.
             **settings: config values to use instead of the file's, such as ``hidden_dropout_prob=0``.
 
         Raises:
             WeightsError: something is missing, damaged, or does not fit.
         """
-        config = EncoderConfig.read(Path(folder) / "config.json")
+        config = EncoderConfig.read(folder)
         weights = read_weights(folder)
         encoder = cls(attrs.evolve(config, **settings))
-        parameters = dict(encoder.named_parameters())
+        encoder.fill(weights)
+        return encoder
+
+    def fill(self, weights: Weights) -> None:
+        """Take over the encoder's part of weights that were read; all of it or, when something is wrong, nothing.
+
+        Raises:
+            WeightsError: they do not fit.
+        """
+        parameters = dict(self.named_parameters())
         fresh = weights.check({name: tuple(parameter.shape) for name, parameter in parameters.items()})
         for name, array in weights.arrays.items():
             parameters[name].set_value(np.ascontiguousarray(array))
@@ -140,17 +151,24 @@ class Encoder(nn.Layer):
             log.warning("%s holds no pooler; it starts with random weights", weights.path)
         if weights.ignored:
             log.debug("%s: not the encoder's, ignored: %s", weights.path, ", ".join(weights.ignored))
-        return encoder
 
-    def save_pretrained(self, folder: str | Path) -> None:
+    def save_pretrained(self, folder: str | Path, layout: str = "onion") -> None:
         """Write ``config.json`` and ``model.safetensors``, each replaced as a whole or not at all; the folder is made.
 
+        Args:
+            folder: where to.
+            layout: of the weights; :func:`onion.models.weights.write_weights` lists them.
+
         Raises:
-            WeightsError: they cannot be written.
+            WeightsError: they cannot be written, or there is no such layout.
         """
-        folder = make_folder(folder)
-        write_weights(folder, {name: _array(parameter) for name, parameter in self.named_parameters()})
+        write_weights(folder, arrays_of(self), layout)
         self.config.write(folder)
+
+
+def arrays_of(layer: nn.Layer) -> dict[str, np.ndarray]:
+    """The parameters of a layer as they are saved: name -> array."""
+    return {name: _array(parameter) for name, parameter in layer.named_parameters()}
 
 
 def _array(parameter: paddle.Tensor) -> np.ndarray:
@@ -167,21 +185,43 @@ def _check_shape(name: str, values: Ids, input_ids: Ids) -> None:
         raise DataError(f"{name} has the shape {list(values.shape)}, input_ids {list(input_ids.shape)}")
 
 
-def _check_length(length: int, most: int) -> None:
-    if length > most:
+def _positions(packing: Packing, config: EncoderConfig) -> np.ndarray:
+    """The positions of a batch that brings none: int64 [batch, length]; what padding gets does not matter."""
+    if not config.position_offset:
+        _check_length(packing.length, config)
+        return np.broadcast_to(np.arange(packing.length), packing.mask.shape)
+    _check_length(int(packing.mask.sum(axis=1).max()), config)
+    return packing.counts + config.position_offset
+
+
+def _check_length(length: int, config: EncoderConfig) -> None:
+    if length > config.max_length:
+        taken = f", of which {config.position_offset} are not for texts" if config.position_offset else ""
         raise DataError(
-            f"a batch of length {length} does not fit max_position_embeddings {most}; "
+            f"a batch of length {length} does not fit max_position_embeddings {config.max_position_embeddings}{taken}; "
             f"cut the texts (max_length of the tokenizer)"
         )
 
 
+def _chosen(name: str, values: Ids | int | None, default: int, packing: Packing, size: int) -> paddle.Tensor | None:
+    """The ids for embeddings that not every encoder has (``size`` 0); given none or one, it is every token's."""
+    if values is None and not size:
+        return None
+    if values is None or isinstance(values, (int, np.integer)):
+        values = np.full(packing.mask.shape, default if values is None else values, np.int64)
+    ids = _packed(name, values, packing, size)
+    return ids if size else None
+
+
 def _packed(name: str, values: Ids, packing: Packing, size: int) -> paddle.Tensor:
-    """The ids of the tokens: int64 [tokens]. On the host, that each lies in [0, size) is checked."""
+    """The ids of the tokens: int64 [tokens]. On the host, that each lies in [0, size) is checked; size 0 admits 0."""
+    _check_shape(name, values, packing.mask)
     if isinstance(values, paddle.Tensor) and not values.place.is_cpu_place():
         return packing.pack(values).astype("int64")
     # A few hundred integers: numpy picks and checks them faster than kernels would.
     ids = packing.pack(_host(values)).astype(np.int64, copy=False)
     low, high = int(ids.min()), int(ids.max())
-    if low < 0 or high >= size:
-        raise DataError(f"{name} holds {low if low < 0 else high}; the encoder has embeddings for 0 to {size - 1}")
+    if low < 0 or high >= max(size, 1):
+        known = f"embeddings for 0 to {size - 1}" if size else "no embeddings for them"
+        raise DataError(f"{name} holds {low if low < 0 else high}; the encoder has {known}")
     return paddle.to_tensor(ids)

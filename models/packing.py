@@ -82,6 +82,11 @@ class Packing:
         return self.places % self.length
 
     @cached_property
+    def counts(self) -> np.ndarray:
+        """How many tokens of its row stand before each place: int64 [batch, length]."""
+        return np.cumsum(self.mask, axis=1) - self.mask
+
+    @cached_property
     def firsts(self) -> paddle.Tensor:
         """The first token of each row (``[CLS]``), as its index among the packed: int64 [batch]."""
         lengths = self.mask.sum(axis=1)
@@ -94,6 +99,27 @@ class Packing:
         if isinstance(values, np.ndarray):
             return values.reshape(-1)[self.places]
         return paddle.gather(values.reshape([-1]), self._places)
+
+    def find(self, places: np.ndarray) -> np.ndarray:
+        """The index among the packed of the tokens at these places.
+
+        Args:
+            places: integers of any shape, in the flattened [batch * length].
+
+        Returns:
+            int64 of the same shape, each in [0, tokens).
+
+        Raises:
+            DataError: there is padding at a place, or it is outside the batch.
+        """
+        found = np.minimum(np.searchsorted(self.places, places), self.tokens - 1)
+        missed = places[self.places[found] != places]
+        if missed.size:
+            raise DataError(
+                f"no token stands at place {missed.flat[0]} of the flattened batch "
+                f"[{self.batch} rows * {self.length} columns]"
+            )
+        return found
 
     def unpack(self, packed: paddle.Tensor) -> paddle.Tensor:
         """[tokens, width] -> [batch, length, width], zero where there is padding."""

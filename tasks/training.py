@@ -51,7 +51,7 @@ def train(settings: Settings, out: Path) -> Trained:
     """
     begun = perf_counter()
     folder = hub.resolve(settings.encoder)
-    check_max_length(settings.max_length, EncoderConfig.read(folder / "config.json").max_position_embeddings)
+    check_max_length(settings.max_length, EncoderConfig.read(folder).max_length)
     tokenizer = Tokenizer.from_pretrained(folder)
     labels, train_set, dev_set = _read_sets(settings, tokenizer)
     seed_everything(settings.seed)

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from onion.cli import main
 from onion.disk import locked
+from onion.models.sources import ALIASES, SOURCES
+from tests.models.file_server import serving, without_proxies
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 
 ONION = str(Path(sysconfig.get_path("scripts")) / "onion")
@@ -675,3 +678,65 @@ def test_cut_texts_are_told_once_a_file(trained, place, tmp_path):
     done = onion(place, "predict", "--from", "run", "--input", str(data))
     assert (done.returncode, done.stderr) == (0, told)
     assert len(done.stdout.splitlines()) == 3
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mirror(monkeypatch, tmp_path):
+    """A server with the files of ernie-3.0-nano-zh under the paths of the real one, and an empty cache."""
+    without_proxies(monkeypatch)
+    monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
+    with serving() as server:
+        for file in SOURCES["ernie-3.0-nano-zh"].files:
+            server.publish(urlsplit(file.url).path, file.name.encode())
+        yield server
+
+
+def listed(place):
+    done = onion(place, "weights", "ls")
+    assert (done.returncode, done.stderr) == (0, "")
+    return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+
+
+def test_weights_come_from_a_mirror_once(mirror, place, tmp_path):
+    folder = tmp_path / "home" / "ernie-3.0-nano-zh"
+    get = ["weights", "get", "ernie-3.0-nano-zh", "--from-mirror", mirror.address]
+    for _ in range(2):
+        done = onion(place, *get)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{folder}\n", "")
+    assert len(mirror.requests) == 2
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "config.json",
+        "model_state.pdparams",
+        "tokenizer_config.json",
+        "vocab.txt",
+    ]
+
+
+def test_the_list_of_weights_says_what_is_here(mirror, place, tmp_path):
+    rows = listed(place)
+    assert rows["NAME"] == ["MB", "HERE", "SOURCE"]
+    assert set(rows) - {"NAME"} == {*SOURCES, *ALIASES}
+    assert rows["bert-base-uncased"] == ["440.4", "no", "huggingface.co/google-bert/bert-base-uncased"]
+    assert rows["ernie-1.0"][:2] == ["?", "no"]
+    assert rows["ernie-1.0"][-1] == "ernie-1.0-base-zh"
+    assert onion(place, "weights", "get", "ernie-3.0-nano-zh", "--from-mirror", mirror.address).returncode == 0
+    assert listed(place)["ernie-3.0-nano-zh"][:2] == ["0.0", "yes"]
+    assert listed(place)["minilm"][1] == "no"
+
+
+def test_weights_that_cannot_be_fetched(mirror, refused, place, tmp_path):
+    mirror.files.clear()
+    folder = tmp_path / "home" / "ernie-3.0-nano-zh"
+    done = onion(place, "weights", "get", "ernie-3.0-nano-zh", "--from-mirror", mirror.address)
+    assert (done.returncode, done.stdout) == (2, "")
+    told, by_hand = done.stderr.splitlines()
+    assert told.startswith(f"onion: {mirror.address}/paddlenlp/")
+    assert told.endswith(": HTTP 404 Not Found")
+    assert by_hand.startswith("Get https://bj.bcebos.com/paddlenlp/")
+    assert by_hand.endswith(f"; put them into {folder}")
+    assert not folder.exists()
+    assert "not the address of a mirror" in refused("weights", "get", "ernie-tiny", "--from-mirror", "nowhere")
+    assert "PIP_INDEX_URL" in refused("weights", "get", "minilm", "--from-mirror", mirror.address)

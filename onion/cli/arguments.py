@@ -38,13 +38,17 @@ def parser() -> argparse.ArgumentParser:
     evaluation.add_argument("--data", required=True, metavar="FILE", help="rows with text_a, text_b if any, label")
     evaluation.set_defaults(command=run.evaluate)
     _add_predict(add("predict", "label texts with a trained model"))
+    _add_embed(add("embed", "write a vector for each text of a file, by an encoder as it is"))
     drawing = add("draw", "show the onion that a folder was trained with")
     drawing.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="a folder of train")
     drawing.add_argument("--output", type=Path, metavar="FILE", help="write it there; .svg: as a picture")
     drawing.set_defaults(command=run.draw)
-    weights = add("weights", "fetch pretrained weights").add_subparsers(required=True, metavar="ACTION")
+    weights = add("weights", "list and fetch pretrained weights").add_subparsers(required=True, metavar="ACTION")
+    listing = weights.add_parser("ls", help="list the known names", parents=[debug])
+    listing.set_defaults(command=run.list_weights)
     fetching = weights.add_parser("get", help="fetch weights once and print their folder", parents=[debug])
-    fetching.add_argument("name", metavar="NAME", help="such as minilm")
+    fetching.add_argument("name", metavar="NAME", help="one of those that weights ls lists, such as minilm")
+    fetching.add_argument("--from-mirror", dest="mirror", metavar="URL", help="host that has the same files")
     fetching.set_defaults(command=run.fetch)
     return top
 
@@ -75,6 +79,20 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     texts.add_argument("--text", action="append", metavar="TEXT", help="a text; may be given several times")
     command.add_argument("--output", type=Path, metavar="FILE", help="a JSON line a row (default: standard output)")
     command.set_defaults(command=run.predict)
+
+
+def _add_embed(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--encoder", default="minilm", metavar="NAME|DIR", help="pretrained weights (default: %(default)s)")
+    add("--input", required=True, metavar="FILE", help=".tsv, .csv or .jsonl with text_a, text_b if any; of any size")
+    add("--out", type=Path, required=True, metavar="DIR", help="new folder for cls_emb.npy: float32 [rows, hidden]")
+    add("--pooling", choices=["cls", "mean", "pooler"], default="cls", help="of token vectors (default: %(default)s)")
+    add("--layer", type=_natural, metavar="N", help="take the vectors of this layer, from 1 (default: the last)")
+    add("--normalize", action="store_true", help="give every vector of cls_emb.npy the length 1")
+    add("--tokens", action="store_true", help="write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy too")
+    add("--max-length", type=_natural, default=128, help="tokens a text may have (default: %(default)s)")
+    add("--batch-size", type=_natural, default=64, help="texts a batch (default: %(default)s)")
+    command.set_defaults(command=run.embed)
 
 
 def _natural(text: str) -> int:

@@ -69,6 +69,18 @@ def predict(options: argparse.Namespace) -> int:
     return 0
 
 
+def embed(options: argparse.Namespace) -> int:
+    """Write the vectors of texts; print one line of JSON."""
+    start_paddle()
+    from onion.tasks import embedding_files
+
+    names = ["tokens", "pooling", "layer", "normalize", "max_length", "batch_size"]
+    settings = {name: getattr(options, name) for name in names}
+    report = embedding_files.embed(options.encoder, options.input, options.out, **settings)
+    print(json.dumps(report, ensure_ascii=False))
+    return 0
+
+
 def draw(options: argparse.Namespace) -> int:
     """Put out the drawing of a run's onion."""
     suffix = ".svg" if options.output and options.output.suffix == ".svg" else ".txt"
@@ -83,7 +95,21 @@ def fetch(options: argparse.Namespace) -> int:
     """Fetch weights; print their folder."""
     from onion.models import hub
 
-    print(hub.fetch(options.name))
+    print(hub.fetch(options.name, options.mirror))
+    return 0
+
+
+def list_weights(options: argparse.Namespace) -> int:
+    """Print a line for each known name: name, size if known, whether it is here, where it comes from."""
+    from onion.models import hub
+
+    rows = [("NAME", "MB", "HERE", "SOURCE")]
+    for known in hub.known_models():
+        size = f"{known.size / 1e6:.1f}" if known.size is not None else "?"
+        rows.append((known.name, size, "yes" if known.here else "no", known.origin))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, size, here, origin in rows:
+        print(f"{name:{widths[0]}}  {size:>{widths[1]}}  {here:{widths[2]}}  {origin}")
     return 0
 
 

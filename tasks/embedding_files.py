@@ -1,0 +1,268 @@
+"""The job behind ``onion embed``: from a file of any size to .npy files, in memory that grows with neither.
+
+rows are read and tokenised a chunk at a time  ->  sorted by length within the chunk  ->  batches
+->  each row's vectors are written to the row's place in the files, which appear together at the end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from onion import DataProvider, Forward, Progress, Runner, RunnerItem, State, Way
+from onion.data.files import _columns_kept, _csv_records, _lines, _tsv_records, _without_blank_end
+from onion.data.jsonl import _objects
+from onion.data.table import at
+from onion.errors import DataError
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.embedding import Embedder, PooledEncoder
+from onion.tasks.npy import NpyFile, check_new, new_folder
+from onion.tasks.texts import TextExample, TextExamples, _is_whole, batch_of, tell_cut
+
+CHUNK = 50
+"""Batches in a chunk: what is in memory of a file."""
+
+VECTORS, TOKENS, LENGTHS = "cls_emb.npy", "top_layer_emb.npy", "lengths.npy"
+"""The first two are the names that ERNIE's encoder tool gave its files; here whatever pooling and layer are."""
+
+_RECORDS = {".tsv": _tsv_records, ".csv": _csv_records}
+
+
+def embed(
+    encoder: str | Path, path: str | Path, out: Path, tokens: bool = False, pooling: str = "cls", **settings: Any
+) -> dict[str, Any]:
+    """Load an encoder by its name or folder and do what :func:`embed_file` does; ``settings`` are an Embedder's.
+
+    The folder and the beginning of the file are looked at before weights are fetched.
+
+    Raises:
+        OnionError: the encoder, its settings, the file or the folder are not what they should be.
+    """
+    check_new(out)
+    next(text_rows(Path(path)), None)
+    return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, out, tokens)
+
+
+def embed_file(embedder: Embedder, path: str | Path, out: Path, tokens: bool = False) -> dict[str, Any]:
+    """Write the vectors of a file's rows, in their order.
+
+    * ``cls_emb.npy``: float32 ``[rows, hidden]``
+    * with ``tokens`` also ``top_layer_emb.npy``, the vectors of the tokens of all rows one row after the other, special
+      tokens included: float32 ``[tokens, hidden]``; and ``lengths.npy``, how many each row has: int64 ``[rows]``
+
+    Args:
+        embedder: makes the vectors.
+        path: .tsv, .csv or .jsonl with ``text_a``, and ``text_b`` if the rows are pairs. Read twice: every row is
+            checked before the first is computed.
+        out: a folder that is new, or empty; it holds all files or, after an error or an interrupt, is not there.
+        tokens: write the token vectors too.
+
+    Returns:
+        ``rows``, ``tokens``, ``hidden`` and ``out``.
+
+    Raises:
+        DataError: the input is not what it should be, or the folder cannot be written.
+    """
+    check_new(out)
+    stream = TextStream(path, embedder.tokenizer, embedder.max_length, CHUNK * embedder.batch_size)
+    pooled = embedder.network
+    network = PooledEncoder(pooled.encoder, pooled.pooling, normalize=pooled.normalize, tokens=tokens)
+    with new_folder(out) as folder, ExitStack() as held:
+        vectors = held.enter_context(NpyFile(folder / VECTORS, "<f4", embedder.width))
+        rest = (
+            (
+                held.enter_context(NpyFile(folder / TOKENS, "<f4", embedder.width)),
+                held.enter_context(NpyFile(folder / LENGTHS, "<i8")),
+            )
+            if tokens
+            else ()
+        )
+        embedding_onion(network, stream, embedder, Writer(vectors, *rest)).run(passes=1)
+        if vectors.rows != len(stream):
+            raise DataError(f"{path}: changed while it was read; nothing was written.")
+    tell_cut(str(path), stream, embedder.max_length)
+    return {"rows": len(stream), "tokens": stream.tokens, "hidden": embedder.width, "out": str(out)}
+
+
+def embedding_onion(network: PooledEncoder, stream: TextStream, embedder: Embedder, writer: Writer) -> Runner:
+    """Return the onion that embeds a stream of texts."""
+    return Runner(
+        Progress(),
+        DataProvider(stream, embedder.batch_size, collate=partial(_collate, pad_id=embedder.tokenizer.pad_id)),
+        Expected(-(-len(stream) // embedder.batch_size)),
+        writer,
+        Forward(network),
+    )
+
+
+@attrs.frozen
+class PlacedExample(TextExample):
+    """An example that knows where the vectors of its tokens belong.
+
+    Attributes:
+        start: how many tokens the rows before it have.
+    """
+
+    start: int
+
+
+def _collate(examples: list[PlacedExample], pad_id: int) -> dict[str, Any]:
+    return {**batch_of(examples, pad_id), "starts": [example.start for example in examples]}
+
+
+class TextStream:
+    """The examples of a file, read anew and a chunk at a time; within a chunk sorted by length.
+
+    Args:
+        path: the file.
+        tokenizer: turns its texts into ids.
+        max_length: tokens an example may have.
+        chunk: how many rows are read at once; a multiple of the batch size, so that no batch has rows of two chunks.
+
+    Attributes:
+        cut: how many texts were longer than allowed, of those read so far.
+        tokens: how many tokens those have.
+
+    Raises:
+        DataError: the file cannot be read, has no rows, or one of them is not what it should be.
+    """
+
+    def __init__(self, path: str | Path, tokenizer: Tokenizer, max_length: int, chunk: int) -> None:
+        self._path, self._tokenizer, self._max_length, self._chunk = Path(path), tokenizer, max_length, chunk
+        self.cut = self.tokens = 0
+        self._rows = sum(1 for _ in text_rows(self._path))
+        if not self._rows:
+            raise DataError(f"{path}: there are no rows in the file; it needs at least one")
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __iter__(self) -> Iterator[PlacedExample]:
+        self.cut = self.tokens = 0
+        rows = text_rows(self._path)
+        first = 0
+        while chunk := list(islice(rows, self._chunk)):
+            yield from sorted(self._examples(chunk, first), key=lambda example: len(example.ids))
+            first += len(chunk)
+
+    def _examples(self, chunk: list[tuple[str, str | None]], first: int) -> list[PlacedExample]:
+        seconds = None if chunk[0][1] is None else [second or "" for _, second in chunk]
+        encodings = self._tokenizer([text for text, _ in chunk], seconds, max_length=self._max_length)
+        examples = TextExamples(encodings)
+        starts = self.tokens + np.cumsum([0, *examples.lengths])
+        self.cut += examples.cut
+        self.tokens = int(starts[-1])
+        return [
+            PlacedExample(first + place, example.ids, example.types, None, int(starts[place]))
+            for place, example in enumerate(examples)
+        ]
+
+
+def text_rows(path: Path) -> Iterator[tuple[str, str | None]]:
+    """Give ``text_a`` and ``text_b`` (None if the rows have none) of each row; one row is in memory at a time.
+
+    Raises:
+        DataError: as ``onion.data.files.read_rows``; also where a text is no string, or half a character.
+    """
+    pairs = None
+    for number, row in _rows(path):
+        for column, value in row.items():
+            if not isinstance(value, str):
+                raise at(path, number, f"{column} is {value!r}, not a text; put it in quotes")
+            if not _is_whole(value):
+                raise at(path, number, f"{column} holds half of a surrogate pair (\\ud800 to \\udfff); mend the text")
+        if pairs is None:
+            pairs = "text_b" in row
+        if pairs != ("text_b" in row):
+            here = "is missing here but not in the first row" if pairs else "is here but not in the first row"
+            raise at(path, number, f"text_b {here}; give it in all rows or in none")
+        yield row["text_a"], row.get("text_b")
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give the line and the wanted columns of each row: what ``read_rows`` does, which keeps the whole file."""
+    suffix = path.suffix.lower()
+    if suffix == ".jsonl":
+        for number, row in _objects(path, _lines(path)):
+            if "text_a" not in row:
+                raise at(path, number, f"there is no 'text_a' in this object; it has {', '.join(row) or 'nothing'}")
+            yield number, {name: row[name] for name in ("text_a", "text_b") if name in row}
+        return
+    if suffix not in _RECORDS:
+        raise DataError(f"{path}: cannot tell the format by the ending; name the file {', '.join(_RECORDS)}, .jsonl")
+    records = _RECORDS[suffix](path, _lines(path))
+    _, header = next(records, (1, []))
+    keep = _columns_kept(path, header, ("text_a",), ("text_b",))
+    for number, record in _without_blank_end(records):
+        if len(record) != len(header):
+            wrong = f"expected {len(header)} columns, got {len(record)}"
+            raise at(path, number, f"{wrong}; mend this row, the header has {', '.join(header)}")
+        yield number, {header[column]: record[column] for column in keep}
+
+
+class Expected(RunnerItem):
+    """Tell how many batches a stream will give, so that the progress bar outside shows the time left.
+
+    Args:
+        batches: how many in a pass.
+    """
+
+    def __init__(self, batches: int) -> None:
+        self.batches = batches
+
+    def on_pass(self, state: State) -> None:
+        """Count them down."""
+        assert state.batches is not None  # the DataProvider stands outside
+        state.batches = _Counted(state.batches, self.batches)
+
+
+class _Counted(Iterator[Any]):
+    def __init__(self, batches: Iterator[Any], left: int) -> None:
+        self._batches, self._left = batches, left
+
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        self._left -= 1
+        return batch
+
+    def __length_hint__(self) -> int:
+        return max(self._left, 0)
+
+
+class Writer(RunnerItem):
+    """Write what the network gives for each row to the row's place.
+
+    Args:
+        vectors: for the vectors of the rows.
+        tokens: for those of their tokens, if the network gives them.
+        lengths: for the number of tokens of each row.
+    """
+
+    def __init__(self, vectors: NpyFile, tokens: NpyFile | None = None, lengths: NpyFile | None = None) -> None:
+        self.vectors, self.tokens, self.lengths = vectors, tokens, lengths
+
+    def on_batch(self, state: State) -> Way:
+        """Write the batch."""
+        yield
+        rows = state.batch["rows"]
+        if self.tokens is None or self.lengths is None:
+            self._write_vectors(rows, np.asarray(state.outputs))
+            return
+        vectors, packed = map(np.asarray, state.outputs)
+        self._write_vectors(rows, vectors)
+        here = 0
+        for row, start, length in zip(rows, state.batch["starts"], state.batch["lengths"], strict=True):
+            self.tokens.put(start, packed[here : here + length])
+            self.lengths.put(row, np.array([length]))
+            here += length
+
+    def _write_vectors(self, rows: list[int], vectors: np.ndarray) -> None:
+        for row, vector in zip(rows, vectors, strict=True):
+            self.vectors.put(row, vector[None])

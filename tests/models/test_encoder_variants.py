@@ -1,0 +1,155 @@
+"""What the families do differently: tasks, segments, positions, activations; and that padding costs none of them."""
+
+import attrs
+import numpy as np
+import paddle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onion.errors import DataError
+from onion.models.encoder import Encoder
+from tests.models.helpers import MASKS, SMALL, VARIANTS, gradients, padded_reference, small_encoder
+
+ROBERTAS = [name for name in VARIANTS if "roberta" in name]
+
+
+def random_batch(config, mask, seed=0):
+    generator = np.random.default_rng(seed)
+    ids = generator.integers(config.pad_token_id + 1, config.vocab_size, mask.shape)
+    types = generator.integers(0, max(config.type_vocab_size, 1), mask.shape)
+    tasks = generator.integers(0, max(config.tasks, 1), mask.shape)
+    positions = np.broadcast_to(np.arange(mask.shape[1]), mask.shape)
+    if config.model_type == "roberta":
+        # As transformers has it: padding gets the padding id's own position, tokens count on from there.
+        positions = np.cumsum(mask, axis=1) * mask + config.pad_token_id
+    return ids, types, tasks, positions
+
+
+def assert_as_the_padded_reference(config, mask, seed=0):
+    encoder = small_encoder(config=config)
+    ids, types, tasks, positions = random_batch(config, mask, seed)
+    sequence, pooled = encoder(ids, types, attention_mask=mask, task_type_ids=tasks)
+    found = gradients(encoder, sequence, pooled)
+    expected_sequence, expected_pooled = padded_reference(encoder, ids, types, positions, mask, tasks)
+    expected = gradients(encoder, expected_sequence, expected_pooled)
+    np.testing.assert_allclose(sequence.numpy(), expected_sequence.numpy(), atol=1e-5)
+    np.testing.assert_allclose(pooled.numpy(), expected_pooled.numpy(), atol=1e-5)
+    for name in expected:
+        # The reference is float64; a sum over all tokens in float32 is as exact as its largest element.
+        scale = max(abs(expected[name]).max(), 1)
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5 * scale, rtol=0, err_msg=name)
+
+
+@pytest.mark.parametrize("padding", MASKS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_equals_the_padded_reference(variant, padding):
+    assert_as_the_padded_reference(VARIANTS[variant], np.array(MASKS[padding]))
+
+
+@given(
+    variant=st.sampled_from(sorted(VARIANTS)),
+    seed=st.integers(0, 10**6),
+    batch=st.integers(1, 5),
+    length=st.integers(1, 9),
+    share=st.floats(0.1, 1),
+)
+@settings(max_examples=25, deadline=None, derandomize=True)  # relu's kink may fall between float32 and float64
+def test_equals_the_padded_reference_whatever_the_mask(variant, seed, batch, length, share):
+    generator = np.random.default_rng(seed)
+    mask = (generator.random((batch, length)) < share).astype(np.int64)
+    mask[np.arange(batch), generator.integers(0, length, batch)] = 1
+    assert_as_the_padded_reference(VARIANTS[variant], mask, seed)
+
+
+@pytest.mark.parametrize(
+    ("variant", "tables"),
+    [
+        ("bert", {"word": 40, "position": 16, "token_type": 2}),
+        ("ernie 2.0, tasks off", {"word": 40, "position": 16, "token_type": 4}),
+        ("ernie 3.0", {"word": 40, "position": 16, "token_type": 4, "task_type": 3}),
+        ("roberta without types", {"word": 40, "position": 16}),
+    ],
+)
+def test_there_are_no_tables_that_are_not_used(variant, tables):
+    shapes = {name: p.shape for name, p in Encoder(VARIANTS[variant]).named_parameters() if "_embeddings." in name}
+    width = SMALL.hidden_size
+    assert shapes == {f"embeddings.{name}_embeddings.weight": [size, width] for name, size in tables.items()}
+
+
+def test_the_task_is_the_configs_unless_the_call_names_one():
+    encoder = small_encoder(config=VARIANTS["ernie 3.0"])
+    ids = np.array([[5, 6, 0], [7, 8, 9]])
+    plain, one, two = (encoder(ids, task_type_ids=task).packed.numpy() for task in (None, 1, 2))
+    assert (plain == one).all()
+    assert abs(plain - two).max() > 1e-3
+    assert (encoder(ids, task_type_ids=np.full(ids.shape, 2)).packed.numpy() == two).all()
+    assert (encoder(ids, task_type_ids=paddle.full(ids.shape, 2, "int32")).packed.numpy() == two).all()
+
+
+@pytest.mark.parametrize("variant", ["bert", "ernie 2.0, tasks off"])
+def test_without_task_embeddings_only_task_0_is_admitted(variant):
+    encoder = small_encoder(config=VARIANTS[variant])
+    ids = np.array([[5, 6]])
+    assert (encoder(ids, task_type_ids=0).packed.numpy() == encoder(ids).packed.numpy()).all()
+    with pytest.raises(DataError, match="task_type_ids holds 3; the encoder has no embeddings for them"):
+        encoder(ids, task_type_ids=3)
+
+
+@pytest.mark.parametrize("variant", ROBERTAS)
+def test_robertas_texts_may_come_with_zeros_for_types(variant):
+    encoder = small_encoder(config=VARIANTS[variant])
+    ids = np.array([[5, 6]])
+    assert (encoder(ids, np.zeros_like(ids)).packed.numpy() == encoder(ids).packed.numpy()).all()
+    with pytest.raises(DataError, match="token_type_ids holds 1; the encoder has"):
+        encoder(ids, np.ones_like(ids))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        (3, "task_type_ids holds 3; the encoder has embeddings for 0 to 2"),
+        (-1, "task_type_ids holds -1"),
+        (np.array([1]), r"task_type_ids has the shape \[1\], input_ids \[1, 2\]"),
+    ],
+)
+def test_bad_tasks_are_refused(tasks, message):
+    with pytest.raises(DataError, match=message):
+        small_encoder(config=VARIANTS["ernie 3.0"])(np.array([[5, 6]]), task_type_ids=tasks)
+
+
+@pytest.mark.parametrize("variant", ROBERTAS)
+def test_robertas_positions_are_given_to_tokens_wherever_they_stand(variant):
+    encoder = small_encoder(config=VARIANTS[variant])
+    right = encoder(np.array([[5, 6, 7, 1, 1]])).packed.numpy()
+    left = encoder(np.array([[1, 5, 1, 6, 7]])).packed.numpy()
+    given = encoder(np.array([[5, 6, 7]]), position_ids=np.array([[2, 3, 4]])).packed.numpy()
+    np.testing.assert_allclose(left, right, atol=1e-5)
+    np.testing.assert_allclose(given, right, atol=1e-5)
+
+
+def test_robertas_limit_is_that_of_the_tokens_less_the_offset():
+    encoder = small_encoder(config=VARIANTS["roberta"])
+    assert encoder.config.max_length == 14
+    assert encoder(np.full((1, 14), 5)).packed.shape == [14, SMALL.hidden_size]
+    wide = np.ones((1, 20), np.int64)
+    wide[0, 6:] = 5
+    assert encoder(wide).packed.shape == [14, SMALL.hidden_size]
+    message = r"length 15 .* max_position_embeddings 16, of which 2 are not for texts"
+    with pytest.raises(DataError, match=message):
+        encoder(np.full((1, 15), 5))
+
+
+def test_what_follows_the_pooler():
+    ids = np.array([[5, 6, 7]])
+    linear = small_encoder(config=attrs.evolve(SMALL, pool_act="linear"))(ids).pooled_output
+    tanh = small_encoder()(ids).pooled_output
+    np.testing.assert_allclose(tanh.numpy(), np.tanh(linear.numpy()), atol=1e-6)
+    assert abs(linear.numpy()).max() > 1
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_is_saved_has_the_config(tmp_path, variant):
+    encoder = Encoder(VARIANTS[variant])
+    encoder.save_pretrained(tmp_path)
+    assert Encoder.from_pretrained(tmp_path).config == encoder.config

@@ -1,0 +1,161 @@
+"""Ids against reference tokenizers: a plain one in Python on odd inputs, digests of real texts on real vocabularies."""
+
+import importlib.util
+import json
+import shutil
+import time
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onion.models.tokenizer import Tokenizer
+
+ROOT = Path(__file__).parent.parent.parent
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "tokenizers.json").read_text())
+DATA = ROOT.parent / "shared" / "data"
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "b", "##b", "ab", "A", "é", "e", "##e", "##é", "#"]
+VOCAB += [
+    "中",
+    "##中",
+    ".",
+    "，",
+    "。",
+    "σ",
+    "##σ",
+    "##ς",
+    "ς",
+    "ο",
+    "##ο",
+    "ａ",
+    "!",
+    "👍",
+    "##👍",
+    "i",
+    "\u1100",
+    "##\u1161",
+]
+IDS = {token: index for index, token in enumerate(VOCAB)}
+# Letters, accents and marks, Greek with its sigma, full-width forms, emoji with joiners, controls, kinds of space,
+# punctuation and ideographs that the library's tables do not know, unassigned and private characters, half a pair.
+ODD = "abA éÉe\u0301\u0328中国가，。！ａ.#$`ΑΟΣσςİıßﬁ👍🏽\u200d\ufe0f\u1e00\u2260\u0000\u0001"
+ODD += "\t\n\r\x1c\x85\u00a0\u2028\u3000\ufeff\ufffd\ue000\u0378\ufada\u061d\u2e52\u166d\u1734\u07fd\u08ca\ufa0e\ud800"
+ODD += "\U0002b820\U0002cea1\U00011938\U0002f800"
+
+
+@pytest.fixture(scope="module")
+def reference():
+    path = ROOT / "scripts" / "make_golden_tokenizers.py"
+    spec = importlib.util.spec_from_file_location("make_golden_tokenizers", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["lower", "cased"])
+def pair(request, tmp_path_factory):
+    """A tokenizer and whether it lowers."""
+    folder = tmp_path_factory.mktemp("vocab")
+    (folder / "vocab.txt").write_text("\n".join(VOCAB), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": request.param}))
+    return Tokenizer.from_pretrained(folder), request.param
+
+
+def ids(tokenizer, texts, length=10**7):
+    return [found.ids.tolist() for found in tokenizer(texts, max_length=length)]
+
+
+@given(text=st.text(st.sampled_from(ODD + "[]MASK"), max_size=30) | st.text(max_size=30))
+def test_odd_texts(pair, reference, text):
+    tokenizer, lower = pair
+    text = text.replace("[ASK", "[MASK]")
+    assert ids(tokenizer, [text]) == [reference.plain_ids(text, IDS, lower)]
+
+
+def as_pieces(part, lower):
+    """What pieces are made of: lowered, without accents and whatever is dropped, every sigma alike."""
+    if lower:
+        part = "".join(c for c in unicodedata.normalize("NFD", part.lower()) if unicodedata.category(c) != "Mn")
+    return "".join(c for c in part if unicodedata.category(c)[0] != "C").replace("ς", "σ")
+
+
+@given(text=st.text(st.sampled_from(ODD), max_size=30))
+def test_offsets_cut_out_what_the_token_came_from(pair, text):
+    tokenizer, lower = pair
+    (found,) = tokenizer([text], offsets=True)
+    places = found.offsets[1:-1].tolist()
+    assert places == sorted(places)
+    for token, (begin, end) in zip(found.ids[1:-1], places, strict=True):
+        assert 0 <= begin < end <= len(text)
+        piece, part = VOCAB[token].removeprefix("##").replace("ς", "σ"), as_pieces(text[begin:end], lower)
+        if end - begin == 1:  # tokens may share a character: a Korean syllable is taken apart into its letters
+            assert piece in part or piece == "[UNK]"
+        else:
+            assert piece in (part, "[UNK]")
+    known = [i for i in range(len(places)) if i and found.words[i + 1] != found.words[i]]
+    assert all(places[i - 1][1] <= places[i][0] for i in known)  # words do not overlap
+
+
+def test_every_character_by_itself_and_in_a_word(pair, reference):
+    """All of the first plane that is not one of the large even blocks, and samples of the other planes."""
+    tokenizer, lower = pair
+    even = (range(0x3500, 0x4D00), range(0x4F00, 0x9F00), range(0xAD00, 0xD700), range(0xD900, 0xF800))
+    points = [p for p in range(0x10000) if not any(p in block for block in even)]
+    points += [
+        *range(0x10000, 0x12000, 3),
+        *range(0x1D100, 0x1FC00, 5),
+        *range(0x2A6D0, 0x30000, 31),
+        0xE0001,
+        0x10FFFF,
+    ]
+    characters = [chr(p) for p in points]
+    texts = [f"a{c}b {c}" for c in characters]
+    wanted = [reference.plain_ids(text, IDS, lower) for text in texts]
+    found = ids(tokenizer, texts)
+    assert [f"{ord(c):04x}" for c, one, two in zip(characters, found, wanted, strict=True) if one != two] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["ΟΣ", "ΣΟ", "Σ", "Ο\x00Σ", "ΟΣ\x00Ο", "İΟΣ.", "ΟΣ\u0301Ο", "Ο[MASK]Σ", "ΟΣ中", "ΟΣ ΟΣΟ"]
+)
+def test_a_sigma_at_the_end_of_a_word(pair, reference, text):
+    tokenizer, lower = pair
+    assert ids(tokenizer, [text]) == [reference.plain_ids(text, IDS, lower)]
+
+
+def test_a_character_that_needs_care_changes_no_neighbour(pair):
+    tokenizer, _ = pair
+    alone = ids(tokenizer, ["a b", "ab 中"])
+    assert ids(tokenizer, ["a b", "\u061d\u0378", "ab 中"])[::2] == alone
+
+
+@pytest.mark.parametrize("unit", ["a", "a ", "中", "é", "ΟΣ ", "👍", "e\u0301", "\u061d", "\0", " "])
+def test_a_text_of_a_million_characters(pair, unit):
+    tokenizer, _ = pair
+    start = time.perf_counter()
+    (found,) = tokenizer([(unit * 10**6)[: 10**6]], max_length=512)
+    assert len(found) <= 512
+    assert time.perf_counter() - start < 60  # seconds; it takes about one
+
+
+def test_the_plain_reference_knows_the_steps_of_bert(reference):
+    found = [VOCAB[i] for i in reference.plain_ids("Éab [MASK]中a.", IDS)]
+    assert found == ["[CLS]", "e", "##a", "##b", "[MASK]", "中", "a", ".", "[SEP]"]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_real_texts_on_real_vocabularies(reference, tmp_path, name):
+    vocabulary, language, lower = reference.CASES[name]
+    if not (DATA / "vocab" / vocabulary / "vocab.txt").is_file() or not (DATA / f"text_{language}").is_dir():
+        pytest.skip(f"the data folder with vocab/{vocabulary} and text_{language} is not beside the repository")
+    if unicodedata.unidata_version < "14":
+        pytest.skip("the digests were made with the characters of Unicode 14")
+    shutil.copy(DATA / "vocab" / vocabulary / "vocab.txt", tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": lower}))
+    tokenizer = Tokenizer.from_pretrained(tmp_path)
+    lines = reference.read_lines(DATA, language)
+    found = ids(tokenizer, lines)
+    assert {"lines": len(lines), "ids": sum(map(len, found)), "sha256": reference.digest(found)} == GOLDEN[name]

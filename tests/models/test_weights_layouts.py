@@ -1,0 +1,263 @@
+"""Weights in every foreign layout: read from files made here by hand or by Paddle, and written back."""
+
+import json
+from contextlib import nullcontext
+
+import attrs
+import numpy as np
+import paddle
+import pytest
+import safetensors
+import safetensors.numpy
+
+from onion.errors import WeightsError
+from onion.models.encoder import Encoder
+from onion.models.naming import from_static, place_of, to_hugging_face
+from onion.models.weights import read_weights, write_weights
+from tests.models.foreign_files import (
+    paddle_tensor,
+    static_name,
+    write_old_torch,
+    write_torch,
+)
+from tests.models.helpers import SMALL, hugging_face_arrays, small_encoder, write_folder
+from tests.models.shared_arrays import HEADS, assert_equal_bits, our_heads, ours
+
+HUGGING_FACE_HEADS = {
+    "cls.predictions.transform.weight": ("cls.predictions.transform.dense.weight", "lm_head.dense.weight"),
+    "cls.predictions.transform.bias": ("cls.predictions.transform.dense.bias", "lm_head.dense.bias"),
+    "cls.predictions.layer_norm.weight": ("cls.predictions.transform.LayerNorm.weight", "lm_head.layer_norm.weight"),
+    "cls.predictions.layer_norm.bias": ("cls.predictions.transform.LayerNorm.bias", "lm_head.layer_norm.bias"),
+    "cls.predictions.decoder_weight": ("cls.predictions.decoder.weight", "lm_head.decoder.weight"),
+    "cls.predictions.decoder_bias": ("cls.predictions.bias", "lm_head.bias"),
+}
+TRANSPOSED = ("cls.predictions.transform.weight", "cls.seq_relationship.weight")
+
+
+def shapes_of(arrays):
+    return {name: array.shape for name, array in arrays.items()}
+
+
+# Reading
+
+
+@pytest.mark.parametrize("prefix", ["", "bert.", "ernie.", "roberta."])
+def test_paddlenlps_file_as_paddle_writes_it(tmp_path, prefix):
+    tensors = {prefix + name: paddle.to_tensor(array) for name, array in ours().items()}
+    tensors |= {name: paddle.to_tensor(array) for name, array in our_heads().items()}
+    paddle.save(tensors | {"classifier.weight": paddle.ones([24, 2])}, str(tmp_path / "model_state.pdparams"))
+    weights = read_weights(tmp_path)
+    assert (weights.layout, weights.ignored) == ("paddlenlp", ("classifier.weight",))
+    assert_equal_bits(weights.arrays, ours())
+    assert_equal_bits(weights.heads, our_heads())
+
+
+@pytest.mark.parametrize("family", [0, 1])
+def test_heads_of_newer_paddlenlp(tmp_path, family):
+    """2.8 stores the decoder as a layer, and its bias (of BERT and ERNIE) twice."""
+    heads = our_heads()
+    stored = dict(heads) | {"cls.predictions.decoder.bias": heads["cls.predictions.decoder_bias"]}
+    stored["cls.predictions.decoder.weight"] = stored.pop("cls.predictions.decoder_weight")
+    if family:
+        stored = {name: a for name, a in heads.items() if name.startswith("cls.seq")}
+        stored |= {names[1]: heads[name] for name, names in HUGGING_FACE_HEADS.items()}
+    tensors = {("ernie.", "roberta.")[family] + name: paddle.to_tensor(array) for name, array in ours().items()}
+    tensors |= {name: paddle.to_tensor(array) for name, array in stored.items()}
+    paddle.save(tensors, str(tmp_path / "model_state.pdparams"))
+    weights = read_weights(tmp_path)
+    assert (weights.layout, weights.ignored) == ("paddlenlp", ())
+    assert_equal_bits(weights.arrays, ours())
+    assert_equal_bits(weights.heads, heads)
+
+
+@pytest.mark.parametrize("write", [write_torch, write_old_torch])
+@pytest.mark.parametrize("prefix", ["", "bert."])
+def test_pytorchs_file(tmp_path, write, prefix):
+    arrays = hugging_face_arrays(small_encoder(), prefix) | {f"{prefix}embeddings.position_ids": np.arange(16)[None]}
+    write(tmp_path / "pytorch_model.bin", arrays)
+    weights = read_weights(tmp_path)
+    assert (weights.layout, weights.ignored) == ("huggingface", (f"{prefix}embeddings.position_ids",))
+    assert_equal_bits(weights.arrays, ours())
+
+
+@pytest.mark.parametrize("family", [0, 1])
+def test_hugging_faces_heads_are_reported_apart(tmp_path, family):
+    heads = our_heads()
+    arrays = hugging_face_arrays(small_encoder(), ("bert.", "roberta.")[family])
+    for name, array in heads.items():
+        stored = HUGGING_FACE_HEADS[name][family] if name in HUGGING_FACE_HEADS else name
+        arrays[stored] = np.ascontiguousarray(array.T) if name in TRANSPOSED else array
+    tied = ("cls.predictions.decoder.bias", "lm_head.decoder.bias")[family]
+    arrays[tied] = heads["cls.predictions.decoder_bias"]
+    write_folder(tmp_path, arrays)
+    weights = read_weights(tmp_path)
+    assert_equal_bits(weights.arrays, ours())
+    assert_equal_bits(weights.heads, heads)
+    assert weights.check_heads(HEADS) == ()
+    arrays[tied] = arrays[tied] + 1
+    write_folder(tmp_path, arrays)
+    with pytest.raises(WeightsError, match=r"cls\.predictions\.decoder_bias is stored twice"):
+        read_weights(tmp_path)
+
+
+def test_heads_may_be_missing_but_not_misshapen(tmp_path):
+    heads = our_heads()
+    del heads["cls.seq_relationship.bias"]
+    write_weights(tmp_path, ours() | heads)
+    weights = read_weights(tmp_path)
+    assert weights.check(shapes_of(ours())) == ()
+    assert weights.check_heads(HEADS) == ("cls.seq_relationship.bias",)
+    assert weights.check_heads({"cls.seq_relationship.weight": (24, 2)}) == ()
+    with pytest.raises(WeightsError, match=r"misshapen: cls\.seq_relationship\.weight is \[24, 2\], not \[24, 3\]"):
+        weights.check_heads({"cls.seq_relationship.weight": (24, 3)})
+
+
+def write_static(folder, arrays, **settings):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in arrays.items():
+        (folder / static_name(name)).write_bytes(paddle_tensor(array, **settings))
+
+
+@pytest.mark.parametrize("settings", [{}, {"packed": True}, {"levels": (b"\0" * 16, b"\0" * 8)}])
+def test_static_ernies_folder(tmp_path, settings):
+    arrays = ours() | {"embeddings.task_type_embeddings.weight": np.ones((3, 24), np.float32)}
+    heads = {name: array for name, array in our_heads().items() if not name.endswith("decoder_weight")}
+    write_static(tmp_path / "params", arrays | heads, **settings)
+    others = (
+        "learning_rate_0",
+        "word_embedding_moment1_0",
+        "cls_out_w",
+        "pooled_fc.w_0_beta1_pow_acc_0",
+        "task_fc.w_0",
+    )
+    for name in others:
+        (tmp_path / "params" / name).write_bytes(b"not looked at")
+    for folder in (tmp_path, tmp_path / "params"):  # the folder above, or the one itself
+        weights = read_weights(folder)
+        assert weights.layout == "static"
+        assert weights.path == tmp_path / "params"
+        assert set(weights.ignored) == set(others)
+        assert_equal_bits(weights.arrays, arrays)
+        assert_equal_bits(weights.heads, heads)
+
+
+def test_the_files_that_paddles_static_graph_writes(tmp_path):
+    table = np.arange(12, dtype=np.float32).reshape(4, 3)
+    with getattr(paddle.pir_utils, "OldIrGuard", nullcontext)():  # programs of Paddle 1.x and 2.x
+        paddle.enable_static()
+        try:
+            program, start = paddle.static.Program(), paddle.static.Program()
+            with paddle.static.program_guard(program, start):
+                ids = paddle.static.data("ids", [None], "int64")
+                assign = paddle.nn.initializer.Assign(table)
+                paddle.static.nn.embedding(ids, [4, 3], param_attr=paddle.ParamAttr("word_embedding", assign))
+            executor = paddle.static.Executor(paddle.CPUPlace())
+            executor.run(start)
+            paddle.static.io.save_vars(executor, str(tmp_path / "params"), program, predicate=lambda v: v.persistable)
+        finally:
+            paddle.disable_static()
+    assert (tmp_path / "params" / "word_embedding").read_bytes() == paddle_tensor(table)
+    weights = read_weights(tmp_path)
+    assert_equal_bits(weights.arrays, {"embeddings.word_embeddings.weight": table})
+
+
+def write_shards(folder, arrays):
+    folder.mkdir(exist_ok=True)
+    names = sorted(arrays)
+    files = {name: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, name in enumerate(names)}
+    for file in set(files.values()):
+        part = {name: arrays[name] for name in names if files[name] == file}
+        safetensors.numpy.save_file(part, folder / file)
+    return files
+
+
+def write_index(folder, files):
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": files}))
+
+
+def test_shards(tmp_path):
+    files = write_shards(tmp_path, hugging_face_arrays(small_encoder()))
+    write_index(tmp_path, files)
+    weights = read_weights(tmp_path)
+    assert weights.path.name == "model.safetensors.index.json"
+    assert_equal_bits(weights.arrays, ours())
+
+
+def test_damaged_shards_are_named(tmp_path):
+    files = write_shards(tmp_path, hugging_face_arrays(small_encoder()))
+    write_index(tmp_path, files | {"more": "model-00001-of-00002.safetensors"})
+    with pytest.raises(WeightsError, match=r"index\.json: model-00001-of-00002\.safetensors lacks more"):
+        read_weights(tmp_path)
+    for outside in ("../other.safetensors", "/etc/passwd", "..", "a\\b", 3):
+        write_index(tmp_path, files | {"more": outside})
+        with pytest.raises(WeightsError, match="no plain file name"):
+            read_weights(tmp_path)
+    for content in (b"{}", b"[]", b"{", b'{"weight_map": []}', b"\xff"):
+        (tmp_path / "model.safetensors.index.json").write_bytes(content)
+        with pytest.raises(WeightsError, match="not an index of weights"):
+            read_weights(tmp_path)
+    write_index(tmp_path, files)
+    (tmp_path / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(WeightsError, match=r"model-00002-of-00002\.safetensors: no such file"):
+        read_weights(tmp_path)
+
+
+def test_shards_of_pytorchs(tmp_path):
+    arrays = hugging_face_arrays(small_encoder())
+    names = sorted(arrays)
+    for file, part in (("a.bin", names[:9]), ("b.bin", names[9:])):
+        write_torch(tmp_path / file, {name: arrays[name] for name in part})
+    places = {name: "a.bin" if name in names[:9] else "b.bin" for name in names}
+    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": places}))
+    assert_equal_bits(read_weights(tmp_path).arrays, ours())
+
+
+def test_our_file_comes_before_the_others(tmp_path):
+    write_weights(tmp_path, ours(seed=2))
+    (tmp_path / "pytorch_model.bin").write_bytes(b"not looked at")
+    assert_equal_bits(read_weights(tmp_path).arrays, ours(seed=2))
+
+
+def test_a_folder_without_weights_says_what_was_looked_for(tmp_path):
+    with pytest.raises(WeightsError, match=r"no model_state\.pdparams, pytorch_model\.bin or params/word_embedding"):
+        read_weights(tmp_path)
+
+
+# Names
+
+
+def test_names_there_and_back():
+    for name in [*ours(), *HEADS, "embeddings.task_type_embeddings.weight"]:
+        for prefix in ("", "bert.", "roberta.", "ernie."):
+            stored, transpose = to_hugging_face(name, prefix)
+            assert attrs.astuple(place_of(stored, "huggingface")) == (name, transpose)
+        if name != "cls.predictions.decoder_weight":  # static ERNIE has no such variable: it is tied
+            assert from_static(static_name(name)) == name
+
+
+def test_encoders_load_from_every_layout(tmp_path):
+    arrays = ours()
+    for layout in ("paddlenlp", "torch", "static"):
+        folder = tmp_path / layout
+        folder.mkdir()
+        if layout == "paddlenlp":
+            paddle.save(
+                {f"bert.{name}": paddle.to_tensor(a) for name, a in arrays.items()},
+                str(folder / "model_state.pdparams"),
+            )
+        elif layout == "torch":
+            write_torch(folder / "pytorch_model.bin", hugging_face_arrays(small_encoder()))
+        else:
+            write_static(folder / "params", arrays)
+        SMALL.write(folder)
+        loaded = Encoder.from_pretrained(folder)
+        assert_equal_bits({name: p.numpy() for name, p in loaded.named_parameters()}, arrays)
+
+
+def test_what_does_not_fit_is_named_for_every_layout(tmp_path):
+    arrays = ours() | {"pooler.dense.bias": np.full(24, np.nan, np.float32)}
+    write_static(tmp_path / "params", arrays)
+    with pytest.raises(
+        WeightsError, match=r"params: the weights do not fit the config: not finite: pooler\.dense\.bias$"
+    ):
+        read_weights(tmp_path).check(shapes_of(arrays))
