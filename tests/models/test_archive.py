@@ -78,7 +78,7 @@ def test_folders_may_stand_before_their_files_and_modes_are_not_heeded(tmp_path)
 
 @pytest.mark.parametrize(
     "name",
-    ["../evil", "/tmp/onion-evil", "a/../../evil", "params/../../../evil", "..", "a\\..\\..\\evil", "C:evil", "//evil"],
+    ["../evil", "/onion-evil", "a/../../evil", "params/../../../evil", "..", "a\\..\\..\\evil", "C:evil", "//evil"],
 )
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE])
 def test_paths_that_lead_out_are_refused(tmp_path, name, kind):
