@@ -132,9 +132,12 @@ class Embedder:
         check_pooling(pooling, settings.get("layer"), config.num_hidden_layers)
         check_max_length(max_length, config.max_length)
         tokenizer = Tokenizer.from_pretrained(folder)
-        if pooling == "pooler" and not any(name.startswith("pooler.") for name in read_weights(folder).arrays):
+        weights = read_weights(folder)
+        if pooling == "pooler" and not any(name.startswith("pooler.") for name in weights.arrays):
             raise WeightsError(f"{folder} holds no pooler, and a random one says nothing; take pooling cls or mean.")
-        return cls(Encoder.from_pretrained(folder), tokenizer, pooling, max_length=max_length, **settings)
+        encoder = Encoder(config)
+        encoder.fill(weights)
+        return cls(encoder, tokenizer, pooling, max_length=max_length, **settings)
 
     @property
     def width(self) -> int:

@@ -17,22 +17,19 @@ import attrs
 import numpy as np
 
 from onion import DataProvider, Forward, Progress, Runner, RunnerItem, State, Way
-from onion.data.files import _columns_kept, _csv_records, _lines, _tsv_records, _without_blank_end
-from onion.data.jsonl import _objects
+from onion.data.files import iter_rows
 from onion.data.table import at
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.embedding import Embedder, PooledEncoder
 from onion.tasks.npy import NpyFile, check_new, new_folder
-from onion.tasks.texts import TextExample, TextExamples, _is_whole, batch_of, tell_cut
+from onion.tasks.texts import TextExample, TextExamples, batch_of, check_text, tell_cut
 
 CHUNK = 50
 """Batches in a chunk: what is in memory of a file."""
 
 VECTORS, TOKENS, LENGTHS = "cls_emb.npy", "top_layer_emb.npy", "lengths.npy"
 """The first two are the names that ERNIE's encoder tool gave its files; here whatever pooling and layer are."""
-
-_RECORDS = {".tsv": _tsv_records, ".csv": _csv_records}
 
 
 def embed(
@@ -169,42 +166,18 @@ def text_rows(path: Path) -> Iterator[tuple[str, str | None]]:
     """Give ``text_a`` and ``text_b`` (None if the rows have none) of each row; one row is in memory at a time.
 
     Raises:
-        DataError: as ``onion.data.files.read_rows``; also where a text is no string, or half a character.
+        DataError: as ``onion.data.files.iter_rows``; also where a text is no string, or half a character.
     """
     pairs = None
-    for number, row in _rows(path):
+    for number, row in iter_rows(path, columns=["text_a"], optional=["text_b"]):
         for column, value in row.items():
-            if not isinstance(value, str):
-                raise at(path, number, f"{column} is {value!r}, not a text; put it in quotes")
-            if not _is_whole(value):
-                raise at(path, number, f"{column} holds half of a surrogate pair (\\ud800 to \\udfff); mend the text")
+            check_text(path, number, column, value)
         if pairs is None:
             pairs = "text_b" in row
         if pairs != ("text_b" in row):
             here = "is missing here but not in the first row" if pairs else "is here but not in the first row"
             raise at(path, number, f"text_b {here}; give it in all rows or in none")
         yield row["text_a"], row.get("text_b")
-
-
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give the line and the wanted columns of each row: what ``read_rows`` does, which keeps the whole file."""
-    suffix = path.suffix.lower()
-    if suffix == ".jsonl":
-        for number, row in _objects(path, _lines(path)):
-            if "text_a" not in row:
-                raise at(path, number, f"there is no 'text_a' in this object; it has {', '.join(row) or 'nothing'}")
-            yield number, {name: row[name] for name in ("text_a", "text_b") if name in row}
-        return
-    if suffix not in _RECORDS:
-        raise DataError(f"{path}: cannot tell the format by the ending; name the file {', '.join(_RECORDS)}, .jsonl")
-    records = _RECORDS[suffix](path, _lines(path))
-    _, header = next(records, (1, []))
-    keep = _columns_kept(path, header, ("text_a",), ("text_b",))
-    for number, record in _without_blank_end(records):
-        if len(record) != len(header):
-            wrong = f"expected {len(header)} columns, got {len(record)}"
-            raise at(path, number, f"{wrong}; mend this row, the header has {', '.join(header)}")
-        yield number, {header[column]: record[column] for column in keep}
 
 
 class Expected(RunnerItem):

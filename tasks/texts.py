@@ -13,6 +13,7 @@ import numpy as np
 
 from onion.data.batching import pad
 from onion.data.files import Table, read_rows
+from onion.data.table import at
 from onion.errors import DataError
 from onion.models.tokenizer import Encoding, Tokenizer
 from onion.tasks.labels import Labels
@@ -90,16 +91,21 @@ def read_table(path: str | Path, labelled: bool) -> Table:
     table = read_rows(path, columns=needed, optional=["text_b"])
     for place, row in enumerate(table):
         for column, value in row.items():
-            if not isinstance(value, str) and (column != "label" or not isinstance(value, (int, float))):
-                raise table.error(place, f"{column} is {value!r}, not a text; put it in quotes")
-            if isinstance(value, str) and not _is_whole(value):
-                raise table.error(place, f"{column} holds half of a surrogate pair (\\ud800 to \\udfff); mend the text")
+            if column != "label" or not isinstance(value, (int, float)):
+                check_text(table.path, table.line(place), column, value)
     return table
 
 
-def _is_whole(text: str) -> bool:
-    """Tell whether a text can be encoded; JSON's escapes can write ones that cannot."""
-    return text.isascii() or text.encode(errors="ignore").decode() == text
+def check_text(path: Path, line: int, column: str, value: object) -> None:
+    """Refuse what cannot be tokenised: no string, or one that JSON's escapes wrote and that cannot be encoded.
+
+    Raises:
+        DataError: the message names file, line and column.
+    """
+    if not isinstance(value, str):
+        raise at(path, line, f"{column} is {value!r}, not a text; put it in quotes")
+    if not value.isascii() and value.encode(errors="ignore").decode() != value:
+        raise at(path, line, f"{column} holds half of a surrogate pair (\\ud800 to \\udfff); mend the text")
 
 
 def label_names(table: Table) -> list[str]:

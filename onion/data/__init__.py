@@ -1,11 +1,11 @@
 """From files and datasets to batches.
 
-`read_rows` reads a file, `Loader` turns any source of examples into the batches of a pass; the other names are what
-the two are made of. Nothing here needs Paddle.
+`read_rows` and `iter_rows` read a file, `Loader` turns any source of examples into the batches of a pass; the other
+names are what these are made of. Nothing here needs Paddle.
 """
 
 from onion.data.batching import collate, pad
-from onion.data.files import Row, Table, read_rows
+from onion.data.files import Row, Table, iter_rows, read_rows
 from onion.data.loader import Batches, Loader
 from onion.data.order import batches_in_order, bucketed, shuffled
 from onion.data.prefetch import Prefetcher
@@ -19,6 +19,7 @@ __all__ = [
     "batches_in_order",
     "bucketed",
     "collate",
+    "iter_rows",
     "pad",
     "read_rows",
     "shuffled",

@@ -1,7 +1,7 @@
 r"""Rows out of files: tab-separated, comma-separated and JSON lines.
 
-`read_rows` is the only door. Whatever is wrong with a file comes out of it as a `DataError` that reads
-``path:line: what was wrong; what to do``, and never as any other exception.
+`read_rows` and `iter_rows` are the only doors. Whatever is wrong with a file comes out of them as a `DataError` that
+reads ``path:line: what was wrong; what to do``, and never as any other exception.
 
 What the three formats have in common:
 
@@ -17,11 +17,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from onion.data.jsonl import json_rows
+from onion.data.jsonl import JSON_LINES, json_objects, json_rows
 from onion.data.table import Row, Table, at
 from onion.errors import DataError
 
-__all__ = ["Row", "Table", "read_rows"]
+__all__ = ["Row", "Table", "iter_rows", "read_rows"]
 
 Record = tuple[int, list[str]]
 """The line a row starts in (the first line of a file is 1), and its cells."""
@@ -47,13 +47,48 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str] = (), optiona
         DataError: The file cannot be read, or is not what its ending says. The message names file and line.
     """
     path = Path(path)
-    rows = _ROWS.get(path.suffix.lower())
-    if rows is None:
-        raise DataError(f"{path}: cannot tell the format by the ending; name the file {', '.join(_ROWS)}")
-    table = rows(path, _lines(path), tuple(columns), tuple(optional))
+    wanted = tuple(columns), tuple(optional)
+    if _format(path) == JSON_LINES:
+        table = json_rows(path, _lines(path), *wanted)
+    else:
+        names, found = _under_header(path, *wanted)
+        lines, cells = [], []
+        for number, row in found:
+            lines.append(number)
+            cells.append(row)
+        table = Table(path, names, cells, lines)
     if not len(table):
         raise DataError(f"{path}: there are no rows in the file; it needs at least one")
     return table
+
+
+def iter_rows(
+    path: str | os.PathLike[str], columns: Sequence[str] = (), optional: Sequence[str] = ()
+) -> Iterator[tuple[int, Row]]:
+    """Give the rows of a file one by one, each with the line it starts in; one is in memory at a time.
+
+    The arguments, the rows and the errors are those of `read_rows`, but a file without rows simply gives none, and an
+    error comes when its row does.
+    """
+    path = Path(path)
+    names = (*columns, *optional)
+    if _format(path) == JSON_LINES:
+        for number, row in json_objects(path, _lines(path), columns):
+            yield number, {name: row[name] for name in names if name in row} if names else row
+    else:
+        kept, found = _under_header(path, tuple(columns), tuple(optional))
+        for number, cells in found:
+            yield number, dict(zip(kept, cells, strict=True))
+
+
+def _format(path: Path) -> str:
+    """The ending of a file, if it is a known one."""
+    suffix = path.suffix.lower()
+    if suffix != JSON_LINES and suffix not in _RECORDS:
+        raise DataError(
+            f"{path}: cannot tell the format by the ending; name the file {', '.join(_RECORDS)}, {JSON_LINES}"
+        )
+    return suffix
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -106,23 +141,22 @@ def _csv_records(path: Path, lines: Iterable[str]) -> Iterator[Record]:
         raise at(path, start, f"broken CSV ({error}); {hint}") from None
 
 
-def _rows_under_header(records_of: Callable[[Path, Iterable[str]], Iterator[Record]]) -> Callable[..., Table]:
-    """Make the reader of a format whose first record names the columns."""
+def _under_header(
+    path: Path, columns: tuple[str, ...], optional: tuple[str, ...]
+) -> tuple[list[str], Iterator[tuple[int, tuple[str, ...]]]]:
+    """Read a file whose first record names the columns: the names that are kept, and line and cells of each row."""
+    records = _RECORDS[_format(path)](path, _lines(path))
+    _, header = next(records, (1, []))
+    keep = _columns_kept(path, header, columns, optional)
 
-    def rows(path: Path, lines: Iterator[str], columns: tuple[str, ...], optional: tuple[str, ...]) -> Table:
-        records = records_of(path, lines)
-        _, header = next(records, (1, []))
-        keep = _columns_kept(path, header, columns, optional)
-        cells, numbers = [], []
+    def rows() -> Iterator[tuple[int, tuple[str, ...]]]:
         for number, record in _without_blank_end(records):
             if len(record) != len(header):
                 wrong = f"expected {len(header)} columns, got {len(record)}"
                 raise at(path, number, f"{wrong}; mend this row, the header has {', '.join(header)}")
-            cells.append(tuple([record[i] for i in keep]))
-            numbers.append(number)
-        return Table(path, [header[i] for i in keep], cells, numbers)
+            yield number, tuple([record[i] for i in keep])
 
-    return rows
+    return [header[i] for i in keep], rows()
 
 
 def _columns_kept(path: Path, header: list[str], columns: tuple[str, ...], optional: tuple[str, ...]) -> list[int]:
@@ -153,8 +187,4 @@ def _without_blank_end(records: Iterator[Record]) -> Iterator[Record]:
         yield record
 
 
-_ROWS: dict[str, Callable[[Path, Iterator[str], tuple[str, ...], tuple[str, ...]], Table]] = {
-    ".tsv": _rows_under_header(_tsv_records),
-    ".csv": _rows_under_header(_csv_records),
-    ".jsonl": json_rows,
-}
+_RECORDS: dict[str, Callable[[Path, Iterable[str]], Iterator[Record]]] = {".tsv": _tsv_records, ".csv": _csv_records}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from onion.data.table import ABSENT, Table, at
+
+JSON_LINES = ".jsonl"
+"""The ending of the files read here."""
 
 
 def json_rows(path: Path, lines: Iterator[str], columns: tuple[str, ...], optional: tuple[str, ...]) -> Table:
@@ -16,10 +19,7 @@ def json_rows(path: Path, lines: Iterator[str], columns: tuple[str, ...], option
     # All columns are wanted, but which they are is known at the end only: rows may differ in them.
     names = dict.fromkeys(columns + optional)
     every = not names
-    for number, row in _objects(path, lines):
-        for name in columns:
-            if name not in row:
-                raise at(path, number, f"there is no {name!r} in this object; it has {', '.join(row) or 'nothing'}")
+    for number, row in json_objects(path, lines, columns):
         if every:
             names.update(dict.fromkeys(row))
         cells.append(tuple([row.get(name, ABSENT) for name in names]))
@@ -29,8 +29,8 @@ def json_rows(path: Path, lines: Iterator[str], columns: tuple[str, ...], option
     return Table(path, tuple(names), padded, numbers)
 
 
-def _objects(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number and object of every line that is not a blank one at the end."""
+def json_objects(path: Path, lines: Iterator[str], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and object, which has the columns, of every line that is not a blank one at the end."""
     blank = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -38,7 +38,11 @@ def _objects(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, 
             continue
         if blank:
             raise at(path, blank, "a blank line between objects; take it out")
-        yield number, _object(path, number, line)
+        row = _object(path, number, line)
+        for name in columns:
+            if name not in row:
+                raise at(path, number, f"there is no {name!r} in this object; it has {', '.join(row) or 'nothing'}")
+        yield number, row
 
 
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onion.data import read_rows
+from onion.data import iter_rows, read_rows
 from onion.errors import DataError
 
 
@@ -46,6 +46,8 @@ def test_one_table_in_many_forms(tmp_path, name, content):
     assert list(rows) == [{"label": "1", "text_a": "good"}, {"label": "0", "text_a": "bad"}]
     assert [rows[0], rows[-1]] == list(rows)
     assert len(rows) == 2
+    streamed = iter_rows(tmp_path / name, ["label", "text_a"])
+    assert list(streamed) == [(rows.line(place), row) for place, row in enumerate(rows)]
 
 
 def test_tsv_has_no_quoting(tmp_path):
@@ -192,3 +194,22 @@ def test_what_is_written_as_tsv_is_read_again(scratch, table):
     text = "a\tb\n" + "".join(f"{a}\t{b}\n" for a, b in table)
     rows = read_rows(write(scratch, "round.tsv", text))
     assert [(row["a"], row["b"]) for row in rows] == table
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.tsv", "a\tb\n1\t2\n3\n"), ("a.csv", "a,b\n1,2\n3\n"), ("a.jsonl", '{"a": "1", "b": "2"}\n{"c": 3}\n')],
+)
+def test_one_by_one_a_row_comes_before_the_error_of_the_next(tmp_path, name, content):
+    path = write(tmp_path, name, content)
+    rows = iter_rows(path, ["a"], ["b", "d"])
+    number, row = next(rows)
+    assert row == {"a": "1", "b": "2"}
+    with pytest.raises(DataError) as caught:
+        next(rows)
+    assert str(caught.value) == str(path.parent / fault(path, ["a"], ["b", "d"]))
+    assert f"{name}:{number + 1}: " in str(caught.value)
+
+
+def test_one_by_one_a_file_without_rows_gives_none(tmp_path):
+    assert list(iter_rows(write(tmp_path, "a.tsv", "a\tb\n"), ["a"])) == []
