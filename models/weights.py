@@ -13,9 +13,9 @@ import attrs
 import numpy as np
 
 from onion.errors import WeightsError
-from onion.models.layouts import SAFETENSORS, read_stored
-from onion.models.naming import HEADS, PREFIXES, place_of, to_hugging_face, to_paddlenlp
-from onion.models.tensors import write_safetensors
+from onion.models.formats.layouts import SAFETENSORS, read_stored
+from onion.models.formats.naming import HEADS, PREFIXES, place_of, to_hugging_face, to_paddlenlp
+from onion.models.formats.tensors import write_safetensors
 
 # What the metadata of a safetensors file names as its format: transformers wants "pt", PaddleNLP refuses "pd".
 FORMATS = {"onion": "pd", "huggingface": "pt", "paddlenlp": "np"}

@@ -14,7 +14,7 @@ import pytest
 
 from onion.cli import main
 from onion.disk import locked
-from onion.models.sources import ALIASES, SOURCES
+from onion.models.downloads.sources import ALIASES, SOURCES
 from tests.models.file_server import serving, without_proxies
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 

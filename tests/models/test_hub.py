@@ -12,12 +12,13 @@ import attrs
 import pytest
 
 from onion.errors import WeightsError
-from onion.models import download, hub
-from onion.models.sources import Archive, Files, Remote
-from onion.models.wheel import MODEL_FILES
+from onion.models import hub
+from onion.models.downloads import download
+from onion.models.downloads.sources import Archive, Files, Remote
+from onion.models.downloads.wheel import MODEL_FILES
+from tests.models.downloads.test_archive import FILES as PACKED
+from tests.models.downloads.test_archive import content, pack
 from tests.models.file_server import serving, without_proxies
-from tests.models.test_archive import FILES as PACKED
-from tests.models.test_archive import content, pack
 
 FILES = {name: f"content of {name}" for name in MODEL_FILES}
 
@@ -129,7 +130,8 @@ def test_two_processes_at_once_both_get_the_whole_folder(wheel, tmp_path):
     """Both have checked that the folder is not there before either makes it: each waits at a pipe just before."""
     program = """
 import sys
-from onion.models import hub, wheel
+from onion.models import hub
+from onion.models.downloads import wheel
 hub.SOURCES = {"small": hub.Wheel(*sys.argv[1:])}
 check = wheel.check
 def wait_and_check(*args):
@@ -332,7 +334,7 @@ def test_processes_at_once_fetch_once(server, tmp_path, name):
     program = """
 import logging, sys
 from onion.models import hub
-from onion.models.sources import Archive, Files, Remote
+from onion.models.downloads.sources import Archive, Files, Remote
 class Say(logging.Handler):
     def emit(self, record):
         print("waiting", flush=True)

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.errors import DataError, WeightsError
+from onion.models.splitting.truncation import kept_lengths
 from onion.models.tokenizer import Tokenizer
-from onion.models.truncation import kept_lengths
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "film", "##s", "uber", "中", ".", "2", "▁film", "s"]
 VOCAB += ["▁中", "filma", "▁a", "[", "]"]

@@ -13,9 +13,9 @@ import urllib.request
 import pytest
 
 from onion.errors import WeightsError
-from onion.models import download as module
-from onion.models.answers import mirrored
-from onion.models.download import ATTEMPTS, REDIRECTS, download
+from onion.models.downloads import download as module
+from onion.models.downloads.answers import mirrored
+from onion.models.downloads.download import ATTEMPTS, REDIRECTS, download
 from tests.models.file_server import serving, without_proxies
 
 CONTENT = random.Random(1).randbytes(5000)
@@ -147,7 +147,7 @@ def test_a_killed_process_leaves_what_can_be_taken_up(server, path):
     program = """
 import sys
 from pathlib import Path
-from onion.models import download
+from onion.models.downloads import download
 download.BLOCK, download.SYNC_EVERY = 100, 1000
 save = download._Transfer._save
 def save_and_say(*args):

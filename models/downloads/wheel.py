@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from onion.disk import sync_folder
 from onion.errors import WeightsError
-from onion.models.sources import Wheel
+from onion.models.downloads.sources import Wheel
 
 MODEL_FILES = (
     "model.safetensors",

@@ -9,7 +9,7 @@ from onion.errors import WeightsError
 from onion.models.config import EncoderConfig
 from tests.models.helpers import VARIANTS
 
-VOCAB = Path(__file__).parents[3] / "shared" / "data" / "vocab"
+VOCAB = Path(__file__).parents[4] / "shared" / "data" / "vocab"
 SIZES = {
     "vocab_size": 100,
     "hidden_size": 12,

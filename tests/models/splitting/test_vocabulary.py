@@ -3,8 +3,8 @@ import logging
 import pytest
 
 from onion.errors import WeightsError
+from onion.models.splitting.vocabulary import read_vocab
 from onion.models.tokenizer import Tokenizer
-from onion.models.vocabulary import read_vocab
 
 SPECIAL = ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"]
 

@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from onion.errors import WeightsError
-from onion.models.static_file import read_static
+from onion.models.formats.static_file import read_static
 from tests.models.foreign_files import paddle_tensor
 
 

@@ -2,7 +2,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from onion.models.sources import ALIASES, SOURCES, Archive, Files, Wheel
+from onion.models.downloads.sources import ALIASES, SOURCES, Archive, Files, Wheel
 
 FETCHED = {name: source for name, source in SOURCES.items() if not isinstance(source, Wheel)}
 HOSTS = {"huggingface.co", "bj.bcebos.com", "baidu-nlp.bj.bcebos.com", "ernie.bj.bcebos.com"}

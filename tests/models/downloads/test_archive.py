@@ -5,8 +5,8 @@ import tarfile
 import pytest
 
 from onion.errors import WeightsError
-from onion.models import archive as module
-from onion.models.archive import unpack
+from onion.models.downloads import archive as module
+from onion.models.downloads.archive import unpack
 
 FILES = {"ernie_config.json": b"{}", "vocab.txt": b"[PAD]\t0\n", "params/word_embedding": bytes(range(256)) * 8}
 

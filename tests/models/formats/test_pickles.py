@@ -11,9 +11,9 @@ import paddle
 import pytest
 
 from onion.errors import WeightsError
-from onion.models.paddle_file import read_pdparams
-from onion.models.pickles import PickleReader, numpy_calls
-from onion.models.torch_file import read_torch
+from onion.models.formats.paddle_file import read_pdparams
+from onion.models.formats.pickles import PickleReader, numpy_calls
+from onion.models.formats.torch_file import read_torch
 from tests.models.foreign_files import named, number, text, tuple_of, write_torch_zip
 
 ARRAYS = {

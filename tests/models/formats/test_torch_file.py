@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from onion.errors import WeightsError
-from onion.models.torch_file import read_torch
+from onion.models.formats.torch_file import read_torch
 from tests.models.foreign_files import (
     number,
     text,

@@ -26,7 +26,7 @@ import attrs
 
 from onion.disk import replace_file, sync_folder
 from onion.errors import WeightsError
-from onion.models.answers import agreed_size, published_digest, range_of, validator
+from onion.models.downloads.answers import agreed_size, published_digest, range_of, validator
 
 ATTEMPTS = 5  # in a row that bring nothing new
 REQUESTS = 100  # in all

@@ -19,7 +19,7 @@ from typing import BinaryIO
 import numpy as np
 
 from onion.errors import WeightsError
-from onion.models.tensors import as_float32, from_bfloat16
+from onion.models.formats.tensors import as_float32, from_bfloat16
 
 # framework.proto, VarType.Type
 TYPES = {0: "?", 1: "<i2", 2: "<i4", 3: "<i8", 4: "<f2", 5: "<f4", 6: "<f8", 20: "u1", 21: "i1", 22: "<u2"}
