@@ -1,5 +1,7 @@
 # make train   the main job, from nothing to predictions        make test   lint and all tests
 # make bench   the cost of the loop                             make draw   the README's picture
+# make parity  onion beside transformers, sentence-transformers and PaddleNLP: a table. They go into environments of their own
+#              (3 GB) in ONION_PARITY, by default onion-parity in the user's cache
 # make sst2    one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +10,7 @@ RUN := $(VENV)/bin/python
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train test lint bench draw sst2 wheel
+.PHONY: train test lint bench parity draw sst2 wheel
 
 train: $(READY)
 	@$(RUN) examples/main_job.py $(TEXTS)
@@ -23,6 +25,9 @@ lint: $(READY)
 
 bench: $(READY)
 	$(RUN) benchmarks/loop.py
+
+parity: $(READY)
+	@$(RUN) scripts/parity.py
 
 draw: $(READY)
 	$(RUN) examples/nested_test.py --draw docs/onion.svg

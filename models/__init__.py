@@ -2,7 +2,7 @@
 
     config.py                EncoderConfig: the numbers of an encoder                                     no Paddle
     tokenizer.py             Tokenizer: texts -> token ids, cut to a length                               no Paddle
-    splitting/               how: WordPiece, byte-level BPE, ... and the vocabularies                     no Paddle
+    splitting/               how: WordPiece, byte-level BPE, SentencePiece; vocabularies, windows         no Paddle
     weights.py               read_weights, write_weights: the weights of a folder                         no Paddle
     formats/                 how: every system's files                                                    no Paddle
     hub.py                   fetch, resolve: named models -> local folders                                no Paddle

@@ -101,6 +101,26 @@ class PretrainingHeads(nn.Layer):
         next_sentence = None if self.seq_relationship is None else self.seq_relationship(encoded.pooled_output)
         return PretrainingScores(words, next_sentence, encoded)
 
+    def fill(self, weights: Weights) -> None:
+        """Take over the heads that a folder's weights hold; those that it lacks stay as they are, with a warning.
+
+        Raises:
+            WeightsError: a head does not fit, or the decoder of masked words is not the table of words.
+        """
+        heads = {f"cls.{name}": parameter for name, parameter in self.named_parameters()}
+        fresh = weights.check_heads({name: tuple(parameter.shape) for name, parameter in heads.items()})
+        decoder = weights.heads.get("cls.predictions.decoder_weight")
+        if decoder is not None and not np.array_equal(decoder, weights.arrays["embeddings.word_embeddings.weight"]):
+            raise WeightsError(
+                f"{weights.path}: the decoder of masked words has weights of its own; only one that is tied to the "
+                f"word embeddings is supported"
+            )
+        for name, parameter in heads.items():
+            if name not in fresh:
+                parameter.set_value(np.ascontiguousarray(weights.heads[name]))
+        if fresh:
+            log.warning("%s lacks %s; they start with random weights", weights.path, ", ".join(fresh))
+
 
 class EncoderForPretraining(nn.Layer):
     """An encoder with its pre-training heads.
@@ -155,7 +175,7 @@ class EncoderForPretraining(nn.Layer):
         encoder = Encoder(attrs.evolve(config, **settings))
         network = cls(encoder, next_sentence=any(name.startswith("cls.seq_relationship.") for name in weights.heads))
         encoder.fill(weights)
-        network._fill_heads(weights)
+        network.cls.fill(weights)
         return network
 
     def save_pretrained(self, folder: str | Path, layout: str = "onion") -> None:
@@ -168,21 +188,6 @@ class EncoderForPretraining(nn.Layer):
         config = self.encoder.config
         write_weights(folder, arrays_of(self.encoder) | heads, layout, prefix=f"{config.model_type}.")
         config.write(folder)
-
-    def _fill_heads(self, weights: Weights) -> None:
-        heads = {f"cls.{name}": parameter for name, parameter in self.cls.named_parameters()}
-        fresh = weights.check_heads({name: tuple(parameter.shape) for name, parameter in heads.items()})
-        decoder = weights.heads.get("cls.predictions.decoder_weight")
-        if decoder is not None and not np.array_equal(decoder, weights.arrays["embeddings.word_embeddings.weight"]):
-            raise WeightsError(
-                f"{weights.path}: the decoder of masked words has weights of its own; only one that is tied to the "
-                f"word embeddings is supported"
-            )
-        for name, parameter in heads.items():
-            if name not in fresh:
-                parameter.set_value(np.ascontiguousarray(weights.heads[name]))
-        if fresh:
-            log.warning("%s lacks %s; they start with random weights", weights.path, ", ".join(fresh))
 
 
 def _index(positions: Positions, encoded: Encoded) -> paddle.Tensor:

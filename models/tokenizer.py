@@ -3,70 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 import tokenizers
 from tokenizers import models
 
 from onion.errors import DataError, WeightsError
 from onion.models.formats.tensors import put_file
-from onion.models.splitting import byte_bpe, wordpiece
+from onion.models.splitting import byte_bpe, windows, wordpiece
 from onion.models.splitting.characters import Characters
+from onion.models.splitting.encoding import Encoding, places_of
+from onion.models.splitting.loading import SETTINGS_FILE, TOKENIZER_FILE, find, read_settings, special_tokens
+from onion.models.splitting.preparation import Preparation, Prepared, Texts
 from onion.models.splitting.truncation import mend_pairs
-from onion.models.splitting.vocabulary import read_vocab
 from onion.models.weights import make_folder
 
-TOKENIZER_FILE = "tokenizer.json"
-SETTINGS_FILE = "tokenizer_config.json"
-VOCAB_FILE = "vocab.txt"
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 
-Texts = Sequence[str] | Sequence[Sequence[str]]
-
-
-@attrs.frozen
-class Encoding:
-    """One text, or pair of texts, as the encoder wants it; not padded.
-
-    Attributes:
-        ids: int64 [length], token ids: [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]; RoBERTa's <s> text </s>, or
-            <s> text </s></s> pair </s>.
-        types: int64 [length], 0 for the text, 1 for the pair (RoBERTa: always 0).
-        truncated: whether tokens were cut off.
-        offsets: int64 [length, 2] where asked for, else None: the token comes from ``text[begin:end]`` of its text (of
-            its word, where the texts are lists of words), in code points; (0, 0) for special tokens.
-        words: int64 [length] where asked for, else None: the number of the word in its text that the token is part of,
-            counted anew in the pair; -1 for special tokens. Words are what the tokenizer splits a text into first,
-            or those that were given.
-    """
-
-    ids: np.ndarray
-    types: np.ndarray
-    truncated: bool
-    offsets: np.ndarray | None = None
-    words: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def mask(self) -> np.ndarray:
-        """int64 [length], all ones: nothing here is padding."""
-        return np.ones_like(self.ids)
+__all__ = ["Encoding", "Texts", "Tokenizer"]
 
 
 class Tokenizer:
-    """A tokenizer of BERT, ERNIE or RoBERTa: WordPiece, characters or byte-level BPE, as its files say.
+    """A tokenizer of BERT, ERNIE or RoBERTa: WordPiece, characters, byte-level BPE or SentencePiece, as its files say.
 
     Args:
         backend: the tokenizer of the library; belongs to this object from now on. Its stored truncation and padding
             are switched off.
         settings: what ``tokenizer_config.json`` holds: ``do_lower_case``, the names of the special tokens, ...
+        preparation: what is done to texts before the backend gets them; by default what makes it treat every character
+            as the reference does.
 
     Attributes:
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
@@ -75,17 +44,21 @@ class Tokenizer:
         WeightsError: a special token is not in the vocabulary.
     """
 
-    def __init__(self, backend: tokenizers.Tokenizer, settings: dict[str, Any] | None = None) -> None:
-        self.settings = dict(settings or {})
+    def __init__(
+        self,
+        backend: tokenizers.Tokenizer,
+        settings: dict[str, Any] | None = None,
+        preparation: Preparation | None = None,
+    ) -> None:
+        self._prepare: Preparation = preparation or Characters(backend)
+        self.settings = {**(settings or {}), **self._prepare.settings}
         self._backend = backend
         self._cut: tuple[int, str] | None = None
         backend.no_truncation()
         backend.no_padding()
-        self._characters = Characters(backend)
-        # The fast one does not work out offsets; it came with tokenizers 0.20.
-        self._encode_batch = getattr(backend, "encode_batch_fast", backend.encode_batch)
+        self._encode_batch = backend.encode_batch_fast  # which does not work out offsets
         defaults = byte_bpe.SPECIAL_TOKENS if isinstance(backend.model, models.BPE) else wordpiece.SPECIAL_TOKENS
-        names = _special_tokens(self.settings, defaults)
+        names = special_tokens(self.settings, defaults)
         ids = {part: backend.token_to_id(token) for part, token in names.items()}
         missing = [names[part] for part, token_id in ids.items() if token_id is None]
         if missing:
@@ -95,12 +68,17 @@ class Tokenizer:
         self.cls_id: int = ids["cls_token"]
         self.sep_id: int = ids["sep_token"]
         self.mask_id: int = ids["mask_token"]
+        self._mask_token = names["mask_token"]
         self._size = 1 + max(backend.get_vocab().values())
 
     @property
     def vocab_size(self) -> int:
         """One more than the largest id, added tokens included: what the encoder's embedding must have at least."""
         return self._size
+
+    def tokens(self, ids: Iterable[int]) -> list[str | None]:
+        """Return tokens as the vocabulary writes them (``##ing``, ``Ġfilm``); None for an id that it has not."""
+        return [self._backend.id_to_token(int(each)) for each in ids]
 
     def __call__(
         self,
@@ -129,28 +107,77 @@ class Tokenizer:
         """
         self._truncate(max_length, truncation, pairs is not None)
         _check(texts, pairs, pre_split)
-        first = self._prepare(texts, pre_split)
-        inputs = first if pairs is None else list(zip(first, self._prepare(pairs, pre_split), strict=True))
+        first = self._prepare(texts, pre_split, offsets)
+        second = None if pairs is None else self._prepare(pairs, pre_split, offsets)
+        inputs = first.inputs if second is None else list(zip(first.inputs, second.inputs, strict=True))
         encode = self._backend.encode_batch if offsets else self._encode_batch
-        try:
-            found = encode(inputs, is_pretokenized=pre_split)
-        except Exception as error:  # the library raises plain Exception and TypeError
-            raise self._explained(inputs, pre_split, error) from error
+        found = self._encode(encode, inputs, first.split)
         cut = [bool(one.overflowing) for one in found]
         if pairs is not None and truncation == "longest_first" and any(cut):
             room = max_length - self._backend.num_special_tokens_to_add(True)
-            found = mend_pairs(self._backend, inputs, found, room, pre_split)
-        more = map(_places, found) if offsets else repeat((None, None))
+            found = mend_pairs(self._backend, inputs, found, room, first.split)
+        more = map(places_of, found, _tables(first), _tables(second)) if offsets else repeat((None, None))
         return [
             Encoding(np.array(one.ids, np.int64), np.array(one.type_ids, np.int64), was_cut, *places)
             for one, was_cut, places in zip(found, cut, more, strict=False)  # repeat() has no end
         ]
 
-    def _prepare(self, texts: Texts, pre_split: bool) -> list[Any]:
-        if not pre_split:
-            return list(self._characters(texts))
-        words = iter(self._characters([word for text in texts for word in text]))
-        return [[next(words) for _ in text] for text in texts]
+    def windows(
+        self,
+        texts: Texts,
+        pairs: Texts | None = None,
+        max_length: int = 128,
+        stride: int = 64,
+        *,
+        max_first: int | None = None,
+        pre_split: bool = False,
+    ) -> list[list[Encoding]]:
+        """Tokenize texts of any length as windows that together hold every token.
+
+        Args:
+            texts: the texts; where there are pairs, each is whole in every window.
+            pairs: one for each text; the windows lie over these.
+            max_length: most tokens a window may have, special tokens included.
+            stride: how many tokens after the previous one a window begins (BERT's and ERNIE's ``doc_stride``). One that
+                is larger than what a window takes leaves no token out: the windows then stand side by side.
+            max_first: cut the first text of each pair to so many tokens (ERNIE's ``max_query_length``).
+            pre_split: each text is a list of words, as in a call.
+
+        Returns:
+            For each text its windows, one at least, in order; the last ends with the text. Offsets and words are given,
+            and ``truncated`` says whether a window holds less than all tokens.
+
+        Raises:
+            DataError: as in a call; ``stride`` or ``max_first`` is not positive; a first text leaves no room for its
+                pair.
+        """
+        _check(texts, pairs, pre_split)
+        if stride < 1:
+            raise DataError(f"stride {stride} is no way forward; give 1 or more")
+        if max_first is not None and (max_first < 1 or pairs is None):
+            raise DataError(f"max_first {max_first} needs pairs, and 1 token or more")
+        self._backend.no_truncation()
+        self._cut = None
+        frame = windows.Frame.of(self._backend, self._mask_token, pairs is not None)
+        if max_length <= len(frame):
+            raise DataError(f"max_length {max_length} leaves no room for text beside {len(frame)} special tokens")
+        firsts = self._tokens(texts, pre_split)
+        seconds = None if pairs is None else self._tokens(pairs, pre_split)
+        return windows.cut(frame, firsts, seconds, max_length, stride, max_first)
+
+    def _tokens(self, texts: Texts, pre_split: bool) -> list[windows.Tokens]:
+        given = self._prepare(texts, pre_split, True)
+        found = self._encode(self._backend.encode_batch, given.inputs, given.split, add_special_tokens=False)
+        places = map(places_of, found, _tables(given))
+        return [windows.Tokens(np.array(one.ids, np.int64), *place) for one, place in zip(found, places, strict=True)]
+
+    def _encode(
+        self, encode: Callable[..., list[tokenizers.Encoding]], inputs: list[Any], split: bool, **more: bool
+    ) -> list[tokenizers.Encoding]:
+        try:
+            return encode(inputs, is_pretokenized=split, **more)
+        except Exception as error:  # the library raises plain Exception and TypeError
+            raise self._explained(inputs, split, error) from error
 
     def _truncate(self, max_length: int, truncation: str, pairs: bool) -> None:
         if truncation not in TRUNCATIONS:
@@ -164,11 +191,11 @@ class Tokenizer:
             self._backend.enable_truncation(max_length, strategy=truncation)
             self._cut = (max_length, truncation)
 
-    def _explained(self, inputs: Sequence[Any], pre_split: bool, error: Exception) -> DataError:
+    def _explained(self, inputs: Sequence[Any], split: bool, error: Exception) -> DataError:
         """Name the input that the library refused: it says neither which nor why."""
         for index, one in enumerate(inputs):
             try:
-                self._encode_batch([one], is_pretokenized=pre_split)
+                self._encode_batch([one], is_pretokenized=split)
             except TypeError:
                 return DataError(
                     f"text or pair {index} holds half a surrogate pair, which is no character; decode it anew"
@@ -185,7 +212,8 @@ class Tokenizer:
     def from_pretrained(cls, folder: str | Path, style: str | None = None) -> Tokenizer:
         """Load ``tokenizer.json``, or else ``vocab.txt``, or else ``vocab.json`` with ``merges.txt``.
 
-        ``tokenizer_config.json`` is heeded where it is there.
+        ``tokenizer_config.json`` is heeded where it is there. Where it names ERNIE tiny's tokenizer, or where there is
+        its SentencePiece model and no ``tokenizer.json``, that model, its dictionary and ``vocab.txt`` are loaded.
 
         Args:
             folder: where the files are.
@@ -193,42 +221,45 @@ class Tokenizer:
                 ``tokenizer.json``; BERT's and ERNIE's own is ``"wordpiece"``.
 
         Raises:
-            WeightsError: no such folder or style, no such file, a damaged one, or a special token is missing.
+            WeightsError: no such folder or style, no such file, a damaged one, or a special token is missing; or
+                ``sentencepiece`` is not installed and needed.
         """
         folder = Path(folder)
         if not folder.is_dir():
             raise WeightsError(f"{folder}: no such folder")
-        settings = _read_settings(folder / SETTINGS_FILE)
-        path, load = _find(folder, settings, style)
-        backend = load()
+        settings = read_settings(folder / SETTINGS_FILE)
+        if style is not None:
+            settings.pop("tokenizer_class", None)  # it is another one now
+        path, load = find(folder, settings, style)
+        backend, preparation = load()
         try:
-            return cls(backend, settings)
+            return cls(backend, settings, preparation)
         except WeightsError as error:
             raise WeightsError(f"{path}: {error}") from error
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write ``tokenizer.json`` and ``tokenizer_config.json``, each replaced as a whole or not at all.
 
+        Of ERNIE tiny's tokenizer, which the library has no form for, its three files instead of the first.
+
         Raises:
             WeightsError: they cannot be written.
         """
         folder = make_folder(folder)
+        for name, content in self.files().items():
+            put_file(folder / name, content)
+
+    def files(self) -> dict[str, bytes]:
+        """Return what :meth:`save_pretrained` writes, by name: all that decides about the ids."""
         self._backend.no_truncation()  # a setting of the call, not of the tokenizer
         self._cut = None
-        put_file(folder / TOKENIZER_FILE, self._backend.to_str(pretty=True).encode())
-        put_file(folder / SETTINGS_FILE, (json.dumps(self.settings, indent=2, ensure_ascii=False) + "\n").encode())
+        files = self._prepare.files() or {TOKENIZER_FILE: self._backend.to_str(pretty=True).encode()}
+        settings = json.dumps(self.settings, indent=2, ensure_ascii=False) + "\n"
+        return {**files, SETTINGS_FILE: settings.encode()}
 
 
-def _places(found: tokenizers.Encoding) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets and words of an encoding; the library has None for the word of a special token."""
-    words = [-1 if word is None else word for word in found.word_ids]
-    return np.array(found.offsets, np.int64).reshape(-1, 2), np.array(words, np.int64)
-
-
-def _special_tokens(settings: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Part -> token; Hugging Face stores a token as a string or as an object with ``content``."""
-    tokens = {part: settings.get(part) or default for part, default in defaults.items()}
-    return {part: token["content"] if isinstance(token, dict) else token for part, token in tokens.items()}
+def _tables(prepared: Prepared | None) -> Iterable[np.ndarray | None]:
+    return repeat(None) if prepared is None or prepared.places is None else prepared.places
 
 
 def _check(texts: Texts, pairs: Texts | None, pre_split: bool) -> None:
@@ -244,39 +275,3 @@ def _check(texts: Texts, pairs: Texts | None, pre_split: bool) -> None:
             if pre_split and not all(isinstance(word, str) for word in value):
                 odd = next(word for word in value if not isinstance(word, str))
                 raise DataError(f"{name} {index} holds a {type(odd).__name__}, not words only")
-
-
-def _find(folder: Path, settings: dict[str, Any], style: str | None) -> tuple[Path, Callable[[], tokenizers.Tokenizer]]:
-    """The file that decides and how to make a tokenizer of it."""
-    path = folder / TOKENIZER_FILE
-    if style is None and path.is_file():
-        return path, lambda: _from_json(path)
-    vocab = folder / VOCAB_FILE
-    if vocab.is_file():
-        special = _special_tokens(settings, wordpiece.SPECIAL_TOKENS)
-        return vocab, lambda: wordpiece.build(read_vocab(vocab), special, settings, style or "wordpiece")
-    if style is not None:
-        raise WeightsError(f"{folder}: style {style!r} needs {VOCAB_FILE}, which is not there")
-    if (folder / byte_bpe.VOCAB_FILE).is_file() or (folder / byte_bpe.MERGES_FILE).is_file():
-        special = _special_tokens(settings, byte_bpe.SPECIAL_TOKENS)
-        return folder / byte_bpe.VOCAB_FILE, lambda: byte_bpe.build(folder, special, settings)
-    raise WeightsError(f"{folder}: holds neither {TOKENIZER_FILE} nor {VOCAB_FILE}")
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise WeightsError(f"{path}: not a JSON file: {error}") from error
-    if not isinstance(settings, dict):
-        raise WeightsError(f"{path}: holds a JSON {type(settings).__name__}, not an object")
-    return settings
-
-
-def _from_json(path: Path) -> tokenizers.Tokenizer:
-    try:
-        return tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises plain Exception for whatever is wrong with a file
-        raise WeightsError(f"{path}: damaged or not a tokenizer: {error}") from error

@@ -1,11 +1,13 @@
 """Write tests/models/golden/tokenizers.json: digests of what reference tokenizers make of real texts.
 
 The ids of every line, special tokens included and nothing cut off, go into a SHA-256 (see :func:`digest`). There are
-two references: transformers' tokenizer in Python (``BertTokenizerLegacy``) and the plain one below, which the tests
-use for odd inputs; where the two differ the script stops. Run where transformers is installed (not a dependency of
-onion; the digests were made with transformers 5.23.0 on Python 3.11, Unicode 14):
+three references: transformers' tokenizer in Python (``BertTokenizerLegacy``), PaddleNLP's for ERNIE
+(``ErnieTokenizer``), and the plain one below, which the tests use for odd inputs; where it differs from the others the
+script stops. Run where the reference is installed (none is a dependency of onion; the digests were made with
+transformers 5.23.0 and PaddleNLP 2.8.1 on Python 3.11, Unicode 14), once for each:
 
-    python scripts/make_golden_tokenizers.py ../shared/data
+    python scripts/make_golden_tokenizers.py ../shared/data transformers
+    python scripts/make_golden_tokenizers.py ../shared/data paddlenlp
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pathlib import Path
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "models" / "golden" / "tokenizers.json"
 LINES = 20_000
-CASES = {  # name -> vocabulary, text, whether it is lowered
+CASES = {  # name -> vocabulary, text, whether it is lowered; symbols stand alone where PaddleNLP is the reference
     "bert-base-uncased, English": ("bert-base-uncased", "en", True),
     "bert-base-chinese, Chinese": ("bert-base-chinese", "zh", True),
     "bert-base-chinese, Chinese, cased": ("bert-base-chinese", "zh", False),
@@ -30,7 +32,13 @@ CASES = {  # name -> vocabulary, text, whether it is lowered
     "ernie-1.0-zh, Chinese": ("ernie-1.0-zh", "zh", True),
     "ernie-3.0-zh, Chinese": ("ernie-3.0-zh", "zh", True),
     "ernie-3.0-zh, English": ("ernie-3.0-zh", "en", True),
+    "ernie-1.0-zh, Chinese, PaddleNLP": ("ernie-1.0-zh", "zh", True),
+    "ernie-1.0-zh, English, PaddleNLP": ("ernie-1.0-zh", "en", True),
+    "ernie-3.0-zh, Chinese, PaddleNLP": ("ernie-3.0-zh", "zh", True),
+    "ernie-3.0-zh, English, PaddleNLP": ("ernie-3.0-zh", "en", True),
+    "ernie-3.0-zh, Chinese, cased, PaddleNLP": ("ernie-3.0-zh", "zh", False),
 }
+SYMBOLS = "\u00ad\u00b2\u00ba\u3007\u00b5\u00d8\u014b\u01b1"  # to PaddleNLP, besides Unicode's
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f"
 
@@ -57,24 +65,35 @@ def digest(encoded: Iterable[Iterable[int]]) -> str:
     return found.hexdigest()
 
 
-def plain_ids(text: str, vocab: dict[str, int], lower: bool = True) -> list[int]:
-    """BERT's tokenizer by its description, one step after the other, no faster than it has to be."""
+def by_paddlenlp(name: str) -> bool:
+    """Whether PaddleNLP is the reference of a case."""
+    return name.endswith("PaddleNLP")
+
+
+def plain_ids(text: str, vocab: dict[str, int], lower: bool = True, symbols: bool = False) -> list[int]:
+    """BERT's tokenizer by its description, one step after the other, no faster than it has to be.
+
+    With ``symbols`` as PaddleNLP has it: symbols stand alone, and letters are lowered one by one.
+    """
     ids = [vocab["[CLS]"]]
     for part in re.split("(" + "|".join(map(re.escape, SPECIAL)) + ")", text):
-        words = [part] if part in SPECIAL else plain_words(part, lower)
+        words = [part] if part in SPECIAL else plain_words(part, lower, symbols)
         for word in words:
             ids += [vocab[part]] if part in SPECIAL else plain_pieces(word, vocab)
     return [*ids, vocab["[SEP]"]]
 
 
-def plain_words(text: str, lower: bool) -> Iterator[str]:
+def plain_words(text: str, lower: bool, symbols: bool = False) -> Iterator[str]:
     """Clean, set ideographs apart, split at whitespace, lower and strip accents, split at punctuation."""
+    if lower and symbols:
+        text = "".join(c.lower() for c in text)
     kept = (c for c in text if c in "\t\n\r" or (c != "\ufffd" and not unicodedata.category(c).startswith("C")))
     for word in re.sub(f"([{IDEOGRAPHS}])", r" \1 ", "".join(kept)).split():
         if lower:
             word = unicodedata.normalize("NFD", word.lower())
             word = "".join(c for c in word if unicodedata.category(c) != "Mn")
-        signs = "".join(sorted({c for c in word if unicodedata.category(c)[0] == "P" or c in "$+<=>^`|~"}))
+        more = {c for c in word if unicodedata.category(c)[0] == "S" or c in SYMBOLS} if symbols else set()
+        signs = "".join(sorted(more | {c for c in word if unicodedata.category(c)[0] == "P" or c in "$+<=>^`|~"}))
         yield from filter(None, re.split(f"([{re.escape(signs)}])", word) if signs else [word])
 
 
@@ -102,22 +121,36 @@ def transformers_ids(tokens: list[str], lines: list[str], lower: bool) -> Iterat
     return (tokenizer(line)["input_ids"] for line in lines)
 
 
-def main(data: Path) -> None:
-    """Run both references and write the digests."""
-    golden = {}
-    for name, (vocabulary, language, lower) in CASES.items():
+def paddlenlp_ids(tokens: list[str], lines: list[str], lower: bool) -> Iterator[list[int]]:
+    """What PaddleNLP's tokenizer for ERNIE makes of the lines."""
+    from paddlenlp.transformers import ErnieTokenizer
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vocab.txt"
+        path.write_text("\n".join(tokens) + "\n", encoding="utf-8")
+        tokenizer = ErnieTokenizer(str(path), do_lower_case=lower)
+    return (tokenizer(line, max_length=None)["input_ids"] for line in lines)
+
+
+def main(data: Path, authority: str) -> None:
+    """Run the plain reference and another one, and write the digests of its cases."""
+    paddlenlp = {"transformers": False, "paddlenlp": True}[authority]
+    reference = paddlenlp_ids if paddlenlp else transformers_ids
+    golden = json.loads(GOLDEN.read_text())
+    for name in filter(lambda name: by_paddlenlp(name) == paddlenlp, CASES):
+        vocabulary, language, lower = CASES[name]
         tokens, lines = read_tokens(data, vocabulary), read_lines(data, language)
         vocab = {token: index for index, token in enumerate(tokens)}
-        plain = (plain_ids(line, vocab, lower) for line in lines)
+        plain = (plain_ids(line, vocab, lower, paddlenlp) for line in lines)
         both = []
-        for line, one, other in zip(lines, plain, transformers_ids(tokens, lines, lower), strict=True):
+        for line, one, other in zip(lines, plain, reference(tokens, lines, lower), strict=True):
             if one != other:
                 sys.exit(f"{name}: the references differ on {line!r}")
             both.append(one)
         golden[name] = {"lines": len(lines), "ids": sum(map(len, both)), "sha256": digest(both)}
         print(name, golden[name], flush=True)
-    GOLDEN.write_text(json.dumps(golden, indent=2) + "\n")
+    GOLDEN.write_text(json.dumps({name: golden[name] for name in CASES if name in golden}, indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

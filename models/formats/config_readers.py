@@ -135,10 +135,12 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
 def _roberta(values: dict[str, Any]) -> dict[str, Any]:
     """Tell RoBERTa's two kinds apart, which PaddleNLP gives one class.
 
-    RoBERTa-wwm (Chinese) is a BERT with BERT's vocabulary, where ``[CLS]`` is 101, and its positions count from 0.
-    RoBERTa proper begins its texts with id 0. (PaddleNLP 2.8.1 counts from the padding id + 1 for both; the weights of
-    RoBERTa-wwm were trained from 0, and its authors publish it as a BERT for transformers.)
+    RoBERTa-wwm (Chinese) is a BERT with BERT's vocabulary, where ``[CLS]`` is 101 and padding is 0, and its positions
+    count from 0. RoBERTa proper begins its texts with id 0 and pads with 1; PaddleNLP writes 101 for that one too where
+    nobody has told it otherwise, so the padding decides. (PaddleNLP 2.8.1 counts from the padding id + 1 for both; the
+    weights of RoBERTa-wwm were trained from 0, and its authors publish it as a BERT for transformers.)
     """
-    if values.get("cls_token_id", 0) != 0 and "position_offset" not in values:
+    has_berts_vocabulary = values.get("cls_token_id", 0) != 0 and values.get("pad_token_id", 0) == 0
+    if has_berts_vocabulary and "position_offset" not in values:
         return {**values, "model_type": "bert"}
     return {"pad_token_id": 1, **values}

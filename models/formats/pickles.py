@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickletools
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -84,7 +84,14 @@ class PickleReader:
         calls: what the pickle may call: full name -> a function of ours that makes the value.
         persistent: makes the value of a persistent id; None when there may be none.
         names: names that may stand as plain arguments (classes, dtypes), besides those of ``calls``.
+
+    Attributes:
+        wanted: what the file is read for; in messages.
+        keys: the types of which a dict's keys may be. Others could nest so deep that hashing them ends the process.
     """
+
+    wanted: str = "weights"
+    keys: tuple[type, ...] = (str, int)
 
     def __init__(
         self,
@@ -102,15 +109,15 @@ class PickleReader:
         """Read a pickle that starts here, and leave the file right behind it.
 
         Raises:
-            WeightsError: it is damaged, or asks for something that arrays do not need; nothing was executed.
+            WeightsError: it is damaged, or asks for something that is not needed; nothing was executed.
         """
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         try:
-            for opcode, argument, _ in pickletools.genops(file):
-                if opcode.name == "STOP":
+            for code, argument in self.opcodes(file):
+                if code == "STOP":
                     return self.stack.pop()
-                self._step(opcode.name, argument)
+                self.step(code, argument)
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error, Warning) as error:
             # A warning: Python's decoding of escapes gives one, which is an error where the caller made it so.
             raise WeightsError(f"{self.path}: a damaged pickle ({error}); fetch it again") from error
@@ -120,14 +127,24 @@ class PickleReader:
             ) from error
         raise WeightsError(f"{self.path}: a damaged pickle (it has no end); fetch it again")
 
-    def _step(self, code: str, argument: Any) -> None:
+    def opcodes(self, file: BinaryIO) -> Iterator[tuple[str, Any]]:
+        """Opcode after opcode with its argument, up to the end of the pickle."""
+        for opcode, argument, _ in pickletools.genops(file):
+            yield opcode.name, argument
+
+    def step(self, code: str, argument: Any) -> None:
+        """Do what an opcode says.
+
+        Raises:
+            WeightsError: it asks for something that is not needed.
+        """
         stack = self.stack
         if code in _VALUES:
             stack.append(argument)
         elif code in _CONSTANTS:
             stack.append(_CONSTANTS[code])
         elif code in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
-            self._remember(len(self.memo) if code == "MEMOIZE" else argument)
+            self.remember(len(self.memo) if code == "MEMOIZE" else argument)
         elif code in ("BINGET", "LONG_BINGET"):
             stack.append(self.memo[argument])
         elif code in ("GLOBAL", "STACK_GLOBAL"):
@@ -148,7 +165,7 @@ class PickleReader:
         if code == "MARK":
             stack.append(_MARK)
         elif code == "TUPLE":
-            stack.append(tuple(self._marked()))
+            stack.append(tuple(self.marked()))
         elif code in _TUPLES:
             stack[-_TUPLES[code] :] = [tuple(stack[-_TUPLES[code] :])]
         elif code == "EMPTY_LIST":
@@ -156,33 +173,36 @@ class PickleReader:
         elif code == "EMPTY_DICT":
             stack.append(Dictionary())
         elif code in ("APPEND", "APPENDS"):
-            items = [stack.pop()] if code == "APPEND" else self._marked()
-            self._top(list).extend(items)
+            items = [stack.pop()] if code == "APPEND" else self.marked()
+            self.top(list).extend(items)
         elif code in ("SETITEM", "SETITEMS"):
-            items = [stack.pop(-2), stack.pop()] if code == "SETITEM" else self._marked()
-            self._set(self._top(dict), items)
+            items = [stack.pop(-2), stack.pop()] if code == "SETITEM" else self.marked()
+            self.fill(self.top(dict), items)
         else:
             self._refuse(f"{code} {argument}" if isinstance(argument, str) else code)
 
-    def _set(self, target: dict, items: list[Any]) -> None:
+    def fill(self, target: dict, items: list[Any]) -> None:
+        """Put keys and values, in turn, into a dict."""
         for key, value in zip(items[::2], items[1::2], strict=True):
-            if not isinstance(key, (str, int)):  # others could nest so deep that hashing them ends the process
+            if not isinstance(key, self.keys):
                 raise TypeError(f"a key is a {type(key).__name__}")
             target[key] = value
 
-    def _top(self, kind: type) -> Any:
+    def top(self, kind: type) -> Any:
+        """What stands on top, which must be of a kind."""
         if not isinstance(self.stack[-1], kind):
             raise TypeError(f"a {type(self.stack[-1]).__name__} where a {kind.__name__} should be")
         return self.stack[-1]
 
-    def _marked(self) -> list[Any]:
+    def marked(self) -> list[Any]:
         """Take what stands behind the last mark, and the mark."""
         items = []
         while (item := self.stack.pop()) is not _MARK:
             items.append(item)
         return items[::-1]
 
-    def _remember(self, key: int) -> None:
+    def remember(self, key: int) -> None:
+        """Keep what stands on top under a number."""
         value = self.stack[-1]
         parts = value if isinstance(value, tuple) else (value,)
         long = any(isinstance(part, str) and len(part) > KEPT_STRING for part in parts)
@@ -206,7 +226,8 @@ class PickleReader:
 
     def _refuse(self, what: str) -> NoReturn:
         raise WeightsError(
-            f"{self.path}: the pickle asks for {what[:80]!r}, which weights do not need; refused, nothing of it was run"
+            f"{self.path}: the pickle asks for {what[:80]!r}, which {self.wanted} do not need; "
+            "refused, nothing of it was run"
         )
 
 

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tokenizers
 from tokenizers import models, normalizers
+
+from onion.models.splitting.preparation import Prepared, Texts, regroup
 
 DROPPED, SPACE, ALONE, INSIDE = "dropped", "space", "alone", "inside"
 # For each fate characters that the library agrees on. Those that become tokens are rare ones (Buginese punctuation, the
 # last ideograph of extension E, letters of Linear A), because they may not be in the vocabulary: they stand for [UNK].
 STAND_INS = {DROPPED: ("\0",), SPACE: (" ",), ALONE: ("\u1a1e", "\U0002cea1"), INSIDE: ("\U00010600", "\U00010601")}
 SIGMA = "Σ"
+SYMBOLS = "\u00ad\u00b2\u00ba\u3007\u00b5\u00d8\u014b\u01b1"  # to PaddleNLP, besides Unicode's
 SEPARATORS = re.compile("[\x1c-\x1f]")  # whitespace to Python, not to Unicode
 # Chinese characters as google-research/bert has them: blocks of ideographs, Japanese and Korean script are none.
 CHINESE = (
@@ -39,22 +43,36 @@ class Characters:
 
     Args:
         backend: the tokenizer; one whose normalizer is neither BERT's (with cleaning) nor plain lower-casing, nor
-            missing from WordPiece, is left alone: byte-level BPE needs none of it.
+            missing from WordPiece and from whole words, is left alone: byte-level BPE needs none of it.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        self.settings: Mapping[str, Any] = {}
         self._backend = backend
         normalizer = backend.normalizer
         self._bert = isinstance(normalizer, normalizers.BertNormalizer) and normalizer.clean_text
         lower = isinstance(normalizer, normalizers.Lowercase)
-        cased = normalizer is None and isinstance(backend.model, models.WordPiece)
+        cased = normalizer is None and isinstance(backend.model, (models.WordPiece, models.WordLevel))
         self._active = self._bert or lower or cased
-        self._lower = lower or (self._bert and normalizer.lowercase)
+        # PaddleNLP sets symbols apart and lowers letter by letter, as the library does.
+        self._symbols = self._bert and len(backend.pre_tokenizer.pre_tokenize_str("a°b")) == 3
+        self._sigmas = (lower or (self._bert and normalizer.lowercase)) and not self._symbols
         self._known = set(map(chr, range(0x20, 0x7F)))
         self._table: dict[int, str] = {}
 
-    def __call__(self, texts: Sequence[str]) -> Sequence[str]:
-        """Replace characters; the texts keep their number and lengths."""
+    def __call__(self, texts: Texts, pre_split: bool, offsets: bool) -> Prepared:
+        """Replace characters; the texts keep their number and lengths, so that the library's places are theirs."""
+        if not pre_split:
+            return Prepared(list(self.replace(texts)), split=False)
+        words = self.replace([word for text in texts for word in text])
+        return Prepared(regroup(words, texts), split=True)
+
+    def files(self) -> Mapping[str, bytes]:
+        """None: ``tokenizer.json`` says everything."""
+        return {}
+
+    def replace(self, texts: Sequence[str]) -> Sequence[str]:
+        """Replace characters in texts, or in words."""
         if not self._active:
             return texts
         if self._bert:
@@ -67,7 +85,7 @@ class Characters:
         if odd:
             pattern = re.compile(f"[{re.escape(''.join(odd))}]")
             texts = [text.translate(self._table) if pattern.search(text) else text for text in texts]
-        if self._lower and SIGMA in present:
+        if self._sigmas and SIGMA in present:
             texts = [self._final_sigmas(text) if SIGMA in text else text for text in texts]
         return texts
 
@@ -95,13 +113,16 @@ class Characters:
         rules = self._backend.normalizer
         if rules.handle_chinese_chars and any(first <= ord(character) <= last for first, last in CHINESE):
             return ALONE
+        if rules.lowercase:
+            character = character.lower()
         strip = rules.lowercase if rules.strip_accents is None else rules.strip_accents
         if strip:
             parts = unicodedata.normalize("NFD", character)
             character = "".join(part for part in parts if unicodedata.category(part) != "Mn")
         if not character:
             return DROPPED
-        return ALONE if any(map(_is_punctuation, character)) else INSIDE
+        alone = any(_is_punctuation(part) or (self._symbols and _is_symbol(part)) for part in character)
+        return ALONE if alone else INSIDE
 
     def _library(self, character: str) -> str | None:
         """What the library makes of a character in a word; None for a lone surrogate, which it does not take at all."""
@@ -140,3 +161,8 @@ def _is_punctuation(character: str) -> bool:
     """Punctuation in BERT's sense: of ASCII all that is neither letter nor digit."""
     ascii_sign = "!" <= character <= "~" and not character.isalnum()
     return ascii_sign or unicodedata.category(character)[0] == "P"
+
+
+def _is_symbol(character: str) -> bool:
+    """A symbol in PaddleNLP's sense."""
+    return unicodedata.category(character)[0] == "S" or character in SYMBOLS

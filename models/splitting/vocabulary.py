@@ -6,6 +6,7 @@ BERT's has the token alone, its id is the line's number from 0; ERNIE's has ``to
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 from onion.errors import WeightsError
@@ -35,6 +36,12 @@ def read_vocab(path: Path) -> dict[str, int]:
         if twice:
             log.warning("%s: occurs more than once, the later id counts: %s", path, ", ".join(twice[:5]))
     return vocab
+
+
+def vocab_bytes(vocab: Mapping[str, int]) -> bytes:
+    """The content of a ``vocab.txt`` without ids: line by line the token of each id, an empty one for no token."""
+    tokens = {index: token for token, index in vocab.items()}
+    return "".join(f"{tokens.get(index, '')}\n" for index in range(1 + max(tokens))).encode()
 
 
 def _read_rows(path: Path) -> list[str]:

@@ -1,6 +1,7 @@
 """Tokenizers made of a ``vocab.txt``: BERT's and ERNIE's WordPiece, ERNIE's character tokenizers. Without Paddle.
 
-Sources: google-research/bert tokenization.py; PaddlePaddle/ERNIE (static graph) tokenization.py, utils/data.py.
+Sources: google-research/bert tokenization.py; PaddlePaddle/ERNIE (static graph) tokenization.py, utils/data.py;
+PaddleNLP 2.8.1 transformers/tokenizer_utils.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ SPECIAL_TOKENS = {
     "mask_token": "[MASK]",
 }
 LONGEST_WORD = 100  # characters; a longer word is the unknown token
-STYLES = ("wordpiece", "spaces", "characters", "sentencepiece-characters")
+STYLES = ("wordpiece", "symbols", "spaces", "words", "characters", "sentencepiece-characters")
+CLASSES = {"ErnieTokenizer": "symbols"}  # tokenizer_class in tokenizer_config.json -> style, where not "wordpiece"
+# What PaddleNLP 2.8.1 calls a symbol (_is_symbol in transformers/tokenizer_utils.py).
+SYMBOLS = "[\\p{S}\u00ad\u00b2\u00ba\u3007\u00b5\u00d8\u014b\u01b1]"
 
 
 def build(
@@ -37,7 +41,10 @@ def build(
         style: how texts are split before the greedy longest match:
 
             - ``"wordpiece"``: BERT's: at whitespace, punctuation and around Chinese characters; control characters go.
+            - ``"symbols"``: the same, and symbols (°, ×, →, €) stand alone as punctuation does: PaddleNLP's for ERNIE.
             - ``"spaces"``: at whitespace only (ERNIE's tokenization.CharTokenizer), for texts that are split already.
+            - ``"words"``: at whitespace only, and each word is in the vocabulary as a whole or unknown (ERNIE's
+              SpaceTokenizer, which counts an unknown word for each space too many).
             - ``"characters"``: runs of ASCII letters and digits, any other character alone (utils.data.CharTokenizer).
             - ``"sentencepiece-characters"``: the same for a vocabulary that marks the beginning of a word with U+2581
               instead of its inside with ``##``.
@@ -47,24 +54,29 @@ def build(
     """
     if style not in STYLES:
         raise WeightsError(f"no tokenizer style {style!r}; there are {', '.join(STYLES)}")
-    unknown = special["unk_token"]
-    marked = style == "sentencepiece-characters"
-    backend = tokenizers.Tokenizer(
-        models.WordPiece(vocab, unk_token=unknown, continuing_subword_prefix="", max_input_chars_per_word=101)
-        if marked  # the mark in front counts as a character
-        else models.WordPiece(vocab, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD)
-    )
+    backend = tokenizers.Tokenizer(_model(vocab, special["unk_token"], style))
     backend.add_special_tokens([token for token in special.values() if token in vocab])
-    backend.normalizer = _normalizer(settings, style)
+    if (normalizer := _normalizer(settings, style)) is not None:  # not every version takes None
+        backend.normalizer = normalizer
     backend.pre_tokenizer = _splitter(style)
     ends = [(token, vocab.get(token, 0)) for token in (special["sep_token"], special["cls_token"])]
     backend.post_processor = processors.BertProcessing(*ends)
     return backend
 
 
+def _model(vocab: dict[str, int], unknown: str, style: str) -> models.Model:
+    if style == "words":
+        return models.WordLevel(vocab, unk_token=unknown)
+    if style == "sentencepiece-characters":  # the mark in front counts as a character
+        return models.WordPiece(
+            vocab, unk_token=unknown, continuing_subword_prefix="", max_input_chars_per_word=LONGEST_WORD + 1
+        )
+    return models.WordPiece(vocab, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD)
+
+
 def _normalizer(settings: Mapping[str, Any], style: str) -> normalizers.Normalizer | None:
     lower = settings.get("do_lower_case", True)
-    if style != "wordpiece":
+    if style not in ("wordpiece", "symbols"):
         return normalizers.Lowercase() if lower else None
     return normalizers.BertNormalizer(
         handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
@@ -76,7 +88,10 @@ def _normalizer(settings: Mapping[str, Any], style: str) -> normalizers.Normaliz
 def _splitter(style: str) -> pre_tokenizers.PreTokenizer:
     if style == "wordpiece":
         return pre_tokenizers.BertPreTokenizer()
-    if style == "spaces":
+    if style == "symbols":
+        symbols = pre_tokenizers.Split(Regex(SYMBOLS), behavior="isolated")
+        return pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), symbols])
+    if style in ("spaces", "words"):
         return pre_tokenizers.WhitespaceSplit()
     words = pre_tokenizers.Split(Regex(r"[a-zA-Z0-9]+|\S"), behavior="removed", invert=True)
     if style == "characters":

@@ -114,6 +114,9 @@ def test_bad_calls_are_refused(tokenizer, arguments, more, message):
     ("style", "text", "expected"),
     [
         ("wordpiece", "Filmsfilm 2a中.", ["[UNK]", "[UNK]", "中", "."]),
+        ("symbols", "Film°s 2a×中.€", ["film", "[UNK]", "s", "[UNK]", "[UNK]", "中", ".", "[UNK]"]),
+        ("words", "Film  films 中.a\x1cfilm\u3000filma", ["film", "[UNK]", "[UNK]", "film", "filma"]),
+        ("words", "2[MASK]a ##s Uber", ["2", "[MASK]", "a", "##s", "uber"]),
         ("spaces", "FILMS 中 中a .\x1ca\u3000é", ["film", "##s", "中", "[UNK]", ".", "a", "[UNK]"]),
         ("spaces", "中.a", ["[UNK]"]),  # no spaces, one word (ERNIE issue 437)
         ("characters", "Films中.a-\x1cé", ["film", "##s", "中", ".", "a", "[UNK]", "[UNK]"]),
@@ -129,10 +132,28 @@ def test_styles_of_splitting(folder, tmp_path, style, text, expected):
 
 def test_half_a_surrogate_pair_is_dropped_or_unknown_and_never_an_error(folder):
     """Python's strings may hold one (``json.loads`` makes them), the library's may not."""
-    for style, expected in (("wordpiece", ["a", "b"]), ("spaces", ["a", "[UNK]", "b"])):
+    for style, expected in (("wordpiece", ["a", "b"]), ("spaces", ["a", "[UNK]", "b"]), ("words", ["a", "[UNK]", "b"])):
         tokenizer = Tokenizer.from_pretrained(folder, style=style)
         assert tokens(tokenizer(["a \ud800 b"])[0]) == ["[CLS]", *expected, "[SEP]"]
         assert tokens(tokenizer([["a", "\ud800", "b"]], pre_split=True)[0]) == ["[CLS]", *expected, "[SEP]"]
+
+
+def test_words_as_a_whole_keep_their_capitals_and_are_of_any_length(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join([*VOCAB, "x" * 200, "ΟΣ"]), encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    (found,) = Tokenizer.from_pretrained(tmp_path, style="words")([f"{'x' * 200} ΟΣ\x1cA a"], offsets=True)
+    assert found.ids.tolist() == [2, len(VOCAB), len(VOCAB) + 1, 1, IDS["a"], 3]
+    assert found.offsets[2:5].tolist() == [[201, 203], [204, 205], [206, 207]]
+
+
+def test_a_style_that_was_chosen_is_kept(folder, tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCAB), encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "ErnieTokenizer"}')
+    assert tokens(Tokenizer.from_pretrained(tmp_path)(["a°b"])[0]) == ["[CLS]", "a", "[UNK]", "b", "[SEP]"]
+    chosen = Tokenizer.from_pretrained(tmp_path, style="wordpiece")
+    assert tokens(chosen(["a°b"])[0]) == ["[CLS]", "[UNK]", "[SEP]"]
+    chosen.save_pretrained(tmp_path / "saved")
+    assert tokens(Tokenizer.from_pretrained(tmp_path / "saved")(["a°b"])[0]) == ["[CLS]", "[UNK]", "[SEP]"]
 
 
 @pytest.mark.parametrize("style", ["spaces", "characters"])
@@ -164,8 +185,13 @@ def test_words_of_more_than_100_characters_are_unknown_in_every_style(tmp_path):
 
 
 def test_a_style_is_for_vocab_txt(folder, tmp_path, tokenizer):
-    with pytest.raises(WeightsError, match="no tokenizer style 'chars'; there are wordpiece, spaces"):
+    with pytest.raises(WeightsError, match="no tokenizer style 'chars'; there are wordpiece, symbols, spaces"):
         Tokenizer.from_pretrained(folder, style="chars")
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(WeightsError, match=r"style 'spaces' needs vocab\.txt"):
         Tokenizer.from_pretrained(tmp_path, style="spaces")
+
+
+def test_ids_as_the_vocabulary_writes_them(tokenizer):
+    assert tokenizer.tokens(np.array([2, 8, 10, 4])) == ["[CLS]", "##s", "中", "[MASK]"]
+    assert tokenizer.tokens([len(VOCAB)]) == [None]

@@ -55,13 +55,22 @@ def reference():
     return module
 
 
+def made(folder, lower, kind):
+    (folder / "vocab.txt").write_text("\n".join(VOCAB), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": lower, "tokenizer_class": kind}))
+    return Tokenizer.from_pretrained(folder)
+
+
 @pytest.fixture(scope="module", params=[True, False], ids=["lower", "cased"])
 def pair(request, tmp_path_factory):
     """A tokenizer and whether it lowers."""
-    folder = tmp_path_factory.mktemp("vocab")
-    (folder / "vocab.txt").write_text("\n".join(VOCAB), encoding="utf-8")
-    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": request.param}))
-    return Tokenizer.from_pretrained(folder), request.param
+    return made(tmp_path_factory.mktemp("vocab"), request.param, "BertTokenizer"), request.param
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["lower", "cased"])
+def of_ernie(request, tmp_path_factory):
+    """PaddleNLP's for ERNIE, and whether it lowers."""
+    return made(tmp_path_factory.mktemp("vocab"), request.param, "ErnieTokenizer"), request.param
 
 
 def ids(tokenizer, texts, length=10**7):
@@ -75,11 +84,18 @@ def test_odd_texts(pair, reference, text):
     assert ids(tokenizer, [text]) == [reference.plain_ids(text, IDS, lower)]
 
 
+@given(text=st.text(st.sampled_from(ODD + "[]MASK°×€→²ºØŊŋ〇µ"), max_size=30) | st.text(max_size=30))
+def test_odd_texts_where_symbols_stand_alone(of_ernie, reference, text):
+    tokenizer, lower = of_ernie
+    text = text.replace("[ASK", "[MASK]")
+    assert ids(tokenizer, [text]) == [reference.plain_ids(text, IDS, lower, symbols=True)]
+
+
 def as_pieces(part, lower):
     """What pieces are made of: lowered, without accents and whatever is dropped, every sigma alike."""
     if lower:
         part = "".join(c for c in unicodedata.normalize("NFD", part.lower()) if unicodedata.category(c) != "Mn")
-    return "".join(c for c in part if unicodedata.category(c)[0] != "C").replace("ς", "σ")
+    return "".join(c for c in part if unicodedata.category(c)[0] != "C" and c != "\ufffd").replace("ς", "σ")
 
 
 @given(text=st.text(st.sampled_from(ODD), max_size=30))
@@ -114,6 +130,16 @@ def test_every_character_by_itself_and_in_a_word(pair, reference):
     characters = [chr(p) for p in points]
     texts = [f"a{c}b {c}" for c in characters]
     wanted = [reference.plain_ids(text, IDS, lower) for text in texts]
+    found = ids(tokenizer, texts)
+    assert [f"{ord(c):04x}" for c, one, two in zip(characters, found, wanted, strict=True) if one != two] == []
+
+
+def test_every_character_where_symbols_stand_alone(of_ernie, reference):
+    tokenizer, lower = of_ernie
+    points = [*range(0x3400), *range(0xA000, 0xAC00), *range(0xD800, 0xE100), *range(0xF900, 0x12000)]
+    characters = [chr(p) for p in (*points, *range(0x1D100, 0x1FC00, 5))]
+    texts = [f"a{c}b {c}" for c in characters]
+    wanted = [reference.plain_ids(text, IDS, lower, symbols=True) for text in texts]
     found = ids(tokenizer, texts)
     assert [f"{ord(c):04x}" for c, one, two in zip(characters, found, wanted, strict=True) if one != two] == []
 
@@ -154,7 +180,8 @@ def test_real_texts_on_real_vocabularies(reference, tmp_path, name):
     if unicodedata.unidata_version < "14":
         pytest.skip("the digests were made with the characters of Unicode 14")
     shutil.copy(DATA / "vocab" / vocabulary / "vocab.txt", tmp_path)
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": lower}))
+    kind = "ErnieTokenizer" if reference.by_paddlenlp(name) else "BertTokenizer"
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": lower, "tokenizer_class": kind}))
     tokenizer = Tokenizer.from_pretrained(tmp_path)
     lines = reference.read_lines(DATA, language)
     found = ids(tokenizer, lines)

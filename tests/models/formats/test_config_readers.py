@@ -182,6 +182,12 @@ def test_roberta_wwm_is_a_bert_whatever_its_class_is_called():
     assert nested == wwm
 
 
+def test_paddlenlps_default_for_cls_does_not_make_roberta_a_bert():
+    """It writes cls_token_id 101 unless told; RoBERTa proper is known by its padding."""
+    config = EncoderConfig.from_dict(FLAT | {"model_type": "roberta", "pad_token_id": 1, "cls_token_id": 101})
+    assert (config.model_type, config.position_offset, config.pad_token_id) == ("roberta", 2, 1)
+
+
 def test_paddlenlps_bert_pools_with_tanh_or_nothing():
     assert EncoderConfig.from_dict(FLAT | {"pool_act": "tanh"}).pool_act == "tanh"
     assert EncoderConfig.from_dict(FLAT | {"pool_act": "relu"}).pool_act == "linear"

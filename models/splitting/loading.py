@@ -1,0 +1,86 @@
+"""Which files of a folder make which tokenizer. Without Paddle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from onion.errors import WeightsError
+from onion.models.splitting import byte_bpe, sentencepieces, wordpiece
+from onion.models.splitting.preparation import Preparation
+from onion.models.splitting.vocabulary import read_vocab
+
+TOKENIZER_FILE = "tokenizer.json"
+SETTINGS_FILE = "tokenizer_config.json"
+VOCAB_FILE = "vocab.txt"
+
+Loaded = tuple[tokenizers.Tokenizer, Preparation | None]
+
+
+def special_tokens(settings: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Part -> token; Hugging Face stores a token as a string or as an object with ``content``."""
+    tokens = {part: settings.get(part) or default for part, default in defaults.items()}
+    return {part: token["content"] if isinstance(token, dict) else token for part, token in tokens.items()}
+
+
+def find(folder: Path, settings: Mapping[str, Any], style: str | None) -> tuple[Path, Callable[[], Loaded]]:
+    """The file that decides, and how to make a tokenizer of it.
+
+    Args:
+        folder: where the files are.
+        settings: of ``tokenizer_config.json``.
+        style: one of :data:`onion.models.splitting.wordpiece.STYLES`, or None for what the files say.
+
+    Raises:
+        WeightsError: there are no files of a tokenizer.
+    """
+    path, vocab = folder / TOKENIZER_FILE, folder / VOCAB_FILE
+    special = special_tokens(settings, wordpiece.SPECIAL_TOKENS)
+    if style is None and _is_tiny(folder, settings):
+        return folder / sentencepieces.MODEL_FILE, lambda: sentencepieces.build(folder, special, settings)
+    if style is None and path.is_file():
+        return path, lambda: (_from_json(path), None)
+    if vocab.is_file():
+        chosen = style or wordpiece.CLASSES.get(str(settings.get("tokenizer_class")), "wordpiece")
+        return vocab, lambda: (wordpiece.build(read_vocab(vocab), special, settings, chosen), None)
+    if style is not None:
+        raise WeightsError(f"{folder}: style {style!r} needs {VOCAB_FILE}, which is not there")
+    if (folder / byte_bpe.VOCAB_FILE).is_file() or (folder / byte_bpe.MERGES_FILE).is_file():
+        special = special_tokens(settings, byte_bpe.SPECIAL_TOKENS)
+        return folder / byte_bpe.VOCAB_FILE, lambda: (byte_bpe.build(folder, special, settings), None)
+    raise WeightsError(f"{folder}: holds neither {TOKENIZER_FILE} nor {VOCAB_FILE}")
+
+
+def _is_tiny(folder: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether this is ERNIE tiny's; static-graph ERNIE's folders have no settings that say so."""
+    if settings.get("tokenizer_class") == sentencepieces.TOKENIZER_CLASS:
+        return True
+    return (folder / sentencepieces.MODEL_FILE).is_file() and not (folder / TOKENIZER_FILE).is_file()
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read ``tokenizer_config.json``; nothing where it is not there.
+
+    Raises:
+        WeightsError: it is damaged.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise WeightsError(f"{path}: not a JSON file: {error}") from error
+    if not isinstance(settings, dict):
+        raise WeightsError(f"{path}: holds a JSON {type(settings).__name__}, not an object")
+    return settings
+
+
+def _from_json(path: Path) -> tokenizers.Tokenizer:
+    try:
+        return tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception for whatever is wrong with a file
+        raise WeightsError(f"{path}: damaged or not a tokenizer: {error}") from error
