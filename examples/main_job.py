@@ -17,9 +17,9 @@ from time import perf_counter
 import stdlib_topics
 
 from onion.device import use_threads
-from onion.tasks.inference import predict_texts
-from onion.tasks.settings import Settings
-from onion.tasks.training import train
+from onion.tasks.jobs.inference import predict_texts
+from onion.tasks.jobs.settings import Settings
+from onion.tasks.jobs.training import train
 
 PASSES = 2
 TEST_EVERY = 150
@@ -32,12 +32,12 @@ def main(texts: list[str]) -> int:
     out = Path("out") / f"main-{datetime.now():%Y%m%d-%H%M%S}"
     stdlib_topics.main(["--out", str(out / "data")])
     files = str(out / "data/train.tsv"), str(out / "data/dev.tsv")
-    settings = Settings("classify", *files, passes=PASSES, test_every=TEST_EVERY)
+    settings = Settings(task="classify", train=files[0], dev=files[1], passes=PASSES, test_every=TEST_EVERY)
     trained = train(settings, out)
     if trained.signal is not None:
         return 128 + trained.signal
-    for line in predict_texts(out, texts) if texts else ():
-        print(line)
+    for predicted in predict_texts(out, texts) if texts else ():
+        print(json.dumps(predicted, ensure_ascii=False))
     report = {
         "dev_accuracy": trained.report["dev.accuracy"],
         "majority_accuracy": trained.report["majority_accuracy"],

@@ -1,1 +1,14 @@
-"""Tasks: what turns files into examples, an encoder's output into an answer, and both into a ready onion."""
+"""Tasks: how files become features, heads over encoders, metrics, predictions; imported as ``onion.tasks``.
+
+task.py                the contract of a task
+classification.py ...  the tasks, a file each; catalogue.py lists them
+rows.py, texts.py      rows of files; what tasks over texts share
+heads.py, labels.py    linear layers over an encoder; the labels of a task
+features/              examples as columns: cached, streamed
+metrics/               figures over a pass
+spans/, tags/          the parts of reading.py: answers that are spans; of tagging.py: a tag for every word
+onions.py, collector.py, optimization.py    the ready onions, their items and their optimizer
+masker.py              the items that mask words
+jobs/                  what ``onion train``, ``evaluate`` and ``predict`` do
+embedding.py, embedding_files.py, npy.py    sentence vectors
+"""

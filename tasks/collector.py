@@ -1,27 +1,45 @@
-"""The item that collects a network's outputs in the order of the file."""
+"""The items between a network and what is done with its outputs: decode them, collect them."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
+from paddle import nn
 
 from onion import RunnerItem, State, Way
 
 
-class Collector(RunnerItem):
-    """Put the outputs of every batch in their rows' places.
+class Decoder(RunnerItem):
+    """Replace ``state.outputs`` by what the network's ``decode(outputs, batch)`` makes of them: one entry an example.
 
     Args:
-        rows: how many rows there are.
-
-    Attributes:
-        outputs: after a pass, one array a row, as the network gave it.
+        network: has ``decode``.
     """
 
-    def __init__(self, rows: int) -> None:
-        self.outputs: list[np.ndarray] = [np.empty(0)] * rows
+    def __init__(self, network: nn.Layer) -> None:
+        self.network = network
+
+    def on_batch(self, state: State) -> Way:
+        """Decode on the way out."""
+        yield
+        state.outputs = self.network.decode(state.outputs, state.batch)
+
+
+class Collector(RunnerItem):
+    """Put what was decoded of every batch in its examples' places.
+
+    Args:
+        examples: how many there are.
+
+    Attributes:
+        found: after a pass, one entry an example.
+    """
+
+    def __init__(self, examples: int) -> None:
+        self.found: list[Any] = [None] * examples
 
     def on_batch(self, state: State) -> Way:
         """Collect the batch."""
         yield
-        for row, output in zip(state.batch["rows"], np.asarray(state.outputs), strict=True):
-            self.outputs[row] = output
+        for place, each in zip(state.batch["places"], state.outputs, strict=True):
+            self.found[place] = each

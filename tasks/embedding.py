@@ -26,7 +26,8 @@ from onion.models.layers import EncoderLayers
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.collector import Collector
-from onion.tasks.texts import TextExamples, arguments, batch_of, check_max_length
+from onion.tasks.features.examples import Examples
+from onion.tasks.texts import arguments, batch_of, check_max_length, examples_of
 
 POOLINGS = ("cls", "mean", "pooler")
 
@@ -154,11 +155,11 @@ class Embedder:
             return np.empty((0, self.width), np.float32)
         runner = self.onion(texts, pairs)
         runner.run(passes=1)
-        return np.stack(runner[Collector].outputs)
+        return np.stack(runner[Collector].found)
 
     def onion(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Runner:
         """Return the onion that embeds texts; after ``run(passes=1)`` its Collector holds a vector for each."""
-        examples = TextExamples(self.tokenizer(texts, pairs, max_length=self.max_length))
+        examples = Examples.of(examples_of(self.tokenizer(texts, pairs, max_length=self.max_length)))
         collate = partial(batch_of, pad_id=self.tokenizer.pad_id)
         return Runner(
             DataProvider(examples, self.batch_size, length=examples.lengths, collate=collate),

@@ -6,6 +6,7 @@ rows are read and tokenised a chunk at a time  ->  sorted by length within the c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -13,17 +14,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 
 from onion import DataProvider, Forward, Progress, Runner, RunnerItem, State, Way
-from onion.data.files import iter_rows
-from onion.data.table import at
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.embedding import Embedder, PooledEncoder
+from onion.tasks.features.examples import Example
 from onion.tasks.npy import NpyFile, check_new, new_folder
-from onion.tasks.texts import TextExample, TextExamples, batch_of, check_text, tell_cut
+from onion.tasks.rows import Row, file_rows
+from onion.tasks.texts import PAIR, TEXT, batch_of, checked_texts, examples_of, note_cut, tell_notes
 
 CHUNK = 50
 """Batches in a chunk: what is in memory of a file."""
@@ -43,7 +43,7 @@ def embed(
         OnionError: the encoder, its settings, the file or the folder are not what they should be.
     """
     check_new(out)
-    next(text_rows(Path(path)), None)
+    next(_rows(path))
     return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, out, tokens)
 
 
@@ -84,7 +84,7 @@ def embed_file(embedder: Embedder, path: str | Path, out: Path, tokens: bool = F
         embedding_onion(network, stream, embedder, Writer(vectors, *rest)).run(passes=1)
         if vectors.rows != len(stream):
             raise DataError(f"{path}: changed while it was read; nothing was written.")
-    tell_cut(str(path), stream, embedder.max_length)
+    tell_notes(str(path), stream.notes)
     return {"rows": len(stream), "tokens": stream.tokens, "hidden": embedder.width, "out": str(out)}
 
 
@@ -99,19 +99,8 @@ def embedding_onion(network: PooledEncoder, stream: TextStream, embedder: Embedd
     )
 
 
-@attrs.frozen
-class PlacedExample(TextExample):
-    """An example that knows where the vectors of its tokens belong.
-
-    Attributes:
-        start: how many tokens the rows before it have.
-    """
-
-    start: int
-
-
-def _collate(examples: list[PlacedExample], pad_id: int) -> dict[str, Any]:
-    return {**batch_of(examples, pad_id), "starts": [example.start for example in examples]}
+def _collate(examples: list[Example], pad_id: int) -> dict[str, Any]:
+    return {**batch_of(examples, pad_id), "starts": [example["start"] for example in examples]}
 
 
 class TextStream:
@@ -124,7 +113,7 @@ class TextStream:
         chunk: how many rows are read at once; a multiple of the batch size, so that no batch has rows of two chunks.
 
     Attributes:
-        cut: how many texts were longer than allowed, of those read so far.
+        notes: what the user should know of the rows read so far.
         tokens: how many tokens those have.
 
     Raises:
@@ -133,51 +122,35 @@ class TextStream:
 
     def __init__(self, path: str | Path, tokenizer: Tokenizer, max_length: int, chunk: int) -> None:
         self._path, self._tokenizer, self._max_length, self._chunk = Path(path), tokenizer, max_length, chunk
-        self.cut = self.tokens = 0
-        self._rows = sum(1 for _ in text_rows(self._path))
-        if not self._rows:
-            raise DataError(f"{path}: there are no rows in the file; it needs at least one")
+        self.notes: Counter[str] = Counter()
+        self.tokens = 0
+        self._rows = sum(1 for _ in _rows(self._path))
 
     def __len__(self) -> int:
         return self._rows
 
-    def __iter__(self) -> Iterator[PlacedExample]:
-        self.cut = self.tokens = 0
-        rows = text_rows(self._path)
+    def __iter__(self) -> Iterator[Example]:
+        self.notes.clear()
+        self.tokens = 0
+        rows = _rows(self._path)
         first = 0
         while chunk := list(islice(rows, self._chunk)):
-            yield from sorted(self._examples(chunk, first), key=lambda example: len(example.ids))
+            yield from sorted(self._examples(chunk, first), key=lambda example: len(example["ids"]))
             first += len(chunk)
 
-    def _examples(self, chunk: list[tuple[str, str | None]], first: int) -> list[PlacedExample]:
-        seconds = None if chunk[0][1] is None else [second or "" for _, second in chunk]
-        encodings = self._tokenizer([text for text, _ in chunk], seconds, max_length=self._max_length)
-        examples = TextExamples(encodings)
-        starts = self.tokens + np.cumsum([0, *examples.lengths])
-        self.cut += examples.cut
-        self.tokens = int(starts[-1])
-        return [
-            PlacedExample(first + place, example.ids, example.types, None, int(starts[place]))
-            for place, example in enumerate(examples)
-        ]
+    def _examples(self, chunk: list[Row], first: int) -> list[Example]:
+        seconds = [row.cells[PAIR] for row in chunk] if PAIR in chunk[0].cells else None
+        encodings = self._tokenizer([row.cells[TEXT] for row in chunk], seconds, max_length=self._max_length)
+        note_cut(self.notes, encodings, self._max_length)
+        examples = examples_of(encodings)
+        for example in examples:
+            example |= {"place": first + example["row"], "start": self.tokens}
+            self.tokens += len(example["ids"])
+        return examples
 
 
-def text_rows(path: Path) -> Iterator[tuple[str, str | None]]:
-    """Give ``text_a`` and ``text_b`` (None if the rows have none) of each row; one row is in memory at a time.
-
-    Raises:
-        DataError: as ``onion.data.files.iter_rows``; also where a text is no string, or half a character.
-    """
-    pairs = None
-    for number, row in iter_rows(path, columns=["text_a"], optional=["text_b"]):
-        for column, value in row.items():
-            check_text(path, number, column, value)
-        if pairs is None:
-            pairs = "text_b" in row
-        if pairs != ("text_b" in row):
-            here = "is missing here but not in the first row" if pairs else "is here but not in the first row"
-            raise at(path, number, f"text_b {here}; give it in all rows or in none")
-        yield row["text_a"], row.get("text_b")
+def _rows(path: str | Path) -> Iterator[Row]:
+    return checked_texts(file_rows(path, [TEXT], [PAIR]))
 
 
 class Expected(RunnerItem):
@@ -224,7 +197,7 @@ class Writer(RunnerItem):
     def on_batch(self, state: State) -> Way:
         """Write the batch."""
         yield
-        rows = state.batch["rows"]
+        rows = state.batch["places"]
         if self.tokens is None or self.lengths is None:
             self._write_vectors(rows, np.asarray(state.outputs))
             return

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import attrs
+
+if TYPE_CHECKING:
+    from onion.tasks.rows import Row
 
 
 @attrs.frozen
@@ -23,6 +27,14 @@ class Labels:
         names = set(values)
         return cls(sorted(names, key=int if all(map(_is_number, names)) else None))
 
+    @classmethod
+    def from_names(cls, names: Iterable[str]) -> Labels:
+        """Take labels in the order they have; a Labels stays what it is."""
+        return names if isinstance(names, Labels) else cls(names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -32,6 +44,22 @@ class Labels:
     def numbers(self) -> dict[str, int]:
         """Return {name: number}."""
         return {name: number for number, name in enumerate(self.names)}
+
+    def number(self, row: Row, name: str) -> int:
+        """Return the number of a row's label.
+
+        Raises:
+            DataError: it is none of them; file and line are named.
+        """
+        try:
+            return self.names.index(name)
+        except ValueError:
+            wrong = f"the label {name!r} does not occur in the training file, which has"
+            raise row.error(f"{wrong} {self.told()}") from None
+
+    def told(self) -> str:
+        """Return the labels for a message, the first ten of them."""
+        return ", ".join(map(repr, self.names[:10])) + (", ..." if len(self) > 10 else "")
 
 
 def _is_number(name: str) -> bool:

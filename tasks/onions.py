@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,22 +18,25 @@ from onion import (
     ParameterUpdater,
     Progress,
     Runner,
+    RunnerItem,
     Saver,
     Signals,
     Tester,
 )
-from onion.tasks.collector import Collector
-from onion.tasks.texts import TextExamples, batch_of
+from onion.tasks.collector import Collector, Decoder
+from onion.tasks.features.examples import Examples
+from onion.tasks.features.stream import FeatureStream
+from onion.tasks.task import Task
 
 LOG = "metrics.jsonl"
-BEST = "dev.accuracy"
 TEST_BATCH = 64
 
 
 def training_onion(
+    task: Task,
     network: nn.Layer,
     optimizer: Any,
-    train: TextExamples,
+    train: Examples | FeatureStream,
     test: Runner,
     out: Path,
     *,
@@ -40,49 +44,59 @@ def training_onion(
     seed: int,
     test_every: int,
     pad_id: int = 0,
+    rings: Sequence[RunnerItem] = (),
 ) -> Runner:
     """Return the onion that fine-tunes a network, tests it while it trains and keeps the best checkpoint.
 
     Args:
+        task: makes batches, and names the figure that is best.
         network: gives outputs and, by its method ``cost``, the cost.
         optimizer: of the network's parameters.
-        train: the examples.
+        train: the examples; a stream comes in the order of its file, anything else in a random one, batched by length.
         test: the onion that tests the network; its metrics become ``dev.<metric>``.
         out: the folder for checkpoints and the log.
         batch_size: examples a batch.
         seed: of the order of the examples.
         test_every: steps between two tests; each is followed by a checkpoint.
         pad_id: the padding token.
+        rings: stand between the data and the network.
     """
+    collate = partial(task.collate, pad_id=pad_id)
+    shuffled = {"shuffle": True, "seed": seed, "length": train.lengths} if isinstance(train, Examples) else {}
     return Runner(
         Progress(),
         Signals(),
-        Saver(out, every=test_every, keep=1, best=BEST),
+        Saver(out, every=test_every, keep=1, best=f"dev.{task.best}"),
         Logger(out / LOG, every=50),
         Tester(test, every=test_every, name="dev"),
-        DataProvider(
-            train,
-            batch_size,
-            shuffle=True,
-            seed=seed,
-            length=train.lengths,
-            collate=partial(batch_of, pad_id=pad_id),
-        ),
+        DataProvider(train, batch_size, collate=collate, **shuffled),
+        *rings,
         ParameterUpdater(optimizer),
         GradientMachine(network),
     )
 
 
-def evaluation_onion(network: nn.Layer, examples: TextExamples, metric: Any, pad_id: int = 0) -> Runner:
+def evaluation_onion(
+    task: Task, network: nn.Layer, examples: Examples, metric: Any, pad_id: int = 0, rings: Sequence[RunnerItem] = ()
+) -> Runner:
     """Return the onion that measures a network on labelled examples."""
-    return Runner(_in_order(examples, pad_id), Evaluator(metric), Forward(network))
+    data = _in_order(task, examples, pad_id)
+    return Runner(data, Evaluator(metric), *rings, Decoder(network), Forward(network))
 
 
-def prediction_onion(network: nn.Layer, examples: TextExamples, collector: Collector, pad_id: int = 0) -> Runner:
-    """Return the onion that hands a network's outputs for examples to a collector."""
-    return Runner(Progress(), _in_order(examples, pad_id), collector, Forward(network))
+def prediction_onion(
+    task: Task,
+    network: nn.Layer,
+    examples: Examples,
+    collector: Collector,
+    pad_id: int = 0,
+    rings: Sequence[RunnerItem] = (),
+) -> Runner:
+    """Return the onion that hands a network's decoded outputs for examples to a collector."""
+    return Runner(_in_order(task, examples, pad_id), collector, *rings, Decoder(network), Forward(network))
 
 
-def _in_order(examples: TextExamples, pad_id: int) -> DataProvider:
+def _in_order(task: Task, examples: Examples, pad_id: int) -> DataProvider:
     # Examples of similar length share a batch, whatever their order; figures and predictions do not depend on it.
-    return DataProvider(examples, TEST_BATCH, length=examples.lengths, collate=partial(batch_of, pad_id=pad_id))
+    collate = partial(task.collate, pad_id=pad_id)
+    return DataProvider(examples, TEST_BATCH, length=examples.lengths, collate=collate)

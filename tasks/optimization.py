@@ -50,4 +50,4 @@ def fine_tuning_optimizer(
 def is_decayed(path: str) -> bool:
     """Tell from a parameter's path whether weight decay applies: not for biases and LayerNorms."""
     *layers, kind = path.split(".")
-    return kind != "bias" and not (layers and "norm" in layers[-1])
+    return not kind.endswith("bias") and not (layers and "norm" in layers[-1])

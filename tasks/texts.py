@@ -1,201 +1,170 @@
-"""Texts and pairs of texts: from a file to examples, from examples to a batch."""
+"""What the tasks over a text or a pair of texts share: their rows, ids, batches."""
 
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 import numpy as np
 
 from onion.data.batching import pad
-from onion.data.files import Table, read_rows
-from onion.data.table import at
 from onion.errors import DataError
 from onion.models.tokenizer import Encoding, Tokenizer
-from onion.tasks.labels import Labels
+from onion.tasks.features.examples import Example
+from onion.tasks.rows import Row, file_rows, line_rows
+from onion.tasks.task import Task
 
 log = logging.getLogger("onion")
 
+TEXT, PAIR = "text_a", "text_b"
 
-@attrs.frozen
-class TextExample:
-    """One text, or pair of texts, as a network takes it.
-
-    Attributes:
-        row: its place in the file, from 0.
-        ids: token ids, int64 ``[length]``, with the special tokens.
-        types: 0 for the first text, 1 for the second; int64 ``[length]``.
-        label: its label's number; None where there is no label.
-    """
-
-    row: int
-    ids: np.ndarray
-    types: np.ndarray
-    label: int | None
+Own = TypeVar("Own", bound="TextTask")
 
 
-class TextExamples(Sequence[TextExample]):
-    """The examples of one file, tokenised once.
-
-    Args:
-        encodings: the tokenised texts.
-        labels: their labels' numbers, if they have labels.
-        pairs: whether they are pairs of texts.
+@attrs.frozen(kw_only=True)
+class TextTask(Task):
+    """A task over rows with ``text_a``, and ``text_b`` in all of them or in none.
 
     Attributes:
-        cut: how many texts were longer than allowed and were cut.
+        pairs: whether the rows are pairs; None: not known yet.
+        target: the column that is to be learned.
     """
 
-    def __init__(self, encodings: Sequence[Encoding], labels: Sequence[int] | None = None, pairs: bool = False) -> None:
-        self._encodings = encodings
-        self._labels = labels
-        self.pairs = pairs
-        self.cut = sum(encoding.truncated for encoding in encodings)
+    target: ClassVar[str] = "label"
 
-    def __len__(self) -> int:
-        return len(self._encodings)
+    pairs: bool | None = None
 
-    @overload
-    def __getitem__(self, index: int) -> TextExample: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[TextExample]: ...
-    def __getitem__(self, index: int | slice) -> TextExample | list[TextExample]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(len(self))[index]]
-        encoding = self._encodings[index]
-        label = None if self._labels is None else self._labels[index]
-        return TextExample(index, encoding.ids, encoding.types, label)
+    def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
+        """Give the rows of a file; see ``Task.rows``."""
+        needed = [TEXT, self.target] if labelled else [TEXT]
+        return checked_texts(file_rows(path, needed, [PAIR]), self.pairs)
 
-    @property
-    def lengths(self) -> list[int]:
-        """The number of tokens of each example."""
-        return [len(encoding.ids) for encoding in self._encodings]
+    def line_rows(self, lines: Iterable[str]) -> Iterator[Row]:
+        """Give a row for each line: ``text_a``, or ``text_a<TAB>text_b``, or a JSON object."""
+        return checked_texts(line_rows(lines, [TEXT, PAIR] if self.pairs else [TEXT]), self.pairs)
 
-    @property
-    def majority(self) -> float:
-        """The share of the commonest label; what always answering it would score."""
-        return Counter(self._labels or ()).most_common(1)[0][1] / len(self)
+    def text_rows(self, texts: Sequence[str]) -> Iterator[Row]:
+        """Give a row for each text; see ``Task.text_rows``."""
+        if self.pairs:
+            raise DataError("--text: this model was trained on pairs of texts; use --input with text_a and text_b.")
+        return (Row(Path("--text"), number, {TEXT: text}) for number, text in enumerate(texts, start=1))
 
+    def fitted(self: Own, path: str | Path) -> Own:
+        """Return the task that knows whether the rows are pairs."""
+        return attrs.evolve(self, pairs=next(self.rows(path, labelled=True)).cells.get(PAIR) is not None)
 
-def read_table(path: str | Path, labelled: bool) -> Table:
-    """Read the columns ``text_a``, ``text_b`` if there is one, and ``label``.
+    def features(self, rows: Sequence[Row], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
+        """Give ``ids``, ``types`` (int64 ``[length]``), and the fields of :meth:`learned`; see ``Task.features``."""
+        examples = examples_of(self.encodings(rows, tokenizer, notes))
+        if labelled:
+            for row, example in zip(rows, examples, strict=True):
+                example |= self.learned(row)
+        return examples
 
-    Raises:
-        DataError: see ``onion.data.files``; also where a text or a label is no string, or half a character.
-    """
-    needed = ["text_a", "label"] if labelled else ["text_a"]
-    table = read_rows(path, columns=needed, optional=["text_b"])
-    for place, row in enumerate(table):
-        for column, value in row.items():
-            if column != "label" or not isinstance(value, (int, float)):
-                check_text(table.path, table.line(place), column, value)
-    return table
+    def encodings(self, rows: Sequence[Row], tokenizer: Tokenizer, notes: Counter[str]) -> list[Encoding]:
+        """Tokenise rows; of those that are too long the longer text is cut first."""
+        seconds = [row.cells[PAIR] for row in rows] if self.pairs else None
+        encodings = tokenizer([row.cells[TEXT] for row in rows], seconds, max_length=self.max_length)
+        note_cut(notes, encodings, self.max_length)
+        return encodings
 
+    @abstractmethod
+    def learned(self, row: Row) -> dict[str, Any]:
+        """Return what is to be learned of a labelled row, as numbers and arrays."""
 
-def check_text(path: Path, line: int, column: str, value: object) -> None:
-    """Refuse what cannot be tokenised: no string, or one that JSON's escapes wrote and that cannot be encoded.
-
-    Raises:
-        DataError: the message names file, line and column.
-    """
-    if not isinstance(value, str):
-        raise at(path, line, f"{column} is {value!r}, not a text; put it in quotes")
-    if not value.isascii() and value.encode(errors="ignore").decode() != value:
-        raise at(path, line, f"{column} holds half of a surrogate pair (\\ud800 to \\udfff); mend the text")
+    def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
+        """Make a batch of examples; see :func:`batch_of`."""
+        return batch_of(examples, pad_id)
 
 
-def label_names(table: Table) -> list[str]:
-    """Return the label of each row, as text."""
-    return [str(row["label"]) for row in table]
-
-
-def encode(
-    table: Table, tokenizer: Tokenizer, max_length: int, labels: Labels | None = None, pairs: bool | None = None
-) -> TextExamples:
-    """Tokenise the rows of a table.
+def checked_texts(rows: Iterable[Row], pairs: bool | None = None) -> Iterator[Row]:
+    """Insist on texts, and on second texts in all rows or in none; rows pass through.
 
     Args:
-        table: rows with ``text_a``, and ``text_b`` in all of them or in none.
-        tokenizer: turns texts into ids.
-        max_length: tokens an example may have, special ones included; what is longer is cut, the longer text first.
-        labels: the known labels; None: the rows are not labelled.
-        pairs: whether the rows have to be pairs, or must not be; None: as they are.
+        rows: with ``text_a``.
+        pairs: whether there have to be second texts; None: the first row says it.
 
     Raises:
-        DataError: an unknown label, or ``text_b`` in some rows only (the message names file and line); or pairs where
-            single texts were expected, or the other way round.
+        DataError: a cell is no text, or a row is unlike the others; file and line are named.
     """
-    seconds = _second_texts(table)
-    if pairs is not None and pairs != (seconds is not None):
-        there, before = ("is no", "a") if pairs else ("is a", "no")
-        raise DataError(f"{table.path}: there {there} column 'text_b'; the training file has {before} column 'text_b'.")
-    numbers = None if labels is None else _label_numbers(table, labels)
-    encodings = tokenizer([row["text_a"] for row in table], seconds, max_length=max_length)
-    return TextExamples(encodings, numbers, pairs=seconds is not None)
+    known = pairs is not None
+    for row in rows:
+        here = row.cells.get(PAIR) is not None
+        pairs = here if pairs is None else pairs
+        if here != pairs:
+            raise _unlike(row, here, known)
+        for column in (TEXT, PAIR)[: 1 + here]:
+            row.text(column)
+        yield row
 
 
-def _second_texts(table: Table) -> list[str] | None:
-    """Return the second texts, or None if the rows have none."""
-    texts = [row.get("text_b") for row in table]
-    if all(text is None for text in texts):
-        return None
-    for place, text in enumerate(texts):
-        if text is None:
-            raise table.error(place, "text_b is missing here but not in other rows; give it in all rows or in none")
-    return texts  # type: ignore[return-value]
+def _unlike(row: Row, here: bool, known: bool) -> DataError:
+    if known:
+        there, before = ("is a", "no") if here else ("is no", "a")
+        return row.error(f"there {there} column {PAIR!r}; the training file has {before} column {PAIR!r}")
+    wrong = "is here but not in the first row" if here else "is missing here but not in the first row"
+    return row.error(f"{PAIR} {wrong}; give it in all rows or in none")
 
 
-def _label_numbers(table: Table, labels: Labels) -> list[int]:
-    numbers = labels.numbers()
-    found = []
-    for place, name in enumerate(label_names(table)):
-        if name not in numbers:
-            known = ", ".join(map(repr, labels.names[:10])) + (", ..." if len(labels) > 10 else "")
-            raise table.error(place, f"the label {name!r} does not occur in the training file, which has {known}")
-        found.append(numbers[name])
-    return found
+def examples_of(encodings: Iterable[Encoding]) -> list[Example]:
+    """Return ``row``, ``ids`` and ``types`` of each."""
+    return [{"row": row, "ids": found.ids, "types": found.types} for row, found in enumerate(encodings)]
 
 
-def batch_of(examples: Sequence[TextExample], pad_id: int = 0) -> dict[str, Any]:
+def note_cut(notes: Counter[str], encodings: Iterable[Encoding], max_length: int) -> None:
+    """Count the texts that were cut."""
+    cut = sum(encoding.truncated for encoding in encodings)
+    if cut:
+        notes[f"texts longer than {max_length} tokens, cut"] += cut
+
+
+def tell_notes(path: str, notes: Mapping[str, int]) -> None:
+    """Say what the user should know about a file."""
+    for what, count in notes.items():
+        log.warning("%s: %s: %d", path, what, count)
+
+
+def batch_of(examples: Sequence[Example], pad_id: int = 0) -> dict[str, Any]:
     """Make a batch of examples, padded on the right to the longest.
 
-    ``lengths`` and ``rows`` are lists, so they stay on the host: the encoder works out there where the tokens stand,
+    ``lengths`` and ``places`` are lists, so they stay on the host: the encoder works out there where the tokens stand,
     and a GPU need not be waited for.
 
     Returns:
-        ``input_ids``, ``token_type_ids``: int64 ``[batch, length]``; ``lengths``, ``rows``: lists of ``batch``
-        integers; and, if the examples have labels, ``labels``: int64 ``[batch]``.
+        ``input_ids``, ``token_type_ids``: int64 ``[batch, length]``; ``lengths``, ``places``: lists of ``batch``
+        integers, the latter if the examples know their places; and, if the examples have a ``label``, ``labels``:
+        int64 or float32 ``[batch]``.
     """
-    ids = [example.ids for example in examples]
+    ids = [example["ids"] for example in examples]
     batch = {
-        "input_ids": pad(ids, pad_id),
-        "token_type_ids": pad([example.types for example in examples], 0),
+        "input_ids": pad(ids, pad_id, np.int64),
+        "token_type_ids": pad([example["types"] for example in examples], 0, np.int64),
         "lengths": [len(each) for each in ids],
-        "rows": [example.row for example in examples],
+        "places": [example.get("place", 0) for example in examples],
     }
-    if examples[0].label is not None:
-        batch["labels"] = np.array([example.label for example in examples])
+    if "label" in examples[0]:
+        labels = np.array([example["label"] for example in examples])
+        batch["labels"] = labels.astype(np.float32) if labels.dtype.kind == "f" else labels
     return batch
 
 
 def arguments(batch: dict[str, Any]) -> dict[str, Any]:
     """Return what an encoder takes of a batch: ids, types, and the mask (bool ``[batch, length]``) as a numpy array."""
-    lengths = np.array(batch["lengths"])
     return {
         "input_ids": batch["input_ids"],
         "token_type_ids": batch["token_type_ids"],
-        "attention_mask": np.arange(batch["input_ids"].shape[1]) < lengths[:, None],
+        "attention_mask": mask_of(batch),
     }
 
 
-def tell_cut(path: str, examples: TextExamples, max_length: int) -> None:
-    """Say once how many texts of a file were cut."""
-    if examples.cut:
-        log.warning("%s: %d of %d texts are longer than %d tokens; cut", path, examples.cut, len(examples), max_length)
+def mask_of(batch: dict[str, Any]) -> np.ndarray:
+    """Return which places of a batch hold a token, bool ``[batch, length]``."""
+    return np.arange(batch["input_ids"].shape[1]) < np.array(batch["lengths"])[:, None]
 
 
 def check_max_length(max_length: int, positions: int) -> None:

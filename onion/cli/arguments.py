@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from onion.cli import commands as run
 
@@ -54,30 +55,48 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_train(command: argparse.ArgumentParser) -> None:
-    add = command.add_argument
-    add("--task", choices=["classify"], required=True, help="what to learn")
-    add("--train", required=True, metavar="FILE", help=".tsv, .csv or .jsonl with text_a, text_b if any, label")
-    add("--dev", required=True, metavar="FILE", help="the same, to test on while training")
-    add("--encoder", default="minilm", metavar="NAME|DIR", help="pretrained weights (default: %(default)s)")
-    add("--out", type=Path, required=True, metavar="DIR", help="folder for checkpoints and the log")
-    add("--passes", type=_natural, default=3, help="over the training file (default: %(default)s)")
-    add("--batch-size", type=_natural, default=32, help="examples a batch (default: %(default)s)")
-    add("--lr", type=_positive, default=5e-5, help="highest learning rate (default: %(default)s)")
-    add("--max-length", type=_natural, default=128, help="tokens an example may have (default: %(default)s)")
-    add("--seed", type=_seed, default=1, help="of everything random (default: %(default)s)")
-    add("--test-every", type=_natural, metavar="STEPS", help="steps between two tests (default: four times a pass)")
-    add("--warmup", type=_share, default=0.1, help="share of the steps with a rising rate (default: %(default)s)")
-    add("--weight-decay", type=_not_negative, default=0.01, help="decoupled (default: %(default)s)")
-    add("--clip", type=_positive, default=1.0, help="largest global norm of the gradients (default: %(default)s)")
+    # What is not given is absent from the options: a preset or a config file may say it, and the task has its own.
+    def add(name: str, text: str, **more: Any) -> None:
+        command.add_argument(name, help=text, default=argparse.SUPPRESS, **more)
+
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for checkpoints and the log")
+    command.add_argument("--preset", metavar="NAME", help="published settings, such as ernie/chnsenticorp")
+    command.add_argument("--config", type=Path, metavar="FILE", help=".yaml or .json: settings by name; flags win")
+    add("--task", "what to learn: classify, regress, match, multilabel, tag, read, mask", metavar="NAME")
+    add("--train", "what to learn from", metavar="FILE")
+    add("--dev", "the same, to test on while training", metavar="FILE")
+    add("--encoder", "pretrained weights (default: minilm)", metavar="NAME|DIR")
+    add("--init", "begin with what another training has learned; DIR is its folder or a checkpoint", metavar="DIR")
+    add("--init-head", "take the head from there too, not the encoder only", action="store_true")
+    add("--passes", "over the training file (default: 3)", type=_natural)
+    add("--batch-size", "examples a batch (default: 32)", type=_natural)
+    add("--lr", "highest learning rate (default: 5e-5)", type=_positive)
+    add("--max-length", "tokens an example may have (default: 128; read: 384)", type=_natural)
+    add("--seed", "of everything random (default: 1)", type=_seed)
+    add("--test-every", "steps between two tests (default: four times a pass)", type=_natural, metavar="STEPS")
+    add("--warmup", "share of the steps with a rising rate (default: 0.1)", type=_share)
+    add("--weight-decay", "decoupled (default: 0.01)", type=_not_negative)
+    add("--clip", "largest global norm of the gradients (default: 1)", type=_positive)
+    add("--stream", "read the training file anew in every pass, in its own order", action="store_true")
+    command.add_argument(
+        "--set",
+        action="append",
+        type=_setting,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the task itself, such as label_smoothing=0.1; may be given several times",
+    )
     command.set_defaults(command=run.train)
 
 
 def _add_predict(command: argparse.ArgumentParser) -> None:
     command.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="a folder of train")
     texts = command.add_mutually_exclusive_group(required=True)
-    texts.add_argument("--input", metavar="FILE", help="rows with text_a, text_b if any")
+    texts.add_argument("--input", metavar="FILE", help="rows as in training, without label; -: standard input")
     texts.add_argument("--text", action="append", metavar="TEXT", help="a text; may be given several times")
+    texts.add_argument("stdin", nargs="?", choices=["-"], metavar="-", help="lines of standard input")
     command.add_argument("--output", type=Path, metavar="FILE", help="a JSON line a row (default: standard output)")
+    command.add_argument("--files", type=Path, metavar="DIR", help="the task's own files too, such as predictions.json")
     command.set_defaults(command=run.predict)
 
 
@@ -93,6 +112,17 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
     add("--max-length", type=_natural, default=128, help="tokens a text may have (default: %(default)s)")
     add("--batch-size", type=_natural, default=64, help="texts a batch (default: %(default)s)")
     command.set_defaults(command=run.embed)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """``NAME=VALUE``; the value is JSON, or else a text."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        return name, value
 
 
 def _natural(text: str) -> int:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from onion.device import use_threads
 from onion.disk import replace_file
@@ -35,11 +35,9 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 def train(options: argparse.Namespace) -> int:
     """Fine-tune an encoder; print the onion, and at the end one line of JSON."""
     start_paddle()
-    from onion.tasks import training
-    from onion.tasks.settings import Settings
+    from onion.tasks.jobs import training
 
-    names = [name for name in vars(options) if name not in ("command", "debug", "out")]
-    trained = training.train(Settings(**{name: getattr(options, name) for name in names}), options.out)
+    trained = training.train(_settings(options), options.out)
     print(json.dumps(trained.report, ensure_ascii=False))
     if trained.signal is None:
         return 0
@@ -47,10 +45,23 @@ def train(options: argparse.Namespace) -> int:
     return 128 + int(trained.signal)
 
 
+def _settings(options: argparse.Namespace) -> Any:
+    """Preset, config file, flags: the later ones win."""
+    from onion.tasks.jobs import config_file, presets
+
+    own = ("command", "debug", "out", "preset", "config", "set")
+    flags = {name: value for name, value in vars(options).items() if name not in own}
+    return config_file.resolve(
+        presets.preset(options.preset) if options.preset else {},
+        config_file.read_config(options.config) if options.config else {},
+        {**flags, **dict(options.set)},
+    )
+
+
 def evaluate(options: argparse.Namespace) -> int:
     """Measure a trained model; print one line of JSON."""
     start_paddle()
-    from onion.tasks import inference
+    from onion.tasks.jobs import inference
 
     print(json.dumps(inference.evaluate(options.folder, options.data)))
     return 0
@@ -59,13 +70,20 @@ def evaluate(options: argparse.Namespace) -> int:
 def predict(options: argparse.Namespace) -> int:
     """Label texts; put out one line of JSON each."""
     start_paddle()
-    from onion.tasks import inference
+    from onion.tasks.jobs import inference
 
     if options.text:
-        lines = inference.predict_texts(options.folder, options.text)
+        found = inference.predict_texts(options.folder, options.text)
+    elif "-" in (options.stdin, options.input):
+        # A person who types waits for every answer; a pipe is read many lines at a time.
+        chunk = 1 if sys.stdin.isatty() else inference.CHUNK
+        found = inference.predict_lines(options.folder, sys.stdin.buffer, chunk)
     else:
-        lines = inference.predict(options.folder, options.input)
-    _put_out(lines, options.output)
+        found = inference.predict(options.folder, options.input)
+    if options.files is not None:
+        found = list(found)
+        inference.write_files(options.folder, found, options.files)
+    _put_out((json.dumps(each, ensure_ascii=False) for each in found), options.output)
     return 0
 
 

@@ -1,7 +1,7 @@
 r"""Rows out of files: tab-separated, comma-separated and JSON lines.
 
-`read_rows` and `iter_rows` are the only doors. Whatever is wrong with a file comes out of them as a `DataError` that
-reads ``path:line: what was wrong; what to do``, and never as any other exception.
+`read_rows` and `iter_rows`, and `iter_lines` for plain text, are the only doors. Whatever is wrong with a file comes
+out of them as a `DataError` that reads ``path:line: what was wrong; what to do``, and never as any other exception.
 
 What the three formats have in common:
 
@@ -15,13 +15,15 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from onion.data.jsonl import JSON_LINES, json_objects, json_rows
 from onion.data.table import Row, Table, at
 from onion.errors import DataError
 
-__all__ = ["Row", "Table", "iter_rows", "read_rows"]
+__all__ = ["Row", "Table", "iter_lines", "iter_rows", "read_rows"]
 
 Record = tuple[int, list[str]]
 """The line a row starts in (the first line of a file is 1), and its cells."""
@@ -81,6 +83,16 @@ def iter_rows(
             yield number, dict(zip(kept, cells, strict=True))
 
 
+def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+    """Give the lines of a plain text one by one, each with its number, from 1, and without its line end.
+
+    Raises:
+        DataError: The file cannot be read, or a line is not UTF-8. The message names file and line.
+    """
+    for number, line in enumerate(_lines(Path(path)), 1):
+        yield number, line.removesuffix("\n").removesuffix("\r")
+
+
 def _format(path: Path) -> str:
     """The ending of a file, if it is a known one."""
     suffix = path.suffix.lower()
@@ -93,10 +105,21 @@ def _format(path: Path) -> str:
 
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a file, decoded, each with its line end."""
+    with opened(path) as file:
+        for number, raw in enumerate(file, 1):
+            yield _decode(path, number, raw)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to read bytes; what goes wrong with it is said as for `read_rows`.
+
+    Raises:
+        DataError: The file cannot be read.
+    """
     try:
         with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
-                yield _decode(path, number, raw)
+            yield file
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file; check the path") from None
     except IsADirectoryError:

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from onion.data import iter_rows, read_rows
+from onion.data.files import iter_lines
 from onion.errors import DataError
 
 
@@ -213,3 +214,13 @@ def test_one_by_one_a_row_comes_before_the_error_of_the_next(tmp_path, name, con
 
 def test_one_by_one_a_file_without_rows_gives_none(tmp_path):
     assert list(iter_rows(write(tmp_path, "a.tsv", "a\tb\n"), ["a"])) == []
+
+
+def test_the_lines_of_a_plain_text(tmp_path):
+    path = write(tmp_path, "a.any", "\ufeffone\r\n\n two\t\u2028\x0c \nthree\r")
+    assert list(iter_lines(path)) == [(1, "one"), (2, ""), (3, " two\t\u2028\x0c "), (4, "three")]
+    assert list(iter_lines(write(tmp_path, "empty.txt", ""))) == []
+    with pytest.raises(DataError, match=r"bad\.txt:2: byte 0xff at offset 1 of this line is not UTF-8"):
+        list(iter_lines(write(tmp_path, "bad.txt", b"a\nb\xff\n")))
+    with pytest.raises(DataError, match=r"none\.txt: there is no such file"):
+        list(iter_lines(tmp_path / "none.txt"))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from onion.tasks.settings import Settings
-from onion.tasks.training import train
+from onion.tasks.jobs.settings import Settings
+from onion.tasks.jobs.training import train
 from tests.tasks.helpers import films, tiny_encoder, write_tsv
 
 
@@ -33,7 +33,7 @@ def make_settings(encoder_folder, films_folder):
             "passes": 2,
             "batch_size": 16,
             "lr": 3e-3,
-            "max_length": 16,
+            "options": {"max_length": 16},
         }
         return Settings(**(usual | changes))
 

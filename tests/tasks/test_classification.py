@@ -1,16 +1,23 @@
+import json
+from collections import Counter
+from types import SimpleNamespace
+
 import numpy as np
 import paddle
 import pytest
 
+from onion.errors import DataError
 from onion.models.encoder import Encoder
-from onion.tasks.classification import Classifier
-from onion.tasks.texts import TextExamples, batch_of
-from tests.tasks.helpers import HIDDEN, VOCAB
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.catalogue import recorded_task, task_of
+from onion.tasks.classification import Classification, Classifier
+from onion.tasks.features.examples import Examples
+from onion.tasks.texts import batch_of
+from tests.tasks.helpers import HIDDEN, VOCAB, write_tsv
 
 
-class Encodings:
-    def __init__(self, ids):
-        self.ids, self.types, self.truncated = ids, np.zeros(len(ids), np.int64), False
+class SimpleEncoder(paddle.nn.Layer):
+    config = SimpleNamespace(hidden_size=4, hidden_dropout_prob=0.25, initializer_range=0.02)
 
 
 @pytest.fixture
@@ -25,7 +32,12 @@ def network(encoder_folder):
 def examples():
     chance = np.random.default_rng(1)
     texts = [chance.integers(5, len(VOCAB), length) for length in (3, 9, 5, 24, 3, 12)]
-    return TextExamples([Encodings(ids) for ids in texts], [0, 1, 2, 2, 1, 0])
+    labels = [0, 1, 2, 2, 1, 0]
+    made = [
+        {"row": 0, "ids": ids, "types": np.zeros_like(ids), "label": label}
+        for ids, label in zip(texts, labels, strict=True)
+    ]
+    return Examples.of(made)
 
 
 def test_logits_do_not_depend_on_the_other_texts_of_the_batch(network, examples):
@@ -49,6 +61,24 @@ def test_cost_is_the_mean_cross_entropy_and_its_gradient_is_softmax_minus_truth(
     assert cost.shape == []
     assert float(cost) == pytest.approx(-(np.log(softmax[0, 2]) + np.log(softmax[1, 1])) / 2, rel=1e-5)
     np.testing.assert_allclose(logits.grad.numpy(), (softmax - np.eye(3)[[2, 1]]) / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 4.0]])
+def test_cost_with_weights_and_smoothing_by_its_definition(encoder_folder, weights, smoothing):
+    network = Classifier(Encoder.from_pretrained(encoder_folder), 3, weights=weights, smoothing=smoothing)
+    values = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -2.0], [0.1, 0.2, 0.3]])
+    labels = np.array([2, 0, 1])
+    targets = (1 - smoothing) * np.eye(3)[labels] + smoothing / 3
+    each = -(targets * (values - np.log(np.exp(values).sum(axis=1, keepdims=True)))).sum(axis=1)
+    found = network.cost(paddle.to_tensor(values, dtype="float32"), {"labels": paddle.to_tensor(labels)})
+    counted = None if weights is None else np.array(weights)[labels]
+    assert float(found) == pytest.approx(np.average(each, weights=counted), rel=1e-5)
+
+
+def test_decoded_are_probabilities(network):
+    (found,) = network.decode(paddle.to_tensor([[0.0, np.log(3.0), -1e4]]), {})
+    np.testing.assert_allclose(found, [0.25, 0.75, 0.0], atol=1e-6)
 
 
 def test_the_gradient_of_a_weight_is_what_moving_it_does_to_the_cost(network, examples):
@@ -86,3 +116,59 @@ def test_dropout_in_training_only(network, examples):
     assert (network(batch).numpy() == network(batch).numpy()).all()
     network.train()
     assert (network(batch).numpy() != network(batch).numpy()).any()
+
+
+# -- the task ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_tsv(tmp_path / "a.tsv", [("a film", "bad"), ("a plot", "good"), ("the film", "good")])
+
+
+def test_the_labels_are_those_of_the_training_file(data):
+    task = Classification().fitted(data)
+    assert (task.labels.names, task.pairs) == (("bad", "good"), False)
+    assert recorded_task(json.loads(json.dumps(task.record())), "x") == task
+
+
+def test_one_label_is_nothing_to_learn(tmp_path):
+    with pytest.raises(DataError, match=r"one\.tsv: all rows have the label 'good'"):
+        Classification().fitted(write_tsv(tmp_path / "one.tsv", [("a", "good"), ("b", "good")]))
+
+
+def test_an_unknown_label_names_file_line_and_what_is_known(data, tmp_path, encoder_folder):
+    task = Classification().fitted(data)
+    rows = list(task.rows(write_tsv(tmp_path / "b.tsv", [("a", "good"), ("a", "so so")]), labelled=True))
+    tokenizer = Tokenizer.from_pretrained(encoder_folder)
+    with pytest.raises(DataError, match=r"b\.tsv:3: the label 'so so' .* which has 'bad', 'good'$"):
+        task.features(rows, tokenizer, True, Counter())
+
+
+def test_weights_of_labels_that_do_not_occur(data):
+    with pytest.raises(DataError, match=r"class_weights: there is no label 'ugly' in .*; 'bad', 'good'"):
+        Classification(class_weights={"ugly": 2.0}).fitted(data)
+
+
+def test_settings_of_the_cost_leave_the_features_alone(data):
+    plain, other = Classification().fitted(data), Classification(class_weights={"bad": 3}, label_smoothing=0.1)
+    assert plain.features_record() == other.fitted(data).features_record() != other.features_record()
+    network = other.fitted(data).network(SimpleEncoder())
+    assert (network._weights.tolist(), network._smoothing, network.dropout.p) == ([3.0, 1.0], 0.1, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"label_smoothing": 1.0}, "label_smoothing"),
+        ({"dropout": -0.5}, "dropout"),
+        ({"colour": 1}, "classify has no setting 'colour'; it has max_length, pairs, labels, class_weights"),
+    ],
+)
+def test_settings_that_do_not_do(settings, told):
+    with pytest.raises(DataError, match=told):
+        task_of("classify", settings)
+
+
+def test_a_baseline(examples):
+    assert Classification().baseline(examples) == {"majority_accuracy": 2 / 6}

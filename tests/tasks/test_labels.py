@@ -40,3 +40,10 @@ def test_contains():
     assert "good" in labels
     assert "ugly" not in labels
     assert labels.names == ("good", "bad")  # an order that is given is kept
+
+
+def test_names_in_their_order_for_messages():
+    labels = Labels.from_names(["b", "a"])
+    assert Labels.from_names(labels) is labels
+    assert (list(labels), labels.told()) == (["b", "a"], "'b', 'a'")
+    assert Labels(map(str, range(12))).told().endswith("'8', '9', ...")

@@ -1,32 +1,26 @@
 import json
 import logging
+from collections import Counter
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.errors import DataError
-from onion.models.tokenizer import Encoding, Tokenizer
-from onion.tasks.labels import Labels
-from onion.tasks.texts import (
-    TextExample,
-    TextExamples,
-    arguments,
-    batch_of,
-    check_max_length,
-    encode,
-    label_names,
-    read_table,
-    tell_cut,
-)
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.classification import Classification
+from onion.tasks.features.examples import Examples
+from onion.tasks.texts import arguments, batch_of, check_max_length, tell_notes
 from tests.tasks.helpers import VOCAB, write_tsv
 
 IDS = {token: index for index, token in enumerate(VOCAB)}
 CLS, SEP = IDS["[CLS]"], IDS["[SEP]"]
+TASK = Classification(max_length=16, labels=["bad", "good"])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tokenizer(encoder_folder):
     return Tokenizer.from_pretrained(encoder_folder)
 
@@ -36,135 +30,101 @@ def lines_of(path, *objects):
     return path
 
 
-def table_of(tmp_path, *rows, header=("text_a", "label")):
-    return read_table(write_tsv(tmp_path / "rows.tsv", rows, header), labelled="label" in header)
+@pytest.fixture
+def features(tmp_path, tokenizer):
+    """Examples and notes of some rows."""
+
+    def make(*rows, header=("text_a",), **changes):
+        path, notes = write_tsv(tmp_path / "rows.tsv", rows, header), Counter()
+        task = attrs.evolve(TASK, pairs="text_b" in header, **changes)
+        return task.features(list(task.rows(path, "label" in header)), tokenizer, "label" in header, notes), notes
+
+    return make
 
 
-def encoding(*ids, truncated=False):
-    return Encoding(np.array(ids), np.zeros(len(ids), np.int64), truncated)
+def ids(examples):
+    return [example["ids"].tolist() for example in examples]
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
+# -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def test_columns_in_any_order_and_others_ignored(tmp_path):
-    table = table_of(tmp_path, ("x", "good", "b", "a"), header=("other", "label", "text_b", "text_a"))
-    assert list(table) == [{"text_a": "a", "label": "good", "text_b": "b"}]
-
-
-def test_label_is_not_needed_for_prediction(tmp_path):
-    assert list(table_of(tmp_path, ("a",), header=("text_a",))) == [{"text_a": "a"}]
-
-
-def test_numbers_of_json_are_labels(tmp_path):
-    rows = [{"text_a": "a", "label": label} for label in (2, 10, 1)]
-    table = read_table(lines_of(tmp_path / "a.jsonl", *rows), labelled=True)
-    assert label_names(table) == ["2", "10", "1"]
-    assert Labels.of(label_names(table)).names == ("1", "2", "10")
+def test_pairs_are_told_by_the_first_row(tmp_path):
+    one = write_tsv(tmp_path / "one.tsv", [("a", "good"), ("b", "bad")])
+    two = write_tsv(tmp_path / "two.tsv", [("a", "", "good"), ("b", "c", "bad")], ("text_a", "text_b", "label"))
+    assert (Classification().fitted(one).pairs, Classification().fitted(two).pairs) == (False, True)
 
 
 @pytest.mark.parametrize(
-    ("row", "what"),
+    ("rows", "what"),
     [
-        ({"text_a": 5, "label": "x"}, "text_a is 5, not a text"),
-        ({"text_a": None, "label": "x"}, "text_a is None, not a text"),
-        ({"text_a": "a", "label": None}, "label is None, not a text"),
-        ({"text_a": "a", "label": ["x"]}, r"label is \['x'\], not a text"),
-        ({"text_a": "a", "text_b": 1.5, "label": "x"}, "text_b is 1.5, not a text"),
-        ({"text_a": "a\ud83d", "label": "x"}, "text_a holds half of a surrogate pair"),
-        ({"text_a": "a", "label": "\udc00"}, "label holds half of a surrogate pair"),
+        ([{"text_a": "a", "text_b": "b"}, {"text_a": "a"}], "text_b is missing here but not in the first row"),
+        ([{"text_a": "a"}, {"text_a": "a", "text_b": "b"}], "text_b is here but not in the first row"),
+        ([{"text_a": "a"}, {"text_a": 5}], "text_a is 5, not a text"),
+        ([{"text_a": "a", "text_b": "b"}, {"text_a": "a", "text_b": 1.5}], "text_b is 1.5, not a text"),
+        ([{"text_a": "a"}, {"text_a": "\ud83d"}], "text_a holds half of a surrogate pair"),
     ],
 )
-def test_what_is_no_text_is_refused_with_its_line(tmp_path, row, what):
-    path = lines_of(tmp_path / "a.jsonl", {"text_a": "whole \U0001f600", "text_b": "", "label": "x"}, row)
+def test_rows_that_do_not_do(tmp_path, rows, what):
+    path = lines_of(tmp_path / "a.jsonl", *rows)
     with pytest.raises(DataError, match=rf"a\.jsonl:2: {what}"):
-        read_table(path, labelled=True)
-
-
-# -- encoding ---------------------------------------------------------------------------------------------------------
-
-
-def test_examples_of_single_texts(tmp_path, tokenizer):
-    table = table_of(tmp_path, ("a film", "good"), ("", "bad"))
-    examples = encode(table, tokenizer, 16, Labels(["bad", "good"]))
-    assert len(examples) == 2
-    assert [examples[0].row, examples[1].row] == [0, 1]
-    assert examples[0].ids.tolist() == [CLS, IDS["a"], IDS["film"], SEP]
-    assert examples[1].ids.tolist() == [CLS, SEP]
-    assert [example.label for example in examples] == [1, 0]
-    assert examples.lengths == [4, 2]
-    assert (examples.cut, examples.pairs, examples.majority) == (0, False, 0.5)
-
-
-def test_examples_of_pairs(tmp_path, tokenizer):
-    examples = encode(table_of(tmp_path, ("a film", "plot"), header=("text_a", "text_b")), tokenizer, 16)
-    assert examples[0].ids.tolist() == [CLS, IDS["a"], IDS["film"], SEP, IDS["plot"], SEP]
-    assert examples[0].types.tolist() == [0, 0, 0, 0, 1, 1]
-    assert examples[0].label is None
-    assert examples.pairs
-
-
-def test_an_empty_second_text_is_a_second_text(tmp_path, tokenizer):
-    examples = encode(table_of(tmp_path, ("a", ""), header=("text_a", "text_b")), tokenizer, 16)
-    assert examples[0].ids.tolist() == [CLS, IDS["a"], SEP, SEP]
-
-
-def test_long_texts_are_cut_counted_and_said_once(tmp_path, tokenizer, caplog):
-    table = table_of(tmp_path, ("a a a a a a",), ("a",), ("a a a a",), header=("text_a",))
-    examples = encode(table, tokenizer, 5)
-    assert examples.lengths == [5, 3, 5]
-    assert examples.cut == 2
-    with caplog.at_level(logging.WARNING, "onion"):
-        tell_cut("some.tsv", examples, 5)
-        tell_cut("other.tsv", encode(table, tokenizer, 16), 16)
-    assert caplog.messages == ["some.tsv: 2 of 3 texts are longer than 5 tokens; cut"]
-
-
-def test_of_a_pair_the_longer_text_is_cut(tmp_path, tokenizer):
-    examples = encode(table_of(tmp_path, ("film", "a a a a a"), header=("text_a", "text_b")), tokenizer, 6)
-    assert examples[0].ids.tolist() == [CLS, IDS["film"], SEP, IDS["a"], IDS["a"], SEP]
-    assert examples.cut == 1
-
-
-def test_unknown_label_names_file_line_and_what_is_known(tmp_path, tokenizer):
-    table = table_of(tmp_path, ("a", "good"), ("a", "so so"))
-    with pytest.raises(DataError, match=r"rows\.tsv:3: the label 'so so' .* which has 'bad', 'good'$"):
-        encode(table, tokenizer, 16, Labels(["bad", "good"]))
-    many = Labels([str(number) for number in range(12)])
-    with pytest.raises(DataError, match=r"'8', '9', \.\.\.$"):
-        encode(table, tokenizer, 16, many)
-
-
-def test_second_texts_in_all_rows_or_none(tmp_path, tokenizer):
-    path = lines_of(tmp_path / "a.jsonl", {"text_a": "a", "text_b": "b"}, {"text_a": "a"})
-    with pytest.raises(DataError, match=r"a\.jsonl:2: text_b is missing"):
-        encode(read_table(path, labelled=False), tokenizer, 16)
-    neither = lines_of(tmp_path / "b.jsonl", {"text_a": "a"}, {"text_a": "a"})
-    assert not encode(read_table(neither, labelled=False), tokenizer, 16).pairs
+        list(Classification().rows(path, labelled=False))
 
 
 @pytest.mark.parametrize("pairs", [True, False])
-def test_pairs_where_single_texts_were_trained_and_the_other_way_round(tmp_path, tokenizer, pairs):
+def test_pairs_where_single_texts_were_trained_and_the_other_way_round(tmp_path, pairs):
     header = ("text_a",) if pairs else ("text_a", "text_b")
-    table = table_of(tmp_path, ("a",) * len(header), header=header)
-    with pytest.raises(DataError, match=r"rows\.tsv: there is .*column 'text_b'; the training file has"):
-        encode(table, tokenizer, 16, pairs=pairs)
-    assert len(encode(table, tokenizer, 16, pairs=not pairs)) == 1
+    path = write_tsv(tmp_path / "rows.tsv", [("a",) * len(header)], header)
+    with pytest.raises(DataError, match=r"rows\.tsv:2: there is .*column 'text_b'; the training file has"):
+        list(Classification(pairs=pairs).rows(path, labelled=False))
+    assert len(list(Classification(pairs=not pairs).rows(path, labelled=False))) == 1
 
 
-def test_a_length_without_room_for_text(tmp_path, tokenizer):
-    table = table_of(tmp_path, ("a", "b"), header=("text_a", "text_b"))
+def test_lines_are_rows_too():
+    assert [dict(row.cells) for row in TASK.line_rows(["a film", '{"text_a": "b"}'])] == [
+        {"text_a": "a film"},
+        {"text_a": "b"},
+    ]
+    (row,) = attrs.evolve(TASK, pairs=True).line_rows(["a\tb"])
+    assert dict(row.cells) == {"text_a": "a", "text_b": "b"}
+
+
+# -- features ----------------------------------------------------------------------------------------------------------
+
+
+def test_examples_of_single_texts(features):
+    examples, notes = features(("a film", "good"), ("", "bad"), header=("text_a", "label"))
+    assert ids(examples) == [[CLS, IDS["a"], IDS["film"], SEP], [CLS, SEP]]
+    assert [(example["row"], example["label"]) for example in examples] == [(0, 1), (1, 0)]
+    assert not notes
+
+
+def test_examples_of_pairs(features):
+    (example, empty), _ = features(("a film", "plot"), ("a", ""), header=("text_a", "text_b"))
+    assert example["ids"].tolist() == [CLS, IDS["a"], IDS["film"], SEP, IDS["plot"], SEP]
+    assert example["types"].tolist() == [0, 0, 0, 0, 1, 1]
+    assert "label" not in example
+    assert empty["ids"].tolist() == [CLS, IDS["a"], SEP, SEP]  # an empty second text is a second text
+
+
+def test_long_texts_are_cut_counted_and_told(features, caplog):
+    examples, notes = features(("a a a a a a",), ("a",), ("a a a a",), max_length=5)
+    assert [len(each) for each in ids(examples)] == [5, 3, 5]
+    with caplog.at_level(logging.WARNING, "onion"):
+        tell_notes("some.tsv", notes)
+        tell_notes("other.tsv", {})
+    assert caplog.messages == ["some.tsv: texts longer than 5 tokens, cut: 2"]
+
+
+def test_of_a_pair_the_longer_text_is_cut(features):
+    examples, notes = features(("film", "a a a a a"), header=("text_a", "text_b"), max_length=6)
+    assert ids(examples) == [[CLS, IDS["film"], SEP, IDS["a"], IDS["a"], SEP]]
+    assert notes.total() == 1
+
+
+def test_a_length_without_room_for_text(features):
     with pytest.raises(DataError, match="leaves no room"):
-        encode(table, tokenizer, 3)
-
-
-def test_examples_are_a_sequence():
-    examples = TextExamples([encoding(1), encoding(2, 2), encoding(3, truncated=True)], [0, 1, 1])
-    assert [example.row for example in examples] == [0, 1, 2]
-    assert [example.row for example in examples[1:]] == [1, 2]
-    assert examples[-1].ids.tolist() == [3]
-    assert examples.majority == pytest.approx(2 / 3)
-    assert examples.cut == 1
+        features(("a", "b"), header=("text_a", "text_b"), max_length=3)
 
 
 @pytest.mark.parametrize(("length", "fits"), [(2, False), (3, True), (24, True), (25, False)])
@@ -176,31 +136,34 @@ def test_max_length_is_held_against_the_positions(length, fits):
         check_max_length(length, 24)
 
 
-# -- batches ----------------------------------------------------------------------------------------------------------
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+
+def example(*numbers, **more):
+    return {"ids": np.array(numbers), "types": np.zeros(len(numbers), np.int64), **more}
 
 
 def test_batch_by_hand():
-    examples = [
-        TextExample(7, np.array([2, 9, 3]), np.array([0, 0, 0]), 1),
-        TextExample(4, np.array([2, 9, 3, 8, 3]), np.array([0, 0, 0, 1, 1]), 0),
-    ]
-    batch = batch_of(examples, pad_id=5)
+    pair = {"ids": np.array([2, 9, 3, 8, 3]), "types": np.array([0, 0, 0, 1, 1]), "label": 0, "place": 4}
+    batch = batch_of([example(2, 9, 3, label=1, place=7), pair], pad_id=5)
     assert batch["input_ids"].tolist() == [[2, 9, 3, 5, 5], [2, 9, 3, 8, 3]]
     assert batch["token_type_ids"].tolist() == [[0, 0, 0, 0, 0], [0, 0, 0, 1, 1]]
     assert batch["input_ids"].dtype == batch["token_type_ids"].dtype == batch["labels"].dtype == np.int64
-    assert (batch["lengths"], batch["rows"], batch["labels"].tolist()) == ([3, 5], [7, 4], [1, 0])
+    assert (batch["lengths"], batch["places"], batch["labels"].tolist()) == ([3, 5], [7, 4], [1, 0])
     assert arguments(batch)["attention_mask"].tolist() == [[True] * 3 + [False] * 2, [True] * 5]
 
 
-def test_batch_without_labels():
-    assert "labels" not in batch_of([TextExample(0, np.array([1]), np.array([0]), None)])
+def test_batch_without_labels_and_with_numbers_to_learn():
+    assert "labels" not in batch_of([example(1)])
+    assert batch_of([example(1, label=0.5)])["labels"].dtype == np.float32
 
 
 @settings(derandomize=True, deadline=None)
 @given(st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=9), min_size=1, max_size=6))
 def test_nothing_is_lost_in_a_batch(texts):
     """Also where a text holds the padding token itself."""
-    batch = batch_of(TextExamples([encoding(*ids) for ids in texts])[:], pad_id=7)
+    examples = Examples.of([example(*numbers, row=row) for row, numbers in enumerate(texts)])
+    batch = batch_of(examples[:], pad_id=7)
     mask = arguments(batch)["attention_mask"]
     assert [row[keep].tolist() for row, keep in zip(batch["input_ids"], mask, strict=True)] == texts
     assert (batch["input_ids"][~mask] == 7).all()

@@ -11,10 +11,11 @@ from onion.tasks.labels import Labels
 
 
 class ClassificationMetric:
-    """Accuracy and F1 over logits ``[batch, classes]`` and ``batch["labels"]``.
+    """Accuracy, F1 and Matthews' correlation over scores ``[batch, classes]`` and ``batch["labels"]``.
 
     ``f1_macro`` is the unweighted mean of the labels' F1; with two labels ``f1`` is that of the second one. The F1 of a
-    label that neither occurs nor is predicted counts as 0 (as in scikit-learn's ``zero_division=0``).
+    label that neither occurs nor is predicted counts as 0 (as in scikit-learn's ``zero_division=0``). ``matthews`` is
+    Matthews' correlation coefficient (for more than two labels: Gorodkin 2004), 0 where one side has one label only.
 
     Args:
         labels: the labels, in the order of the logits.
@@ -47,4 +48,12 @@ class ClassificationMetric:
         total = self._counts.sum()
         f1 = 2 * right / np.maximum(self._counts.sum(axis=0) + self._counts.sum(axis=1), 1)
         figures = {"accuracy": float(right.sum() / max(total, 1)), "f1_macro": float(f1.mean())}
+        figures["matthews"] = _matthews(self._counts.astype(np.float64))
         return {**figures, "f1": float(f1[1])} if len(self.labels) == 2 else figures
+
+
+def _matthews(counts: np.ndarray) -> float:
+    """The correlation of what is true and what was predicted."""
+    true, predicted, total = counts.sum(axis=1), counts.sum(axis=0), counts.sum()
+    spread = (total**2 - true @ true) * (total**2 - predicted @ predicted)
+    return float((np.trace(counts) * total - true @ predicted) / np.sqrt(spread)) if spread > 0 else 0.0

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from onion.errors import CheckpointError, DataError, OnionError
-from onion.tasks.inference import Model, evaluate, predict, predict_texts
-from onion.tasks.training import train
+from onion.tasks.jobs.inference import Model, evaluate, predict, predict_texts
+from onion.tasks.jobs.training import train
 from tests.tasks.helpers import films, write_tsv
 
 
@@ -21,7 +21,7 @@ def copy(folder, tmp_path):
 
 
 def predicted(folder, path):
-    return [json.loads(line) for line in predict(folder, str(path))]
+    return list(predict(folder, str(path)))
 
 
 def test_evaluation_of_the_dev_file_gives_what_training_reported(trained, films_folder):
@@ -31,6 +31,7 @@ def test_evaluation_of_the_dev_file_gives_what_training_reported(trained, films_
         "accuracy": result.report["dev.accuracy"],
         "f1": result.report["dev.f1"],
         "f1_macro": result.report["dev.f1_macro"],
+        "matthews": result.report["dev.matthews"],
         "examples": 70,
     }
 
@@ -62,12 +63,12 @@ def test_predictions_do_not_depend_on_the_company(folder, films_folder, tmp_path
 
 def test_texts_without_a_file(folder, films_folder, caplog):
     texts = [text for text, _ in films(70, seed=2)][:3]
-    found = [json.loads(line) for line in predict_texts(folder, [*texts, "", "lovely " * 30])]
+    found = list(predict_texts(folder, [*texts, "", "lovely " * 30]))
     assert [each["text_a"] for each in found] == [*texts, "", "lovely " * 30]
     for one, other in zip(found[:3], predicted(folder, films_folder / "dev.tsv")[:3], strict=True):
         assert one["label"] == other["label"]
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
-    assert caplog.messages == ["--text: 1 of 5 texts are longer than 16 tokens; cut"]
+    assert caplog.messages == ["--text: texts longer than 16 tokens, cut: 1"]
 
 
 def test_formats_and_orders_of_columns_give_the_same(folder, tmp_path):
@@ -87,8 +88,7 @@ def test_labels_and_texts_of_any_language(make_settings, tmp_path):
     data = str(write_tsv(tmp_path / "data.tsv", [(f"{text} 中文 über", label) for text, label in rows]))
     train(make_settings(train=data, dev=data, passes=1), tmp_path / "out")
     line = next(predict(tmp_path / "out", data))
-    assert json.loads(line)["probabilities"].keys() == {good, bad}
-    assert "不好" in line
+    assert line["probabilities"].keys() == {good, bad}
     assert evaluate(tmp_path / "out", data)["examples"] == 48
 
 
@@ -96,8 +96,8 @@ def test_numeric_labels_are_in_their_order(make_settings, tmp_path):
     rows = [(text, str(number % 3 + 9)) for number, (text, _) in enumerate(films(30, seed=3))]
     data = str(write_tsv(tmp_path / "data.tsv", rows))
     train(make_settings(train=data, dev=data, passes=1), tmp_path / "out")
-    assert list(json.loads(next(predict(tmp_path / "out", data)))["probabilities"]) == ["9", "10", "11"]
-    assert evaluate(tmp_path / "out", data).keys() == {"accuracy", "f1_macro", "examples"}
+    assert list(next(predict(tmp_path / "out", data))["probabilities"]) == ["9", "10", "11"]
+    assert evaluate(tmp_path / "out", data).keys() == {"accuracy", "f1_macro", "matthews", "examples"}
 
 
 def test_a_model_of_pairs_wants_pairs(make_settings, tmp_path, films_folder):
@@ -131,7 +131,7 @@ def test_the_best_checkpoint_is_used_and_the_order_of_training_does_not_matter(t
 def test_the_network_is_in_evaluation_mode(folder):
     model = Model.load(folder)
     assert not model.network.training
-    assert (model.max_length, model.pairs, model.labels.names) == (16, False, ("bad", "good"))
+    assert (model.task.max_length, model.task.pairs, model.task.labels.names) == (16, False, ("bad", "good"))
 
 
 def damage_checkpoints(folder):
@@ -149,9 +149,13 @@ def drop_checkpoints(folder):
     [
         (shutil.rmtree, "holds no run of onion"),
         (lambda folder: (folder / "run.json").write_text("[]"), r"run\.json is missing or damaged"),
-        (lambda folder: (folder / "run.json").write_text("{}"), r"run\.json is damaged"),
-        (lambda folder: (folder / "labels.json").unlink(), r"labels\.json is missing"),
-        (lambda folder: (folder / "labels.json").write_text('["a"]'), "does not fit"),
+        (lambda folder: (folder / "task.json").unlink(), r"task\.json is missing"),
+        (lambda folder: (folder / "task.json").write_text('["a"]'), r"task\.json is damaged"),
+        (
+            lambda folder: (folder / "task.json").write_text('{"task": "sing"}'),
+            "there is no task 'sing'",
+        ),
+        (lambda folder: (folder / "task.json").write_text('{"task": "classify", "labels": ["a"]}'), "does not fit"),
         (lambda folder: (folder / "config.json").unlink(), r"config\.json"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "neither tokenizer.json nor"),
         (drop_checkpoints, "holds no checkpoint; train first"),
@@ -166,8 +170,11 @@ def test_a_folder_that_is_not_what_it_should_be(copy, films_folder, harm, messag
         list(predict_texts(copy, ["a"]))
 
 
-def test_a_file_is_looked_at_before_the_weights(tmp_path):
+def test_a_file_is_looked_at_before_the_weights(copy, folder, tmp_path):
+    drop_checkpoints(copy)
     with pytest.raises(DataError, match="there is no such file"):
-        evaluate(tmp_path, str(tmp_path / "none.tsv"))
+        list(predict(copy, str(tmp_path / "none.tsv")))
+    with pytest.raises(DataError, match=r"none\.tsv: there is no such file"):
+        evaluate(folder, str(tmp_path / "none.tsv"))
     with pytest.raises(CheckpointError):
         list(predict_texts(tmp_path, ["a"]))

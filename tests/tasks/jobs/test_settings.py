@@ -5,7 +5,7 @@ import attrs
 import pytest
 
 from onion.errors import CheckpointError, DataError
-from onion.tasks.settings import OWN_FILES, RUN_FILE, Settings, claim_folder, read_json, read_record, write_json
+from onion.tasks.jobs.settings import OWN_FILES, RUN_FILE, Settings, claim_folder, read_json, read_record, write_json
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_the_record_holds_the_settings_and_the_sums_of_the_files(settings):
 
 def test_a_file_that_went_away(settings, tmp_path):
     (tmp_path / "b.tsv").unlink()
-    with pytest.raises(DataError, match=r"b\.tsv: cannot be read"):
+    with pytest.raises(DataError, match=r"b\.tsv: there is no such file"):
         settings.record()
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,47 @@ import attrs
 
 from onion.disk import locked, replace_file
 from onion.errors import CheckpointError, DataError
+from onion.tasks.features.cache import digest_of_file
 
 RUN_FILE = "run.json"
-LABELS = "labels.json"
+TASK_FILE = "task.json"
 DRAWINGS = ("onion.txt", "onion.svg")
-OWN_FILES = (LABELS, *DRAWINGS, "config.json", "tokenizer.json", "tokenizer_config.json")
+OWN_FILES = (TASK_FILE, *DRAWINGS, "config.json", "tokenizer.json", "tokenizer_config.json")
 """What a run writes beside its record; found without one, they are somebody else's."""
 
 
-@attrs.frozen
+def _checked(wanted: str, fits: Callable[[Any], bool]) -> Any:
+    """Return a validator that says what a setting has to be."""
+
+    def check(settings: Any, field: Any, value: Any) -> None:
+        if not fits(value):
+            raise DataError(f"{field.name}: {value!r} is not {wanted}")
+
+    return check
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _float(value: Any) -> Any:
+    """YAML takes 5e-5 for a text; so do JSON files that quote their numbers."""
+    try:
+        return value if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return value
+
+
+_text = _checked("a text", lambda value: isinstance(value, str) and value != "")
+_switch = _checked("true or false", lambda value: isinstance(value, bool))
+_natural = _checked("a whole number from 1", lambda value: _whole(value) and value >= 1)
+_seed = _checked("a whole number from 0 to 4294967295", lambda value: _whole(value) and 0 <= value < 2**32)
+_positive = _checked("a number above 0", lambda value: isinstance(value, float) and 0 < value < float("inf"))
+_not_negative = _checked("a number from 0", lambda value: isinstance(value, float) and 0 <= value < float("inf"))
+_share = _checked("a number from 0 to 1", lambda value: isinstance(value, float) and 0 <= value <= 1)
+
+
+@attrs.frozen(kw_only=True)
 class Settings:
     """What ``onion train`` was asked to do.
 
@@ -30,30 +61,37 @@ class Settings:
         train: the training file.
         dev: the file to test on while training.
         encoder: a known name or a folder.
+        init: a folder of ``onion train`` or one of its checkpoints, whose weights are the beginning; its config and
+            tokenizer count instead of the encoder's.
+        init_head: take the head from there too; otherwise it begins anew.
         passes: over the training file.
         batch_size: examples a batch.
         lr: the highest learning rate.
-        max_length: tokens an example may have.
         seed: of everything that is random.
         test_every: steps between two tests; None: four times a pass.
         warmup: the share of the steps in which the learning rate rises.
         weight_decay: decoupled weight decay.
         clip: the largest global norm of the gradients.
+        stream: read the training file anew in every pass, in its own order, and keep no features of it.
+        options: the settings of the task itself, such as ``max_length``.
     """
 
-    task: str
-    train: str
-    dev: str
-    encoder: str = "minilm"
-    passes: int = 3
-    batch_size: int = 32
-    lr: float = 5e-5
-    max_length: int = 128
-    seed: int = 1
-    test_every: int | None = None
-    warmup: float = 0.1
-    weight_decay: float = 0.01
-    clip: float = 1.0
+    task: str = attrs.field(validator=_text)
+    train: str = attrs.field(validator=_text)
+    dev: str = attrs.field(validator=_text)
+    encoder: str = attrs.field(default="minilm", validator=_text)
+    init: str | None = attrs.field(default=None, validator=attrs.validators.optional(_text))
+    init_head: bool = attrs.field(default=False, validator=_switch)
+    passes: int = attrs.field(default=3, validator=_natural)
+    batch_size: int = attrs.field(default=32, validator=_natural)
+    lr: float = attrs.field(default=5e-5, converter=_float, validator=_positive)
+    seed: int = attrs.field(default=1, validator=_seed)
+    test_every: int | None = attrs.field(default=None, validator=attrs.validators.optional(_natural))
+    warmup: float = attrs.field(default=0.1, converter=_float, validator=_share)
+    weight_decay: float = attrs.field(default=0.01, converter=_float, validator=_not_negative)
+    clip: float = attrs.field(default=1.0, converter=_float, validator=_positive)
+    stream: bool = attrs.field(default=False, validator=_switch)
+    options: Mapping[str, Any] = attrs.field(factory=dict)
 
     def record(self) -> dict[str, Any]:
         """Return the settings with the checksums of the data files, as JSON values.
@@ -61,14 +99,8 @@ class Settings:
         Raises:
             DataError: a data file cannot be read.
         """
-        return {**attrs.asdict(self), "train_sha256": _digest(self.train), "dev_sha256": _digest(self.dev)}
-
-
-def _digest(path: str) -> str:
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}.") from None
+        sums = {"train_sha256": digest_of_file(self.train), "dev_sha256": digest_of_file(self.dev)}
+        return {**attrs.asdict(self), "options": dict(self.options), **sums}
 
 
 def claim_folder(out: Path, record: dict[str, Any]) -> bool:

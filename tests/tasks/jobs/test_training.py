@@ -8,8 +8,9 @@ from onion.checkpoint import newest, read, steps_in
 from onion.errors import CheckpointError, DataError, WeightsError
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.settings import read_json, read_record
-from onion.tasks.training import seed_everything, train
+from onion.tasks.catalogue import recorded_task
+from onion.tasks.jobs.settings import TASK_FILE, read_json, read_record
+from onion.tasks.jobs.training import seed_everything, train
 from tests.tasks.helpers import films, log_rows, snapshot, write_tsv
 
 
@@ -27,8 +28,9 @@ def test_the_report(trained):
 
 def test_the_folder_holds_all_that_a_reader_of_texts_needs(trained, make_settings, encoder_folder):
     out, result = trained
-    assert read_record(out) == {**make_settings().record(), "pairs": False}
-    assert read_json(out, "labels.json") == ["bad", "good"]
+    assert read_record(out) == make_settings().record()
+    task = recorded_task(read_json(out, TASK_FILE), TASK_FILE)
+    assert (task.labels.names, task.pairs, task.max_length) == (("bad", "good"), False, 16)
     assert EncoderConfig.read(out) == EncoderConfig.read(encoder_folder)
     text = ["a lovely film"]
     kept, original = Tokenizer.from_pretrained(out), Tokenizer.from_pretrained(encoder_folder)
@@ -99,7 +101,7 @@ def test_no_test_within_the_run(make_settings, tmp_path):
 
 
 def test_texts_that_are_cut_are_told_once_a_file(make_settings, tmp_path, caplog):
-    train(make_settings(passes=1, max_length=6), tmp_path / "out")
+    train(make_settings(passes=1, options={"max_length": 6}), tmp_path / "out")
     told = [message for message in caplog.messages if "longer than 6 tokens" in message]
     assert len(told) == 2
     assert "train.tsv: " in told[0]
@@ -111,8 +113,8 @@ def test_pairs(make_settings, tmp_path):
     rows = [(label, "was it", text) for text, label in films(40, seed=4)]
     data = str(write_tsv(tmp_path / "pairs.tsv", rows, header))
     train(make_settings(train=data, dev=data, passes=1), tmp_path / "out")
-    assert read_record(tmp_path / "out")["pairs"] is True
-    with pytest.raises(DataError, match=r"dev\.tsv: there is no column 'text_b'"):
+    assert read_json(tmp_path / "out", TASK_FILE)["pairs"] is True
+    with pytest.raises(DataError, match=r"dev\.tsv:2: there is no column 'text_b'"):
         train(make_settings(train=data), tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

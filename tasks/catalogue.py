@@ -1,0 +1,43 @@
+"""The tasks by name. A new one is a file beside this one and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from onion.errors import CheckpointError, DataError
+from onion.tasks.classification import Classification
+from onion.tasks.masked_words import MaskedWords
+from onion.tasks.matching import Matching
+from onion.tasks.multilabel import MultiLabel
+from onion.tasks.reading import Reading
+from onion.tasks.regression import Regression
+from onion.tasks.tagging import Tagging
+from onion.tasks.task import Task
+
+TASKS: dict[str, type[Task]] = {
+    kind.name: kind for kind in (Classification, Regression, Matching, MultiLabel, MaskedWords, Tagging, Reading)
+}
+
+
+def task_of(name: str, settings: Mapping[str, Any]) -> Task:
+    """Return a task of this name with these settings.
+
+    Raises:
+        DataError: there is no such task, or it has no such setting.
+    """
+    if name not in TASKS:
+        raise DataError(f"there is no task {name!r}; there are {', '.join(TASKS)}")
+    return TASKS[name].from_settings(settings)
+
+
+def recorded_task(record: Any, where: object) -> Task:
+    """Return the task that :meth:`Task.record` has written.
+
+    Raises:
+        CheckpointError: it is damaged, or of another version.
+    """
+    try:
+        return task_of(record["task"], {name: value for name, value in record.items() if name != "task"})
+    except (DataError, TypeError, KeyError) as error:
+        raise CheckpointError(f"{where} is damaged, or of another version of onion ({error})") from None

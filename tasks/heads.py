@@ -1,0 +1,69 @@
+"""The two heads that most tasks are: a linear layer over the pooled output, or over every token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import paddle
+from paddle import nn
+
+from onion.tasks.texts import arguments
+
+
+class SentenceHead(nn.Layer):
+    """An encoder, dropout and a linear layer over its pooled output (BERT, Devlin et al. 2018, section 4.1).
+
+    Args:
+        encoder: gives ``pooled_output`` ``[batch, hidden]``; its config tells the width, and the dropout if none is
+            given.
+        outputs: numbers that are computed for each example.
+        dropout: of the pooled output. Default: the encoder's ``hidden_dropout_prob``.
+    """
+
+    def __init__(self, encoder: nn.Layer, outputs: int, dropout: float | None = None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.dropout = nn.Dropout(encoder.config.hidden_dropout_prob if dropout is None else dropout)
+        self.classifier = fresh_linear(encoder, outputs)
+
+    def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the logits, float32 ``[batch, outputs]``, of a batch as ``onion.tasks.texts.batch_of`` makes it."""
+        return self.classifier(self.dropout(self.encoder(**arguments(batch)).pooled_output))
+
+
+class TokenHead(nn.Layer):
+    """An encoder, dropout and a linear layer over the vector of every token (BERT, sections 4.2 and 5.3).
+
+    Args:
+        encoder: gives ``sequence_output`` ``[batch, length, hidden]``.
+        outputs: numbers that are computed for each token.
+        dropout: of the token vectors. Default: the encoder's ``hidden_dropout_prob``.
+    """
+
+    def __init__(self, encoder: nn.Layer, outputs: int, dropout: float | None = None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.dropout = nn.Dropout(encoder.config.hidden_dropout_prob if dropout is None else dropout)
+        self.classifier = fresh_linear(encoder, outputs)
+
+    def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the logits, float32 ``[batch, length, outputs]``; those of padding mean nothing."""
+        return self.classifier(self.dropout(self.encoder(**arguments(batch)).sequence_output))
+
+
+def fresh_linear(encoder: nn.Layer, outputs: int) -> nn.Linear:
+    """Return a linear layer over an encoder's vectors, drawn as the encoder's own weights once were."""
+    normal = nn.initializer.Normal(std=encoder.config.initializer_range)
+    return nn.Linear(encoder.config.hidden_size, outputs, weight_attr=paddle.ParamAttr(initializer=normal))
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Return probabilities along the last axis, float32."""
+    scores = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return scores / scores.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """Return each number's own probability, float64: large ones stay apart for longer than in float32."""
+    return 0.5 + 0.5 * np.tanh(0.5 * logits.astype(np.float64))

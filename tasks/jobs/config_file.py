@@ -1,0 +1,73 @@
+"""Settings from a file, and how they go together with presets and flags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from onion.errors import DataError, OnionError
+from onion.tasks.jobs.settings import Settings
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read settings by name from a ``.yaml``, ``.yml`` or ``.json`` file.
+
+    Raises:
+        DataError: it cannot be read, or holds something else.
+        OnionError: it is YAML, and PyYAML is not installed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    if path.suffix == ".json":
+        found = _from_json(path, text)
+    elif path.suffix in (".yaml", ".yml"):
+        found = _from_yaml(path, text)
+    else:
+        raise DataError(f"{path}: cannot tell the format by the ending; name the file .yaml, .yml or .json")
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise DataError(f"{path}: holds no settings by name; write one a line, as in 'passes: 3'")
+    return found
+
+
+def _from_json(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: broken JSON ({error})") from None
+
+
+def _from_yaml(path: Path, text: str) -> Any:
+    try:
+        import yaml
+    except ModuleNotFoundError:
+        raise OnionError(f"{path}: YAML needs PyYAML: pip install 'onion-paddle[yaml]', or write it as .json") from None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: broken YAML: {' '.join(str(error).split())}") from None
+
+
+def resolve(*layers: Mapping[str, Any]) -> Settings:
+    """Put settings of several sources together; the later ones win.
+
+    A name that is no general setting is one of the task's own, which says whether it has it.
+
+    Raises:
+        DataError: something that is needed is missing, or a value does not do.
+    """
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged |= layer
+    fields = attrs.fields_dict(Settings)
+    general = {name: value for name, value in merged.items() if name in fields and name != "options"}
+    options = {**merged.get("options", {}), **{name: merged[name] for name in merged if name not in fields}}
+    missing = [name for name in ("task", "train", "dev") if name not in general]
+    if missing:
+        raise DataError(f"{missing[0]} is missing; give --{missing[0]}, or {missing[0]} in the config file")
+    return Settings(**general, options=options)

@@ -1,0 +1,94 @@
+"""Where a training begins: a pretrained encoder, or weights that another training of ours has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+from paddle import nn
+
+from onion import checkpoint
+from onion.errors import CheckpointError
+from onion.items.gradient_machine import load_network
+from onion.items.saver import best_checkpoint
+from onion.models import hub
+from onion.models.config import EncoderConfig
+from onion.models.encoder import Encoder
+from onion.models.tokenizer import Tokenizer
+from onion.models.weights import read_weights
+from onion.tasks.jobs.settings import RUN_FILE, Settings
+from onion.tasks.task import Task
+
+NETWORK = "gradient_machine"
+
+
+@attrs.frozen
+class Start:
+    """Where a training begins.
+
+    Attributes:
+        folder: has the config and the tokenizer, and the encoder's weights unless ``learned`` is there.
+        learned: parameters of a task's network by their paths in it.
+        head: whether the head's are wanted too.
+    """
+
+    folder: Path
+    learned: Mapping[str, Any] | None = None
+    head: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> Start:
+        """Find it.
+
+        Raises:
+            WeightsError: the encoder is neither a folder nor a known name.
+            CheckpointError: ``init`` is no folder of ``onion train`` or of one of its checkpoints.
+        """
+        if settings.init is None:
+            return cls(hub.resolve(settings.encoder))
+        return cls(*_learned(Path(settings.init)), settings.init_head)
+
+    def config(self) -> EncoderConfig:
+        """Return the encoder's config."""
+        return EncoderConfig.read(self.folder)
+
+    def tokenizer(self) -> Tokenizer:
+        """Return the tokenizer."""
+        return Tokenizer.from_pretrained(self.folder)
+
+    def network(self, task: Task) -> nn.Layer:
+        """Return the task's network with the weights it begins with.
+
+        Raises:
+            WeightsError: those of the encoder, or of a head beside it, do not fit its config.
+            CheckpointError: those that were learned do not fit the network; the message names the parameters.
+        """
+        encoder = Encoder(self.config())
+        if self.learned is None:
+            weights = read_weights(self.folder)
+            encoder.fill(weights)
+            network = task.network(encoder)
+            task.fill(network, weights)
+            return network
+        network = task.network(encoder)
+        taken = self.learned if self.head else {**network.state_dict(), **_of_encoder(self.learned)}
+        try:
+            load_network(network, taken)
+        except CheckpointError as error:
+            raise CheckpointError(f"{self.folder}: {error}") from None
+        return network
+
+
+def _learned(folder: Path) -> tuple[Path, Mapping[str, Any]]:
+    """The folder of a run, and the network of the checkpoint that was asked for, or else of the best one."""
+    if (folder / RUN_FILE).is_file():
+        return folder, best_checkpoint(folder).items[NETWORK]
+    if (folder.parent / RUN_FILE).is_file() and folder.is_dir():
+        return folder.parent, checkpoint.read(folder).items[NETWORK]
+    raise CheckpointError(f"{folder}: neither a folder of onion train nor a checkpoint in one (step-...).")
+
+
+def _of_encoder(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: array for name, array in arrays.items() if name.startswith("encoder.")}

@@ -1,0 +1,209 @@
+"""``match``: how well a second text fits a first one, such as an answer a question.
+
+File, pointwise: ``text_a``, ``text_b``, ``label`` (two values; the second one in order, such as ``1``, says that they
+fit), and ``qid`` where several rows belong to one question.
+File, pairwise: ``text_a``, ``text_b``, which fits, and ``text_b_neg``, which fits less.
+Prediction: ``score``, from 0 to 1, of ``text_a`` and ``text_b``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import paddle
+from attrs import validators
+from paddle import nn
+from paddle.nn import functional
+
+from onion.errors import DataError
+from onion.items.evaluator import Metric
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.classification import Classifier
+from onion.tasks.features.examples import Example
+from onion.tasks.heads import SentenceHead, sigmoid
+from onion.tasks.labels import Labels
+from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, order, ranking
+from onion.tasks.rows import Row, file_rows
+from onion.tasks.task import NUMBER, OF_THE_COST, SHARE
+from onion.tasks.texts import PAIR, TEXT, TextTask, batch_of, checked_texts
+
+NEGATIVE, QUESTION = "text_b_neg", "qid"
+POINTWISE, PAIRWISE = "pointwise", "pairwise"
+
+
+@attrs.frozen(kw_only=True)
+class Matching(TextTask):
+    """Matching of two texts, learned from judged rows or from pairs of a better and a worse second text.
+
+    A file to test on may be of either kind where the learning is pairwise, whatever the training file is. Its figures:
+
+    * rows, learned pointwise: ``accuracy`` and ``f1``; by ``qid`` also ``mrr`` and ``map``;
+    * rows, learned pairwise: ``accuracy``, how many pairs of a fitting and another row, of the same ``qid`` if there is
+      one, are in the right order; ``mrr`` and ``map`` as above;
+    * pairs: ``accuracy``, how many are in the right order.
+
+    Attributes:
+        learning: ``"pointwise"`` or ``"pairwise"`` (PaddlePALM's ``learning_strategy``); None: what the training file
+            is; one that has both columns is pairwise.
+        labels: two, the second one says that the texts fit; learned from the training file if it is pointwise and they
+            are not given, else ``0`` and ``1``.
+        questions: whether the training file has ``qid``; then others with labels need it too.
+        margin: how much greater the better score is to be.
+        dropout: of the pooled output; None: the encoder's.
+    """
+
+    name = "match"
+
+    pairs: bool | None = True
+    learning: str | None = attrs.field(
+        default=None, validator=validators.optional(validators.in_((POINTWISE, PAIRWISE)))
+    )
+    labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
+    questions: bool = False
+    margin: float = attrs.field(
+        default=0.5, validator=validators.and_(NUMBER, validators.gt(0), validators.le(1)), metadata=OF_THE_COST
+    )
+    dropout: float | None = attrs.field(default=None, validator=validators.optional(SHARE), metadata=OF_THE_COST)
+
+    @labels.validator
+    def _two(self, _: Any, labels: Labels) -> None:
+        if len(labels) not in (0, 2):
+            raise ValueError(f"there are two labels, one for texts that fit and one for others; not {labels.told()}")
+
+    @property
+    def best(self) -> str:  # type: ignore[override]
+        """``mrr`` if the rows belong to questions, where few of many rows are right; else ``accuracy``."""
+        return "mrr" if self.questions else "accuracy"
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
+        """Give the rows of a file; see ``Task.rows``."""
+        columns = self.columns(path) if labelled else [TEXT, PAIR]
+        for row in checked_texts(file_rows(path, columns), self.pairs):
+            if NEGATIVE in columns:
+                row.text(NEGATIVE)
+            yield row
+
+    def columns(self, path: str | Path) -> list[str]:
+        """Return what every row of a file has to have to be learned from or tested on; its first row tells.
+
+        Raises:
+            DataError: the file cannot be read, or has not even texts.
+        """
+        first = next(file_rows(path, [TEXT, PAIR], [NEGATIVE, self.target, QUESTION])).cells
+        if NEGATIVE in first and self.learning != POINTWISE:
+            return [TEXT, PAIR, NEGATIVE]
+        return [TEXT, PAIR, self.target, *[QUESTION] * (self.questions or QUESTION in first)]
+
+    def fitted(self, path: str | Path) -> Matching:
+        """Return the task that knows how it learns, and the two labels."""
+        columns = self.columns(path)
+        if NEGATIVE in columns:
+            return attrs.evolve(self, learning=PAIRWISE, labels=self.labels or ("0", "1"))
+        if self.learning == PAIRWISE:
+            raise DataError(f"{path}: there is no column {NEGATIVE!r}, which is what pairwise learning learns from")
+        labels = Labels.of(row.word(self.target) for row in self.rows(path, labelled=True))
+        if len(labels) != 2:
+            raise DataError(f"{path}: matching is learned from rows with two labels; here are {labels.told()}")
+        return attrs.evolve(self, learning=POINTWISE, labels=self.labels or labels, questions=QUESTION in columns)
+
+    def features(self, rows: Sequence[Row], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
+        """Give ``ids``, ``types`` (int64 ``[length]``), and ``label`` or those of the worse text; see Task.features."""
+        examples = super().features(rows, tokenizer, labelled, notes)
+        if labelled and NEGATIVE in rows[0].cells:
+            worse = [attrs.evolve(row, cells={**row.cells, PAIR: row.cells[NEGATIVE]}) for row in rows]
+            for example, found in zip(examples, self.encodings(worse, tokenizer, notes), strict=True):
+                example |= {"ids_neg": found.ids, "types_neg": found.types}
+        return examples
+
+    def learned(self, row: Row) -> dict[str, Any]:
+        """Return whether the texts of a row fit, 1 or 0; nothing of a pair."""
+        if NEGATIVE in row.cells:
+            return {}
+        label = row.word(self.target)
+        if label not in self.labels:
+            raise row.error(f"the label {label!r} is none of the two: {self.labels.told()}; see the setting labels")
+        return {"label": self.labels.numbers()[label]}
+
+    def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
+        """Make a batch; of pairs, it has a row for each better text, and after all of them one for each worse text."""
+        if "ids_neg" not in examples[0]:
+            return batch_of(examples, pad_id)
+        worse = [{"ids": example["ids_neg"], "types": example["types_neg"]} for example in examples]
+        batch = batch_of([*examples, *worse], pad_id)
+        return {**batch, "places": batch["places"][: len(examples)]}
+
+    # -- learning and results -----------------------------------------------------------------------------------------
+
+    def network(self, encoder: nn.Layer) -> nn.Layer:
+        """Put a :class:`PointwiseMatcher` or a :class:`PairwiseMatcher` over an encoder."""
+        if self.learning == PAIRWISE:
+            return PairwiseMatcher(encoder, self.margin, self.dropout)
+        return PointwiseMatcher(encoder, 2, self.dropout)
+
+    def metric(self, path: str | Path) -> Metric:
+        """Measure what the columns of the file allow."""
+        columns = self.columns(path)
+        if NEGATIVE in columns:
+            return PairMetric()
+        figures = [order if self.learning == PAIRWISE else decisions]
+        rows = self.rows(path, labelled=True)
+        if QUESTION not in columns:
+            return RankingMetric(figures, np.zeros(sum(1 for _ in rows), np.int64))
+        numbers: dict[str, int] = {}
+        questions = [numbers.setdefault(row.word(QUESTION), len(numbers)) for row in rows]
+        return RankingMetric([*figures, ranking], questions)
+
+    def predictions(
+        self, rows: Sequence[Row], examples: Sequence[Example], decoded: Sequence[float]
+    ) -> Iterator[dict[str, float]]:
+        """Give the score."""
+        for score in decoded:
+            yield {"score": round(float(score), 6)}
+
+    def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
+        """Return what always answering the commoner label would score, where there are labels to answer."""
+        if self.learning == PAIRWISE:
+            return {}
+        share = float(np.mean([example["label"] for example in examples]))
+        return {"majority_accuracy": max(share, 1 - share)}
+
+
+class PointwiseMatcher(Classifier):
+    """A classifier of two labels; the score is the probability of the second one."""
+
+    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
+        """Return the score of every example, float64."""
+        other, fitting = logits.numpy().astype(np.float64).T
+        return list(sigmoid(fitting - other))
+
+
+class PairwiseMatcher(SentenceHead):
+    """A head with one score a row, from 0 to 1, learned from the difference of two (PaddlePALM's ``Match``).
+
+    Args:
+        encoder: see SentenceHead.
+        margin: how much greater the better score is to be.
+        dropout: see SentenceHead.
+    """
+
+    def __init__(self, encoder: nn.Layer, margin: float = 0.5, dropout: float | None = None) -> None:
+        super().__init__(encoder, 1, dropout)
+        self._margin = margin
+
+    def cost(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the mean hinge loss ``max(0, margin - better + worse)``, a scalar."""
+        better, worse = functional.sigmoid(logits).reshape([2, -1])
+        return functional.relu(self._margin - better + worse).mean()
+
+    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
+        """Return the score of every example, float64; of a pair ``[2]``, the better text's and the worse one's."""
+        scores = sigmoid(logits.numpy()[:, 0])
+        paired = len(scores) == 2 * len(batch["places"])
+        return list(scores.reshape(2, -1).T) if paired else list(scores)

@@ -1,0 +1,70 @@
+"""How closely predicted numbers follow the true ones."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from onion.errors import OnionError
+
+
+class CorrelationMetric:
+    """Pearson's and Spearman's correlation, and the mean squared error, of numbers and ``batch["labels"]``.
+
+    The figures of STS-B in GLUE (Wang et al. 2018). Both correlations are scipy's; where they are not defined (all
+    numbers of one side are the same, or there is one example only) they count as 0. They are NaN where a predicted
+    number is: a network that came to that is never the best.
+
+    Raises:
+        OnionError: scipy is not installed; said when the metric is made, before anything is trained.
+    """
+
+    def __init__(self) -> None:
+        self._pearson, self._spearman = _correlations()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all batches."""
+        self._predicted = self._true = np.zeros(0)
+
+    def update(self, outputs: Any, batch: Any) -> None:
+        """Take in the predicted and the true numbers of a batch."""
+        self._predicted = np.append(self._predicted, np.asarray(outputs, np.float64))
+        self._true = np.append(self._true, np.asarray(batch["labels"], np.float64))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all numbers so far, float64 ``[examples]``."""
+        return {"predicted": self._predicted, "true": self._true}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take them back."""
+        self._predicted, self._true = np.array(saved["predicted"]), np.array(saved["true"])
+
+    def result(self) -> dict[str, float]:
+        """Return the figures: correlations from -1 to 1, the error in the square of the labels' unit."""
+        wrong = self._predicted - self._true
+        return {
+            "pearson": _defined(self._pearson, self._predicted, self._true),
+            "spearman": _defined(self._spearman, self._predicted, self._true),
+            "mean_squared_error": float(np.mean(wrong**2)) if len(wrong) else 0.0,
+        }
+
+
+def _correlations() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    try:
+        from scipy.stats import pearsonr, spearmanr
+    except ImportError:
+        raise OnionError("correlations need scipy: pip install 'onion-paddle[metrics]'.") from None
+    return pearsonr, spearmanr
+
+
+def _defined(correlation: Callable[..., Any], predicted: np.ndarray, true: np.ndarray) -> float:
+    """Return a correlation, 0 where it has no meaning."""
+    if len(true) < 2 or (predicted == predicted[0]).all() or (true == true[0]).all():
+        return 0.0
+    with warnings.catch_warnings():  # "nearly constant", "overflow": nothing that the figure does not tell
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return float(correlation(predicted, true)[0])

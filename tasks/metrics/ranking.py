@@ -1,0 +1,132 @@
+"""How well scores tell rows that are relevant to a question from others.
+
+Rows that have the same score are put in the worst order, so no figure depends on the order of a file, and scores that
+are all the same earn nothing. (ERNIE leaves them in the order of the file.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Figures: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], dict[str, float]]
+"""(scores float64, relevant bool, questions; each ``[rows]``) -> figures from 0 to 1."""
+
+
+def decisions(scores: np.ndarray, relevant: np.ndarray, questions: np.ndarray) -> dict[str, float]:
+    """Return ``accuracy``, and the ``f1`` of the relevant rows, of taking rows with a score over 0.5 for relevant."""
+    taken = scores > 0.5
+    found, marked = int((taken & relevant).sum()), int(taken.sum() + relevant.sum())
+    return {"accuracy": _mean(taken == relevant), "f1": 2 * found / max(marked, 1)}
+
+
+def order(scores: np.ndarray, relevant: np.ndarray, questions: np.ndarray) -> dict[str, float]:
+    """Return as ``accuracy`` how many of all pairs of a relevant and another row have the greater score at the former.
+
+    Both rows are of the same question; where all rows are, the figure is the area under the ROC curve.
+    """
+    right = pairs = 0
+    for mine, theirs in _by_question(scores, relevant, questions):
+        right += int(np.searchsorted(np.sort(theirs), mine).sum())  # how many of theirs each of mine is over
+        pairs += len(mine) * len(theirs)
+    return {"accuracy": right / max(pairs, 1)}
+
+
+def ranking(scores: np.ndarray, relevant: np.ndarray, questions: np.ndarray) -> dict[str, float]:
+    """Return ``mrr`` and ``map``, the means over the questions of two figures of their rows in order of score.
+
+    They are 1 / the first relevant row's rank; and the mean over all relevant rows of the share of relevant ones among
+    the rows down to them. A question without a relevant row counts as 0, as NLPCC's DBQA task has it, and ERNIE.
+    """
+    first, average = [], []
+    for mine, theirs in _by_question(scores, relevant, questions):
+        mine = np.sort(mine)[::-1]
+        counted = np.arange(1, len(mine) + 1)
+        # Of rows with a relevant row's score, those that are not relevant stand before it.
+        ranks = counted + len(theirs) - np.searchsorted(np.sort(theirs), mine)
+        first.append(1 / ranks[0] if len(mine) else 0.0)
+        average.append(_mean(counted / ranks))
+    return {"mrr": _mean(first), "map": _mean(average)}
+
+
+class RankingMetric:
+    """Figures of the scores of all rows of a file, and ``batch["labels"]``: 1 for relevant rows, 0 for others.
+
+    Args:
+        figures: what is made of them, some of the functions above.
+        questions: for each row the number of its question; rows are found by ``batch["places"]``.
+    """
+
+    def __init__(self, figures: Sequence[Figures], questions: Sequence[int] | np.ndarray) -> None:
+        self.figures, self.questions = tuple(figures), np.asarray(questions)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all batches."""
+        self._scores, self._labels, self._places = np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+    def update(self, outputs: Any, batch: Any) -> None:
+        """Take in the scores ``[batch]``."""
+        self._scores = np.append(self._scores, np.asarray(outputs, np.float64))
+        self._labels = np.append(self._labels, np.asarray(batch["labels"], np.int64))
+        self._places = np.append(self._places, np.asarray(batch["places"], np.int64))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what was taken in."""
+        return {"scores": self._scores, "labels": self._labels, "places": self._places}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take it back."""
+        self._scores, self._labels = np.array(saved["scores"]), np.array(saved["labels"])
+        self._places = np.array(saved["places"])
+
+    def result(self) -> dict[str, float]:
+        """Return the figures, each from 0 to 1."""
+        rows = self._scores, self._labels > 0, self.questions[self._places]
+        return {name: value for figures in self.figures for name, value in figures(*rows).items()}
+
+
+class PairMetric:
+    """Accuracy over scores ``[batch, 2]``: in how many rows the first score is the greater one."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all batches."""
+        self._right = self._rows = 0
+
+    def update(self, outputs: Any, batch: Any) -> None:
+        """Count a batch."""
+        scores = np.asarray(outputs)
+        self._right += int((scores[:, 0] > scores[:, 1]).sum())
+        self._rows += len(scores)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the counts."""
+        return {"right": self._right, "rows": self._rows}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take them back."""
+        self._right, self._rows = int(saved["right"]), int(saved["rows"])
+
+    def result(self) -> dict[str, float]:
+        """Return the figure, from 0 to 1."""
+        return {"accuracy": self._right / max(self._rows, 1)}
+
+
+def _by_question(
+    scores: np.ndarray, relevant: np.ndarray, questions: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Give for each question the scores of its relevant rows and of its others."""
+    grouped = np.argsort(questions, kind="stable")
+    ends = np.flatnonzero(np.diff(questions[grouped])) + 1
+    for rows in np.split(grouped, ends) if len(grouped) else []:
+        yield scores[rows[relevant[rows]]], scores[rows[~relevant[rows]]]
+
+
+def _mean(values: Any) -> float:
+    """The mean; 0 of nothing."""
+    return float(np.mean(values)) if len(values) else 0.0

@@ -1,0 +1,119 @@
+"""``multilabel``: any number of labels for a text or a pair of texts.
+
+File: ``text_a``, ``text_b`` if the rows are pairs, ``label``: names with ``,`` between them, or, in JSON, a list of
+names. Spaces around a name do not belong to it; nothing, or an empty list, means no label.
+Prediction: ``labels``, those with a probability over the threshold, and ``probabilities`` by label.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import paddle
+from attrs import validators
+from paddle import nn
+from paddle.nn import functional
+
+from onion.errors import DataError
+from onion.tasks.features.examples import Example
+from onion.tasks.heads import SentenceHead, sigmoid
+from onion.tasks.labels import Labels
+from onion.tasks.metrics.multilabel import MultiLabelMetric
+from onion.tasks.rows import Row
+from onion.tasks.task import OF_THE_COST, SHARE
+from onion.tasks.texts import TextTask
+
+
+@attrs.frozen(kw_only=True)
+class MultiLabel(TextTask):
+    """Every label is a yes or a no of its own.
+
+    Attributes:
+        labels: all of them, in the order of the logits; learned from the training file.
+        separator: stands between the names of a cell.
+        threshold: labels with a probability over it are predicted.
+        dropout: of the pooled output; None: the encoder's.
+    """
+
+    name = "multilabel"
+    best = "f1_micro"
+
+    labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
+    separator: str = attrs.field(default=",", validator=[validators.instance_of(str), validators.min_len(1)])
+    threshold: float = attrs.field(default=0.5, validator=SHARE, metadata=OF_THE_COST)
+    dropout: float | None = attrs.field(default=None, validator=validators.optional(SHARE), metadata=OF_THE_COST)
+
+    def fitted(self, path: str | Path) -> MultiLabel:
+        """Return the task that knows the labels, and whether the rows are pairs."""
+        labels = Labels.of(name for row in self.rows(path, labelled=True) for name in self._names(row))
+        if not labels:
+            raise DataError(f"{path}: no row has a label; there is nothing to learn.")
+        return attrs.evolve(super().fitted(path), labels=labels)
+
+    def learned(self, row: Row) -> dict[str, Any]:
+        """Return the numbers of the row's labels, int64 ``[any]``, in order, each once."""
+        numbers = {self.labels.number(row, name) for name in self._names(row)}
+        return {"marks": np.array(sorted(numbers), np.int64)}
+
+    def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
+        """Make a batch whose ``labels`` are 1 where an example has a label, else 0: float32 ``[batch, labels]``."""
+        batch = super().collate(examples, pad_id)
+        if "marks" in examples[0]:
+            batch["labels"] = np.zeros((len(examples), len(self.labels)), np.float32)
+            for has, example in zip(batch["labels"], examples, strict=True):
+                has[example["marks"]] = 1
+        return batch
+
+    def network(self, encoder: nn.Layer) -> MultiLabelClassifier:
+        """Put a :class:`MultiLabelClassifier` over an encoder."""
+        return MultiLabelClassifier(encoder, len(self.labels), self.dropout)
+
+    def metric(self, path: str | Path) -> MultiLabelMetric:
+        """Measure F1 and exact matches."""
+        return MultiLabelMetric(self.labels, self.threshold)
+
+    def predictions(
+        self, rows: Sequence[Row], examples: Sequence[Example], decoded: Sequence[np.ndarray]
+    ) -> Iterator[dict[str, Any]]:
+        """Give the labels over the threshold, and the probability of every label."""
+        for probabilities in decoded:
+            named = dict(zip(self.labels.names, probabilities.tolist(), strict=True))
+            yield {
+                "labels": [name for name, value in named.items() if value > self.threshold],
+                "probabilities": {name: round(value, 6) for name, value in named.items()},
+            }
+
+    def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
+        """Return what always answering the commonest set of labels would score."""
+        counts = Counter(tuple(example["marks"]) for example in examples)
+        return {"majority_accuracy": counts.most_common(1)[0][1] / len(examples)}
+
+    def _names(self, row: Row) -> list[str]:
+        """Return the names of the row's labels."""
+        cell = row.cells[self.target]
+        if isinstance(cell, list):
+            names = [attrs.evolve(row, cells={self.target: name}).word(self.target).strip() for name in cell]
+        else:
+            word = row.word(self.target).strip()
+            names = [name.strip() for name in word.split(self.separator)] if word else []
+        if "" in names:
+            raise row.error(f"an empty name among the labels {cell!r}; take it out")
+        return names
+
+
+class MultiLabelClassifier(SentenceHead):
+    """A head with one logit a label, each a yes or no of its own."""
+
+    def cost(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the binary cross-entropy, a scalar: the mean over examples and labels."""
+        # Paddle 3.3's binary_cross_entropy_with_logits has a wrong gradient where a logit is 0; this is the same cost.
+        return (functional.softplus(logits) - batch["labels"] * logits).mean()
+
+    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
+        """Return the probabilities, float64 ``[labels]``, of every example."""
+        return list(sigmoid(logits.numpy()))

@@ -1,0 +1,87 @@
+"""``regress``: a number for a text or a pair of texts.
+
+File: ``text_a``, ``text_b`` if the rows are pairs, ``label`` (a number, learned as it is: STS-B's are 0 to 5).
+Prediction: ``value``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import paddle
+from paddle import nn
+from paddle.nn import functional
+
+from onion.tasks.features.examples import Example
+from onion.tasks.heads import SentenceHead
+from onion.tasks.metrics.correlation import CorrelationMetric
+from onion.tasks.rows import Row
+from onion.tasks.task import OF_THE_COST, SHARE
+from onion.tasks.texts import TextTask
+
+LARGEST = 1e18
+"""A label may be as far from 0 as this: its square is still a number in float32."""
+
+
+@attrs.frozen(kw_only=True)
+class Regression(TextTask):
+    """Regression over a text or a pair of texts (BERT, Devlin et al. 2018, on STS-B).
+
+    Attributes:
+        dropout: of the pooled output; None: the encoder's.
+    """
+
+    name = "regress"
+    best = "pearson"
+
+    dropout: float | None = attrs.field(default=None, validator=attrs.validators.optional(SHARE), metadata=OF_THE_COST)
+
+    def learned(self, row: Row) -> dict[str, Any]:
+        """Return the row's number."""
+        value = row.number(self.target)
+        if abs(value) > LARGEST:
+            raise row.error(f"{self.target} is {value:g}, farther from 0 than {LARGEST:g}; give it in another unit")
+        return {"label": value}
+
+    def network(self, encoder: nn.Layer) -> Regressor:
+        """Put a :class:`Regressor` over an encoder."""
+        return Regressor(encoder, self.dropout)
+
+    def metric(self, path: str | Path) -> CorrelationMetric:
+        """Measure both correlations and the mean squared error."""
+        return CorrelationMetric()
+
+    def predictions(
+        self, rows: Sequence[Row], examples: Sequence[Example], decoded: Sequence[float]
+    ) -> Iterator[dict[str, float]]:
+        """Give the number."""
+        for value in decoded:
+            yield {"value": round(value, 6)}
+
+    def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
+        """Return the mean squared error of always answering the mean."""
+        return {"label_variance": float(np.var([example["label"] for example in examples]))}
+
+
+class Regressor(SentenceHead):
+    """A head with one number an example; it starts near 0.
+
+    Args:
+        encoder: see SentenceHead.
+        dropout: see SentenceHead.
+    """
+
+    def __init__(self, encoder: nn.Layer, dropout: float | None = None) -> None:
+        super().__init__(encoder, 1, dropout)
+
+    def cost(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the mean squared error, a scalar."""
+        return functional.mse_loss(outputs.squeeze(1), batch["labels"])
+
+    def decode(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> list[float]:
+        """Return the number of every example."""
+        return outputs.squeeze(1).tolist()

@@ -1,0 +1,197 @@
+"""What a task is: how a file becomes features, which head learns from them, how well it does, what it predicts.
+
+A task is a frozen attrs class: its settings, and what only the training file can tell (``fitted``). The onions and the
+jobs around it (``onions.py``, ``jobs/``) are the same for all tasks. One task is one file; ``catalogue.py`` lists them.
+
+    file -> rows -> features -> batches -> network -> outputs -> decoded -> metric or predictions
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import attrs
+from paddle import nn
+
+from onion import RunnerItem
+from onion.errors import DataError
+from onion.items.evaluator import Metric
+from onion.models.tokenizer import Tokenizer
+from onion.models.weights import Weights
+from onion.tasks.features.examples import Example
+from onion.tasks.labels import Labels
+
+OF_THE_COST = {"of_the_cost": True}
+"""Metadata of a field that changes what is learned from the features, but not the features."""
+
+NUMBER = attrs.validators.instance_of((int, float))
+"""Validator of a field that is a number."""
+
+SHARE = attrs.validators.and_(NUMBER, attrs.validators.ge(0), attrs.validators.lt(1))
+"""Validator of a field that is a share of something, such as a dropout: from 0 to below 1."""
+
+Own = TypeVar("Own", bound="Task")
+
+
+@attrs.frozen(kw_only=True)
+class Task(ABC):
+    """What all tasks have in common.
+
+    Attributes:
+        name: what ``--task`` calls it.
+        best: the figure that says which checkpoint is the best; more is better.
+        max_length: tokens an example may have, special ones included.
+    """
+
+    name: ClassVar[str]
+    best: ClassVar[str]
+
+    max_length: int = 128
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def rows(self, path: str | Path, labelled: bool) -> Iterator[Any]:
+        """Give the rows of a file, one by one and anew with each call.
+
+        Raises:
+            DataError: the file is not what it should be; the message says where.
+        """
+
+    @abstractmethod
+    def line_rows(self, lines: Iterable[str]) -> Iterator[Any]:
+        """Give a row without label for each line of text, as ``onion predict`` reads them from standard input."""
+
+    def text_rows(self, texts: Sequence[str]) -> Iterator[Any]:
+        """Give a row without label for each of some single texts, as ``onion predict --text`` has them.
+
+        Raises:
+            DataError: the task reads something else; this is the default.
+        """
+        raise DataError(f"--text: the task {self.name} reads more than single texts; use --input with a file")
+
+    def fitted(self: Own, path: str | Path) -> Own:
+        """Return the task with what the training file tells, such as its labels. Default: unchanged.
+
+        Raises:
+            DataError: there is nothing to be learned from the file.
+        """
+        return self
+
+    @abstractmethod
+    def features(self, rows: Sequence[Any], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
+        """Turn some rows into examples: arrays of numbers.
+
+        Args:
+            rows: those of :meth:`rows`.
+            tokenizer: turns texts into ids.
+            labelled: whether the examples get what they are to learn.
+            notes: is told what the user should know, and how often it was so: "texts longer than ...".
+
+        Returns:
+            One or more examples a row, each with ``row``, its place among ``rows``, and ``ids``; all with the same
+            fields.
+
+        Raises:
+            DataError: a row is not what it should be.
+        """
+
+    @abstractmethod
+    def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
+        """Make a batch; ``places`` (a list) tells where its examples stand among all."""
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def network(self, encoder: nn.Layer) -> nn.Layer:
+        """Put the head over an encoder.
+
+        Returns:
+            A layer that is called with a batch, has ``cost(outputs, batch)`` and ``decode(outputs, batch)``; the latter
+            gives a list with one entry an example, as :meth:`metric` and :meth:`predictions` take them.
+        """
+
+    def fill(self, network: nn.Layer, weights: Weights) -> None:  # noqa: B027  doing nothing is the default
+        """Take over what the encoder's file holds for the head as well. Default: nothing, the head begins anew.
+
+        Args:
+            network: that of :meth:`network`.
+            weights: what was read of the file; the encoder has taken over its part.
+
+        Raises:
+            WeightsError: they do not fit.
+        """
+
+    def rings(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
+        """Return the items that stand between the data and the network in training. Default: none."""
+        return []
+
+    def test_rings(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
+        """Return those of a test. Default: as in training."""
+        return self.rings(tokenizer, seed)
+
+    def prediction_rings(self, tokenizer: Tokenizer) -> list[RunnerItem]:
+        """Return those of a prediction; on the way out they find what was decoded as the outputs. Default: none."""
+        return []
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def metric(self, path: str | Path) -> Metric:
+        """Return what measures the decoded outputs for the examples of a labelled file."""
+
+    @abstractmethod
+    def predictions(self, rows: Sequence[Any], examples: Sequence[Example], decoded: Sequence[Any]) -> Iterator[Any]:
+        """Give what is predicted for each row, as JSON values.
+
+        Args:
+            rows: as :meth:`features` had them.
+            examples: what it made of them.
+            decoded: for each example what the network's ``decode`` gave.
+        """
+
+    def files(self, predicted: Sequence[Any]) -> dict[str, Any]:
+        """Return what else is to be written of all predictions: file name -> JSON value. Default: nothing."""
+        return {}
+
+    def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
+        """Return figures that learning nothing would reach. Default: none."""
+        return {}
+
+    # -- record -------------------------------------------------------------------------------------------------------
+
+    def record(self) -> dict[str, Any]:
+        """Return the name and all fields as JSON values; ``catalogue.task_of`` makes the task of them."""
+        return {"task": self.name, **attrs.asdict(self, value_serializer=_plain)}
+
+    def features_record(self) -> dict[str, Any]:
+        """Return that part of the record that decides about the features."""
+        of_the_features = attrs.asdict(
+            self, filter=lambda field, _: not field.metadata.get("of_the_cost"), value_serializer=_plain
+        )
+        return {"task": self.name, **of_the_features}
+
+    @classmethod
+    def from_settings(cls: type[Own], settings: Mapping[str, Any]) -> Own:
+        """Make the task of its settings by name.
+
+        Raises:
+            DataError: a setting that this task has not, or a value that does not do; the message says which do.
+        """
+        known = [field.name for field in attrs.fields(cls) if field.init]
+        unknown = [name for name in settings if name not in known]
+        if unknown:
+            raise DataError(f"{cls.name} has no setting {unknown[0]!r}; it has {', '.join(known)}")
+        try:
+            return cls(**settings)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{cls.name}: {error.args[0] if error.args else error}") from None
+
+
+def _plain(task: Any, field: Any, value: Any) -> Any:
+    """Labels are recorded as the list that they are made of."""
+    return list(value) if isinstance(value, Labels) else value

@@ -1,0 +1,11 @@
+"""What all tests share: a home of their own for what onion keeps on the disk."""
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home_of_the_tests(tmp_path_factory):
+    patch = pytest.MonkeyPatch()
+    patch.setenv("ONION_HOME", str(tmp_path_factory.mktemp("home")))
+    yield
+    patch.undo()

@@ -1,0 +1,128 @@
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from onion.disk import locked
+from onion.errors import DataError
+from onion.models.hub import home
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.classification import Classification
+from onion.tasks.features import cache
+from onion.tasks.features.cache import cached_features, digest_of_features
+from tests.tasks.helpers import films, write_tsv
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
+    return tmp_path / "home" / "features"
+
+
+@pytest.fixture(scope="module")
+def tokenizer(encoder_folder):
+    return Tokenizer.from_pretrained(encoder_folder)
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_tsv(tmp_path / "a.tsv", films(50, seed=3))
+
+
+@pytest.fixture
+def task(data):
+    return Classification(max_length=16).fitted(data)
+
+
+def test_the_second_time_nothing_is_read_but_the_cache(folder, task, data, tokenizer, monkeypatch):
+    first = cached_features(task, data, tokenizer)
+    monkeypatch.setattr(Classification, "features", None)  # would be called
+    again = cached_features(task, data, tokenizer)
+    assert [each["ids"].tolist() for each in first] == [each["ids"].tolist() for each in again]
+    assert [each["label"] for each in first] == [each["label"] for each in again]
+    assert [path.name for path in folder.iterdir()] == [digest_of_features(task, data, tokenizer, True)]
+
+
+def test_chunks_make_no_difference(folder, task, data, tokenizer, monkeypatch):
+    whole = [(each["row"], each["ids"].tolist()) for each in cached_features(task, data, tokenizer)]
+    monkeypatch.setattr(cache, "CHUNK", 7)
+    monkeypatch.setattr(cache.chunks_of_features, "__defaults__", (7,))
+    monkeypatch.setenv("ONION_HOME", str(folder / "other"))
+    assert [(each["row"], each["ids"].tolist()) for each in cached_features(task, data, tokenizer)] == whole
+
+
+def test_all_that_decides_about_features_is_in_the_key(tmp_path, task, data, tokenizer, encoder_folder):
+    key = digest_of_features(task, data, tokenizer, True)
+    copy = tmp_path / "elsewhere.tsv"
+    copy.write_bytes(data.read_bytes())
+    assert digest_of_features(task, copy, tokenizer, True) == key  # what is in the file counts, not where it stands
+    copy.write_bytes(data.read_bytes() + b"a\tgood\n")
+    (tmp_path / "cased").mkdir()
+    for path in encoder_folder.iterdir():
+        (tmp_path / "cased" / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "cased" / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    others = [
+        digest_of_features(task, copy, tokenizer, True),
+        digest_of_features(task, data, tokenizer, False),
+        digest_of_features(Classification(max_length=17).fitted(data), data, tokenizer, True),
+        digest_of_features(task, data, Tokenizer.from_pretrained(tmp_path / "cased"), True),
+    ]
+    assert len({key, *others}) == 5
+
+
+def test_a_damaged_store_is_made_anew(folder, task, data, tokenizer):
+    cached_features(task, data, tokenizer)
+    (store,) = folder.iterdir()
+    (store / "ids.npy").write_bytes(b"")
+    assert len(cached_features(task, data, tokenizer)) == 50
+
+
+def test_bad_rows_leave_nothing(folder, task, tmp_path, tokenizer):
+    bad = write_tsv(tmp_path / "bad.tsv", [*films(5, seed=1), ("a", "so so")])
+    with pytest.raises(DataError, match=r"bad\.tsv:7: the label 'so so'"):
+        cached_features(task, bad, tokenizer)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_place_where_nothing_can_be_written(tmp_path, monkeypatch, task, data, tokenizer):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ONION_HOME", str(tmp_path / "file"))
+    with pytest.raises(DataError, match=r"file/features: features cannot be written: .*\$ONION_HOME"):
+        cached_features(task, data, tokenizer)
+
+
+KILLED = """
+import os, signal, sys
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.classification import Classification
+from onion.tasks.features import cache, store
+task, write = Classification(max_length=16).fitted(sys.argv[1]), store.write_synced
+def kill(*given):
+    if sys.argv[3] == "after":
+        write(*given)
+    os.kill(os.getpid(), signal.SIGKILL)
+store.write_synced = kill
+cache.cached_features(task, sys.argv[1], Tokenizer.from_pretrained(sys.argv[2]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_what_a_kill_cut_short_is_never_used_and_swept_away(folder, task, data, tokenizer, encoder_folder, moment):
+    words = [sys.executable, "-c", KILLED, str(data), str(encoder_folder), moment]
+    killed = subprocess.run(words, capture_output=True, timeout=100)
+    assert killed.returncode == -signal.SIGKILL
+    (part,) = folder.iterdir()
+    assert part.name.startswith(".part-")
+    with locked(part):  # another process is still at work on it
+        assert len(cached_features(task, data, tokenizer)) == 50
+        assert part.is_dir()
+    (folder / digest_of_features(task, data, tokenizer, True) / "ids.npy").unlink()
+    assert len(cached_features(task, data, tokenizer)) == 50
+    assert not part.exists()
+
+
+def test_home_is_where_the_environment_says(folder):
+    assert home() == folder.parent

@@ -1,0 +1,116 @@
+import json
+import re
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+from onion.errors import DataError
+from onion.tasks.jobs.config_file import read_config, resolve
+from onion.tasks.jobs.presets import PRESETS, preset
+
+NEEDED = {"task": "classify", "train": "a.tsv", "dev": "b.tsv"}
+
+
+def written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_yaml_and_json_say_the_same(tmp_path):
+    yaml = written(tmp_path / "a.yaml", "task: classify\nlr: 5e-5\nclass_weights: {差: 2}\n# a comment\nstream: true\n")
+    lines = {"task": "classify", "lr": 5e-5, "class_weights": {"差": 2}, "stream": True}
+    plain = written(tmp_path / "a.json", json.dumps(lines))
+    one, other = (resolve(NEEDED, read_config(path)) for path in (yaml, plain))
+    assert one == other
+    assert (one.lr, one.stream, one.options) == (5e-5, True, {"class_weights": {"差": 2}})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("a.yaml", "a: [", "broken YAML"),
+        ("a.yaml", "!!python/object/apply:os.system ['touch pwned']", "broken YAML"),
+        ("a.yaml", "- a\n- b", "holds no settings by name"),
+        ("a.yaml", "1: a", "holds no settings by name"),
+        ("a.yml", "", "holds no settings by name"),
+        ("a.json", "{", "broken JSON"),
+        ("a.json", "[" * 100_000, "broken JSON"),
+        ("a.toml", "a = 1", "name the file .yaml, .yml or .json"),
+    ],
+)
+def test_files_that_do_not_do(tmp_path, monkeypatch, name, text, what):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=f"{name}: .*{re.escape(what)}"):
+        read_config(written(tmp_path / name, text))
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_file_that_is_not_there_or_no_text(tmp_path):
+    (tmp_path / "b.yaml").write_bytes(b"\xff\xfe")
+    for name in ("a.yaml", "b.yaml"):
+        with pytest.raises(DataError, match=rf"{name}: cannot be read"):
+            read_config(tmp_path / name)
+
+
+def test_yaml_needs_its_library_and_says_so(tmp_path):
+    code = """
+import sys
+sys.modules["yaml"] = None
+from pathlib import Path
+from onion.tasks.jobs.config_file import read_config
+try:
+    read_config(Path(sys.argv[1]))
+except Exception as error:
+    print(error)
+"""
+    path = written(tmp_path / "a.yaml", "a: 1")
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=100)
+    assert "pip install 'onion-paddle[yaml]'" in done.stdout, done.stderr
+
+
+def test_the_later_layer_wins():
+    found = resolve(preset("ernie/chnsenticorp"), {"lr": 1e-3, "max_length": 64}, {**NEEDED, "lr": 2e-3})
+    assert (found.lr, found.batch_size, found.warmup, found.options) == (2e-3, 24, 0.0, {"max_length": 64})
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_what_is_needed(name):
+    with pytest.raises(DataError, match=f"{name} is missing; give --{name}, or {name} in the config file"):
+        resolve({key: value for key, value in NEEDED.items() if key != name})
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"passes": 0}, "passes: 0 is not a whole number from 1"),
+        ({"passes": True}, "passes: True is not"),
+        ({"passes": "3"}, "passes: '3' is not"),
+        ({"lr": "fast"}, "lr: 'fast' is not a number above 0"),
+        ({"lr": float("nan")}, "lr: nan is not"),
+        ({"warmup": 1.5}, "warmup: 1.5 is not a number from 0 to 1"),
+        ({"weight_decay": -1}, "weight_decay: -1.0 is not"),
+        ({"seed": -1}, "seed: -1 is not"),
+        ({"test_every": 0}, "test_every: 0 is not"),
+        ({"stream": "yes"}, "stream: 'yes' is not true or false"),
+        ({"encoder": ""}, "encoder: '' is not a text"),
+        ({"train": 5}, "train: 5 is not a text"),
+    ],
+)
+def test_values_that_do_not_do(settings, told):
+    with pytest.raises(DataError, match=told):
+        resolve(NEEDED, settings)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_resolves(name):
+    found = resolve(preset(name), {"train": "a", "dev": "b"})
+    assert found.task == PRESETS[name]["task"]
+    assert {"max_length"} <= found.options.keys()
+    assert attrs.asdict(found)["lr"] == PRESETS[name]["lr"]
+
+
+def test_an_unknown_preset():
+    with pytest.raises(DataError, match="there is no preset 'bert/x'; there are ernie/bq, ernie/chnsenticorp"):
+        preset("bert/x")

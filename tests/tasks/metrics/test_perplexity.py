@@ -1,0 +1,71 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax
+from sklearn.metrics import accuracy_score, log_loss
+
+from onion.items.evaluator import SavedMetric
+from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
+
+
+def guesses(best, costs):
+    """Of one example: the best guess and the cost of each word."""
+    ids = np.array([[one, one + 1] for one in best], np.int64).reshape(-1, 2)
+    return Guesses(ids, np.zeros(ids.shape, np.float32), np.array(costs, np.float32))
+
+
+def test_counted_by_hand():
+    metric = PerplexityMetric()
+    # The true words had the probabilities 1/2, 1/4 and, in another batch, 1/8: their product is 1/64, its root 1/4.
+    metric.update([guesses([7, 3], np.log([2, 4])), guesses([], [])], {"labels": np.array([7, 4])})
+    metric.update([guesses([5], np.log([8]))], {"labels": np.array([5])})
+    assert metric.result() == pytest.approx({"perplexity": 4.0, "accuracy": 2 / 3})
+
+
+def test_guessing_blindly_among_n_words_is_a_perplexity_of_n():
+    metric = PerplexityMetric()
+    metric.update([guesses([1] * 10, [np.log(30522)] * 10)], {"labels": np.arange(10)})
+    assert metric.result() == pytest.approx({"perplexity": 30522, "accuracy": 0.1}, rel=1e-5)
+
+
+def test_nothing_counted_and_a_network_that_has_gone_astray():
+    metric = PerplexityMetric()
+    assert metric.result() == {"perplexity": 1.0, "accuracy": 0.0}
+    metric.update([guesses([1], [1e6])], {"labels": np.array([1])})
+    assert metric.result() == {"perplexity": float("inf"), "accuracy": 1.0}
+    metric.reset()
+    assert metric.result() == {"perplexity": 1.0, "accuracy": 0.0}
+
+
+def test_a_metric_that_was_saved_in_mid_pass_ends_alike():
+    whole, cut, resumed = PerplexityMetric(), PerplexityMetric(), PerplexityMetric()
+    first, second = guesses([1, 2], [0.1, 3.7]), guesses([9], [1.3])
+    for metric in (whole, cut):
+        metric.update([first], {"labels": np.array([1, 3])})
+    resumed.load_state_dict(json.loads(json.dumps(cut.state_dict())))
+    for metric in (whole, resumed):
+        metric.update([second], {"labels": np.array([9])})
+    assert resumed.result() == whole.result()
+    assert isinstance(whole, SavedMetric)
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=8), st.integers(0, 1000))
+def test_against_scikit_learn_however_the_words_are_spread_over_examples_and_batches(examples, seed):
+    truth = [word for words in examples for word in words]
+    if not truth:
+        return
+    scores = np.random.default_rng(seed).normal(0, 2, (len(truth), 6))
+    logs = log_softmax(scores, axis=1)
+    metric, begin = PerplexityMetric(), 0
+    for words in examples:
+        part = slice(begin, begin + len(words))
+        order = np.argsort(-scores[part], axis=1)
+        costs = -logs[part][np.arange(len(words)), np.array(words, int)]
+        metric.update([Guesses(order, order * 0.0, costs)], {"labels": np.array(words, np.int64)})
+        begin += len(words)
+    wanted = log_loss(truth, np.exp(logs), labels=range(6)), accuracy_score(truth, scores.argmax(axis=1))
+    assert (np.log(metric.result()["perplexity"]), metric.result()["accuracy"]) == pytest.approx(wanted)

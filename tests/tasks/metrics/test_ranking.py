@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
+
+from onion.items.evaluator import SavedMetric
+from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, order, ranking
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.2, 0.5, 0.7, 1.0]), st.integers(0, 1), st.integers(0, 3)), min_size=1, max_size=20
+)
+
+
+def figures_of(figures, rows):
+    scores, relevant, questions = (np.array(side) for side in zip(*rows, strict=True))
+    return figures(scores.astype(np.float64), relevant > 0, questions)
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+def test_ranking_by_hand():
+    rows = [
+        # question 7: ranks 2 and 4 of 4 -> reciprocal 1/2, average precision (1/2 + 2/4) / 2
+        *[(0.9, 0, 7), (0.8, 1, 7), (0.3, 0, 7), (0.1, 1, 7)],
+        # question 2: rank 1 -> 1 and 1
+        *[(0.6, 1, 2), (0.5, 0, 2)],
+        # question 5 has no relevant row -> 0 and 0
+        (0.9, 0, 5),
+    ]
+    wanted = {"mrr": (1 / 2 + 1 + 0) / 3, "map": (1 / 2 + 1 + 0) / 3}
+    assert figures_of(ranking, rows) == pytest.approx(wanted)
+    mixed = [rows[place] for place in (4, 0, 6, 3, 5, 1, 2)]
+    assert figures_of(ranking, mixed) == pytest.approx(wanted)
+
+
+def test_equal_scores_are_put_in_the_worst_order():
+    # the relevant row is the last of three -> 1/3, wherever it stands in the file
+    for place in range(3):
+        rows = [(0.5, int(row == place), 0) for row in range(3)]
+        assert figures_of(ranking, rows) == pytest.approx({"mrr": 1 / 3, "map": 1 / 3})
+        assert figures_of(order, rows) == {"accuracy": 0.0}
+
+
+def test_order_by_hand():
+    # question 0: 0.5 > 0.2, but not > 0.9, and 0.1 is over neither: 1 of 4; question 1: 1 of 1; over both 2 of 5
+    rows = [(0.5, 1, 0), (0.2, 0, 0), (0.9, 0, 0), (0.1, 1, 0), (0.8, 1, 1), (0.7, 0, 1), (0.3, 1, 2)]
+    assert figures_of(order, rows) == {"accuracy": 2 / 5}
+    assert figures_of(order, [(0.3, 1, 2), (0.3, 0, 1)]) == {"accuracy": 0.0}  # no pair at all
+
+
+def test_decisions_by_hand():
+    # 0.5 is not over 0.5; one of two relevant rows is found, nothing else is
+    assert figures_of(decisions, [(0.5, 1, 0), (0.6, 1, 0), (0.4, 0, 0)]) == pytest.approx(
+        {"accuracy": 2 / 3, "f1": 2 / 3}
+    )
+    assert figures_of(decisions, [(0.4, 0, 0)]) == {"accuracy": 1.0, "f1": 0.0}
+
+
+# -- against others ----------------------------------------------------------------------------------------------------
+
+
+def textbook(rows):
+    """Mean reciprocal rank and mean average precision, a row at a time; the worst order for equal scores."""
+    first, average = [], []
+    for question in {row[2] for row in rows}:
+        ranked = [label for _, label in sorted((-score, label) for score, label, mine in rows if mine == question)]
+        first.append(1 / (ranked.index(1) + 1) if 1 in ranked else 0)
+        shares = [sum(ranked[:rank]) / rank for rank in range(1, len(ranked) + 1) if ranked[rank - 1]]
+        average.append(sum(shares) / len(shares) if shares else 0)
+    return {"mrr": sum(first) / len(first), "map": sum(average) / len(average)}
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(ROWS)
+def test_ranking_against_the_textbook(rows):
+    assert figures_of(ranking, rows) == pytest.approx(textbook(rows))
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(ROWS)
+def test_order_against_all_pairs(rows):
+    pairs = [(a > b) for a, fits, mine in rows if fits for b, other, its in rows if not other and mine == its]
+    assert figures_of(order, rows)["accuracy"] == pytest.approx(sum(pairs) / max(len(pairs), 1))
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(ROWS)
+def test_decisions_and_order_against_scikit_learn(rows):
+    true, said = [row[1] for row in rows], [int(row[0] > 0.5) for row in rows]
+    assert figures_of(decisions, rows) == pytest.approx(
+        {"accuracy": accuracy_score(true, said), "f1": f1_score(true, said, zero_division=0)}
+    )
+    apart = [(place / len(rows), label, 0) for place, (_, label, _) in enumerate(rows)]
+    if len(set(true)) == 2:
+        scores = [row[0] for row in apart]
+        assert figures_of(order, apart)["accuracy"] == pytest.approx(roc_auc_score(true, scores))
+
+
+# -- the metrics -------------------------------------------------------------------------------------------------------
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(ROWS, st.data())
+def test_batches_may_come_in_any_order_and_a_pass_be_resumed(rows, data):
+    mixed = data.draw(st.permutations(range(len(rows))))
+    metric = RankingMetric([decisions, ranking], [question for _, _, question in rows])
+    assert isinstance(metric, SavedMetric)
+    for places in np.array_split(mixed, data.draw(st.integers(1, len(rows)))):
+        other = RankingMetric([decisions, ranking], metric.questions)
+        other.load_state_dict(metric.state_dict())
+        batch = {"labels": np.array([rows[place][1] for place in places]), "places": list(places)}
+        other.update([rows[place][0] for place in places], batch)
+        metric = other
+    result = metric.result()
+    assert result == pytest.approx({**figures_of(decisions, rows), **textbook(rows)})
+    assert all(type(value) is float for value in result.values())
+    metric.reset()
+    assert metric.result() == {"accuracy": 0.0, "f1": 0.0, "mrr": 0.0, "map": 0.0}
+
+
+def test_pairs_by_hand():
+    metric, other = PairMetric(), PairMetric()
+    assert isinstance(metric, SavedMetric)
+    assert metric.result() == {"accuracy": 0.0}
+    metric.update([np.array([0.6, 0.4]), np.array([0.5, 0.5])], {})  # equal scores are not in the right order
+    other.load_state_dict(metric.state_dict())
+    for each in (metric, other):
+        each.update([np.array([0.2, 0.3]), np.array([0.9, 0.1])], {})
+    assert metric.result() == other.result() == {"accuracy": 2 / 4}
+    metric.reset()
+    assert metric.result() == {"accuracy": 0.0}

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from onion.tasks.metrics.reading import ReadingMetric
+from onion.tasks.metrics.squad import alike
+from onion.tasks.spans.questions import Answer, Question
+
+
+def question(*answers):
+    return Question("a.json", "a", "?", "the film was warm", tuple(Answer(text, 0) for text in answers))
+
+
+def metric_of(*questions):
+    """A metric whose answers are the texts that are handed in for the windows, joined in their order."""
+    return ReadingMetric(questions, lambda asked, windows: " ".join(windows), alike)
+
+
+def update(metric, *found):
+    """Hand in (place, row, text) as one batch."""
+    batch = {"places": [place for place, _, _ in found], "windows": [{"row": row} for _, row, _ in found]}
+    metric.update([text for _, _, text in found], batch)
+
+
+def test_the_best_of_several_answers_counts():
+    metric = metric_of(question("cold", "warm film"), question("film"))
+    update(metric, (0, 0, "warm"), (1, 1, "The film"))
+    # F1 of the first: precision 1, recall 1/2
+    assert metric.result() == pytest.approx({"exact_match": 1 / 2, "f1": (2 / 3 + 1) / 2})
+
+
+def test_exact_match_and_f1_are_each_the_best():
+    metric = metric_of(question("x y", "x"))
+    update(metric, (0, 0, "x"))
+    assert metric.result() == {"exact_match": 1.0, "f1": 1.0}
+
+
+def test_windows_are_taken_in_their_order_over_all_batches():
+    metric = metric_of(question("a film"), question("b c"))
+    update(metric, (3, 1, "c"), (0, 0, "film"))
+    update(metric, (2, 1, "b"))
+    assert metric.result()["exact_match"] == 1.0
+
+
+def test_questions_without_answer():
+    metric = metric_of(question("film"), question(), question(), question("warm day"))
+    update(metric, (0, 0, "film"), (1, 1, ""), (2, 2, "film"), (3, 3, "warm"))
+    assert metric.result() == pytest.approx(
+        {
+            "exact_match": 2 / 4,
+            "f1": (1 + 1 + 0 + 2 / 3) / 4,
+            "has_answer_exact_match": 1 / 2,
+            "has_answer_f1": (1 + 2 / 3) / 2,
+            "no_answer_exact_match": 1 / 2,
+        }
+    )
+
+
+def test_questions_without_answer_only():
+    metric = metric_of(question())
+    update(metric, (0, 0, ""))
+    assert metric.result()["no_answer_exact_match"] == metric.result()["f1"] == 1.0
+    assert metric.result()["has_answer_f1"] == 0.0
+
+
+def test_reset_forgets():
+    metric = metric_of(question("film"))
+    update(metric, (0, 0, "film"))
+    metric.reset()
+    assert metric.result() == {"exact_match": 0.0, "f1": 0.0}
+    update(metric, (0, 0, "cold"))
+    assert metric.result() == {"exact_match": 0.0, "f1": 0.0}
+    assert all(isinstance(value, float) and not isinstance(value, np.floating) for value in metric.result().values())

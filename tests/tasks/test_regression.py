@@ -1,0 +1,152 @@
+import json
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import paddle
+import pytest
+from hypothesis import strategies as st
+from scipy.stats import pearsonr
+
+from onion.errors import DataError, OnionError
+from onion.models.encoder import Encoder
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.catalogue import recorded_task, task_of
+from onion.tasks.features.examples import Examples
+from onion.tasks.jobs.inference import evaluate, predict
+from onion.tasks.jobs.training import train
+from onion.tasks.regression import Regression, Regressor
+from tests.tasks import fuzz
+from tests.tasks.helpers import GOOD, HIDDEN, PLAIN, write_tsv
+
+STS_B = Path(__file__).parents[3] / "shared/data/glue/sts-b"
+
+
+@pytest.fixture(scope="module")
+def tokenizer(encoder_folder):
+    return Tokenizer.from_pretrained(encoder_folder)
+
+
+def scores(count, seed):
+    """Texts of six words, and how many of them are good."""
+    chance = random.Random(seed)
+    found = []
+    for _ in range(count):
+        good = chance.randrange(7)
+        words = chance.choices(GOOD, k=good) + chance.choices(PLAIN, k=6 - good)
+        chance.shuffle(words)
+        found.append((" ".join(words), f"{good / 2:.3f}"))
+    return found
+
+
+# -- from file to batch ------------------------------------------------------------------------------------------------
+
+
+def test_numbers_become_float32_labels(tmp_path, tokenizer):
+    path = write_tsv(tmp_path / "a.tsv", [("a film", "2.5"), ("a", "-1e3"), ("plot", "4")])
+    task = Regression().fitted(path)
+    assert task.pairs is False
+    examples = Examples.of(task.features(list(task.rows(path, labelled=True)), tokenizer, True, Counter()))
+    batch = task.collate(examples[:], pad_id=0)
+    assert batch["labels"].tolist() == [2.5, -1000.0, 4.0]
+    assert batch["labels"].dtype == np.float32
+    assert task.baseline([{"label": 1.0}, {"label": 2.0}, {"label": 6.0}]) == {"label_variance": pytest.approx(14 / 3)}
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("", "label is '', not a number"),
+        ("high", "label is 'high', not a number"),
+        ("nan", "label is 'nan', not a number"),
+        ("-2e18", r"label is -2e\+18, farther from 0 than 1e\+18; give it in another unit"),
+    ],
+)
+def test_labels_that_do_not_do(tmp_path, tokenizer, cell, told):
+    path = write_tsv(tmp_path / "a.tsv", [("a", "1"), ("b", cell)])
+    task = Regression().fitted(path)
+    with pytest.raises(DataError, match=rf"a\.tsv:3: {told}"):
+        task.features(list(task.rows(path, labelled=True)), tokenizer, True, Counter())
+
+
+def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, tokenizer):
+    columns = {"text_a": fuzz.TEXTS, "text_b": fuzz.TEXTS, "label": st.sampled_from(["1", "-2.5", "0"])}
+    fuzz.check(Regression(max_length=8), columns, tmp_path, tokenizer)
+
+
+def test_the_record(tmp_path):
+    task = task_of("regress", {"dropout": 0.2, "max_length": 20})
+    assert recorded_task(json.loads(json.dumps(task.record())), "x") == task
+    assert task.features_record() == Regression(max_length=20).features_record()
+    with pytest.raises(DataError, match="dropout"):
+        task_of("regress", {"dropout": 1.0})
+
+
+# -- learning ----------------------------------------------------------------------------------------------------------
+
+
+def test_cost_is_the_mean_squared_error_and_its_gradient_twice_the_mean_difference(encoder_folder):
+    network = Regressor(Encoder.from_pretrained(encoder_folder))
+    outputs = paddle.to_tensor([[1.0], [2.0], [-3.0]], stop_gradient=False)
+    cost = network.cost(outputs, {"labels": paddle.to_tensor([0.5, 2.0, -1.0])})
+    cost.backward()
+    assert cost.shape == []
+    assert float(cost) == pytest.approx((0.25 + 0 + 4) / 3)
+    np.testing.assert_allclose(outputs.grad.numpy(), np.array([[1.0], [0.0], [-4.0]]) / 3, rtol=1e-6)
+    assert network.decode(outputs, {}) == [1.0, 2.0, -3.0]
+    assert network.classifier.weight.shape == [HIDDEN, 1]
+    assert network.classifier.bias.tolist() == [0.0]
+
+
+@pytest.fixture(scope="module")
+def learned(make_settings, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("regress")
+    data = write_tsv(folder / "train.tsv", scores(160, seed=1)), write_tsv(folder / "dev.tsv", scores(70, seed=2))
+    options = {"max_length": 12, "dropout": 0.0}
+    asked = make_settings(task="regress", train=str(data[0]), dev=str(data[1]), passes=6, options=options)
+    return folder / "out", data[1], train(asked, folder / "out").report
+
+
+def test_a_training_and_what_it_measures(learned):
+    out, dev, report = learned
+    assert report["dev.pearson"] > 0.8
+    assert report["dev.mean_squared_error"] < report["label_variance"]
+    found = evaluate(out, str(dev))
+    assert found.pop("examples") == 70
+    assert {f"dev.{name}": value for name, value in found.items()} == pytest.approx(
+        {name: value for name, value in report.items() if name.startswith("dev.")}
+    )
+    values = [row["value"] for row in predict(out, str(dev))]
+    true = [float(label) for _, label in scores(70, seed=2)]
+    assert pearsonr(values, true)[0] == pytest.approx(report["dev.pearson"], abs=1e-5)
+
+
+def test_predictions_come_in_the_order_of_the_file(learned, tmp_path):
+    out, _, _ = learned
+    texts = [(text,) for text, _ in scores(70, seed=2)]
+    forwards = list(predict(out, str(write_tsv(tmp_path / "a.tsv", texts, ("text_a",)))))
+    backwards = list(predict(out, str(write_tsv(tmp_path / "b.tsv", texts[::-1], ("text_a",)))))
+    assert [row["index"] for row in forwards] == list(range(70))
+    assert [row["value"] for row in forwards] == pytest.approx([row["value"] for row in backwards][::-1], abs=1e-5)
+    assert {type(row["value"]) for row in forwards} == {float}
+    assert len({row["value"] for row in forwards}) > 30
+
+
+def test_scipy_is_asked_for_before_anything_is_written(make_settings, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)  # as if it were not installed
+    data = str(write_tsv(tmp_path / "a.tsv", scores(8, seed=3)))
+    with pytest.raises(OnionError, match=r"scipy: pip install 'onion-paddle\[metrics\]'"):
+        train(make_settings(task="regress", train=data, dev=data), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(not STS_B.is_dir(), reason="the data sets are not here")
+def test_sts_b_is_read_whole(tokenizer):
+    for name, count in (("train.tsv", 5749), ("dev.tsv", 1500)):
+        task = Regression().fitted(STS_B / name)
+        assert task.pairs is True
+        values = [task.learned(row)["label"] for row in task.rows(STS_B / name, labelled=True)]
+        assert len(values) == count
+        assert (min(values), max(values)) == (0.0, 5.0)
