@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from comparison import encoders, ids, minilm
+from comparison import encoders, fine_tuning, ids, minilm
 from comparison.table import TOLERANCE, all_agree, rendered
 
 NOTES = f"""
@@ -23,7 +23,7 @@ bert is RoBERTa-wwm (Chinese) too, which differs from it in nothing but its name
 def main() -> int:
     """Compare all there is; return the exit status."""
     rows = []
-    for part in (encoders, minilm, ids):
+    for part in (encoders, minilm, fine_tuning, ids):
         with tempfile.TemporaryDirectory() as folder:
             rows += part.compare(Path(folder))
     print(rendered(rows))

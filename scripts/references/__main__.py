@@ -4,6 +4,7 @@ python -m references encoders REFERENCE OUT SEED       live models, their layout
 python -m references read-back REFERENCE FOLDER SEED   outputs of FOLDER/ARCHITECTURE/LAYOUT/, which onion saved
 python -m references minilm FOLDER TEXTS OUT           TEXTS: a JSON list; OUT: .npz
 python -m references sentences FOLDER TEXTS OUT
+python -m references fine-tuning FOLDER JOB OUT        JOB: JSON, see references/fine_tuning.py
 python -m references ids REFERENCE TASKS               TASKS: a JSON list of files and how to read them; see :func:`ids`
 """
 
@@ -51,6 +52,13 @@ def sentences(folder: str, texts: str, out: str) -> None:
     np.savez(out, means=means, normalized=normalized, maker=np.array(MAKER))
 
 
+def fine_tuning(folder: str, job: str, out: str) -> None:
+    """Fine-tune the encoder of a folder by transformers."""
+    from references.fine_tuning import fine_tune
+
+    np.savez(out, **fine_tune(folder, json.loads(Path(job).read_text(encoding="utf-8"))))
+
+
 def ids(reference: str, tasks: str) -> None:
     """Tokenize lines: each task is {vocabulary: folder, lower, lines: a JSON list's file, out: file}."""
     from references import texts
@@ -62,7 +70,14 @@ def ids(reference: str, tasks: str) -> None:
         Path(task["out"]).write_text(json.dumps({"maker": maker, "ids": found}))
 
 
-JOBS = {"encoders": encoders, "read-back": read_backs, "minilm": minilm, "sentences": sentences, "ids": ids}
+JOBS = {
+    "encoders": encoders,
+    "read-back": read_backs,
+    "minilm": minilm,
+    "sentences": sentences,
+    "fine-tuning": fine_tuning,
+    "ids": ids,
+}
 
 if __name__ == "__main__":
     JOBS[sys.argv[1]](*sys.argv[2:])
