@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 Indices = NDArray[np.int64]
 
 WINDOW = 100
-"""Batches in a window of `bucketed`: within it examples are sorted by length. More means less padding, and examples
-of equal length that meet more often."""
+"""Batches in a window of `bucketed` at most: within it examples are sorted by length. More means less padding, and
+batches that have much the same examples in every pass."""
+WINDOWS = 4
+"""Windows of a shuffled pass at least: of few examples too, each meets others in every pass."""
 
 
 def shuffled(n: int, seed: int, pass_id: int) -> Indices:
@@ -69,8 +71,9 @@ def bucketed(
 ) -> list[Indices]:
     """Batches of examples of similar length, so that little of a padded batch is padding.
 
-    The examples are shuffled, cut into windows of `WINDOW` batches, sorted by length within each window, cut into
-    batches, and the batches are shuffled. Two examples of equal length therefore meet in one pass and not in the next.
+    The examples are shuffled, cut into windows of `WINDOW` batches (fewer where that would not be `WINDOWS` windows),
+    sorted by length within each window, cut into batches, and the batches are shuffled. Two examples therefore meet in
+    one pass and not in the next.
 
     Args:
         lengths: One length an example, in any unit.
@@ -89,8 +92,9 @@ def bucketed(
     order = shuffled(n, seed, pass_id) if shuffle else np.arange(n, dtype=np.int64)
     if drop_last:
         order = order[: n - n % batch_size]
+    most = max(1, min(WINDOW, n // (WINDOWS * batch_size))) if shuffle else WINDOW
     batches: list[Indices] = []
-    for window in cut(order, WINDOW * batch_size):
+    for window in cut(order, most * batch_size):
         batches += cut(window[np.argsort(size[window], kind="stable")], batch_size)
     if not shuffle:
         return batches

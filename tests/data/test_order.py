@@ -102,6 +102,12 @@ def test_examples_of_equal_length_meet_others_in_the_next_pass():
     assert len(met) > 45  # of 50
 
 
+def test_few_examples_of_different_lengths_meet_others_in_the_next_pass_too():
+    """Sorted as one window, they would make the same batches in every pass."""
+    met = {frozenset(batch.tolist()) for pass_id in range(5) for batch in bucketed(range(40), 4, 0, pass_id)}
+    assert len(met) > 45  # of 50
+
+
 def test_the_order_of_the_batches_is_not_that_of_their_lengths():
     lengths = np.arange(400)
     means = [lengths[batch].mean() for batch in bucketed(lengths, 4)]
