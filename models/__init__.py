@@ -1,9 +1,10 @@
 """Encoders, their weights and tokenizers, and where those are fetched from; imported as ``onion.models``.
 
-    config.py                EncoderConfig: the numbers of an encoder                                     no Paddle
+    config.py, checks.py     EncoderConfig: the numbers of an encoder                                     no Paddle
     tokenizer.py             Tokenizer: texts -> token ids, cut to a length                               no Paddle
     splitting/               how: WordPiece, byte-level BPE, SentencePiece; vocabularies, windows         no Paddle
     weights.py               read_weights, write_weights: the weights of a folder                         no Paddle
+    shapes.py, fitting.py    whether weights are those of a config                                        no Paddle
     formats/                 how: every system's files                                                    no Paddle
     hub.py                   fetch, resolve: named models -> local folders                                no Paddle
     downloads/               how: addresses, HTTP, archives                                               no Paddle

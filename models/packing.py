@@ -10,6 +10,7 @@ Padding may stand anywhere: left, right, in holes.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TypeAlias
 
 import attrs
 import numpy as np
@@ -21,6 +22,46 @@ from onion.models.ops import rows
 # Added to the scores of padded keys: exp() of it is exactly 0 in every floating type, and adding it to a score does not
 # overflow float32, as its smallest value could.
 MASKED = -1e9
+
+Ids: TypeAlias = paddle.Tensor | np.ndarray
+
+
+# bool too: segments 0 and 1 may come as false and true.
+_INTEGERS = (paddle.int64, paddle.int32, paddle.int16, paddle.int8, paddle.uint8, paddle.bool)
+
+
+def check_array(name: str, values: Ids) -> None:
+    """Refuse what has no shape and no type.
+
+    Raises:
+        DataError: neither a tensor nor an array.
+    """
+    if not isinstance(values, (np.ndarray, paddle.Tensor)):
+        raise DataError(f"{name} is a {type(values).__name__}, neither a tensor nor a numpy array; make it one")
+
+
+def check_integers(name: str, values: Ids) -> None:
+    """Refuse numbers with a fraction, of which 5.7 would be taken for 5.
+
+    Raises:
+        DataError: no array of integers.
+    """
+    check_array(name, values)
+    whole = values.dtype.kind in "iub" if isinstance(values, np.ndarray) else values.dtype in _INTEGERS
+    if not whole:
+        raise DataError(f"{name} holds {str(values.dtype).removeprefix('paddle.')}, not integers; round it yourself")
+
+
+def on_host(name: str, values: Ids) -> np.ndarray:
+    """The values as an array.
+
+    Raises:
+        DataError: neither a tensor nor an array.
+    """
+    check_array(name, values)
+    if isinstance(values, np.ndarray):
+        return values
+    return (values.astype("float32") if values.dtype == paddle.bfloat16 else values).numpy()  # numpy lacks bfloat16
 
 
 @attrs.frozen(slots=False, eq=False)  # cached properties live in __dict__
@@ -42,14 +83,20 @@ class Packing:
         """Find the tokens.
 
         Args:
-            mask: [batch, length], not 0 where a token stands.
+            mask: [batch, length], above 0 where a token stands, 0 elsewhere.
             heads: number of attention heads.
 
         Raises:
-            DataError: not two axes, no rows, or a row without a token (its pooled output would have no meaning).
+            DataError: not two axes, no rows, or a row without a token (its pooled output would have no meaning); or the
+                mask is one to be added to scores, where 0 means the opposite.
         """
         if mask.ndim != 2:
             raise DataError(f"a batch has the axes [batch, length], this one has the shape {list(mask.shape)}")
+        if mask.dtype.kind != "b" and not (mask.dtype.kind in "iuf" and (mask >= 0).all()):
+            raise DataError(
+                "attention_mask holds something else than numbers from 0 on; 1 says that a token stands there, 0 that "
+                "none does (a mask that is added to scores, 0 and -10000, says the opposite)"
+            )
         mask = mask.astype(bool, copy=False)
         empty = np.flatnonzero(~mask.any(axis=1))
         if len(empty) or not len(mask):

@@ -20,15 +20,17 @@ import paddle
 from paddle import nn
 
 from onion.errors import DataError, WeightsError
+from onion.models import hub
 from onion.models.config import EncoderConfig
-from onion.models.encoder import Encoded, Encoder, Ids, arrays_of
+from onion.models.encoder import Encoded, Encoder, arrays_of
 from onion.models.layers import ACTIVATIONS, Linear
 from onion.models.ops import rows
+from onion.models.packing import Ids, check_integers, on_host
 from onion.models.weights import Weights, read_weights, write_weights
 
 log = logging.getLogger(__name__)
 
-Positions: TypeAlias = paddle.Tensor | np.ndarray
+Positions: TypeAlias = Ids
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -105,7 +107,8 @@ class PretrainingHeads(nn.Layer):
         """Take over the heads that a folder's weights hold; those that it lacks stay as they are, with a warning.
 
         Raises:
-            WeightsError: a head does not fit, or the decoder of masked words is not the table of words.
+            WeightsError: a head does not fit, or is there in part; or the decoder of masked words is not the table of
+                words.
         """
         heads = {f"cls.{name}": parameter for name, parameter in self.named_parameters()}
         fresh = weights.check_heads({name: tuple(parameter.shape) for name, parameter in heads.items()})
@@ -120,6 +123,8 @@ class PretrainingHeads(nn.Layer):
                 parameter.set_value(np.ascontiguousarray(weights.heads[name]))
         if fresh:
             log.warning("%s lacks %s; they start with random weights", weights.path, ", ".join(fresh))
+        if weights.unknown_heads:
+            log.warning("%s: no head is known for %s; ignored", weights.path, ", ".join(weights.unknown_heads))
 
 
 class EncoderForPretraining(nn.Layer):
@@ -157,24 +162,23 @@ class EncoderForPretraining(nn.Layer):
         return self.cls(encoded, encoder.embeddings.word_embeddings.weight, masked_positions)
 
     @classmethod
-    def from_pretrained(cls, folder: str | Path, **settings: Any) -> EncoderForPretraining:
+    def from_pretrained(cls, name_or_folder: str | Path, **settings: Any) -> EncoderForPretraining:
         """Load an encoder with the heads that its folder holds.
 
         A folder without the head of masked words makes that head anew, with a warning; one without the head of next
         sentence gives a network without it.
 
         Args:
-            folder: as for :meth:`Encoder.from_pretrained`.
+            name_or_folder: as for :meth:`Encoder.from_pretrained`.
             **settings: config values to use instead of the file's.
 
         Raises:
-            WeightsError: something is missing, damaged, or does not fit.
+            WeightsError: something is missing, damaged, or does not fit; half a head is damage.
         """
-        config = EncoderConfig.read(folder)
+        folder = hub.resolve(name_or_folder)
         weights = read_weights(folder)
-        encoder = Encoder(attrs.evolve(config, **settings))
+        encoder = Encoder.of(EncoderConfig.read(folder), weights, **settings)
         network = cls(encoder, next_sentence=any(name.startswith("cls.seq_relationship.") for name in weights.heads))
-        encoder.fill(weights)
         network.cls.fill(weights)
         return network
 
@@ -186,13 +190,14 @@ class EncoderForPretraining(nn.Layer):
         """
         heads = {f"cls.{name}": array for name, array in arrays_of(self.cls).items()}
         config = self.encoder.config
-        write_weights(folder, arrays_of(self.encoder) | heads, layout, prefix=f"{config.model_type}.")
+        write_weights(folder, arrays_of(self.encoder) | heads, layout, f"{config.model_type}.", config)
         config.write(folder)
 
 
 def _index(positions: Positions, encoded: Encoded) -> paddle.Tensor:
     """Places in the padded batch -> places among the packed tokens: int64 [masked words]."""
-    places = positions if isinstance(positions, np.ndarray) else positions.numpy()
+    check_integers("masked_positions", positions)
+    places = on_host("masked_positions", positions)
     if places.ndim != 1 or not len(places):
         raise DataError(f"masked_positions has the shape {list(places.shape)}, not [masked words] with at least one")
     return paddle.to_tensor(encoded.packing.find(places))

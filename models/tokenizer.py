@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -13,12 +14,15 @@ import tokenizers
 from tokenizers import models
 
 from onion.errors import DataError, WeightsError
+from onion.models import hub
 from onion.models.formats.tensors import put_file
 from onion.models.splitting import byte_bpe, windows, wordpiece
 from onion.models.splitting.characters import Characters
 from onion.models.splitting.encoding import Encoding, places_of
-from onion.models.splitting.loading import SETTINGS_FILE, TOKENIZER_FILE, find, read_settings, special_tokens
+from onion.models.splitting.inputs import LONGEST, Given, checked, whole
+from onion.models.splitting.loading import SETTINGS_FILE, TOKENIZER_FILE, find, read_settings
 from onion.models.splitting.preparation import Preparation, Prepared, Texts
+from onion.models.splitting.special import special_ids, special_tokens
 from onion.models.splitting.truncation import mend_pairs
 from onion.models.weights import make_folder
 
@@ -29,6 +33,9 @@ __all__ = ["Encoding", "Texts", "Tokenizer"]
 
 class Tokenizer:
     """A tokenizer of BERT, ERNIE or RoBERTa: WordPiece, characters, byte-level BPE or SentencePiece, as its files say.
+
+    Any number of threads may use one at once. A text, or a word of a text that was split before, that spells a special
+    token (``[SEP]``, ``<mask>``) becomes that token, as with the references; take such words out of texts of strangers.
 
     Args:
         backend: the tokenizer of the library; belongs to this object from now on. Its stored truncation and padding
@@ -41,7 +48,7 @@ class Tokenizer:
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
 
     Raises:
-        WeightsError: a special token is not in the vocabulary.
+        WeightsError: a special token is not in the vocabulary, or plays two parts.
     """
 
     def __init__(
@@ -53,16 +60,14 @@ class Tokenizer:
         self._prepare: Preparation = preparation or Characters(backend)
         self.settings = {**(settings or {}), **self._prepare.settings}
         self._backend = backend
+        # The backend keeps truncation as a setting: whoever needs one holds this until it is done with the backend.
+        self._lock = threading.Lock()
         self._cut: tuple[int, str] | None = None
         backend.no_truncation()
         backend.no_padding()
-        self._encode_batch = backend.encode_batch_fast  # which does not work out offsets
         defaults = byte_bpe.SPECIAL_TOKENS if isinstance(backend.model, models.BPE) else wordpiece.SPECIAL_TOKENS
         names = special_tokens(self.settings, defaults)
-        ids = {part: backend.token_to_id(token) for part, token in names.items()}
-        missing = [names[part] for part, token_id in ids.items() if token_id is None]
-        if missing:
-            raise WeightsError(f"special tokens are missing in the vocabulary: {', '.join(missing)}")
+        ids = special_ids(backend, names)
         self.pad_id: int = ids["pad_token"]
         self.unk_id: int = ids["unk_token"]
         self.cls_id: int = ids["cls_token"]
@@ -71,6 +76,12 @@ class Tokenizer:
         self._mask_token = names["mask_token"]
         self._size = 1 + max(backend.get_vocab().values())
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
     @property
     def vocab_size(self) -> int:
         """One more than the largest id, added tokens included: what the encoder's embedding must have at least."""
@@ -78,12 +89,13 @@ class Tokenizer:
 
     def tokens(self, ids: Iterable[int]) -> list[str | None]:
         """Return tokens as the vocabulary writes them (``##ing``, ``Ġfilm``); None for an id that it has not."""
-        return [self._backend.id_to_token(int(each)) for each in ids]
+        numbers = map(int, ids)
+        return [self._backend.id_to_token(each) if 0 <= each < self._size else None for each in numbers]
 
     def __call__(
         self,
-        texts: Texts,
-        pairs: Texts | None = None,
+        texts: Given,
+        pairs: Given | None = None,
         max_length: int = 128,
         truncation: str = "longest_first",
         *,
@@ -102,30 +114,43 @@ class Tokenizer:
             pre_split: each text is a list of words, which are not joined; each is split further on its own.
 
         Raises:
-            DataError: ``pairs`` has another length than ``texts``, something is not a string, ``max_length`` leaves no
-                room for a token, there is no such truncation, or it may not cut the text that would have to be cut.
+            DataError: ``pairs`` has another length than ``texts``, something is not a string, ``max_length`` is no
+                whole number or leaves no room for a token, there is no such truncation, or it may not cut the text that
+                would have to be cut.
         """
-        self._truncate(max_length, truncation, pairs is not None)
-        _check(texts, pairs, pre_split)
+        max_length = self._length(max_length, truncation, pairs is not None)
+        texts, pairs = checked(texts, pairs, pre_split)
         first = self._prepare(texts, pre_split, offsets)
         second = None if pairs is None else self._prepare(pairs, pre_split, offsets)
-        inputs = first.inputs if second is None else list(zip(first.inputs, second.inputs, strict=True))
-        encode = self._backend.encode_batch if offsets else self._encode_batch
-        found = self._encode(encode, inputs, first.split)
-        cut = [bool(one.overflowing) for one in found]
-        if pairs is not None and truncation == "longest_first" and any(cut):
-            room = max_length - self._backend.num_special_tokens_to_add(True)
-            found = mend_pairs(self._backend, inputs, found, room, first.split)
+        found, cut = self._encoded(first, second, max_length, truncation, offsets)
         more = map(places_of, found, _tables(first), _tables(second)) if offsets else repeat((None, None))
         return [
             Encoding(np.array(one.ids, np.int64), np.array(one.type_ids, np.int64), was_cut, *places)
             for one, was_cut, places in zip(found, cut, more, strict=False)  # repeat() has no end
         ]
 
+    def _encoded(
+        self, first: Prepared, second: Prepared | None, max_length: int, truncation: str, offsets: bool
+    ) -> tuple[list[tokenizers.Encoding], list[bool]]:
+        """What the library makes of texts or pairs, cut to a length, and whether each was cut."""
+        inputs = first.inputs if second is None else list(zip(first.inputs, second.inputs, strict=True))
+        # The fast one does not work out offsets.
+        encode = self._backend.encode_batch if offsets else self._backend.encode_batch_fast
+        with self._lock:
+            if (max_length, truncation) != self._cut:
+                self._backend.enable_truncation(max_length, strategy=truncation)
+                self._cut = (max_length, truncation)
+            found = self._encode(encode, inputs, first.split)
+            cut = [bool(one.overflowing) for one in found]
+            if second is not None and truncation == "longest_first" and any(cut):
+                room = max_length - self._backend.num_special_tokens_to_add(True)
+                found = mend_pairs(self._backend, inputs, found, room, first.split)
+        return found, cut
+
     def windows(
         self,
-        texts: Texts,
-        pairs: Texts | None = None,
+        texts: Given,
+        pairs: Given | None = None,
         max_length: int = 128,
         stride: int = 64,
         *,
@@ -151,18 +176,17 @@ class Tokenizer:
             DataError: as in a call; ``stride`` or ``max_first`` is not positive; a first text leaves no room for its
                 pair.
         """
-        _check(texts, pairs, pre_split)
+        max_length, stride = self._length(max_length, "longest_first", pairs is not None), whole("stride", stride)
+        texts, pairs = checked(texts, pairs, pre_split)
         if stride < 1:
             raise DataError(f"stride {stride} is no way forward; give 1 or more")
-        if max_first is not None and (max_first < 1 or pairs is None):
+        if max_first is not None and (whole("max_first", max_first) < 1 or pairs is None):
             raise DataError(f"max_first {max_first} needs pairs, and 1 token or more")
-        self._backend.no_truncation()
-        self._cut = None
-        frame = windows.Frame.of(self._backend, self._mask_token, pairs is not None)
-        if max_length <= len(frame):
-            raise DataError(f"max_length {max_length} leaves no room for text beside {len(frame)} special tokens")
-        firsts = self._tokens(texts, pre_split)
-        seconds = None if pairs is None else self._tokens(pairs, pre_split)
+        with self._lock:
+            self._uncut()
+            frame = windows.Frame.of(self._backend, self._mask_token, pairs is not None)
+            firsts = self._tokens(texts, pre_split)
+            seconds = None if pairs is None else self._tokens(pairs, pre_split)
         return windows.cut(frame, firsts, seconds, max_length, stride, max_first)
 
     def _tokens(self, texts: Texts, pre_split: bool) -> list[windows.Tokens]:
@@ -179,23 +203,26 @@ class Tokenizer:
         except Exception as error:  # the library raises plain Exception and TypeError
             raise self._explained(inputs, split, error) from error
 
-    def _truncate(self, max_length: int, truncation: str, pairs: bool) -> None:
+    def _uncut(self) -> None:
+        self._backend.no_truncation()
+        self._cut = None
+
+    def _length(self, max_length: int, truncation: str, pairs: bool) -> int:
         if truncation not in TRUNCATIONS:
             raise DataError(f"no truncation {truncation!r}; there are {', '.join(TRUNCATIONS)}")
         if truncation == "only_second" and not pairs:
             raise DataError("truncation 'only_second' needs pairs")
         special = self._backend.num_special_tokens_to_add(pairs)
+        max_length = whole("max_length", max_length)
         if max_length <= special:
             raise DataError(f"max_length {max_length} leaves no room for text beside {special} special tokens")
-        if (max_length, truncation) != self._cut:
-            self._backend.enable_truncation(max_length, strategy=truncation)
-            self._cut = (max_length, truncation)
+        return min(max_length, LONGEST)
 
     def _explained(self, inputs: Sequence[Any], split: bool, error: Exception) -> DataError:
         """Name the input that the library refused: it says neither which nor why."""
         for index, one in enumerate(inputs):
             try:
-                self._encode_batch([one], is_pretokenized=split)
+                self._backend.encode_batch_fast([one], is_pretokenized=split)
             except TypeError:
                 return DataError(
                     f"text or pair {index} holds half a surrogate pair, which is no character; decode it anew"
@@ -209,24 +236,22 @@ class Tokenizer:
         return DataError(f"cannot tokenize: {error}")
 
     @classmethod
-    def from_pretrained(cls, folder: str | Path, style: str | None = None) -> Tokenizer:
+    def from_pretrained(cls, name_or_folder: str | Path, style: str | None = None) -> Tokenizer:
         """Load ``tokenizer.json``, or else ``vocab.txt``, or else ``vocab.json`` with ``merges.txt``.
 
         ``tokenizer_config.json`` is heeded where it is there. Where it names ERNIE tiny's tokenizer, or where there is
         its SentencePiece model and no ``tokenizer.json``, that model, its dictionary and ``vocab.txt`` are loaded.
 
         Args:
-            folder: where the files are.
+            name_or_folder: where the files are, or a named model, which is fetched the first time (see hub.py).
             style: build one of :data:`onion.models.splitting.wordpiece.STYLES` from ``vocab.txt``, even if there is a
                 ``tokenizer.json``; BERT's and ERNIE's own is ``"wordpiece"``.
 
         Raises:
-            WeightsError: no such folder or style, no such file, a damaged one, or a special token is missing; or
-                ``sentencepiece`` is not installed and needed.
+            WeightsError: neither a folder nor a known name, no such style, no such file, a damaged one, or a special
+                token is missing; or ``sentencepiece`` is not installed and needed.
         """
-        folder = Path(folder)
-        if not folder.is_dir():
-            raise WeightsError(f"{folder}: no such folder")
+        folder = hub.resolve(name_or_folder)
         settings = read_settings(folder / SETTINGS_FILE)
         if style is not None:
             settings.pop("tokenizer_class", None)  # it is another one now
@@ -251,27 +276,12 @@ class Tokenizer:
 
     def files(self) -> dict[str, bytes]:
         """Return what :meth:`save_pretrained` writes, by name: all that decides about the ids."""
-        self._backend.no_truncation()  # a setting of the call, not of the tokenizer
-        self._cut = None
-        files = self._prepare.files() or {TOKENIZER_FILE: self._backend.to_str(pretty=True).encode()}
+        with self._lock:
+            self._uncut()  # a setting of the call, not of the tokenizer
+            files = self._prepare.files() or {TOKENIZER_FILE: self._backend.to_str(pretty=True).encode()}
         settings = json.dumps(self.settings, indent=2, ensure_ascii=False) + "\n"
         return {**files, SETTINGS_FILE: settings.encode()}
 
 
 def _tables(prepared: Prepared | None) -> Iterable[np.ndarray | None]:
     return repeat(None) if prepared is None or prepared.places is None else prepared.places
-
-
-def _check(texts: Texts, pairs: Texts | None, pre_split: bool) -> None:
-    if isinstance(texts, str) or isinstance(pairs, str):
-        raise DataError("give a list of texts, not one text")
-    if pairs is not None and len(texts) != len(pairs):
-        raise DataError(f"{len(texts)} texts and {len(pairs)} pairs do not match")
-    wanted, called = ((list, tuple), "a list of words") if pre_split else (str, "a string")
-    for name, values in (("text", texts), ("pair", () if pairs is None else pairs)):
-        for index, value in enumerate(values):
-            if not isinstance(value, wanted):
-                raise DataError(f"{name} {index} is a {type(value).__name__}, not {called}")
-            if pre_split and not all(isinstance(word, str) for word in value):
-                odd = next(word for word in value if not isinstance(word, str))
-                raise DataError(f"{name} {index} holds a {type(odd).__name__}, not words only")

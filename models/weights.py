@@ -6,29 +6,38 @@ In: our own, Hugging Face's (safetensors or PyTorch, whole or in shards), Paddle
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
 
 from onion.errors import WeightsError
+from onion.models.config import EncoderConfig
+from onion.models.fitting import check_fit
 from onion.models.formats.layouts import SAFETENSORS, read_stored
-from onion.models.formats.naming import HEADS, PREFIXES, place_of, to_hugging_face, to_paddlenlp
-from onion.models.formats.tensors import write_safetensors
+from onion.models.formats.naming import (
+    HEADS,
+    LM_HEAD,
+    PREFIXES,
+    place_of,
+    to_hugging_face,
+    to_paddlenlp,
+    without_prefix,
+)
+from onion.models.formats.paths import is_folder
+from onion.models.formats.tensors import read_metadata, write_safetensors
+from onion.models.shapes import Shape, shapes_of
 
 # What the metadata of a safetensors file names as its format: transformers wants "pt", PaddleNLP refuses "pd".
 FORMATS = {"onion": "pd", "huggingface": "pt", "paddlenlp": "np"}
 # Models trained without a pooler (masked words, tokens, questions) store none; it starts anew and the report says so.
 MAY_BE_MISSING = "pooler."
-NAMES_SHOWN = 5
-# Which key of the config says how many rows an embedding has.
-ROWS = {
-    "embeddings.word_embeddings.weight": "vocab_size",
-    "embeddings.position_embeddings.weight": "max_position_embeddings",
-    "embeddings.token_type_embeddings.weight": "type_vocab_size",
-    "embeddings.task_type_embeddings.weight": "task_type_vocab_size",
-}
+HEADS_OF_PRETRAINING = ("cls.predictions.", "cls.seq_relationship.")
+# Under this name the metadata of a safetensors file of ours has the settings that the weights were saved with.
+SETTINGS = "onion"
 
 
 @attrs.frozen
@@ -43,6 +52,7 @@ class Weights:
         heads: the heads of pre-training: ``cls.predictions...`` and ``cls.seq_relationship...`` (PaddleNLP's names) ->
             array; empty where the file has none. Take them or leave them. A decoder that is tied to the word
             embeddings may be stored as ``cls.predictions.decoder_weight`` or not at all.
+        settings: :meth:`EncoderConfig.meaning` when we saved them; empty in files of others.
     """
 
     path: Path
@@ -50,35 +60,61 @@ class Weights:
     ignored: tuple[str, ...]
     layout: str
     heads: dict[str, np.ndarray] = attrs.field(factory=dict, repr=False)
+    settings: dict[str, Any] = attrs.field(factory=dict)
 
-    def check(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, ...]:
-        """Check that the arrays are those of an encoder with parameters of these shapes.
+    def check_settings(self, config: EncoderConfig) -> None:
+        """Check that the config beside the weights is the one they were saved with, as far as others would fit too.
+
+        Weights and config are two files; a process that is killed between them leaves new weights under an old config.
+
+        Raises:
+            WeightsError: they contradict each other; the message names the keys.
+        """
+        found = config.meaning()
+        odd = [
+            f"{name} is {found[name]!r} there and was {value!r}"
+            for name, value in self.settings.items()
+            if name in found and found[name] != value
+        ]
+        if odd:
+            raise WeightsError(
+                f"{self.path}: the config beside it is not the one it was saved with: {'; '.join(odd)}. Was saving "
+                f"interrupted? Save again or mend the config; other settings can be given when it is loaded"
+            )
+
+    def check(self, config: EncoderConfig) -> tuple[str, ...]:
+        """Check that the arrays are those of an encoder of this config; without making any of its parameters.
 
         Returns:
             Names of parameters the file may lack and does (the pooler's).
 
         Raises:
             WeightsError: parameters are missing, unexpected or misshapen, or hold values that are not finite; all that
-                was found is said in one message, long lists cut.
+                was found is said in one message, long lists cut there and whole in the log (debug).
         """
-        missing = [name for name in shapes if name not in self.arrays]
-        fresh = tuple(name for name in missing if name.startswith(MAY_BE_MISSING))
-        if len(fresh) != sum(name.startswith(MAY_BE_MISSING) for name in shapes):
-            fresh = ()  # half a pooler is damage
-        _complain(self.path, self.arrays, shapes, [name for name in missing if name not in fresh])
-        return fresh
+        if config.num_hidden_layers > len(self.arrays):  # so many that their names alone would fill the memory
+            raise WeightsError(
+                f"{self.path}: the weights do not fit the config: its num_hidden_layers is {config.num_hidden_layers}, "
+                f"and there are {len(self.arrays)} parameters in all"
+            )
+        return check_fit(self.path, self.arrays, shapes_of(config), (MAY_BE_MISSING,))
 
-    def check_heads(self, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, ...]:
+    def check_heads(self, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
         """Check the heads' arrays against the parameters of heads; what else the file holds does not matter.
 
         Returns:
             Names of parameters that the file lacks.
 
         Raises:
-            WeightsError: as :meth:`check`, except that heads may be missing.
+            WeightsError: as :meth:`check`, except that whole heads may be missing.
         """
-        _complain(self.path, {name: array for name, array in self.heads.items() if name in shapes}, shapes, [])
-        return tuple(name for name in shapes if name not in self.heads)
+        heads = {name: array for name, array in self.heads.items() if name in shapes}
+        return check_fit(self.path, heads, shapes, HEADS_OF_PRETRAINING)
+
+    @property
+    def unknown_heads(self) -> tuple[str, ...]:
+        """Names in the file that stand where the heads of pre-training do and are none that we know."""
+        return tuple(name for name in self.ignored if without_prefix(name).startswith((HEADS, LM_HEAD)))
 
 
 def read_weights(folder: str | Path) -> Weights:
@@ -92,7 +128,7 @@ def read_weights(folder: str | Path) -> Weights:
         WeightsError: no such folder or file, or a damaged one.
     """
     folder = Path(folder)
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise WeightsError(f"{folder}: no such folder")
     path, stored, unread, layout = read_stored(folder)
     arrays: dict[str, np.ndarray] = {}
@@ -109,11 +145,28 @@ def read_weights(folder: str | Path) -> Weights:
             kept[place.name] = value
         elif not place.is_head or not np.array_equal(kept[place.name], value):  # tied biases may stand there twice
             raise WeightsError(f"{path}: {place.name} is stored twice")
-    return Weights(path, arrays, tuple(ignored), layout, heads)
+    return Weights(path, arrays, tuple(ignored), layout, heads, _settings(path))
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """What our own files say about the config that they were saved with."""
+    if path.name != SAFETENSORS:
+        return {}
+    try:
+        settings = json.loads(read_metadata(path).get(SETTINGS, "{}"))
+    except (ValueError, RecursionError):
+        settings = None
+    if not isinstance(settings, dict):
+        raise WeightsError(f"{path}: {SETTINGS!r} in its metadata is no JSON object; save or fetch it again")
+    return settings
 
 
 def write_weights(
-    folder: str | Path, arrays: Mapping[str, np.ndarray], layout: str = "onion", prefix: str = ""
+    folder: str | Path,
+    arrays: Mapping[str, np.ndarray],
+    layout: str = "onion",
+    prefix: str = "",
+    config: EncoderConfig | None = None,
 ) -> Path:
     """Write ``model.safetensors``; the folder is made, the file replaced as a whole or not at all.
 
@@ -124,6 +177,7 @@ def write_weights(
             ``"paddlenlp"`` (what PaddleNLP reads from safetensors; it wants no pickle).
         prefix: what stands before the encoder's names in a model with heads: ``"bert."``, ``"ernie."`` or
             ``"roberta."``; default nothing, as in a bare encoder.
+        config: of the encoder; what it says of the weights' meaning goes into the file's metadata.
 
     Returns:
         The file.
@@ -145,7 +199,8 @@ def write_weights(
         elif not name.startswith(HEADS):
             name = prefix + name
         named[name] = array
-    write_safetensors(path, named, FORMATS[layout])
+    settings = {} if config is None else {SETTINGS: json.dumps(config.meaning())}
+    write_safetensors(path, named, {"format": FORMATS[layout], **settings})
     return path
 
 
@@ -161,42 +216,3 @@ def make_folder(folder: str | Path) -> Path:
     except OSError as error:
         raise WeightsError(f"{folder}: cannot make the folder: {error.strerror}") from error
     return folder
-
-
-def _complain(
-    path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int, ...]], missing: list[str]
-) -> None:
-    """Raise one error that lists all that is wrong with the arrays, if anything is."""
-    misshapen = [
-        f"{name} is {list(array.shape)}, not {list(shapes[name])}{_rows(name, array, shapes[name])}"
-        for name, array in arrays.items()
-        if name in shapes and array.shape != tuple(shapes[name])
-    ]
-    complaints = [
-        *_listed("missing", missing),
-        *_listed("unexpected", [name for name in arrays if name not in shapes]),
-        *_listed("misshapen", misshapen),
-        *_listed("not floating-point", [name for name, array in arrays.items() if array.dtype.kind != "f"]),
-        *_listed("not finite", [name for name, array in arrays.items() if not _finite(array)]),
-    ]
-    if complaints:
-        raise WeightsError(f"{path}: the weights do not fit the config: {'; '.join(complaints)}")
-
-
-def _rows(name: str, array: np.ndarray, shape: tuple[int, ...]) -> str:
-    """Which key of the config an embedding contradicts, where only its number of rows is wrong."""
-    if name not in ROWS or array.ndim != 2 or array.shape[1] != shape[1]:
-        return ""
-    return f" (the config's {ROWS[name]} is {shape[0]}, the weights' {array.shape[0]})"
-
-
-def _finite(array: np.ndarray) -> bool:
-    return bool(np.isfinite(array).all())
-
-
-def _listed(what: str, names: list[str]) -> list[str]:
-    """``what`` with its names as one clause, cut when long; nothing when there are none."""
-    if not names:
-        return []
-    rest = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return [f"{what}: {', '.join(names[:NAMES_SHOWN])}{rest}"]

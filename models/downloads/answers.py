@@ -7,9 +7,22 @@ import binascii
 import re
 from collections.abc import Mapping
 from email.message import Message
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from onion.errors import WeightsError
+
+# Digits as HTTP has them, and no more than a file can have bytes: int() takes others, and refuses thousands of them.
+_NUMBER = "[0-9]{1,18}"
+
+
+def address(url: str) -> SplitResult | None:
+    """The parts of an http or https address; None: it is none, or not written as one is sent."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
+    except ValueError:  # brackets that do not match, a port that is none
+        return None
+    return parts if whole and re.fullmatch("[!-~]+", url) else None
 
 
 def mirrored(url: str, mirror: str | None) -> str:
@@ -20,8 +33,8 @@ def mirrored(url: str, mirror: str | None) -> str:
     """
     if mirror is None:
         return url
-    place, file = urlsplit(mirror), urlsplit(url)
-    if place.scheme not in ("http", "https") or not place.netloc or place.query or place.fragment:
+    place, file = address(mirror), urlsplit(url)
+    if place is None or place.query or place.fragment:
         raise WeightsError(f"{mirror}: not the address of a mirror, such as https://mirror.example.org")
     return urlunsplit((place.scheme, place.netloc, place.path.rstrip("/") + file.path, file.query, ""))
 
@@ -32,7 +45,7 @@ def agreed_size(url: str, known: int | None, linked: str | None, headers: Messag
     Raises:
         WeightsError: they do not agree.
     """
-    sizes = [int(text) for text in (linked, headers.get("Content-Length")) if text and text.isdigit()]
+    sizes = [int(text) for text in (linked, headers.get("Content-Length")) if text and re.fullmatch(_NUMBER, text)]
     sizes = sizes if known is None else [known, *sizes]
     if len(set(sizes)) > 1:
         raise WeightsError(f"{url}: has {sizes[-1]} bytes, not the {sizes[0]} that were published")
@@ -64,6 +77,6 @@ def validator(headers: Message) -> str | None:
 
 def range_of(headers: Message) -> tuple[int, int, int]:
     """First byte, last byte and size of the whole; zeros when it is not said."""
-    found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", headers.get("Content-Range", "").strip())
+    found = re.fullmatch(f"bytes ({_NUMBER})-({_NUMBER})/({_NUMBER})", headers.get("Content-Range", "").strip())
     begin, end, size = map(int, found.groups()) if found else (0, 0, 0)
     return begin, end, size

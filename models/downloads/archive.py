@@ -53,6 +53,8 @@ def unpack(archive: Path, folder: Path) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, (OSError, EOFError, zlib.error, tarfile.TarError, ValueError)):
             raise WeightsError(f"{archive}: cannot unpack it: {error}; nothing was unpacked") from error
+        if isinstance(error, RecursionError):  # tarfile reads the header that follows such a header inside of it
+            raise WeightsError(f"{archive}: hundreds of headers for one file; nothing was unpacked") from error
         raise
     inside = list(folder.iterdir())
     return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder

@@ -26,7 +26,7 @@ import attrs
 
 from onion.disk import replace_file, sync_folder
 from onion.errors import WeightsError
-from onion.models.downloads.answers import agreed_size, published_digest, range_of, validator
+from onion.models.downloads.answers import address, agreed_size, published_digest, range_of, validator
 
 ATTEMPTS = 5  # in a row that bring nothing new
 REQUESTS = 100  # in all
@@ -86,8 +86,8 @@ def download(
     Raises:
         WeightsError: it cannot be fetched, or is not what it should be; in the first case what has come is kept.
     """
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-        raise WeightsError(f"{url}: not an http or https address")
+    if address(url) is None:
+        raise WeightsError(f"{url}: not an http or https address; what is not ASCII, and a space, is written %20 or so")
     transfer = _Transfer(url, path, parts or path.parent, size, sha256, quiet)
     best, fruitless, reason = transfer.part.done, 0, ""
     for _ in range(REQUESTS):
@@ -243,6 +243,18 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     def __init__(self) -> None:
         self.linked: dict[str, str] = {}
 
+    def http_error_302(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: http.client.HTTPMessage
+    ) -> Any:
+        """Follow a redirect; the library takes the address apart before :meth:`redirect_request` sees it."""
+        try:
+            return super().http_error_302(req, fp, code, msg, headers)
+        except ValueError as error:
+            fp.close()
+            raise WeightsError(f"{req.full_url}: sends us on to {headers['Location']}, which is no address") from error
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
     def redirect_request(
         self,
         req: urllib.request.Request,
@@ -252,10 +264,10 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        old, new = urlsplit(req.full_url).scheme, urlsplit(newurl).scheme
-        if new not in ("http", "https") or (old, new) == ("https", "http"):
+        old, new = urlsplit(req.full_url).scheme, address(newurl)
+        if new is None or (old, new.scheme) == ("https", "http"):
             fp.close()
-            raise WeightsError(f"{req.full_url}: sends us on to {newurl}, which is not safe")
+            raise WeightsError(f"{req.full_url}: sends us on to {newurl}, which is not safe, or no address")
         # Hugging Face says it of large files here, and not where they lie.
         for key, name in (("X-Linked-Size", "size"), ("X-Linked-ETag", "etag")):
             if name not in self.linked and key in headers:

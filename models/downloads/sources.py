@@ -3,7 +3,8 @@
 Every address stands in one of these; a name whose addresses were found in none of them is not in the table:
 
 PaddleNLP   github.com/PaddlePaddle/PaddleNLP, ``transformers/ernie/configuration.py`` (weights, configs) and
-            ``transformers/ernie/tokenizer.py`` (vocabularies)
+            ``transformers/ernie/tokenizer.py`` (vocabularies); of RBT ``transformers/roberta/modeling.py`` (weights),
+            ``configuration.py`` and ``tokenizer.py`` there
 PALM        github.com/PaddlePaddle/PALM, ``paddlepalm/downloader.py``
 Hugging Face  the documented form huggingface.co/REPOSITORY/resolve/REVISION/FILE (huggingface.co/docs/xet/file-id); the
             files that a repository holds as public scripts that download them name them
@@ -149,6 +150,12 @@ def _ernie_3(size: str, hidden: int, layers: int, heads: int, inner: int, tasks:
     return _paddlenlp(f"{path}.pdparams", f"{path}_vocab.txt", hidden_act="gelu", **sizes, **task)
 
 
+def _ernie_3_tiny(size: str, hidden: int, layers: int, heads: int, inner: int) -> Files:
+    """The second version, which has no task embedding any more."""
+    sizes = hidden, layers, heads, inner, 40000, 2048, 4
+    return _ernie("ernie_3.0", f"ernie_3.0_tiny_{size}_v2", f"ernie_3.0_tiny_{size}_v2_vocab", "gelu", *sizes)
+
+
 def _ernie(folder: str, weights: str, vocab: str, act: str, *sizes: int) -> Files:
     """An ERNIE without task embedding."""
     files = f"{folder}/{weights}.pdparams", f"{folder}/{vocab}.txt"
@@ -164,6 +171,18 @@ def _ernie_tiny() -> Files:
         files=(*base.files, *(Remote(name, f"{_BUCKET}/ernie_tiny/{name}") for name in names)),
         written={**base.written, "tokenizer_config.json": settings},
     )
+
+
+def _rbt(name: str, hidden: int, layers: int, heads: int, inner: int) -> Files:
+    """A small RoBERTa-wwm, which computes and splits texts as BERT does."""
+    sizes = _sizes(hidden, layers, heads, inner, vocab=21128, positions=512, types=2)
+    base = _paddlenlp(f"{name}/{name}_chn_large.pdparams", f"{name}/vocab.txt", hidden_act="gelu", **sizes)
+    config, settings = base.written["config.json"], base.written["tokenizer_config.json"]
+    written = {
+        "config.json": {**config, "model_type": "bert"},
+        "tokenizer_config.json": {**settings, "tokenizer_class": "BertTokenizer"},
+    }
+    return attrs.evolve(base, written=written)
 
 
 def _palm(url: str) -> Archive:
@@ -195,7 +214,19 @@ SOURCES: dict[str, Source] = {
     ),
     "roberta-wwm-ext": _hugging_face("hfl/chinese-roberta-wwm-ext", *_BERT),
     "roberta-wwm-ext-large": _hugging_face("hfl/chinese-roberta-wwm-ext-large", "pytorch_model.bin", "vocab.txt"),
+    "rbt3": _rbt("rbt3", 768, 3, 12, 3072),
+    "rbt4": _rbt("rbt4", 768, 4, 12, 3072),
+    "rbt6": _rbt("rbt6", 768, 6, 12, 3072),
+    "rbtl3": _rbt("rbtl3", 1024, 3, 16, 4096),
     "ernie-1.0-base-zh": _ernie("ernie", "ernie_v1_chn_base", "vocab", "relu", 768, 12, 12, 3072, 18000, 513, 2),
+    "ernie-1.0-base-zh-cw": _paddlenlp(
+        "ernie/ernie_1.0_base_zh_cw.pdparams",
+        "ernie/ernie_1.0_base_zh_cw_vocab.txt",
+        hidden_act="gelu",
+        use_task_id=True,
+        task_type_vocab_size=3,
+        **_sizes(768, 12, 12, 3072, 40000, 512, 4),
+    ),
     "ernie-1.0-large-zh-cw": _ernie(
         "ernie", "ernie_1.0_large_zh_cw", "vocab", "relu", 1024, 24, 16, 3072, 18000, 512, 2
     ),
@@ -208,6 +239,9 @@ SOURCES: dict[str, Source] = {
     "ernie-2.0-base-en": _ernie(
         "ernie_v2_base", "ernie_v2_eng_base", "vocab", "gelu", 768, 12, 12, 3072, 30522, 512, 4
     ),
+    "ernie-2.0-base-en-finetuned-squad": _ernie(
+        "ernie_v2_base", "ernie_v2_eng_base_finetuned_squad", "vocab", "gelu", 768, 12, 12, 3072, 30522, 512, 4
+    ),
     "ernie-2.0-large-en": _ernie(
         "ernie_v2_large", "ernie_v2_eng_large", "vocab", "gelu", 1024, 24, 16, 4096, 30522, 512, 4
     ),
@@ -218,6 +252,12 @@ SOURCES: dict[str, Source] = {
     "ernie-3.0-mini-zh": _ernie_3("mini", 384, 6, 12, 1536),
     "ernie-3.0-micro-zh": _ernie_3("micro", 384, 4, 12, 1536),
     "ernie-3.0-nano-zh": _ernie_3("nano", 312, 4, 12, 1248),
+    "ernie-3.0-tiny-base-v2-zh": _ernie_3_tiny("base", 768, 12, 12, 3072),
+    "ernie-3.0-tiny-medium-v2-zh": _ernie_3_tiny("medium", 768, 6, 12, 3072),
+    "ernie-3.0-tiny-mini-v2-zh": _ernie_3_tiny("mini", 384, 6, 12, 1536),
+    "ernie-3.0-tiny-micro-v2-zh": _ernie_3_tiny("micro", 384, 4, 12, 1536),
+    "ernie-3.0-tiny-nano-v2-zh": _ernie_3_tiny("nano", 312, 4, 12, 1248),
+    "ernie-3.0-tiny-pico-v2-zh": _ernie_3_tiny("pico", 128, 3, 2, 512),
     "ernie-v1-zh-base": _palm("https://baidu-nlp.bj.bcebos.com/ERNIE_stable-1.0.1.tar.gz"),
     "ernie-v1-zh-base-max-len-512": _palm("https://ernie.bj.bcebos.com/ERNIE_1.0_max-len-512.tar.gz"),
     "ernie-v2-en-base": _palm("https://ernie.bj.bcebos.com/ERNIE_Base_en_stable-2.0.0.tar.gz"),
@@ -234,6 +274,10 @@ ALIASES = {
     "ernie-3.0-tiny-mini-v1-zh": "ernie-3.0-mini-zh",
     "ernie-3.0-tiny-micro-v1-zh": "ernie-3.0-micro-zh",
     "ernie-3.0-tiny-nano-v1-zh": "ernie-3.0-nano-zh",
+    "hfl/rbt3": "rbt3",
+    "hfl/rbt4": "rbt4",
+    "hfl/rbt6": "rbt6",
+    "hfl/rbtl3": "rbtl3",
     "hfl/roberta-wwm-ext": "roberta-wwm-ext",
     "hfl/roberta-wwm-ext-large": "roberta-wwm-ext-large",
     "hfl/chinese-roberta-wwm-ext": "roberta-wwm-ext",

@@ -17,12 +17,27 @@ from pathlib import Path
 from typing import Any
 
 from onion.errors import WeightsError
+from onion.models.formats.layouts import holds_static
+from onion.models.formats.paths import is_file, is_folder
 
 CONFIG_FILE = "config.json"
-CONFIG_FILES = (CONFIG_FILE, "model_config.json", "ernie_config.json", "bert_config.json")
+STATIC_FILE = "ernie_config.json"
+CONFIG_FILES = (CONFIG_FILE, "model_config.json", STATIC_FILE, "bert_config.json")
 
 # Static ERNIE's LayerNorm is that of Paddle 1.x, whose epsilon no config names.
 STATIC_EPS = 1e-5
+# What an encoder of PaddleNLP 2.x has where its nested config, which holds the arguments that were given, says nothing.
+_PADDLENLP = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 16,
+    "pad_token_id": 0,
+}
+# transformers and PaddleNLP alike: what ERNIE has where nothing is said.
+_ERNIE_TASKS = 3
 # "ErnieForSequenceClassification" -> "Ernie"; ErnieGram, ErnieM, XLMRoberta and others are different encoders.
 _CLASS = re.compile(r"(Bert|Roberta|Ernie)(?:Model|LMHeadModel|For[A-Z]\w*)")
 # What the encoder can only do in one way.
@@ -50,23 +65,30 @@ PASSED_OVER = frozenset(_HARMLESS.split()) | frozenset(_MUST_BE)
 
 
 def find(path: Path) -> Path:
-    """The config file that a path means: the file itself, or the one its folder holds.
+    """The config file that a path means: the file itself, or the one its folder holds for its weights.
 
     Raises:
         WeightsError: a folder without a config, or with several.
     """
-    if not path.is_dir():
-        return path if path.suffix == ".json" or path.is_file() else path / CONFIG_FILE
-    for name in CONFIG_FILES:
-        if (path / name).is_file():
-            return path / name
+    if not is_folder(path):
+        return path if path.suffix == ".json" or is_file(path) else path / CONFIG_FILE
+    named = [path / name for name in CONFIG_FILES if is_file(path / name)]
     # ERNIE 3.0 was published with one for each size: ernie_config.base.json, ...
-    others = sorted(path.glob("ernie_config*.json"))
-    if not others:
+    static = sorted(path.glob("ernie_config*.json"))
+    if static and (not named or holds_static(path)):
+        return _only(path, static)
+    if not named:
         raise WeightsError(f"{path}: cannot read the model's config: there is none of {', '.join(CONFIG_FILES)}")
-    if len(others) > 1:
-        raise WeightsError(f"{path}: several configs, name one: {', '.join(other.name for other in others)}")
-    return others[0]
+    return named[0]
+
+
+def _only(folder: Path, static: list[Path]) -> Path:
+    """The config of static ERNIE's weights, which no other in their folder describes as well."""
+    if folder / STATIC_FILE in static:
+        return folder / STATIC_FILE
+    if len(static) > 1:
+        raise WeightsError(f"{folder}: several configs, name one: {', '.join(path.name for path in static)}")
+    return static[0]
 
 
 def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, Any]:
@@ -89,6 +111,8 @@ def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, A
     values = {**values, "model_type": _family(values)}
     if values["model_type"] == "roberta":
         return _roberta(values)
+    if values["model_type"] == "ernie":
+        values.setdefault("task_type_vocab_size", _ERNIE_TASKS)
     if values["model_type"] == "bert" and values.get("pool_act", "tanh") != "tanh":
         values["pool_act"] = "linear"  # as PaddleNLP has it: whatever else the key says, nothing follows the product
     return values
@@ -122,25 +146,26 @@ def _static_ernie(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The innermost description is the encoder's; PaddleNLP's own default was left out of most."""
+    """The innermost description is the encoder's; what it leaves out is PaddleNLP's default."""
     while True:
         arguments = values.get("init_args")
         places = [*(arguments if isinstance(arguments, list) else [arguments]), *values.values()]
         inner = [place for place in places if isinstance(place, dict) and "init_class" in place]
         if not inner:
-            return {"intermediate_size": 3072, **values}
+            return {**_PADDLENLP, **values}
         values = inner[0]
 
 
 def _roberta(values: dict[str, Any]) -> dict[str, Any]:
     """Tell RoBERTa's two kinds apart, which PaddleNLP gives one class.
 
-    RoBERTa-wwm (Chinese) is a BERT with BERT's vocabulary, where ``[CLS]`` is 101 and padding is 0, and its positions
-    count from 0. RoBERTa proper begins its texts with id 0 and pads with 1; PaddleNLP writes 101 for that one too where
-    nobody has told it otherwise, so the padding decides. (PaddleNLP 2.8.1 counts from the padding id + 1 for both; the
-    weights of RoBERTa-wwm were trained from 0, and its authors publish it as a BERT for transformers.)
+    RoBERTa-wwm (Chinese) is a BERT with BERT's vocabulary, where padding is 0, and its positions count from 0. RoBERTa
+    proper always pads with 1, which is also what a config means that names no padding (a nested one means 0).
+    ``cls_token_id`` tells nothing: PaddleNLP writes 101, that of BERT's vocabulary, for both where nobody has told it
+    otherwise, and left it out of the nested configs of RoBERTa-wwm. (PaddleNLP 2.8.1 counts from the padding id + 1 for
+    both; the weights of RoBERTa-wwm were trained from 0, and its authors publish it as a BERT for transformers.)
     """
-    has_berts_vocabulary = values.get("cls_token_id", 0) != 0 and values.get("pad_token_id", 0) == 0
-    if has_berts_vocabulary and "position_offset" not in values:
-        return {**values, "model_type": "bert"}
-    return {"pad_token_id": 1, **values}
+    values = {"pad_token_id": 1, **values}
+    if values["pad_token_id"] == 0 and "position_offset" not in values:
+        values["model_type"] = "bert"
+    return values

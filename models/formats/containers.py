@@ -7,7 +7,6 @@ Strings of Python 2 are bytes; here they are UTF-8. Without Paddle.
 from __future__ import annotations
 
 import codecs
-import os
 import pickletools
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,13 +47,7 @@ class ContainerReader(PickleReader):
     keys = PLAIN
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, {**MAPPING, **self._set_calls()})
-        self.room = 0
-
-    def read(self, file: BinaryIO) -> Any:
-        """The same; what sets hold is counted, so that a list used again and again does not fill the memory."""
-        self.room = os.fstat(file.fileno()).st_size
-        return super().read(file)
+        super().__init__(path, {**MAPPING, **_set_calls()})
 
     def opcodes(self, file: BinaryIO) -> Iterator[tuple[str, Any]]:
         """The same, but of STRING the bytes: pickletools takes only ASCII there."""
@@ -94,22 +87,21 @@ class ContainerReader(PickleReader):
         else:
             super().step(code, argument)
 
-    def _set_calls(self) -> dict[str, Callable[..., Any]]:
-        """How sets are written before protocol 4: as calls with a list."""
-        sets = {"set": set, "frozenset": frozenset}
-        return {
-            f"{module}.{name}": lambda items=(), kind=kind: kind(self._counted(items))
-            for module in ("builtins", "__builtin__")
-            for name, kind in sets.items()
-        }
 
-    def _counted(self, items: Any) -> list[Any]:
-        if not isinstance(items, (list, tuple)):
-            raise TypeError(f"a set of a {type(items).__name__}")
-        self.room -= len(items)
-        if self.room < 0:
-            raise ValueError("sets of more than the file can hold")
-        return _hashable(list(items))
+def _set_calls() -> dict[str, Callable[..., Any]]:
+    """How sets are written before protocol 4: as calls with a list."""
+    sets = {"set": set, "frozenset": frozenset}
+    return {
+        f"{module}.{name}": lambda items=(), kind=kind: kind(_items(items))
+        for module in ("builtins", "__builtin__")
+        for name, kind in sets.items()
+    }
+
+
+def _items(items: Any) -> list[Any]:
+    if not isinstance(items, (list, tuple)):
+        raise TypeError(f"a set of a {type(items).__name__}")
+    return _hashable(list(items))
 
 
 def _quoted(line: bytes) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from onion.errors import WeightsError
 from onion.models.formats.naming import from_static, is_hugging_face, without_prefix
 from onion.models.formats.paddle_file import read_pdparams
+from onion.models.formats.paths import is_file
 from onion.models.formats.static_file import read_static_folder
 from onion.models.formats.tensors import read_safetensors
 from onion.models.formats.torch_file import read_torch
@@ -22,10 +23,12 @@ SAFETENSORS = "model.safetensors"
 PDPARAMS = "model_state.pdparams"
 TORCH = "pytorch_model.bin"
 STATIC = "params"
+INDEX = ".index.json"
 # The variable that every ERNIE has; a folder with it is one of static ERNIE's parameters.
 STATIC_MARK = "word_embedding"
 
 Reader = Callable[[Path], dict[str, np.ndarray]]
+READERS: dict[str, Reader] = {SAFETENSORS: read_safetensors, PDPARAMS: read_pdparams, TORCH: read_torch}
 
 
 def read_stored(folder: Path) -> tuple[Path, dict[str, np.ndarray], tuple[str, ...], str]:
@@ -39,22 +42,34 @@ def read_stored(folder: Path) -> tuple[Path, dict[str, np.ndarray], tuple[str, .
     Raises:
         WeightsError: there are none, or damaged ones.
     """
-    for name, reader in ((SAFETENSORS, read_safetensors), (PDPARAMS, read_pdparams), (TORCH, read_torch)):
-        for path in (folder / name, folder / f"{name}.index.json"):
-            if not path.is_file():
-                continue
-            stored = reader(path) if path.name == name else _read_shards(path, reader)
-            if is_hugging_face([without_prefix(stored_name) for stored_name in stored]):
-                return path, stored, (), "huggingface"
-            return path, stored, (), "paddlenlp" if name == PDPARAMS else "onion"
-    for path in (folder / STATIC, folder):
-        if (path / STATIC_MARK).is_file():
-            stored = read_static_folder(path, lambda variable: from_static(variable) is not None)
-            unread = sorted(entry.name for entry in path.iterdir() if from_static(entry.name) is None)
-            return path, stored, tuple(unread) if path.name == STATIC else (), "static"
+    if (path := _dynamic(folder)) is not None:
+        name = path.name.removesuffix(INDEX)
+        stored = READERS[name](path) if path.name == name else _read_shards(path, READERS[name])
+        if is_hugging_face([without_prefix(stored_name) for stored_name in stored]):
+            return path, stored, (), "huggingface"
+        return path, stored, (), "paddlenlp" if name == PDPARAMS else "onion"
+    if (path := _static(folder)) is not None:
+        stored = read_static_folder(path, lambda variable: from_static(variable) is not None)
+        unread = sorted(entry.name for entry in path.iterdir() if from_static(entry.name) is None)
+        return path, stored, tuple(unread) if path.name == STATIC else (), "static"
     raise WeightsError(
         f"{folder / SAFETENSORS}: no such file, and no {PDPARAMS}, {TORCH} or {STATIC}/{STATIC_MARK} either"
     )
+
+
+def holds_static(folder: Path) -> bool:
+    """Whether the weights that are read from this folder are static ERNIE's."""
+    return _dynamic(folder) is None and _static(folder) is not None
+
+
+def _dynamic(folder: Path) -> Path | None:
+    """The file, or the index of several, that is read before static ERNIE's weights."""
+    paths = (folder / file for name in READERS for file in (name, name + INDEX))
+    return next((path for path in paths if is_file(path)), None)
+
+
+def _static(folder: Path) -> Path | None:
+    return next((path for path in (folder / STATIC, folder) if is_file(path / STATIC_MARK)), None)
 
 
 def _read_shards(index: Path, reader: Reader) -> dict[str, np.ndarray]:
@@ -75,6 +90,6 @@ def _read_shards(index: Path, reader: Reader) -> dict[str, np.ndarray]:
 
 def _beside(index: Path, name: str) -> Path:
     """A file of the index's own folder; an index may not point elsewhere."""
-    if not isinstance(name, str) or Path(name).name != name or name in (".", "..") or "\\" in name:
+    if not isinstance(name, str) or Path(name).name != name or name in (".", "..") or set(name) & {"\\", "\0"}:
         raise ValueError(f"{str(name)[:60]!r} is no plain file name")
     return index.with_name(name)

@@ -16,6 +16,7 @@ import attrs
 # In task models the encoder's names stand behind one of these.
 PREFIXES = ("bert.", "roberta.", "ernie.")
 HEADS = "cls."
+LM_HEAD = "lm_head."  # that of RoBERTa in Hugging Face's files
 
 # Parts of a checkpoint that are not the encoder's and may be there: the heads of the tasks, and buffers that older
 # versions of transformers stored.

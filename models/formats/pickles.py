@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickletools
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -24,6 +24,8 @@ from onion.errors import WeightsError
 ARRAY_TYPES = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
 # Strings this long are an array's bytes (protocol 2 has no bytes); no pickle fetches them a second time.
 KEPT_STRING = 1 << 16
+# Calls copy what they are given; together they may copy what was read, and so much more for each opcode.
+COPIED_PER_OPCODE = 8
 
 _VALUES = {
     "BINFLOAT", "BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE", "BINUNICODE8", "SHORT_BINUNICODE",
@@ -113,8 +115,10 @@ class PickleReader:
         """
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
+        self.room = 0
         try:
             for code, argument in self.opcodes(file):
+                self.room += COPIED_PER_OPCODE + (len(argument) if isinstance(argument, (str, bytes, bytearray)) else 0)
                 if code == "STOP":
                     return self.stack.pop()
                 self.step(code, argument)
@@ -154,6 +158,7 @@ class PickleReader:
             stack.append(self._call(stack.pop(), arguments))
         elif code == "BUILD":
             state = stack.pop()
+            self._count(state if isinstance(state, tuple) else ())
             stack[-1].build(state)
         elif code == "BINPERSID" and self.persistent is not None:
             stack.append(self.persistent(stack.pop()))
@@ -222,7 +227,14 @@ class PickleReader:
     def _call(self, callee: Any, arguments: Any) -> Any:
         if not isinstance(callee, Name) or callee.full not in self.calls:
             self._refuse(f"a call of {callee.full if isinstance(callee, Name) else type(callee).__name__}")
+        self._count(arguments)
         return self.calls[callee.full](*arguments)
+
+    def _count(self, given: Sequence[Any]) -> None:
+        """Count what a call may copy: one string or list, given again and again, would fill the memory."""
+        self.room -= sum(len(each) for each in given if isinstance(each, (str, list, tuple)))
+        if self.room < 0:
+            raise ValueError("it asks for more copies than a file of its size needs")
 
     def _refuse(self, what: str) -> NoReturn:
         raise WeightsError(

@@ -31,9 +31,12 @@ def read_static_folder(folder: Path, wanted: Callable[[str], bool]) -> dict[str,
     """Read the variables of a folder, one file each, of which ``wanted`` says yes to the name.
 
     Raises:
-        WeightsError: a file is damaged or not a tensor.
+        WeightsError: the folder cannot be read, or a file is damaged or not a tensor.
     """
-    names = sorted(entry.name for entry in folder.iterdir() if entry.is_file() and wanted(entry.name))
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file() and wanted(entry.name))
+    except OSError as error:
+        raise WeightsError(f"{folder}: cannot read: {error.strerror}") from error
     return {name: read_static(folder / name) for name in names}
 
 

@@ -73,7 +73,7 @@ def read_torch(path: Path) -> dict[str, np.ndarray]:
                 raise WeightsError(f"{path}: damaged (a zip file that is cut short); fetch it again")
             file.seek(0)
             return _from_row(path, file)
-    except (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, struct.error) as error:
+    except (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, OverflowError, struct.error) as error:
         raise WeightsError(f"{path}: damaged ({error}); fetch it again") from error
     except OSError as error:
         raise WeightsError(f"{path}: cannot read: {error.strerror or error}") from error

@@ -2,6 +2,8 @@
 
 loading.py                   which files of a folder make which tokenizer
 vocabulary.py                the forms of vocab.txt
+special.py                   which token plays which part
+inputs.py                    what a tokenizer is called with: lists, whole numbers
 wordpiece.py, byte_bpe.py    BERT's and ERNIE's cuts; RoBERTa's
 sentencepieces.py            ERNIE tiny's: words of a dictionary, then SentencePiece
 word_dictionary.py           that dictionary and its cut

@@ -43,7 +43,8 @@ class Characters:
 
     Args:
         backend: the tokenizer; one whose normalizer is neither BERT's (with cleaning) nor plain lower-casing, nor
-            missing from WordPiece and from whole words, is left alone: byte-level BPE needs none of it.
+            missing from WordPiece and from whole words, is left alone: byte-level BPE needs none of it. So is one that
+            splits texts at nothing, which is no reference's.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
@@ -53,9 +54,9 @@ class Characters:
         self._bert = isinstance(normalizer, normalizers.BertNormalizer) and normalizer.clean_text
         lower = isinstance(normalizer, normalizers.Lowercase)
         cased = normalizer is None and isinstance(backend.model, (models.WordPiece, models.WordLevel))
-        self._active = self._bert or lower or cased
+        self._active = (self._bert or lower or cased) and backend.pre_tokenizer is not None
         # PaddleNLP sets symbols apart and lowers letter by letter, as the library does.
-        self._symbols = self._bert and len(backend.pre_tokenizer.pre_tokenize_str("a°b")) == 3
+        self._symbols = self._active and self._bert and len(backend.pre_tokenizer.pre_tokenize_str("a°b")) == 3
         self._sigmas = (lower or (self._bert and normalizer.lowercase)) and not self._symbols
         self._known = set(map(chr, range(0x20, 0x7F)))
         self._table: dict[int, str] = {}
@@ -81,6 +82,7 @@ class Characters:
             present = set("".join([text for text in texts if not text.isascii() or SEPARATORS.search(text)]))
         for character in present - self._known:
             self._learn(character)
+            self._known.add(character)  # not before: another thread would miss its stand-in
         odd = [character for character in present if ord(character) in self._table]
         if odd:
             pattern = re.compile(f"[{re.escape(''.join(odd))}]")
@@ -91,7 +93,6 @@ class Characters:
 
     def _learn(self, character: str) -> None:
         """Find out whether a character needs a stand-in, and which."""
-        self._known.add(character)
         wanted, given = self._reference(character), self._library(character)
         if wanted == given:
             return

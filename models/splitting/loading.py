@@ -12,19 +12,18 @@ import tokenizers
 from onion.errors import WeightsError
 from onion.models.splitting import byte_bpe, sentencepieces, wordpiece
 from onion.models.splitting.preparation import Preparation
+from onion.models.splitting.special import special_tokens
 from onion.models.splitting.vocabulary import read_vocab
 
 TOKENIZER_FILE = "tokenizer.json"
 SETTINGS_FILE = "tokenizer_config.json"
 VOCAB_FILE = "vocab.txt"
 
+# Switches of tokenizer_config.json that decide how texts are split; those of the second line may be null.
+FLAGS = ("do_lower_case", "tokenize_chinese_chars")
+FLAGS_OR_NULL = ("strip_accents", "add_prefix_space")
+
 Loaded = tuple[tokenizers.Tokenizer, Preparation | None]
-
-
-def special_tokens(settings: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Part -> token; Hugging Face stores a token as a string or as an object with ``content``."""
-    tokens = {part: settings.get(part) or default for part, default in defaults.items()}
-    return {part: token["content"] if isinstance(token, dict) else token for part, token in tokens.items()}
 
 
 def find(folder: Path, settings: Mapping[str, Any], style: str | None) -> tuple[Path, Callable[[], Loaded]]:
@@ -36,17 +35,19 @@ def find(folder: Path, settings: Mapping[str, Any], style: str | None) -> tuple[
         style: one of :data:`onion.models.splitting.wordpiece.STYLES`, or None for what the files say.
 
     Raises:
-        WeightsError: there are no files of a tokenizer.
+        WeightsError: there are no files of a tokenizer, or the settings are damaged.
     """
     path, vocab = folder / TOKENIZER_FILE, folder / VOCAB_FILE
-    special = special_tokens(settings, wordpiece.SPECIAL_TOKENS)
-    if style is None and _is_tiny(folder, settings):
-        return folder / sentencepieces.MODEL_FILE, lambda: sentencepieces.build(folder, special, settings)
-    if style is None and path.is_file():
+    tiny = style is None and _is_tiny(folder, settings)
+    if style is None and not tiny and path.is_file():
         return path, lambda: (_from_json(path), None)
+    _check_flags(folder / SETTINGS_FILE, settings)  # tokenizer.json has its own
+    special = special_tokens(settings, wordpiece.SPECIAL_TOKENS)
+    if tiny:
+        return folder / sentencepieces.MODEL_FILE, lambda: sentencepieces.build(folder, special, settings)
     if vocab.is_file():
         chosen = style or wordpiece.CLASSES.get(str(settings.get("tokenizer_class")), "wordpiece")
-        return vocab, lambda: (wordpiece.build(read_vocab(vocab), special, settings, chosen), None)
+        return vocab, lambda: (wordpiece.build(read_vocab(vocab, special.values()), special, settings, chosen), None)
     if style is not None:
         raise WeightsError(f"{folder}: style {style!r} needs {VOCAB_FILE}, which is not there")
     if (folder / byte_bpe.VOCAB_FILE).is_file() or (folder / byte_bpe.MERGES_FILE).is_file():
@@ -66,17 +67,28 @@ def read_settings(path: Path) -> dict[str, Any]:
     """Read ``tokenizer_config.json``; nothing where it is not there.
 
     Raises:
-        WeightsError: it is damaged.
+        WeightsError: it is damaged, or what it says of a special token is none.
     """
     if not path.is_file():
         return {}
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # brackets a thousand deep
         raise WeightsError(f"{path}: not a JSON file: {error}") from error
     if not isinstance(settings, dict):
         raise WeightsError(f"{path}: holds a JSON {type(settings).__name__}, not an object")
+    try:
+        special_tokens(settings, wordpiece.SPECIAL_TOKENS)
+    except WeightsError as error:
+        raise WeightsError(f"{path}: {error}") from error
     return settings
+
+
+def _check_flags(path: Path, settings: Mapping[str, Any]) -> None:
+    for key in (*FLAGS, *FLAGS_OR_NULL):
+        value = settings.get(key, False)
+        if not (isinstance(value, bool) or (value is None and key in FLAGS_OR_NULL)):
+            raise WeightsError(f"{path}: {key} is {json.dumps(value)[:60]}, not true or false")
 
 
 def _from_json(path: Path) -> tokenizers.Tokenizer:

@@ -178,7 +178,7 @@ def build(
         if not (folder / name).is_file():
             raise WeightsError(f"{folder}: ERNIE tiny's tokenizer needs {MODEL_FILE}, {WORDS_FILE} and {VOCAB_FILE}; "
                                f"{name} is missing")  # fmt: skip
-    vocab = read_vocab(folder / VOCAB_FILE)
+    vocab = read_vocab(folder / VOCAB_FILE, special.values())
     # No special tokens are added: the library would look for them inside the pieces.
     backend = tokenizers.Tokenizer(models.WordLevel(vocab, unk_token=special["unk_token"]))
     ends = [(token, vocab.get(token, 0)) for token in (special["sep_token"], special["cls_token"])]

@@ -6,26 +6,35 @@ BERT's has the token alone, its id is the line's number from 0; ERNIE's has ``to
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from onion.errors import WeightsError
 
 log = logging.getLogger("onion")
 
+_ID = re.compile("[0-9]{1,10}")  # int() takes other digits too, and refuses thousands of them
 
-def read_vocab(path: Path) -> dict[str, int]:
+
+def read_vocab(path: Path, special: Iterable[str] = ()) -> dict[str, int]:
     """Read a vocabulary.
 
     Of a token that occurs twice (``$`` in ERNIE 3.0's) the later id counts, as in the reference implementations, which
-    fill a dictionary line by line; the log says so once.
+    fill a dictionary line by line; the log says so once. A special token may not: with the wrong id for it a model is
+    worth nothing.
+
+    Args:
+        path: the file.
+        special: the special tokens.
 
     Returns:
         token -> id. The ids in the file are 0, 1, 2, ... without a gap.
 
     Raises:
         WeightsError: the file cannot be read or is not UTF-8, a line has no id or more than one where the first line
-            has one, an id is not a whole number, occurs twice or leaves a gap; file and line are named.
+            has one, an id is not a whole number, occurs twice or leaves a gap, or a special token occurs twice; file
+            and line are named.
     """
     rows = _read_rows(path)
     tokens, ids = _with_ids(path, rows) if rows and "\t" in rows[0] else _numbered(path, rows)
@@ -33,6 +42,11 @@ def read_vocab(path: Path) -> dict[str, int]:
     if len(vocab) < len(tokens):
         # An empty line is no token but takes its id.
         twice = [token for token in _repeated(tokens) if token]
+        for token in [token for token in twice if token in set(special)]:
+            first, second = [line for line, one in enumerate(tokens, start=1) if one == token][:2]
+            raise WeightsError(
+                f"{path}, line {second}: the special token {token} stands in line {first} too; rename the wrong one"
+            )
         if twice:
             log.warning("%s: occurs more than once, the later id counts: %s", path, ", ".join(twice[:5]))
     return vocab
@@ -67,7 +81,7 @@ def _with_ids(path: Path, rows: list[str]) -> tuple[list[str], list[int]]:
         token, *rest = row.split("\t")
         if len(rest) != 1:
             raise WeightsError(f"{path}, line {number}: {len(rest)} tabs, not one between token and id")
-        if not (rest[0].strip().isascii() and rest[0].strip().isdigit()):
+        if not _ID.fullmatch(rest[0].strip()):
             raise WeightsError(f"{path}, line {number}: {rest[0][:20]!r} is not an id (0, 1, 2, ...)")
         value = int(rest[0])
         if value in lines:

@@ -79,6 +79,58 @@ def test_unsupported_values_are_refused_by_name(tmp_path, change, message):
         EncoderConfig.read(write(tmp_path / "config.json", BERT | change))
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("vocab_size", True),
+        ("vocab_size", 1.0),
+        ("pad_token_id", -1),
+        ("layer_norm_eps", float("nan")),
+        ("layer_norm_eps", -1),
+        ("layer_norm_eps", 0),
+        ("layer_norm_eps", "1e-12"),
+        ("initializer_range", -0.1),
+        ("initializer_range", float("inf")),
+        ("initializer_range", 10**400),
+        ("initializer_range", True),
+        ("hidden_dropout_prob", float("nan")),
+        ("use_task_id", 1),
+        ("hidden_act", ["gelu"]),
+        ("model_type", None),
+    ],
+)
+def test_values_out_of_range_are_the_same_error_however_a_config_is_made(setting, value):
+    config = EncoderConfig.from_dict(BERT)
+    for make in (
+        lambda: EncoderConfig(**config.to_dict() | {setting: value}),
+        lambda: attrs.evolve(config, **{setting: value}),
+        lambda: config.changed(**{setting: value}),
+        lambda: EncoderConfig.from_dict(BERT | {setting: value}),
+    ):
+        with pytest.raises(WeightsError, match=f"^{setting} is .*; only .* is supported$"):
+            make()
+
+
+def test_a_setting_that_is_none_is_named_with_those_that_are():
+    with pytest.raises(WeightsError, match=r"no setting hidden_dropout; it has vocab_size, .*, hidden_dropout_prob,"):
+        EncoderConfig.from_dict(BERT).changed(hidden_dropout=0)
+
+
+@pytest.mark.parametrize(
+    ("first", "change", "offset"),
+    [
+        ({}, {"model_type": "roberta", "pad_token_id": 1}, 2),
+        ({"model_type": "roberta", "pad_token_id": 1}, {"pad_token_id": 4}, 5),
+        ({"model_type": "roberta", "pad_token_id": 1}, {"model_type": "ernie"}, 0),
+    ],
+)
+def test_positions_that_would_no_longer_fit_the_family_are_refused(first, change, offset):
+    config = EncoderConfig.from_dict(BERT | first)
+    with pytest.raises(WeightsError, match=rf"does not go with .*; give position_offset {offset} too"):
+        attrs.evolve(config, **change)
+    assert config.changed(**change, position_offset=offset).max_length == 512 - offset
+
+
 @pytest.mark.parametrize(("content", "message"), [("{", "not a JSON file"), ("[1]", "list, not an object")])
 def test_broken_files_are_refused(tmp_path, content, message):
     with pytest.raises(WeightsError, match=message):

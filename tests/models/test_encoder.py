@@ -9,6 +9,7 @@ from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.encoder import Encoder
 from onion.models.formats.naming import from_hugging_face
+from onion.models.pretraining import EncoderForPretraining
 from onion.models.tokenizer import Tokenizer
 from tests.models.helpers import MASKS, SMALL, small_encoder
 
@@ -114,6 +115,56 @@ def test_a_batch_beyond_the_positions_is_refused_with_both_numbers():
 def test_bad_batches_are_refused(arguments, message):
     with pytest.raises(DataError, match=message):
         small_encoder()(**{"input_ids": np.array([[5]]), **arguments})
+
+
+NAMES = ("input_ids", "token_type_ids", "position_ids", "attention_mask", "task_type_ids")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lists_are_refused_by_name(name):
+    with pytest.raises(DataError, match=f"{name} is a list, neither a tensor nor a numpy array; make it one"):
+        small_encoder()(**{"input_ids": np.array([[5]]), name: [[1]]})
+    if name == "input_ids":
+        with pytest.raises(DataError, match="input_ids is a list"):
+            small_encoder()([[5]], attention_mask=np.array([[1]]))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, paddle.to_tensor], ids=["array", "tensor"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "attention_mask"])
+def test_ids_with_a_fraction_are_refused(name, kind):
+    given = {"input_ids": kind(np.array([[5]])), name: kind(np.array([[0.7]], np.float32))}
+    with pytest.raises(DataError, match=f"{name} holds float32, not integers"):
+        small_encoder()(**given)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16", "bfloat16", "int64", "bool"])
+def test_a_mask_may_be_of_any_numbers(kind):
+    encoder, ids = small_encoder(), np.array([[5, 6, 7]])
+    mask = paddle.to_tensor([[1, 0, 1]]).astype(kind)
+    expected = encoder(ids, attention_mask=np.array([[1, 0, 1]])).packed.numpy()
+    assert (encoder(ids, attention_mask=mask).packed.numpy() == expected).all()
+    with pytest.raises(DataError, match="row 0 of the batch has no token"):
+        encoder(ids, attention_mask=mask.astype("float32") * 0)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, paddle.to_tensor, lambda a: paddle.to_tensor(a).astype("bfloat16")])
+@pytest.mark.parametrize("mask", [[[0.0, -1e4]], [[0, -10000]], [[0.0, -np.inf]], [[1.0, np.nan]]])
+def test_masks_that_are_none_are_refused(mask, kind):
+    with pytest.raises(DataError, match=r"attention_mask holds something else .* 1 says that a token stands there"):
+        small_encoder()(np.array([[5, 6]]), attention_mask=kind(np.array(mask)))
+
+
+def test_named_models_are_found_like_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONION_HOME", str(tmp_path))
+    small_encoder().save_pretrained(tmp_path / "minilm")
+    for load in (Encoder.from_pretrained, EncoderForPretraining.from_pretrained):
+        assert load("MiniLM").state_dict()
+        with pytest.raises(WeightsError, match=r"minilmm: neither a folder nor a known model .*minilm"):
+            load("minilmm")
+    (tmp_path / "minilm" / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] [MASK] a".replace(" ", "\n"))
+    assert Tokenizer.from_pretrained("MiniLM").vocab_size == 6
+    with pytest.raises(WeightsError, match=r"minilmm: neither a folder nor a known model .*minilm"):
+        Tokenizer.from_pretrained("minilmm")
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import json
 import logging
@@ -5,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tarfile
 import threading
 import zipfile
 
@@ -164,6 +166,11 @@ def test_resolve_takes_folders_and_names(wheel, tmp_path):
     assert hub.resolve("small") == tmp_path / "home" / "small"
 
 
+def test_nothing_is_neither_a_folder_nor_a_name(wheel):
+    with pytest.raises(WeightsError, match="no name of a model: give a folder or one of small"):
+        hub.resolve("")
+
+
 def test_unknown_names_list_the_known(wheel):
     with pytest.raises(WeightsError, match=r"large: neither a folder nor a known model \(small\)"):
         hub.resolve("large")
@@ -174,6 +181,9 @@ def test_unknown_names_list_the_known(wheel):
 def test_home(monkeypatch, tmp_path):
     monkeypatch.setenv("ONION_HOME", str(tmp_path))
     assert hub.home() == tmp_path
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ONION_HOME", "~/x")
+    assert hub.home() == tmp_path / "x"
     monkeypatch.delenv("ONION_HOME")
     assert hub.home().parts[-2:] == (".cache", "onion")
 
@@ -308,6 +318,44 @@ def test_an_archive_that_is_none_is_fetched_again(server, tmp_path):
     assert not (tmp_path / "home" / "packed").exists()
     server.publish("/static.tar.gz", good, etag='"2"')
     assert content(hub.fetch("packed")) == PACKED
+
+
+def test_an_archive_with_a_chain_of_headers_is_fetched_again(server, tmp_path):
+    """The library that reads it goes into every header anew and comes to Python's limit."""
+    good = server.files["/static.tar.gz"].content
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 4
+    chain = (info.tobuf(tarfile.GNU_FORMAT) + b"abc".ljust(512, b"\0")) * 500
+    server.publish("/static.tar.gz", gzip.compress(chain + gzip.decompress(good)))
+    with pytest.raises(WeightsError, match="nothing was unpacked"):
+        hub.fetch("packed")
+    server.publish("/static.tar.gz", good, etag='"2"')
+    assert content(hub.fetch("packed")) == PACKED
+
+
+@pytest.mark.parametrize("name", ["several", "packed", "small"])
+def test_an_empty_folder_is_no_model(request, tmp_path, name):
+    request.getfixturevalue("wheel" if name == "small" else "server")
+    (tmp_path / "home" / name).mkdir(parents=True)
+    assert not hub.is_here(name)
+    assert not any(row.here for row in hub.known_models())
+    assert names(hub.fetch(name))
+    assert hub.is_here(name)
+    assert hub.is_here(name.upper())
+    assert not hub.is_here("nobody")
+    assert names(tmp_path / "home") == [name]
+
+
+def test_empty_files_are_no_part_of_a_model(server, tmp_path):
+    folder = tmp_path / "home" / "several"
+    folder.mkdir(parents=True)
+    for name in ("model_state.pdparams", "vocab.txt", "config.json"):
+        (folder / name).touch()
+    server.publish("/m/base_vocab.txt", b"")
+    with pytest.raises(WeightsError, match=r"base_vocab\.txt: comes empty\nGet \S+base_vocab\.txt as vocab\.txt"):
+        hub.fetch("several")
+    server.publish("/m/base_vocab.txt", b"[PAD]")
+    assert whole(hub.fetch("several"))
 
 
 def test_a_mirror_takes_the_place_of_the_host(server, tmp_path, monkeypatch):

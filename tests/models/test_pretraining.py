@@ -150,6 +150,34 @@ def test_a_decoder_of_its_own_is_refused(tmp_path):
         EncoderForPretraining.from_pretrained(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "lost", ["cls.predictions.decoder_bias", "cls.predictions.transform.weight", "cls.seq_relationship.bias"]
+)
+def test_half_a_head_is_damage(tmp_path, lost):
+    arrays = {name.removeprefix("bert."): p.numpy() for name, p in network().named_parameters() if name != lost}
+    write_folder(tmp_path, arrays)
+    with pytest.raises(WeightsError, match=rf"the weights do not fit the config: missing: {lost}$"):
+        EncoderForPretraining.from_pretrained(tmp_path)
+
+
+def test_heads_that_nobody_knows_are_named(tmp_path, caplog):
+    arrays = {name: p.numpy() for name, p in network().named_parameters()}
+    odd = {"cls.sentence_order.weight": np.ones((24, 2), np.float32), "lm_head.x": np.ones(2, np.float32)}
+    write_folder(tmp_path, arrays | odd | {"classifier.bias": np.ones(2, np.float32)})
+    EncoderForPretraining.from_pretrained(tmp_path)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path / 'model.safetensors'}: no head is known for cls.sentence_order.weight, lm_head.x; ignored"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("places", "message"), [([0], "masked_positions is a list"), (np.array([0.5]), "masked_positions holds float64")]
+)
+def test_places_that_are_no_integers_are_refused(places, message):
+    with pytest.raises(DataError, match=message):
+        network()(IDS, masked_positions=places)
+
+
 def test_heads_that_do_not_fit_are_refused(tmp_path):
     arrays = {name.removeprefix("bert."): p.numpy() for name, p in network().named_parameters()}
     arrays["cls.predictions.decoder_bias"] = np.zeros(41, np.float32)

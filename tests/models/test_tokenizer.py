@@ -125,7 +125,7 @@ def test_bad_calls_are_refused(tokenizer, arguments, message):
 
 
 def test_missing_and_damaged_files_are_named(tmp_path):
-    with pytest.raises(WeightsError, match="no such folder"):
+    with pytest.raises(WeightsError, match="neither a folder nor a known model"):
         Tokenizer.from_pretrained(tmp_path / "nowhere")
     with pytest.raises(WeightsError, match=r"neither tokenizer\.json nor vocab\.txt"):
         Tokenizer.from_pretrained(tmp_path)

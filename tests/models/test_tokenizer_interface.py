@@ -194,4 +194,10 @@ def test_a_style_is_for_vocab_txt(folder, tmp_path, tokenizer):
 
 def test_ids_as_the_vocabulary_writes_them(tokenizer):
     assert tokenizer.tokens(np.array([2, 8, 10, 4])) == ["[CLS]", "##s", "中", "[MASK]"]
-    assert tokenizer.tokens([len(VOCAB)]) == [None]
+    assert tokenizer.tokens([len(VOCAB), -1, 2**70]) == [None] * 3
+
+
+def test_special_tokens_that_a_text_spells_are_special(tokenizer):
+    """As with the references: the text says where it ends."""
+    assert tokens(tokenizer(["a [SEP] [MASK]b"])[0]) == ["[CLS]", "a", "[SEP]", "[MASK]", "b", "[SEP]"]
+    assert tokens(tokenizer([["a", "[SEP]"]], pre_split=True)[0]) == ["[CLS]", "a", "[SEP]", "[SEP]"]

@@ -1,6 +1,5 @@
 """Ids against reference tokenizers: a plain one in Python on odd inputs, digests of real texts on real vocabularies."""
 
-import importlib.util
 import json
 import shutil
 import time
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.models.tokenizer import Tokenizer
+from tests.models.golden_script import references
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "tokenizers.json").read_text())
@@ -48,11 +48,7 @@ ODD += "\U0002b820\U0002cea1\U00011938\U0002f800"
 
 @pytest.fixture(scope="module")
 def reference():
-    path = ROOT / "scripts" / "make_golden_tokenizers.py"
-    spec = importlib.util.spec_from_file_location("make_golden_tokenizers", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return references()
 
 
 def made(folder, lower, kind):
@@ -172,17 +168,32 @@ def test_the_plain_reference_knows_the_steps_of_bert(reference):
     assert found == ["[CLS]", "e", "##a", "##b", "[MASK]", "中", "a", ".", "[SEP]"]
 
 
+def test_every_case_has_its_digest(reference):
+    assert list(GOLDEN) == list(reference.CASES)
+
+
+def of_case(folder, reference, case):
+    """The tokenizer that a case is about."""
+    if case.style == "bytes":
+        tokens = {token: index for index, token in enumerate(reference.read_tokens(DATA, case.vocabulary))}
+        (folder / "vocab.json").write_text(json.dumps(tokens))
+        shutil.copy(reference.MERGES, folder)
+        return Tokenizer.from_pretrained(folder)
+    shutil.copy(DATA / "vocab" / case.vocabulary / "vocab.txt", folder)
+    kind = "ErnieTokenizer" if case.style == "symbols" else "BertTokenizer"
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": case.lower, "tokenizer_class": kind}))
+    return Tokenizer.from_pretrained(folder, style=case.style if case.style in ("spaces", "characters") else None)
+
+
 @pytest.mark.parametrize("name", GOLDEN)
 def test_real_texts_on_real_vocabularies(reference, tmp_path, name):
-    vocabulary, language, lower = reference.CASES[name]
-    if not (DATA / "vocab" / vocabulary / "vocab.txt").is_file() or not (DATA / f"text_{language}").is_dir():
-        pytest.skip(f"the data folder with vocab/{vocabulary} and text_{language} is not beside the repository")
+    case = reference.CASES[name]
+    vocabulary = DATA / "vocab" / case.vocabulary / "vocab.txt"
+    if not (vocabulary.is_file() or case.style == "bytes") or not (DATA / f"text_{case.language}").is_dir():
+        pytest.skip(f"no data folder with vocab/{case.vocabulary} and text_{case.language} is beside the repository")
     if unicodedata.unidata_version < "14":
         pytest.skip("the digests were made with the characters of Unicode 14")
-    shutil.copy(DATA / "vocab" / vocabulary / "vocab.txt", tmp_path)
-    kind = "ErnieTokenizer" if reference.by_paddlenlp(name) else "BertTokenizer"
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": lower, "tokenizer_class": kind}))
-    tokenizer = Tokenizer.from_pretrained(tmp_path)
-    lines = reference.read_lines(DATA, language)
+    tokenizer = of_case(tmp_path, reference, case)
+    lines = reference.read_lines(DATA, case.language)
     found = ids(tokenizer, lines)
     assert {"lines": len(lines), "ids": sum(map(len, found)), "sha256": reference.digest(found)} == GOLDEN[name]

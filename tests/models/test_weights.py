@@ -113,7 +113,7 @@ def test_a_missing_folder_or_file_is_named(tmp_path):
         read_weights(tmp_path / "nowhere")
     with pytest.raises(WeightsError, match=r"model\.safetensors: no such file"):
         read_weights(tmp_path)
-    with pytest.raises(WeightsError, match=r"nowhere.config\.json"):
+    with pytest.raises(WeightsError, match=r"nowhere: neither a folder nor a known model \(bert-base-cased, "):
         Encoder.from_pretrained(tmp_path / "nowhere")
 
 
@@ -149,10 +149,37 @@ def test_all_that_does_not_fit_is_said_at_once(tmp_path):
     assert "not finite: pooler.dense.bias" in message
 
 
-def test_long_lists_are_cut(tmp_path):
+def test_long_lists_are_cut_and_stand_whole_in_the_log(tmp_path, caplog):
     arrays = {name: a for name, a in arrays_of(small_encoder()).items() if "layers.1" not in name}
+    caplog.set_level(logging.DEBUG)
     with pytest.raises(WeightsError, match=r"missing: encoder\.layers\.1.* and 11 more$"):
         Encoder.from_pretrained(write_folder(tmp_path, arrays))
+    (whole,) = [record.getMessage() for record in caplog.records if "missing: " in record.getMessage()]
+    assert whole.count("encoder.layers.1.") == 16
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ({"vocab_size": 10**12}, r"is \[40, 24\], not \[1000000000000, 24\] \(the config's vocab_size is 10000"),
+        ({"intermediate_size": 10**12}, r"linear1\.weight is \[24, 48\], not \[24, 1000000000000\]"),
+        ({"max_position_embeddings": 2**70}, "the config's max_position_embeddings is 11805"),
+        ({"num_hidden_layers": 10**12}, "its num_hidden_layers is 1000000000000, and there are 39 parameters in all"),
+    ],
+)
+def test_sizes_that_the_weights_do_not_have_are_refused_before_anything_is_made(tmp_path, monkeypatch, size, message):
+    folder = write_folder(tmp_path, arrays_of(small_encoder()), **size)
+    monkeypatch.setattr(Encoder, "__init__", None)
+    with pytest.raises(WeightsError, match=f"the weights do not fit the config: .*{message}"):
+        Encoder.from_pretrained(folder)
+
+
+def test_numbers_beyond_float32_are_not_finite_and_nothing_else_is_said(tmp_path, recwarn):
+    arrays = {name: a.astype(np.float64) for name, a in arrays_of(small_encoder()).items()}
+    arrays["pooler.dense.bias"][3] = 1e300
+    with pytest.raises(WeightsError, match=r"not finite: pooler\.dense\.bias$"):
+        Encoder.from_pretrained(write_folder(tmp_path, arrays))
+    assert not recwarn.list
 
 
 def test_half_a_pooler_is_damage(tmp_path):

@@ -34,10 +34,6 @@ HUGGING_FACE_HEADS = {
 TRANSPOSED = ("cls.predictions.transform.weight", "cls.seq_relationship.weight")
 
 
-def shapes_of(arrays):
-    return {name: array.shape for name, array in arrays.items()}
-
-
 # Reading
 
 
@@ -102,11 +98,18 @@ def test_hugging_faces_heads_are_reported_apart(tmp_path, family):
 
 def test_heads_may_be_missing_but_not_misshapen(tmp_path):
     heads = our_heads()
-    del heads["cls.seq_relationship.bias"]
+    absent = tuple(name for name in heads if name.startswith("cls.seq_relationship."))
+    for name in absent:
+        del heads[name]
+    write_weights(tmp_path, ours() | heads | {"cls.seq_relationship.weight": np.ones((24, 2), np.float32)})
+    with pytest.raises(WeightsError, match=r"missing: cls\.seq_relationship\.bias$"):
+        read_weights(tmp_path).check_heads(HEADS)  # half a head is damage
     write_weights(tmp_path, ours() | heads)
     weights = read_weights(tmp_path)
-    assert weights.check(shapes_of(ours())) == ()
-    assert weights.check_heads(HEADS) == ("cls.seq_relationship.bias",)
+    assert weights.check(SMALL) == ()
+    assert weights.check_heads(HEADS) == absent
+    write_weights(tmp_path, ours() | our_heads())
+    weights = read_weights(tmp_path)
     assert weights.check_heads({"cls.seq_relationship.weight": (24, 2)}) == ()
     with pytest.raises(WeightsError, match=r"misshapen: cls\.seq_relationship\.weight is \[24, 2\], not \[24, 3\]"):
         weights.check_heads({"cls.seq_relationship.weight": (24, 3)})
@@ -188,7 +191,7 @@ def test_damaged_shards_are_named(tmp_path):
     write_index(tmp_path, files | {"more": "model-00001-of-00002.safetensors"})
     with pytest.raises(WeightsError, match=r"index\.json: model-00001-of-00002\.safetensors lacks more"):
         read_weights(tmp_path)
-    for outside in ("../other.safetensors", "/etc/passwd", "..", "a\\b", 3):
+    for outside in ("../other.safetensors", "/etc/passwd", "..", "a\\b", "a\0b", 3):
         write_index(tmp_path, files | {"more": outside})
         with pytest.raises(WeightsError, match="no plain file name"):
             read_weights(tmp_path)
@@ -260,4 +263,4 @@ def test_what_does_not_fit_is_named_for_every_layout(tmp_path):
     with pytest.raises(
         WeightsError, match=r"params: the weights do not fit the config: not finite: pooler\.dense\.bias$"
     ):
-        read_weights(tmp_path).check(shapes_of(arrays))
+        read_weights(tmp_path).check(SMALL)

@@ -128,6 +128,19 @@ def test_headers_that_claim_too_much_are_not_read_into_memory(tmp_path):
     assert "a header claims" in refused(tmp_path, path)
 
 
+@pytest.mark.parametrize("count", [500, 2000])
+@pytest.mark.parametrize(
+    ("kind", "body"), [(tarfile.GNUTYPE_LONGNAME, b"abc\0"), (tarfile.XHDTYPE, b"12 path=abc\n")], ids=["gnu", "pax"]
+)
+def test_a_chain_of_headers_for_one_file_is_refused(tmp_path, kind, body, count):
+    header = member("././@LongLink", type=kind, size=len(body)).tobuf(tarfile.GNU_FORMAT) + body.ljust(512, b"\0")
+    path = pack(tmp_path / "a.tar.gz")
+    path.write_bytes(gzip.compress(header * count + gzip.decompress(path.read_bytes())))
+    assert "hundreds of headers for one file; nothing was unpacked" in refused(tmp_path, path)
+    path.write_bytes(gzip.compress(header * 3 + gzip.decompress(pack(path).read_bytes())))
+    assert content(unpack(path, tmp_path / "out"))["abc"] == FILES["ernie_config.json"]
+
+
 @pytest.mark.parametrize("keep", [0, 5, 100, -8, -1])
 def test_damaged_archives_are_refused(tmp_path, keep):
     archive = pack(tmp_path / "a.tar.gz")

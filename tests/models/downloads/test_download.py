@@ -9,12 +9,13 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from email.message import Message
 
 import pytest
 
 from onion.errors import WeightsError
 from onion.models.downloads import download as module
-from onion.models.downloads.answers import mirrored
+from onion.models.downloads.answers import agreed_size, mirrored, range_of
 from onion.models.downloads.download import ATTEMPTS, REDIRECTS, download
 from tests.models.file_server import serving, without_proxies
 
@@ -285,6 +286,16 @@ def test_without_any_length_it_is_refused(server, path):
     assert download(url, path, sha256=hashlib.sha256(CONTENT).hexdigest()).read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize("length", ["²", "+5000", "5_000", "9" * 5000])
+def test_a_length_that_is_none_is_passed_over(length):
+    headers = Message()
+    headers["Content-Length"] = length
+    assert agreed_size("http://h/m", None, None, headers) is None
+    assert agreed_size("http://h/m", 5000, length, headers) == 5000
+    headers["Content-Range"] = f"bytes 0-1/{length}"
+    assert range_of(headers) == (0, 0, 0)
+
+
 def checksums(content):
     md5 = base64.b64encode(hashlib.md5(content).digest()).decode()
     return [{"X-Linked-ETag": f'"{hashlib.sha256(content).hexdigest()}"'}, {"Content-MD5": md5}]
@@ -366,6 +377,15 @@ def test_redirects_lead_to_http_only(server, path, place):
     assert place.partition(":")[0] in refused(url, path)
 
 
+@pytest.mark.parametrize("place", ["http://[::bad/", "http://127.0.0.1:x/m"])
+def test_redirects_to_what_is_no_address(server, path, place):
+    url = server.publish("/a", redirect=place)
+    message = refused(url, path)
+    assert f"{url}: sends us on to {place}, which is" in message
+    assert "no address" in message
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize(("old", "new"), [("https", "http"), ("https", "file"), ("http", "file")])
 def test_redirects_to_less_safety_are_refused(old, new):
     body = io.BytesIO()
@@ -417,9 +437,15 @@ def test_a_folder_that_is_not_there(server, tmp_path):
     assert "cannot be written" in refused(server.publish("/m", CONTENT), tmp_path / "none" / "m")
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/m", "model.bin", "http:///m"])
+ODD = ["file:///etc/passwd", "ftp://127.0.0.1/m", "model.bin", "http:///m"]
+BAD = ["http://[::bad", "http://127.0.0.1:99999999/m", "http://127.0.0.1:x/m", "http://a b/m", "http://h/a b"]
+BAD += ["http://h/\n", "http://中/m", "http://h/中"]
+
+
+@pytest.mark.parametrize("url", [*ODD, *BAD])
 def test_only_http(path, url):
-    assert "not an http or https address" in refused(url, path)
+    with pytest.raises(WeightsError, match="not an http or https address"):
+        download(url, path)
 
 
 def test_mirrored():
@@ -427,6 +453,6 @@ def test_mirrored():
     assert mirrored(url, None) == url
     assert mirrored(url, "http://127.0.0.1:80") == "http://127.0.0.1:80/a/b/resolve/main/c?d=e"
     assert mirrored(url, "https://mirror.example.org/hf/") == "https://mirror.example.org/hf/a/b/resolve/main/c?d=e"
-    for mirror in ("", "mirror.example.org", "ftp://mirror.example.org", "https://", "https://a.b?c", "/mirror"):
+    for mirror in ("", "mirror.example.org", "ftp://mirror.example.org", "https://", "https://a.b?c", "/mirror", *BAD):
         with pytest.raises(WeightsError, match="not the address of a mirror"):
             mirrored(url, mirror)

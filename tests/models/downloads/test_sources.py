@@ -2,6 +2,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from onion.models.config import EncoderConfig
 from onion.models.downloads.sources import ALIASES, SOURCES, Archive, Files, Wheel
 
 FETCHED = {name: source for name, source in SOURCES.items() if not isinstance(source, Wheel)}
@@ -11,6 +12,8 @@ WEIGHTS = {"model.safetensors", "pytorch_model.bin", "model_state.pdparams"}
 ERNIE = ["ernie-1.0", "ernie-2.0-en", "ernie-2.0-large-en", "ernie-tiny"]
 PADDLENLP = ["ernie-1.0-base-zh", "ernie-2.0-base-en", "bert-base-uncased", "bert-base-cased", "bert-large-uncased"]
 PADDLENLP += ["bert-base-chinese", "bert-base-multilingual-cased", "roberta-wwm-ext", "roberta-wwm-ext-large"]
+PADDLENLP += ["ernie-1.0-base-zh-cw", "ernie-2.0-base-en-finetuned-squad", "rbt3", "hfl/rbt3", "rbtl3", "hfl/rbtl3"]
+PADDLENLP += [f"ernie-3.0-tiny-{size}-v2-zh" for size in ("base", "medium", "mini", "micro", "nano", "pico")]
 PADDLENLP += [f"ernie-3.0-{size}-zh" for size in ("xbase", "base", "medium", "mini", "micro", "nano")]
 PALM = ["bert-en-uncased-base", "bert-zh-base", "ernie-v1-zh-base", "ernie-v2-en-large", "roberta-zh-base"]
 
@@ -62,6 +65,12 @@ def test_no_two_models_share_their_weights():
     assert len(urls) == len(set(urls))
 
 
+@pytest.mark.parametrize("name", [name for name, source in FETCHED.items() if isinstance(source, Files)])
+def test_written_configs_are_read(name):
+    config = SOURCES[name].written.get("config.json")
+    assert config is None or EncoderConfig.from_dict(config).hidden_size == config["hidden_size"]
+
+
 def test_written_configs_are_those_of_the_reference():
     """Source: PaddleNLP transformers/ernie/configuration.py; systems.md 3.1 of the static ones."""
     tiny = SOURCES["ernie-tiny"].written["config.json"]
@@ -70,6 +79,13 @@ def test_written_configs_are_those_of_the_reference():
     base = SOURCES["ernie-1.0-base-zh"].written["config.json"]
     assert (base["max_position_embeddings"], base["vocab_size"], base["type_vocab_size"]) == (513, 18000, 2)
     assert (base["hidden_act"], base["use_task_id"]) == ("relu", False)
+    reworked = SOURCES["ernie-1.0-base-zh-cw"].written["config.json"]
+    assert (reworked["task_type_vocab_size"], reworked["vocab_size"], reworked["hidden_act"]) == (3, 40000, "gelu")
+    pico = SOURCES["ernie-3.0-tiny-pico-v2-zh"].written["config.json"]
+    assert (pico["hidden_size"], pico["num_attention_heads"], pico["use_task_id"]) == (128, 2, False)
+    rbt = SOURCES["rbtl3"].written
+    assert (rbt["config.json"]["model_type"], rbt["config.json"]["num_hidden_layers"]) == ("bert", 3)
+    assert rbt["tokenizer_config.json"]["tokenizer_class"] == "BertTokenizer"
     medium = SOURCES["ernie-3.0-medium-zh"].written["config.json"]
     assert (medium["max_position_embeddings"], medium["task_type_vocab_size"], medium["use_task_id"]) == (
         2048,

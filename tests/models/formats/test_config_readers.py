@@ -174,12 +174,43 @@ def test_robertas_positions_start_after_the_padding_id():
     assert config.position_offset == 5
 
 
-def test_roberta_wwm_is_a_bert_whatever_its_class_is_called():
-    """PaddleNLP calls both RobertaModel; BERT's vocabulary has [CLS] at 101."""
-    wwm = EncoderConfig.from_dict(FLAT | {"model_type": "roberta", "pad_token_id": 0, "cls_token_id": 101})
+@pytest.mark.parametrize("cls", [{}, {"cls_token_id": 101}, {"cls_token_id": 0}], ids=["unsaid", "101", "0"])
+def test_roberta_wwm_is_a_bert_whatever_its_class_is_called(cls):
+    """PaddleNLP calls both RobertaModel, and names no cls_token_id in the configs of RobertaModels that are wwm."""
+    told = FLAT | {"pad_token_id": 0, "type_vocab_size": 2} | cls
+    wwm = EncoderConfig.from_dict(told | {"model_type": "roberta"})
     assert (wwm.model_type, wwm.position_offset, wwm.pad_token_id) == ("bert", 0, 0)
-    nested = EncoderConfig.from_dict(FLAT | {"init_class": "RobertaModel", "pad_token_id": 0, "cls_token_id": 101})
-    assert nested == wwm
+    for nested in (
+        told | {"init_class": "RobertaModel"},
+        {"init_args": [told | {"init_class": "RobertaModel"}], "init_class": "RobertaForSequenceClassification"},
+    ):
+        assert EncoderConfig.from_dict(nested) == wwm
+        inner = nested["init_args"][0] if "init_args" in nested else nested
+        del inner["pad_token_id"]  # where nothing is said, PaddleNLP's RobertaModel pads with 0
+        assert EncoderConfig.from_dict(nested) == wwm
+
+
+def test_a_roberta_that_names_no_padding_is_hugging_faces():
+    config = EncoderConfig.from_dict(FLAT | {"architectures": ["RobertaForMaskedLM"], "cls_token_id": 101})
+    assert (config.model_type, config.pad_token_id, config.position_offset) == ("roberta", 1, 2)
+
+
+def test_our_own_roberta_that_pads_with_0_says_so_by_its_offset():
+    config = EncoderConfig.from_dict(FLAT | {"model_type": "roberta", "pad_token_id": 0, "position_offset": 1})
+    assert (config.model_type, EncoderConfig.from_dict(config.to_dict())) == ("roberta", config)
+
+
+@pytest.mark.parametrize("name", ["BertModel", "ErnieModel", "RobertaModel"])
+def test_what_a_nested_config_leaves_out_is_paddlenlps_default(name):
+    config = EncoderConfig.from_dict({"vocab_size": 100, "init_class": name})
+    assert (config.hidden_size, config.num_hidden_layers, config.num_attention_heads) == (768, 12, 12)
+    assert (config.intermediate_size, config.max_position_embeddings, config.type_vocab_size) == (3072, 512, 16)
+    assert (config.pad_token_id, config.layer_norm_eps, config.position_offset) == (0, 1e-12, 0)
+
+
+@pytest.mark.parametrize("values", [FLAT | {"model_type": "ernie"}, NESTED], ids=["flat", "nested"])
+def test_ernie_has_three_tasks_unless_told(values):
+    assert EncoderConfig.from_dict(values | {"use_task_id": True}).tasks == 3
 
 
 def test_paddlenlps_default_for_cls_does_not_make_roberta_a_bert():
@@ -213,6 +244,20 @@ def test_the_newest_form_in_a_folder_is_read(tmp_path):
     assert read(tmp_path, STATIC | {"vocab_size": 101}, "ernie_config.json").vocab_size == 101
     assert read(tmp_path, NESTED | {"vocab_size": 102}, "model_config.json").vocab_size == 102
     assert read(tmp_path, FLAT | {"vocab_size": 103}, "config.json").vocab_size == 103
+
+
+def test_static_weights_go_with_their_own_config(tmp_path):
+    other = FLAT | {"vocab_size": 103, "layer_norm_eps": 1e-12}
+    read(tmp_path, STATIC, "ernie_config.json")
+    assert read(tmp_path, other, "config.json").vocab_size == 103
+    (tmp_path / "params").mkdir()
+    (tmp_path / "params" / "word_embedding").write_bytes(b"")
+    config = EncoderConfig.read(tmp_path)
+    assert (config.vocab_size, config.layer_norm_eps) == (100, 1e-5)
+    (tmp_path / "ernie_config.json").rename(tmp_path / "ernie_config.base.json")
+    assert EncoderConfig.read(tmp_path) == config
+    (tmp_path / "model_state.pdparams").write_bytes(b"")  # these are read, and the others are not
+    assert EncoderConfig.read(tmp_path).vocab_size == 103
 
 
 def test_a_folder_without_a_config_or_with_several(tmp_path):

@@ -205,6 +205,21 @@ def test_the_arrays_are_views_of_the_bytes_that_were_read(tmp_path):
     assert not read_pdparams(path)["large"].flags.owndata
 
 
+@pytest.mark.parametrize(
+    ("remembered", "copied"),
+    [
+        (b"](" + b"NN" * 500 + b"eq\x00", named("builtins", "tuple") + b"h\x00\x85R"),
+        (text("a" * 1000) + b"q\x00", named("_codecs", "encode") + b"h\x00" + text("latin1") + b"\x86R"),
+    ],
+    ids=["tuple", "encode"],
+)
+def test_what_is_copied_again_and_again_does_not_fill_the_memory(tmp_path, remembered, copied):
+    path = tmp_path / "w.pdparams"
+    path.write_bytes(b"\x80\x02" + remembered + b"](" + copied * 500 + b"e.")
+    with pytest.raises(WeightsError, match=r"w\.pdparams: a damaged pickle \(it asks for more copies than"):
+        read_pdparams(path)
+
+
 def test_the_file_is_left_behind_the_pickle(tmp_path):
     file = io.BytesIO(pickle.dumps([1, "a", (2.5, None)], 2) + pickle.dumps({"b": True}, 4) + b"rest")
     reader = PickleReader(tmp_path, numpy_calls())

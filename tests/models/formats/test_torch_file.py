@@ -73,6 +73,15 @@ def test_tensors_that_do_not_fit_their_storage_are_refused(tmp_path, tensor, mes
         read_torch(path)
 
 
+@pytest.mark.parametrize("step", [2**62, 2**70])
+def test_steps_that_no_memory_has_are_refused(tmp_path, step):
+    data = step.to_bytes(10, "little")
+    far = spread([1], [1]).replace(tuple_of(number(1)) + b"\x89", tuple_of(b"\x8a\x0a" + data) + b"\x89")
+    path = write_torch_zip(tmp_path / "m.bin", torch_state({"w": far}), {"0": np.ones(4, np.float32).tobytes()})
+    with pytest.raises(WeightsError, match=r"m\.bin: damaged"):
+        read_torch(path)
+
+
 def test_damaged_files_of_pytorch_are_refused(tmp_path):
     arrays = {"w": np.arange(8, dtype=np.float32), "b": np.ones(3, np.float32)}
     path = write_torch(tmp_path / "m.bin", arrays)

@@ -1,4 +1,5 @@
 import json
+import time
 from functools import cache
 from itertools import pairwise
 
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from onion.errors import DataError, WeightsError
 from onion.models.tokenizer import Tokenizer
+from tests.models.golden_script import references
 
 MERGES = ["h e", "l l", "he ll", "hell o", "Ġ w", "Ġ hello", "ä ¸", "ä¸ Ń", "Ġw o", "r l", "a a", "Ã ©"]
 
@@ -70,6 +72,38 @@ def test_pieces_are_those_of_the_merges_one_by_one(tokenizer, words):
     parts = [words[0], *(" " + word for word in words[1:])]
     # The splitting expression of GPT-2 sets letters apart from other signs; each word here is all of one kind.
     assert tokens(found)[1:-1] == [piece for part in parts for piece in merged(part)]
+
+
+def plain(texts):
+    return list(references().byte_ids(texts, IDS, MERGES))
+
+
+# Letters, digits and signs with marks, joiners and contractions; every kind of space and of control character;
+# characters that are unassigned, private, or younger than the library's tables.
+ODD = "hello wrldaé中👍ß'stremvd 0²Ⅷ٣_#.,<>|½\u0301\u200d\ufe0f\t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u00a0"
+ODD += "\u1680\u180e\u2003\u2028\u3000\u200b\ufeff\ufffd\0\x01\x7f\xad\ue000\u0378\u08ca\U00011938\U0001fae8\U0010ffff"
+
+
+@given(text=st.text(st.sampled_from(ODD), max_size=40) | st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_odd_texts_as_the_plain_reference(tokenizer, text):
+    text = text.replace("<", "")  # no special tokens
+    assert [one.ids.tolist() for one in tokenizer([text], max_length=10**7)] == plain([text])
+
+
+def test_every_character_by_itself_and_in_a_word(tokenizer):
+    points = [*range(0xD800), *range(0xE000, 0x12000), *range(0x1D100, 0x1FC00, 5), 0xE0001, 0x10FFFF]
+    texts = [f"hello{chr(point)}{chr(point)}hello {chr(point)} w" for point in points]
+    found = [one.ids.tolist() for one in tokenizer(texts)]
+    assert [hex(p) for p, one, two in zip(points, found, plain(texts), strict=True) if one != two] == []
+
+
+@pytest.mark.parametrize("unit", ["a", "hello ", "hello", "中", "é", " ", "'s", "1a", "\n "])
+def test_a_text_of_a_million_characters(tokenizer, unit):
+    text = (unit * 10**6)[: 10**6]
+    start = time.perf_counter()
+    (found,) = tokenizer([text], max_length=10**7)
+    assert time.perf_counter() - start < 60  # seconds; it takes one or two
+    assert [found.ids.tolist()] == plain([text])
 
 
 def test_offsets_leave_out_the_space(tokenizer):

@@ -56,6 +56,7 @@ def test_empty_lines_take_an_id_and_are_not_worth_a_word(tmp_path, caplog):
         ("a\t0\nb\t-1\n", r"vocab\.txt, line 2: '-1' is not an id"),
         ("a\t0\nb\t1.0\n", r"vocab\.txt, line 2: '1.0' is not an id"),
         ("a\t0\nb\t²\n", r"vocab\.txt, line 2: '²' is not an id"),
+        (f"a\t0\nb\t{'9' * 5000}\n", r"vocab\.txt, line 2: '9{20}' is not an id"),
         ("a\t0\nb\t\n", r"vocab\.txt, line 2: '' is not an id"),
         ("a\t0\nb\n", r"vocab\.txt, line 2: 0 tabs, not one"),
         ("a\t0\nb\t1\t2\n", r"vocab\.txt, line 2: 2 tabs, not one"),
@@ -71,6 +72,15 @@ def test_a_line_that_does_not_fit_is_named(tmp_path, text, message):
         read_vocab(path)
     with pytest.raises(WeightsError, match=message):
         Tokenizer.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["{0}", "{0}\t{1}"])
+def test_a_special_token_may_not_occur_twice(tmp_path, form):
+    rows = [*SPECIAL, "a", "[CLS]", "$", "$", "[PAD]"]
+    write(tmp_path, "\n".join(form.format(token, number) for number, token in enumerate(rows)))
+    with pytest.raises(WeightsError, match=r"vocab\.txt, line 7: the special token \[CLS\] stands in line 2 too"):
+        Tokenizer.from_pretrained(tmp_path)
+    assert read_vocab(tmp_path / "vocab.txt", ["[SEP]"])["[CLS]"] == 6
 
 
 def test_an_empty_file_lacks_all_special_tokens(tmp_path):
