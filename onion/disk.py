@@ -65,10 +65,14 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, wait: bool = False) -> Iterator[None]:
     """Keep other processes that ask for it out of a folder; the system lets go when this one ends, however it ends.
 
     POSIX only; elsewhere, and on a file system without locks, nobody is kept out.
+
+    Args:
+        folder: has to exist.
+        wait: until the other process lets go, instead of raising. Default: no.
 
     Raises:
         BlockingIOError: another process has it.
@@ -81,7 +85,7 @@ def locked(folder: Path) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             raise
         except OSError:  # no locks here

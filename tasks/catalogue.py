@@ -20,6 +20,17 @@ TASKS: dict[str, type[Task]] = {
 }
 
 
+def enter(task: Task) -> str:
+    """Make a task of one's own known by its name, which is returned.
+
+    Raises:
+        DataError: another one has the name.
+    """
+    if TASKS.setdefault(task.name, type(task)) is not type(task):
+        raise DataError(f"there is another task {task.name!r}; give yours a name of its own")
+    return task.name
+
+
 def task_of(name: str, settings: Mapping[str, Any]) -> Task:
     """Return a task of this name with these settings.
 

@@ -14,17 +14,28 @@ from typing import Any
 import attrs
 import numpy as np
 import paddle
+from attrs.validators import optional
 from paddle import nn
 from paddle.nn import functional
 
 from onion.errors import DataError
+from onion.tasks.checks import BELOW_ONE, checked, is_number
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead, softmax
 from onion.tasks.labels import Labels
 from onion.tasks.metrics.classification import ClassificationMetric
 from onion.tasks.rows import Row
-from onion.tasks.task import OF_THE_COST, SHARE
+from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.texts import TextTask
+
+_weights = checked(
+    "a number from 0 for each label that is named, one of them above 0",
+    lambda value: (
+        isinstance(value, Mapping)
+        and all(isinstance(name, str) and is_number(weight) and weight >= 0 for name, weight in value.items())
+        and (not value or max(value.values()) > 0)
+    ),
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -32,7 +43,7 @@ class Classification(TextTask):
     """Classification of a text or a pair of texts.
 
     Attributes:
-        labels: all of them, in the order of the logits; learned from the training file.
+        labels: all of them, in the order of the logits; none given: those of the training file.
         class_weights: label -> how much an example of it counts; a label that is not named counts 1. The cost is the
             weighted mean.
         label_smoothing: the share of the target that is spread over all labels (Szegedy et al. 2015, section 7).
@@ -43,14 +54,16 @@ class Classification(TextTask):
     best = "accuracy"
 
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
-    class_weights: Mapping[str, float] | None = attrs.field(default=None, metadata=OF_THE_COST)
-    label_smoothing: float = attrs.field(default=0.0, validator=SHARE, metadata=OF_THE_COST)
-    dropout: float | None = attrs.field(default=None, validator=attrs.validators.optional(SHARE), metadata=OF_THE_COST)
+    class_weights: Mapping[str, float] | None = attrs.field(
+        default=None, validator=optional(_weights), metadata=NOT_OF_FEATURES
+    )
+    label_smoothing: float = attrs.field(default=0.0, validator=BELOW_ONE, metadata=NOT_OF_FEATURES)
+    dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
 
     def fitted(self, path: str | Path) -> Classification:
         """Return the task that knows the labels, and whether the rows are pairs."""
         task = super().fitted(path)
-        labels = Labels.of(row.word(self.target) for row in self.rows(path, labelled=True))
+        labels = self.labels or Labels.of(row.word(self.target) for row in self.rows(path, labelled=True))
         if len(labels) < 2:
             raise DataError(f"{path}: all rows have the label {labels.names[0]!r}; there is nothing to learn.")
         unknown = [name for name in task.class_weights or () if name not in labels]

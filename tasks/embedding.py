@@ -6,7 +6,6 @@ vectors = embedder(["A deep, moving film.", "It rains."])  # float32 [2, 384]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.layers import EncoderLayers
+from onion.models.splitting.inputs import Given, listed, whole
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.collector import Collector
@@ -96,7 +96,8 @@ class Embedder:
         batch_size: texts, of similar length, that are computed at once.
 
     Raises:
-        DataError: an unknown pooling, or a layer or a length that the encoder does not have; the message names both.
+        DataError: an unknown pooling, a layer or a length that the encoder does not have (the message names both), or a
+            batch of no texts.
     """
 
     def __init__(
@@ -110,7 +111,9 @@ class Embedder:
         max_length: int = 128,
         batch_size: int = 64,
     ) -> None:
-        check_max_length(max_length, encoder.config.max_length)
+        _check_length(max_length, encoder.config.max_length)
+        if whole("batch_size", batch_size) < 1:
+            raise DataError(f"batch_size {batch_size}: a batch has 1 text or more.")
         self.network = PooledEncoder(encoder, pooling, layer, normalize)
         self.tokenizer = tokenizer
         self.max_length = max_length
@@ -131,33 +134,32 @@ class Embedder:
         folder = hub.resolve(name_or_folder)
         config = EncoderConfig.read(folder)
         check_pooling(pooling, settings.get("layer"), config.num_hidden_layers)
-        check_max_length(max_length, config.max_length)
+        _check_length(max_length, config.max_length)
         tokenizer = Tokenizer.from_pretrained(folder)
         weights = read_weights(folder)
         if pooling == "pooler" and not any(name.startswith("pooler.") for name in weights.arrays):
             raise WeightsError(f"{folder} holds no pooler, and a random one says nothing; take pooling cls or mean.")
-        encoder = Encoder(config)
-        encoder.fill(weights)
-        return cls(encoder, tokenizer, pooling, max_length=max_length, **settings)
+        return cls(Encoder.of(config, weights), tokenizer, pooling, max_length=max_length, **settings)
 
     @property
     def width(self) -> int:
         """The length of a vector."""
         return int(self.network.encoder.config.hidden_size)
 
-    def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
+    def __call__(self, texts: Given, pairs: Given | None = None) -> np.ndarray:
         """Return the vectors of texts, or of pairs of texts, in their order: float32 ``[texts, hidden]``.
 
         Raises:
-            DataError: these are no lists of strings of the same length.
+            DataError: these are no strings, or not as many texts as pairs.
         """
-        if len(texts) == 0 and not isinstance(texts, str) and not pairs:
+        texts, pairs = listed(texts), None if pairs is None else listed(pairs)
+        if not texts and not pairs:
             return np.empty((0, self.width), np.float32)
         runner = self.onion(texts, pairs)
         runner.run(passes=1)
         return np.stack(runner[Collector].found)
 
-    def onion(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Runner:
+    def onion(self, texts: Given, pairs: Given | None = None) -> Runner:
         """Return the onion that embeds texts; after ``run(passes=1)`` its Collector holds a vector for each."""
         examples = Examples.of(examples_of(self.tokenizer(texts, pairs, max_length=self.max_length)))
         collate = partial(batch_of, pad_id=self.tokenizer.pad_id)
@@ -178,10 +180,14 @@ def check_pooling(pooling: str, layer: int | None, layers: int) -> None:
         raise DataError(f"pooling {pooling!r}: there is no such pooling; choose one of {', '.join(POOLINGS)}.")
     if layer is None:
         return
-    if not 1 <= layer <= layers:
+    if not 1 <= whole("layer", layer) <= layers:
         raise DataError(f"layer {layer}: the encoder has the layers 1 to {layers}; choose one of them.")
     if pooling == "pooler" and layer != layers:
         raise DataError(f"layer {layer}: the pooler stands over the last layer, {layers}; take pooling cls or mean.")
+
+
+def _check_length(max_length: int, positions: int) -> None:
+    check_max_length(whole("max_length", max_length), positions, "max_length")
 
 
 class _FirstLayers(Encoder):

@@ -18,12 +18,14 @@ import numpy as np
 
 from onion import DataProvider, Forward, Progress, Runner, RunnerItem, State, Way
 from onion.errors import DataError
+from onion.models import hub
+from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.embedding import Embedder, PooledEncoder
 from onion.tasks.features.examples import Example
 from onion.tasks.npy import NpyFile, check_new, new_folder
 from onion.tasks.rows import Row, file_rows
-from onion.tasks.texts import PAIR, TEXT, batch_of, checked_texts, examples_of, note_cut, tell_notes
+from onion.tasks.texts import PAIR, TEXT, batch_of, check_max_length, checked_texts, examples_of, note_cut, tell_notes
 
 CHUNK = 50
 """Batches in a chunk: what is in memory of a file."""
@@ -44,6 +46,8 @@ def embed(
     """
     check_new(out)
     next(_rows(path))
+    if "max_length" in settings:  # an Embedder would not call it as the command does
+        check_max_length(settings["max_length"], EncoderConfig.read(hub.resolve(encoder)).max_length)
     return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, out, tokens)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from onion.errors import DataError
+
 if TYPE_CHECKING:
     from onion.tasks.rows import Row
 
@@ -29,8 +31,18 @@ class Labels:
 
     @classmethod
     def from_names(cls, names: Iterable[str]) -> Labels:
-        """Take labels in the order they have; a Labels stays what it is."""
-        return names if isinstance(names, Labels) else cls(names)
+        """Take labels in the order they have; a Labels stays what it is.
+
+        Raises:
+            DataError: these are no different texts.
+        """
+        if isinstance(names, Labels):
+            return names
+        if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+            raise DataError(f"labels: {names!r} is not a list of texts")
+        if len(set(names)) < len(names):
+            raise DataError(f"labels: {names!r} has one twice")
+        return cls(names)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -54,8 +66,7 @@ class Labels:
         try:
             return self.names.index(name)
         except ValueError:
-            wrong = f"the label {name!r} does not occur in the training file, which has"
-            raise row.error(f"{wrong} {self.told()}") from None
+            raise row.error(f"the label {name!r} is none of those that are learned: {self.told()}") from None
 
     def told(self) -> str:
         """Return the labels for a message, the first ten of them."""

@@ -26,17 +26,15 @@ from onion.models.encoder import Encoder
 from onion.models.pretraining import PretrainingHeads
 from onion.models.tokenizer import Encoding, Tokenizer
 from onion.models.weights import Weights
+from onion.tasks.checks import NATURAL, SHARE, SWITCH
 from onion.tasks.features.examples import Example
 from onion.tasks.masker import Masker, MaskFiller, SteadyMasker, special_ids
 from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
 from onion.tasks.rows import Row
-from onion.tasks.task import OF_THE_COST
+from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.texts import PAIR, TEXT, TextTask, arguments, batch_of, checked_texts, note_cut
 
 PLAIN_TEXT = ".txt"
-
-_share = attrs.validators.and_(attrs.validators.gt(0), attrs.validators.le(1))
-_natural = attrs.validators.and_(attrs.validators.instance_of(int), attrs.validators.ge(1))
 
 
 @attrs.frozen(kw_only=True)
@@ -56,9 +54,9 @@ class MaskedWords(TextTask):
     name = "mask"
     best = "accuracy"
 
-    masked_share: float = attrs.field(default=0.15, validator=_share, metadata=OF_THE_COST)
-    whole_words: bool = attrs.field(default=False, validator=attrs.validators.instance_of(bool), metadata=OF_THE_COST)
-    guesses: int = attrs.field(default=5, validator=_natural, metadata=OF_THE_COST)
+    masked_share: float = attrs.field(default=0.15, validator=SHARE, metadata=NOT_OF_FEATURES)
+    whole_words: bool = attrs.field(default=False, validator=SWITCH, metadata=NOT_OF_FEATURES)
+    guesses: int = attrs.field(default=5, validator=NATURAL, metadata=NOT_OF_FEATURES)
 
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
         """Give the paragraphs of a plain text, or the rows of a file; see ``Task.rows``."""

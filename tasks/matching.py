@@ -16,20 +16,21 @@ from typing import Any
 import attrs
 import numpy as np
 import paddle
-from attrs import validators
+from attrs.validators import optional
 from paddle import nn
 from paddle.nn import functional
 
 from onion.errors import DataError
 from onion.items.evaluator import Metric
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.checks import BELOW_ONE, SHARE, SWITCH, one_of
 from onion.tasks.classification import Classifier
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead, sigmoid
 from onion.tasks.labels import Labels
 from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, order, ranking
 from onion.tasks.rows import Row, file_rows
-from onion.tasks.task import NUMBER, OF_THE_COST, SHARE
+from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.texts import PAIR, TEXT, TextTask, batch_of, checked_texts
 
 NEGATIVE, QUESTION = "text_b_neg", "qid"
@@ -60,15 +61,11 @@ class Matching(TextTask):
     name = "match"
 
     pairs: bool | None = True
-    learning: str | None = attrs.field(
-        default=None, validator=validators.optional(validators.in_((POINTWISE, PAIRWISE)))
-    )
+    learning: str | None = attrs.field(default=None, validator=optional(one_of((POINTWISE, PAIRWISE))))
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
-    questions: bool = False
-    margin: float = attrs.field(
-        default=0.5, validator=validators.and_(NUMBER, validators.gt(0), validators.le(1)), metadata=OF_THE_COST
-    )
-    dropout: float | None = attrs.field(default=None, validator=validators.optional(SHARE), metadata=OF_THE_COST)
+    questions: bool = attrs.field(default=False, validator=SWITCH)
+    margin: float = attrs.field(default=0.5, validator=SHARE, metadata=NOT_OF_FEATURES)
+    dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
 
     @labels.validator
     def _two(self, _: Any, labels: Labels) -> None:

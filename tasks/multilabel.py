@@ -15,17 +15,18 @@ from typing import Any
 import attrs
 import numpy as np
 import paddle
-from attrs import validators
+from attrs.validators import optional
 from paddle import nn
 from paddle.nn import functional
 
 from onion.errors import DataError
+from onion.tasks.checks import BELOW_ONE, TEXT
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead, sigmoid
 from onion.tasks.labels import Labels
 from onion.tasks.metrics.multilabel import MultiLabelMetric
 from onion.tasks.rows import Row
-from onion.tasks.task import OF_THE_COST, SHARE
+from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.texts import TextTask
 
 
@@ -34,7 +35,7 @@ class MultiLabel(TextTask):
     """Every label is a yes or a no of its own.
 
     Attributes:
-        labels: all of them, in the order of the logits; learned from the training file.
+        labels: all of them, in the order of the logits; none given: those of the training file.
         separator: stands between the names of a cell.
         threshold: labels with a probability over it are predicted.
         dropout: of the pooled output; None: the encoder's.
@@ -44,13 +45,13 @@ class MultiLabel(TextTask):
     best = "f1_micro"
 
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
-    separator: str = attrs.field(default=",", validator=[validators.instance_of(str), validators.min_len(1)])
-    threshold: float = attrs.field(default=0.5, validator=SHARE, metadata=OF_THE_COST)
-    dropout: float | None = attrs.field(default=None, validator=validators.optional(SHARE), metadata=OF_THE_COST)
+    separator: str = attrs.field(default=",", validator=TEXT)
+    threshold: float = attrs.field(default=0.5, validator=BELOW_ONE, metadata=NOT_OF_FEATURES)
+    dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
 
     def fitted(self, path: str | Path) -> MultiLabel:
         """Return the task that knows the labels, and whether the rows are pairs."""
-        labels = Labels.of(name for row in self.rows(path, labelled=True) for name in self._names(row))
+        labels = self.labels or Labels.of(name for row in self.rows(path, labelled=True) for name in self._names(row))
         if not labels:
             raise DataError(f"{path}: no row has a label; there is nothing to learn.")
         return attrs.evolve(super().fitted(path), labels=labels)

@@ -40,6 +40,7 @@ def training_onion(
     test: Runner,
     out: Path,
     *,
+    best: str,
     batch_size: int,
     seed: int,
     test_every: int,
@@ -49,12 +50,13 @@ def training_onion(
     """Return the onion that fine-tunes a network, tests it while it trains and keeps the best checkpoint.
 
     Args:
-        task: makes batches, and names the figure that is best.
+        task: makes batches.
         network: gives outputs and, by its method ``cost``, the cost.
         optimizer: of the network's parameters.
         train: the examples; a stream comes in the order of its file, anything else in a random one, batched by length.
         test: the onion that tests the network; its metrics become ``dev.<metric>``.
         out: the folder for checkpoints and the log.
+        best: the figure of the test that says which checkpoint is the best; more is better.
         batch_size: examples a batch.
         seed: of the order of the examples.
         test_every: steps between two tests; each is followed by a checkpoint.
@@ -66,7 +68,7 @@ def training_onion(
     return Runner(
         Progress(),
         Signals(),
-        Saver(out, every=test_every, keep=1, best=f"dev.{task.best}"),
+        Saver(out, every=test_every, keep=1, best=f"dev.{best}"),
         Logger(out / LOG, every=50),
         Tester(test, every=test_every, name="dev"),
         DataProvider(train, batch_size, collate=collate, **shuffled),

@@ -16,12 +16,13 @@ from typing import Any
 import attrs
 import numpy as np
 import paddle
-from attrs.validators import and_, ge, in_, instance_of, optional
+from attrs.validators import optional
 from paddle import nn
 from paddle.nn import functional
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.checks import NATURAL, NUMBER, SWITCH, one_of
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import TokenHead
 from onion.tasks.metrics import mixed_segmentation, squad
@@ -29,7 +30,7 @@ from onion.tasks.metrics.reading import ReadingMetric
 from onion.tasks.spans.answers import Found, Spans, best_spans, find
 from onion.tasks.spans.questions import Question, file_questions, line_questions
 from onion.tasks.spans.windows import UNKNOWN, Windows, examples_of, learned, note_cut
-from onion.tasks.task import NUMBER, OF_THE_COST, Task
+from onion.tasks.task import NOT_OF_FEATURES, Task
 from onion.tasks.texts import batch_of, mask_of
 
 ALIKE = {"en": squad.alike, "zh": mixed_segmentation.alike}
@@ -37,8 +38,6 @@ SPECIAL = 4
 """Special tokens around a pair: BERT and ERNIE have 3, RoBERTa 4."""
 FAR_BELOW = -1e4
 """Added to the logits of padding; in half precision a number yet."""
-
-_natural = and_(instance_of(int), ge(1))
 
 
 @attrs.frozen(kw_only=True)
@@ -60,20 +59,26 @@ class Reading(Task):
     name = "read"
     best = "f1"
 
-    max_length: int = 384
-    max_query_length: int = attrs.field(default=64, validator=_natural)
-    doc_stride: int = attrs.field(default=128, validator=_natural)
-    max_answer_length: int = attrs.field(default=30, validator=_natural, metadata=OF_THE_COST)
-    n_best: int = attrs.field(default=20, validator=_natural, metadata=OF_THE_COST)
-    null_threshold: float = attrs.field(default=0.0, validator=NUMBER, metadata=OF_THE_COST)
-    with_negative: bool | None = attrs.field(default=None, validator=optional(instance_of(bool)), metadata=OF_THE_COST)
-    language: str | None = attrs.field(default=None, validator=optional(in_(list(ALIKE))), metadata=OF_THE_COST)
+    max_length: int = attrs.field(default=384, validator=NATURAL)
+    max_query_length: int = attrs.field(default=64, validator=NATURAL)
+    doc_stride: int = attrs.field(default=128, validator=NATURAL)
+    max_answer_length: int = attrs.field(default=30, validator=NATURAL, metadata=NOT_OF_FEATURES)
+    n_best: int = attrs.field(default=20, validator=NATURAL, metadata=NOT_OF_FEATURES)
+    null_threshold: float = attrs.field(default=0.0, validator=NUMBER, metadata=NOT_OF_FEATURES)
+    with_negative: bool | None = attrs.field(default=None, validator=optional(SWITCH), metadata=NOT_OF_FEATURES)
+    language: str | None = attrs.field(default=None, validator=optional(one_of(ALIKE)), metadata=NOT_OF_FEATURES)
 
     def __attrs_post_init__(self) -> None:
-        if self.max_length <= self.max_query_length + SPECIAL:
-            raise ValueError(
+        room = self.max_length - self.max_query_length - SPECIAL
+        if room < 1:
+            raise DataError(
                 f"max_length {self.max_length} leaves no room for a context behind a question of {SPECIAL} special and "
                 f"{self.max_query_length} other tokens; give a larger max_length, or a smaller max_query_length"
+            )
+        if self.doc_stride >= room:
+            raise DataError(
+                f"doc_stride {self.doc_stride} is not less than the {room} tokens of a context that a window takes "
+                f"behind the longest question, so windows would not overlap; give a smaller one"
             )
 
     # -- data ---------------------------------------------------------------------------------------------------------

@@ -13,14 +13,16 @@ from typing import Any
 import attrs
 import numpy as np
 import paddle
+from attrs.validators import optional
 from paddle import nn
 from paddle.nn import functional
 
+from onion.tasks.checks import BELOW_ONE
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead
 from onion.tasks.metrics.correlation import CorrelationMetric
 from onion.tasks.rows import Row
-from onion.tasks.task import OF_THE_COST, SHARE
+from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.texts import TextTask
 
 LARGEST = 1e18
@@ -38,7 +40,7 @@ class Regression(TextTask):
     name = "regress"
     best = "pearson"
 
-    dropout: float | None = attrs.field(default=None, validator=attrs.validators.optional(SHARE), metadata=OF_THE_COST)
+    dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
 
     def learned(self, row: Row) -> dict[str, Any]:
         """Return the row's number."""

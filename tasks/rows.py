@@ -94,14 +94,17 @@ def file_rows(path: str | Path, columns: Sequence[str], optional: Sequence[str] 
 
 
 def decoded(lines: Iterable[bytes], path: Path = STANDARD_INPUT) -> Iterator[str]:
-    """Give the lines of a stream of bytes as text.
+    """Give the lines of a stream of bytes as text; a byte order mark at the start is dropped.
 
     Raises:
         DataError: a line is not UTF-8.
     """
     for number, line in enumerate(lines, start=1):
+        if b"\0" in line:
+            raise at(path, number, "a NUL byte; no text has one, is this UTF-16?")
         try:
-            yield line.decode()
+            text = line.decode()
+            yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
             raise at(path, number, f"byte {error.start + 1} of this line is not UTF-8; decode it anew") from None
 

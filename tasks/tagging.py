@@ -18,10 +18,13 @@ from typing import Any
 
 import attrs
 import numpy as np
+from attrs.validators import optional
 from paddle import nn
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
+from onion.tasks import checks
+from onion.tasks.checks import BELOW_ONE, NATURAL, SWITCH, one_of
 from onion.tasks.features.examples import Example
 from onion.tasks.labels import Labels
 from onion.tasks.metrics.chunks import IGNORED, OUTSIDE, ChunkMetric, TagScheme
@@ -30,14 +33,12 @@ from onion.tasks.tags.label_map import LABEL_MAP, read_label_map
 from onion.tasks.tags.tagged_text import TAGS, TaggedText, labelled_text, unlabelled_text
 from onion.tasks.tags.tagger import CrfTagger, Tagger, tagging_batch
 from onion.tasks.tags.word_windows import WordWindow, word_windows
-from onion.tasks.task import OF_THE_COST, Task
+from onion.tasks.task import NOT_OF_FEATURES, Task
 from onion.tasks.texts import TEXT
 
 DECODERS: dict[str, type[Tagger]] = {"softmax": Tagger, "crf": CrfTagger}
 MOSTLY = 0.9
 """A file whose words are characters may have some longer ones, such as numbers."""
-
-_share = attrs.validators.and_(attrs.validators.ge(0), attrs.validators.lt(1))
 
 
 @attrs.frozen(kw_only=True)
@@ -54,19 +55,19 @@ class Tagging(Task):
             single characters.
         label_map: a JSON file, tag -> number; None: ``label_map.json`` beside the training file or, where there is
             none, the tags of the training file in alphabetical order, O first.
-        labels: all tags, in the order of the logits; learned from the training file.
+        labels: all tags, in the order of the logits; None given: those of the label map or of the training file.
         dropout: of the token vectors; None: the encoder's.
     """
 
     name = "tag"
     best = "f1"
 
-    decoder: str = attrs.field(default="softmax", validator=attrs.validators.in_(tuple(DECODERS)), metadata=OF_THE_COST)
-    stride: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    characters: bool | None = None
-    label_map: str | None = None
+    decoder: str = attrs.field(default="softmax", validator=one_of(DECODERS), metadata=NOT_OF_FEATURES)
+    stride: int | None = attrs.field(default=None, validator=optional(NATURAL))
+    characters: bool | None = attrs.field(default=None, validator=optional(SWITCH))
+    label_map: str | None = attrs.field(default=None, validator=optional(checks.TEXT))
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
-    dropout: float | None = attrs.field(default=None, validator=attrs.validators.optional(_share), metadata=OF_THE_COST)
+    dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
@@ -101,6 +102,8 @@ class Tagging(Task):
         return attrs.evolve(self, labels=self._labels(Path(path), tags), label_map=None, characters=cut)
 
     def _labels(self, path: Path, tags: Iterable[str]) -> Labels:
+        if self.labels:
+            return self.labels
         beside = path.with_name(LABEL_MAP)
         if self.label_map is not None or beside.is_file():
             return read_label_map(Path(self.label_map or beside))

@@ -22,17 +22,12 @@ from onion.errors import DataError
 from onion.items.evaluator import Metric
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import Weights
+from onion.tasks.checks import NATURAL
 from onion.tasks.features.examples import Example
 from onion.tasks.labels import Labels
 
-OF_THE_COST = {"of_the_cost": True}
-"""Metadata of a field that changes what is learned from the features, but not the features."""
-
-NUMBER = attrs.validators.instance_of((int, float))
-"""Validator of a field that is a number."""
-
-SHARE = attrs.validators.and_(NUMBER, attrs.validators.ge(0), attrs.validators.lt(1))
-"""Validator of a field that is a share of something, such as a dropout: from 0 to below 1."""
+NOT_OF_FEATURES = {"of_features": False}
+"""Metadata of a field that changes nothing about the features: of the cost, of predictions, of figures."""
 
 Own = TypeVar("Own", bound="Task")
 
@@ -50,7 +45,7 @@ class Task(ABC):
     name: ClassVar[str]
     best: ClassVar[str]
 
-    max_length: int = 128
+    max_length: int = attrs.field(default=128, validator=NATURAL)
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
@@ -171,7 +166,7 @@ class Task(ABC):
     def features_record(self) -> dict[str, Any]:
         """Return that part of the record that decides about the features."""
         of_the_features = attrs.asdict(
-            self, filter=lambda field, _: not field.metadata.get("of_the_cost"), value_serializer=_plain
+            self, filter=lambda field, _: field.metadata.get("of_features", True), value_serializer=_plain
         )
         return {"task": self.name, **of_the_features}
 
@@ -185,10 +180,13 @@ class Task(ABC):
         known = [field.name for field in attrs.fields(cls) if field.init]
         unknown = [name for name in settings if name not in known]
         if unknown:
-            raise DataError(f"{cls.name} has no setting {unknown[0]!r}; it has {', '.join(known)}")
+            raise DataError(
+                f"there is no setting {unknown[0]!r}; the task {cls.name} has {', '.join(known)}; "
+                f"see onion train --help for those of the training"
+            )
         try:
             return cls(**settings)
-        except (TypeError, ValueError) as error:
+        except (DataError, TypeError, ValueError) as error:
             raise DataError(f"{cls.name}: {error.args[0] if error.args else error}") from None
 
 

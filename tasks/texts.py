@@ -11,10 +11,12 @@ from typing import Any, ClassVar, TypeVar
 
 import attrs
 import numpy as np
+from attrs.validators import optional
 
 from onion.data.batching import pad
 from onion.errors import DataError
 from onion.models.tokenizer import Encoding, Tokenizer
+from onion.tasks.checks import SWITCH
 from onion.tasks.features.examples import Example
 from onion.tasks.rows import Row, file_rows, line_rows
 from onion.tasks.task import Task
@@ -37,7 +39,7 @@ class TextTask(Task):
 
     target: ClassVar[str] = "label"
 
-    pairs: bool | None = None
+    pairs: bool | None = attrs.field(default=None, validator=optional(SWITCH))
 
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
         """Give the rows of a file; see ``Task.rows``."""
@@ -154,11 +156,16 @@ def batch_of(examples: Sequence[Example], pad_id: int = 0) -> dict[str, Any]:
 
 
 def arguments(batch: dict[str, Any]) -> dict[str, Any]:
-    """Return what an encoder takes of a batch: ids, types, and the mask (bool ``[batch, length]``) as a numpy array."""
+    """Return what an encoder takes of a batch: ids, types, and the mask (bool ``[batch, length]``) as a numpy array.
+
+    And ``task_type_ids``, where the batch has them (see ``onion.tasks.multi_head``).
+    """
+    tasks = {"task_type_ids": batch["task_type_ids"]} if "task_type_ids" in batch else {}
     return {
         "input_ids": batch["input_ids"],
         "token_type_ids": batch["token_type_ids"],
         "attention_mask": mask_of(batch),
+        **tasks,
     }
 
 
@@ -167,11 +174,16 @@ def mask_of(batch: dict[str, Any]) -> np.ndarray:
     return np.arange(batch["input_ids"].shape[1]) < np.array(batch["lengths"])[:, None]
 
 
-def check_max_length(max_length: int, positions: int) -> None:
+def check_max_length(max_length: int, positions: int, name: str = "--max-length") -> None:
     """Refuse a length that the encoder has no positions for.
+
+    Args:
+        max_length: tokens that a text may have.
+        positions: of the encoder.
+        name: what the user calls the length.
 
     Raises:
         DataError: the message names both.
     """
     if not 3 <= max_length <= positions:
-        raise DataError(f"--max-length {max_length}: the encoder takes 3 to {positions} tokens; choose one in between.")
+        raise DataError(f"{name} {max_length}: the encoder takes 3 to {positions} tokens; choose one in between.")

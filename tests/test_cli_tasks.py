@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from onion.tasks.jobs.settings import TASK_FILE, read_json, read_record
+from onion.tasks.jobs.run_folder import TASK_FILE, read_json, read_record
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 
 FAST = {"lr": "3e-3", "batch_size": 16, "max_length": 16, "passes": 2, "encoder": "tiny"}
@@ -78,7 +78,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(onion, place, tmp_
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--set", "colour=red"], "classify has no setting 'colour'; it has max_length, "),
+        (["--set", "colour=red"], "there is no setting 'colour'; the task classify has max_length, "),
         (["--set", "colour"], "'colour' is not NAME=VALUE"),
         (["--set", "label_smoothing=2"], "label_smoothing"),
         (["--preset", "ernie/none"], "there is no preset 'ernie/none'; there are ernie/bq"),

@@ -67,7 +67,7 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     add("--dev", "the same, to test on while training", metavar="FILE")
     add("--encoder", "pretrained weights (default: minilm)", metavar="NAME|DIR")
     add("--init", "begin with what another training has learned; DIR is its folder or a checkpoint", metavar="DIR")
-    add("--init-head", "take the head from there too, not the encoder only", action="store_true")
+    add("--init-head", "take the head from there too, not the encoder only", action=argparse.BooleanOptionalAction)
     add("--passes", "over the training file (default: 3)", type=_natural)
     add("--batch-size", "examples a batch (default: 32)", type=_natural)
     add("--lr", "highest learning rate (default: 5e-5)", type=_positive)
@@ -77,7 +77,12 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     add("--warmup", "share of the steps with a rising rate (default: 0.1)", type=_share)
     add("--weight-decay", "decoupled (default: 0.01)", type=_not_negative)
     add("--clip", "largest global norm of the gradients (default: 1)", type=_positive)
-    add("--stream", "read the training file anew in every pass, in its own order", action="store_true")
+    add(
+        "--best",
+        "figure by which a checkpoint is the best (default: the task's)",
+        metavar="FIGURE",
+    )
+    add("--stream", "read the training file anew, in its own order", action=argparse.BooleanOptionalAction)
     command.add_argument(
         "--set",
         action="append",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import signal
 import sys
 import threading
@@ -38,7 +39,7 @@ def train(options: argparse.Namespace) -> int:
     from onion.tasks.jobs import training
 
     trained = training.train(_settings(options), options.out)
-    print(json.dumps(trained.report, ensure_ascii=False))
+    print(_json(trained.report))
     if trained.signal is None:
         return 0
     print(f"onion: stopped at step {trained.report['step']}; the same command goes on from there", file=sys.stderr)
@@ -63,7 +64,7 @@ def evaluate(options: argparse.Namespace) -> int:
     start_paddle()
     from onion.tasks.jobs import inference
 
-    print(json.dumps(inference.evaluate(options.folder, options.data)))
+    print(_json(inference.evaluate(options.folder, options.data)))
     return 0
 
 
@@ -83,7 +84,7 @@ def predict(options: argparse.Namespace) -> int:
     if options.files is not None:
         found = list(found)
         inference.write_files(options.folder, found, options.files)
-    _put_out((json.dumps(each, ensure_ascii=False) for each in found), options.output)
+    _put_out(map(_json, found), options.output)
     return 0
 
 
@@ -113,7 +114,11 @@ def fetch(options: argparse.Namespace) -> int:
     """Fetch weights; print their folder."""
     from onion.models import hub
 
-    print(hub.fetch(options.name, options.mirror))
+    here = hub.is_here(options.name)
+    folder = hub.fetch(options.name, options.mirror)
+    if here:
+        print("onion: it was here already; delete the folder to have it fetched again", file=sys.stderr)
+    print(folder)
     return 0
 
 
@@ -129,6 +134,19 @@ def list_weights(options: argparse.Namespace) -> int:
     for name, size, here, origin in rows:
         print(f"{name:{widths[0]}}  {size:>{widths[1]}}  {here:{widths[2]}}  {origin}")
     return 0
+
+
+def _json(value: Any) -> str:
+    """One line of JSON, which knows no NaN: a figure of a training that went astray is null."""
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return list(map(_finite, value))
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _put_out(lines: Iterable[str], output: Path | None) -> None:

@@ -7,11 +7,13 @@ the folder loses nothing but time.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 from onion.data.files import opened
 from onion.disk import locked, sync_folder
 from onion.errors import DataError
+from onion.models import splitting
 from onion.models.hub import home
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.features.examples import Example, Examples
@@ -46,7 +49,7 @@ def cached_features(task: Task, path: str | Path, tokenizer: Tokenizer, labelled
         _make(folder, task, path, tokenizer, labelled)
     except OSError as error:
         place = error.filename or folder
-        raise DataError(f"{place}: features cannot be written: {error.strerror}; see $ONION_HOME.") from None
+        raise DataError(f"cannot write {place}: {error.strerror}; features are kept in $ONION_HOME.") from None
     found = open_store(folder)
     if found is None:
         raise DataError(f"{folder}: what was written there changed at once; is the disk in order?")
@@ -60,8 +63,20 @@ def digest_of_features(task: Task, path: str | Path, tokenizer: Tokenizer, label
         DataError: the file cannot be read.
     """
     record = {"format": FORMAT, "file": digest_of_file(path), "tokenizer": digest_of_tokenizer(tokenizer)}
-    text = json.dumps({**record, "labelled": labelled, **task.features_record()}, sort_keys=True)
+    code = {"class": f"{type(task).__module__}.{type(task).__qualname__}", "code": digest_of_code(type(task))}
+    text = json.dumps({**record, **code, "labelled": labelled, **task.features_record()}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def digest_of_code(kind: type[Task]) -> str:
+    """Return the SHA-256 of the files that a task's features are made by: its classes', and all of onion's tasks."""
+    files = {inspect.getsourcefile(each) for each in kind.__mro__ if each.__module__ != "builtins"}
+    folders = (Path(__file__).parents[1], Path(splitting.__file__).parent)
+    files |= {str(path) for folder in folders for path in folder.rglob("*.py")}
+    found = hashlib.sha256()
+    for name in sorted(filter(None, files)):
+        found.update(Path(name).read_bytes())
+    return found.hexdigest()
 
 
 def digest_of_tokenizer(tokenizer: Tokenizer) -> str:
@@ -100,32 +115,30 @@ def chunks_of_features(
 
 def _make(folder: Path, task: Task, path: str | Path, tokenizer: Tokenizer, labelled: bool) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(folder.parent)
-    building = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
-    try:
-        with locked(building):
-            notes: Counter[str] = Counter()
-            write_store(
-                building, chunks_of_features(task, task.rows(path, labelled), tokenizer, labelled, notes), notes
-            )
-            made = open_store(building)
-            if made is None or not made.columns:
-                raise DataError(f"{path}: holds no example to learn from")
-            sync_folder(building)
-            if folder.exists() and open_store(folder) is None:
-                shutil.rmtree(folder)  # damaged
-            if not folder.exists():
+    with ExitStack() as held:
+        building = _new_part(folder.parent, held)
+        notes: Counter[str] = Counter()
+        rows = task.rows(path, labelled)
+        write_store(building, chunks_of_features(task, rows, tokenizer, labelled, notes), notes)
+        if digest_of_features(task, path, tokenizer, labelled) != folder.name:
+            raise DataError(f"{path}: changed while it was read; start again")
+        if open_store(building) is None:
+            raise DataError(f"{path}: holds no example to learn from")
+        sync_folder(building)
+        with locked(folder.parent, wait=True):
+            if open_store(folder) is None:  # else another process was faster
+                shutil.rmtree(folder, ignore_errors=True)  # damaged
                 building.rename(folder)
                 sync_folder(folder.parent)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)  # not there any more if all went well
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what processes that were killed have left."""
-    for part in folder.glob(".part-*"):
-        try:
-            with locked(part):
+def _new_part(parent: Path, held: ExitStack) -> Path:
+    """Make a folder to build in, which is locked, and removed when ``held`` is closed; and sweep up old ones."""
+    with locked(parent, wait=True):
+        for part in parent.glob(".part-*"):  # of processes that were killed; those at work hold a lock
+            with suppress(BlockingIOError, FileNotFoundError), locked(part):
                 shutil.rmtree(part, ignore_errors=True)
-        except (BlockingIOError, FileNotFoundError):
-            continue
+        building = Path(tempfile.mkdtemp(prefix=".part-", dir=parent))
+        held.callback(shutil.rmtree, building, ignore_errors=True)  # not there any more if all went well
+        held.enter_context(locked(building))
+    return building

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import attrs
 import numpy as np
+
+from onion.errors import DataError
 
 Example = dict[str, Any]
 """Field -> a number, or an array whose first axis may have another length in every example. Every one has ``ids``,
@@ -37,13 +39,41 @@ class Column:
         return self.values[self.starts[place] : self.starts[place + 1]]
 
     @classmethod
-    def of(cls, fields: Sequence[Any]) -> Column:
-        """Put the field of some examples together; whole numbers become int32, others float32."""
+    def of(cls, name: str, fields: Sequence[Any]) -> Column:
+        """Put the field of some examples together; whole numbers become int32, others float32.
+
+        Args:
+            name: of the field, for messages.
+            fields: of each example; all numbers, or all arrays that differ in their first axis only.
+
+        Raises:
+            DataError: they are not, or do not fit into 32 bits.
+        """
         if not isinstance(fields[0], np.ndarray):
-            return cls(np.asarray(fields, _kind(np.asarray(fields[0]))))
+            return cls(_packed(name, fields, list(fields)))
         starts = np.zeros(len(fields) + 1, np.int64)
         np.cumsum([len(field) for field in fields], out=starts[1:])
-        return cls(np.concatenate(fields).astype(_kind(fields[0]), copy=False), starts)
+        return cls(_packed(name, fields, fields, np.concatenate), starts)
+
+    def like(self, other: Column) -> bool:
+        """Whether two columns may be of one field: of the same type and shape but for the lengths."""
+        return self._form() == other._form()
+
+    def _form(self) -> tuple[Any, ...]:
+        return self.values.dtype, self.values.shape[1:], self.starts is None
+
+
+def columns_of(examples: Sequence[Example]) -> dict[str, Column]:
+    """Take some examples, at least one, into columns.
+
+    Raises:
+        DataError: they have not the same fields, or a field is of different kinds.
+    """
+    for example in examples:
+        if example.keys() != examples[0].keys():
+            one, other = (", ".join(each) for each in (examples[0], example))
+            raise DataError(f"examples have to have the same fields; one has {one}, another {other}")
+    return {name: Column.of(name, [example[name] for example in examples]) for name in examples[0]}
 
 
 class Examples(Sequence[Example]):
@@ -63,7 +93,7 @@ class Examples(Sequence[Example]):
     @classmethod
     def of(cls, examples: Sequence[Example], notes: Mapping[str, int] | None = None) -> Examples:
         """Take some examples, at least one, into columns."""
-        return cls({name: Column.of([example[name] for example in examples]) for name in examples[0]}, notes)
+        return cls(columns_of(examples), notes)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -89,5 +119,18 @@ class Examples(Sequence[Example]):
         return np.diff(starts)
 
 
-def _kind(array: np.ndarray) -> np.dtype:
-    return np.dtype(np.float32) if array.dtype.kind == "f" else WHOLE
+def _packed(name: str, fields: Sequence[Any], given: Any, join: Callable[[Any], np.ndarray] = np.asarray) -> np.ndarray:
+    """All values of a field in one array of 32 bits."""
+    try:
+        values = join(given)
+    except ValueError as error:
+        raise DataError(f"the field {name!r} of the examples differs in its shape ({error})") from None
+    if values.dtype.kind == "f":
+        return values.astype(np.float32, copy=False)
+    if values.dtype.kind not in "iub":
+        odd = type(fields[0]).__name__
+        raise DataError(f"the field {name!r} of the examples is {odd} of {values.dtype}; it has to be of numbers")
+    limits = np.iinfo(WHOLE)
+    if values.size and not limits.min <= values.min() <= values.max() <= limits.max:
+        raise DataError(f"the field {name!r} of the examples holds a number beyond 32 bits")
+    return values.astype(WHOLE, copy=False)

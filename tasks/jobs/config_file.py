@@ -63,10 +63,13 @@ def resolve(*layers: Mapping[str, Any]) -> Settings:
     """
     merged: dict[str, Any] = {}
     for layer in layers:
-        merged |= layer
+        own = layer.get("options", {})
+        if not isinstance(own, Mapping):
+            raise DataError(f"options: {own!r} holds no settings by name")
+        merged |= {name: value for name, value in layer.items() if name != "options"} | own
     fields = attrs.fields_dict(Settings)
-    general = {name: value for name, value in merged.items() if name in fields and name != "options"}
-    options = {**merged.get("options", {}), **{name: merged[name] for name in merged if name not in fields}}
+    general = {name: value for name, value in merged.items() if name in fields}
+    options = {name: value for name, value in merged.items() if name not in fields}
     missing = [name for name in ("task", "train", "dev") if name not in general]
     if missing:
         raise DataError(f"{missing[0]} is missing; give --{missing[0]}, or {missing[0]} in the config file")

@@ -23,7 +23,7 @@ from onion.tasks.collector import Collector
 from onion.tasks.features.cache import cached_features
 from onion.tasks.features.examples import Examples
 from onion.tasks.jobs.initial import NETWORK
-from onion.tasks.jobs.settings import RUN_FILE, TASK_FILE, read_json, read_record, write_json
+from onion.tasks.jobs.run_folder import RUN_FILE, TASK_FILE, read_json, read_record, write_json
 from onion.tasks.onions import evaluation_onion, prediction_onion
 from onion.tasks.rows import decoded
 from onion.tasks.task import Task
@@ -85,7 +85,7 @@ def read_task(folder: Path) -> Task:
 
 
 def evaluate(folder: Path, data: str) -> dict[str, Any]:
-    """Measure the best checkpoint of a run on a labelled file; return its figures and the number of examples.
+    """Measure the best checkpoint of a run on a labelled file; return its figures and the number of rows.
 
     Raises:
         OnionError: the folder or the file are not what they should be.
@@ -96,7 +96,7 @@ def evaluate(folder: Path, data: str) -> dict[str, Any]:
     tell_notes(data, examples.notes)
     rings = task.test_rings(model.tokenizer, read_record(folder)["seed"])
     tested = evaluation_onion(task, model.network, examples, task.metric(data), pad_id, rings).run(passes=1)
-    return {**tested.metrics, "examples": len(examples)}
+    return {**tested.metrics, "rows": 1 + int(examples.columns["row"].values[-1])}
 
 
 def predict(folder: Path, data: str) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,8 @@ from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
-from onion.tasks.jobs.settings import RUN_FILE, Settings
+from onion.tasks.jobs.run_folder import FITTED, RUN_FILE, read_record
+from onion.tasks.jobs.settings import Settings
 from onion.tasks.task import Task
 
 NETWORK = "gradient_machine"
@@ -65,20 +66,30 @@ class Start:
             WeightsError: those of the encoder, or of a head beside it, do not fit its config.
             CheckpointError: those that were learned do not fit the network; the message names the parameters.
         """
-        encoder = Encoder(self.config())
         if self.learned is None:
             weights = read_weights(self.folder)
-            encoder.fill(weights)
-            network = task.network(encoder)
+            network = task.network(Encoder.of(self.config(), weights))
             task.fill(network, weights)
             return network
-        network = task.network(encoder)
+        if self.head:
+            self._check_head(task)
+        network = task.network(Encoder(self.config()))
         taken = self.learned if self.head else {**network.state_dict(), **_of_encoder(self.learned)}
         try:
             load_network(network, taken)
         except CheckpointError as error:
             raise CheckpointError(f"{self.folder}: {error}") from None
         return network
+
+    def _check_head(self, task: Task) -> None:
+        """A head means what its task and labels say, whatever its shape."""
+        there, here = read_record(self.folder).get(FITTED, {}), task.record()
+        for name in ("task", "labels"):
+            if there.get(name) != here.get(name):
+                raise CheckpointError(
+                    f"{self.folder}: the head there is of the {name} {there.get(name)!r}, not {here.get(name)!r}; "
+                    f"take the encoder only, or give the labels in that order"
+                )
 
 
 def _learned(folder: Path) -> tuple[Path, Mapping[str, Any]]:

@@ -13,19 +13,19 @@ import paddle
 from paddle import nn
 
 from onion import Runner, Signals
-from onion.drawing import as_svg
 from onion.items.saver import best_checkpoint
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.catalogue import task_of
+from onion.tasks.catalogue import enter, task_of
 from onion.tasks.features.cache import cached_features
 from onion.tasks.features.examples import Examples
 from onion.tasks.features.stream import FeatureStream
 from onion.tasks.jobs.initial import Start
-from onion.tasks.jobs.settings import DRAWINGS, TASK_FILE, Settings, alone_in, claim_folder, write_json, write_text
+from onion.tasks.jobs.run_folder import RunFolder
+from onion.tasks.jobs.settings import Settings
 from onion.tasks.onions import evaluation_onion, training_onion
 from onion.tasks.optimization import fine_tuning_optimizer
 from onion.tasks.task import Task
-from onion.tasks.texts import check_max_length, tell_notes
+from onion.tasks.texts import check_max_length
 
 
 @attrs.frozen
@@ -41,14 +41,17 @@ class Trained:
     signal: int | None
 
 
-def fine_tune(task: str, train: str | Path, dev: str | Path, out: str | Path, **settings: Any) -> Runner:
-    """Return the onion that fine-tunes an encoder; nothing has been written yet, and nothing run.
+def fine_tune(task: str | Task, train: str | Path, dev: str | Path, out: str | Path, **settings: Any) -> Runner:
+    """Return the onion that fine-tunes an encoder; nothing has been run yet, and nothing written but cached features.
+
+    Once run, its folder is what ``onion evaluate``, ``onion predict`` and ``--init`` take.
 
         runner = fine_tune("classify", "train.tsv", "dev.tsv", "run", encoder="minilm", options={"max_length": 64})
-        runner.insert_before("parameter_updater", MyItem()).run(passes=3)
+        runner.insert_before(ParameterUpdater, MyItem()).run(passes=3)
 
     Args:
-        task: its name.
+        task: its name; or a task of your own, with its settings (it is entered into ``catalogue.TASKS``, as it has to
+            be wherever its results are read).
         train: the training file.
         dev: the file to test on while training.
         out: the folder for checkpoints and the log.
@@ -57,7 +60,9 @@ def fine_tune(task: str, train: str | Path, dev: str | Path, out: str | Path, **
     Raises:
         OnionError: a file, the weights or a setting are not what they should be.
     """
-    return Job.prepare(Settings(task=task, train=str(train), dev=str(dev), **settings)).onion(Path(out))
+    own = None if isinstance(task, str) else task
+    name = task if own is None else enter(own)
+    return Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own).onion(Path(out))
 
 
 @attrs.frozen
@@ -81,13 +86,17 @@ class Job:
     dev_set: Examples
 
     @classmethod
-    def prepare(cls, settings: Settings) -> Job:
+    def prepare(cls, settings: Settings, task: Task | None = None) -> Job:
         """Read and make it all, after seeding every random generator.
+
+        Args:
+            settings: what was asked for.
+            task: instead of the one that the settings name.
 
         Raises:
             OnionError: a file, the weights or a setting are not what they should be.
         """
-        task = task_of(settings.task, settings.options)
+        task = task or task_of(settings.task, settings.options)
         start = Start.of(settings)
         check_max_length(task.max_length, start.config().max_length)
         tokenizer = start.tokenizer()
@@ -118,19 +127,23 @@ class Job:
             pad_id,
             self.task.test_rings(self.tokenizer, settings.seed),
         )
-        return training_onion(
+        training = training_onion(
             self.task,
             self.network,
             optimizer,
             self.train_set,
             test,
             out,
+            best=settings.best or self.task.best,
             batch_size=settings.batch_size,
             seed=settings.seed,
             test_every=settings.test_every or max(1, steps_per_pass // 4),
             pad_id=pad_id,
             rings=self.task.rings(self.tokenizer, settings.seed),
         )
+        notes = {settings.train: self.train_set.notes, settings.dev: self.dev_set.notes}
+        folder = RunFolder(out, settings, self.task, self.tokenizer, self.network.encoder.config, notes)
+        return Runner(folder, *training.items)
 
 
 def train(settings: Settings, out: Path) -> Trained:
@@ -144,17 +157,9 @@ def train(settings: Settings, out: Path) -> Trained:
     begun = perf_counter()
     job = Job.prepare(settings)
     runner = job.onion(out)
-    claim_folder(out, settings.record())  # from here on, things are written
-    with alone_in(out):
-        job.tokenizer.save_pretrained(out)
-        job.network.encoder.config.write(out)
-        write_json(out / TASK_FILE, job.task.record())
-        for name, drawing in zip(DRAWINGS, (f"{runner}\n", as_svg(runner)), strict=True):
-            write_text(out / name, drawing)
-        tell_notes(settings.train, job.train_set.notes)
-        tell_notes(settings.dev, job.dev_set.notes)
-        print(runner, flush=True)
-        state = runner.run(passes=settings.passes)
+    runner[RunFolder].look()
+    print(runner, flush=True)
+    state = runner.run(passes=settings.passes)
     best = best_checkpoint(out)
     report = {
         "step": state.step,

@@ -111,8 +111,11 @@ def _question(place: Place, context: str, labelled: bool) -> Question:
 
 
 def _answers(place: Place) -> tuple[Answer, ...]:
-    answers = tuple(_answer(each) for each in place["answers"].items())
-    if "is_impossible" in place and place["is_impossible"].truth() == bool(answers):
+    impossible = "is_impossible" in place and place["is_impossible"].truth()
+    # DuReader writes an empty text where there is no answer.
+    given = [each for each in place["answers"].items() if not (impossible and each["text"].text() == "")]
+    answers = tuple(_answer(each) for each in given)
+    if "is_impossible" in place and impossible == bool(answers):
         there = f"there are {len(answers)} answers" if answers else "there is no answer"
         raise place.error(f"is_impossible is {'true' if answers else 'false'}, but {there}; mend one of them")
     return answers

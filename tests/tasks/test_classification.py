@@ -141,7 +141,7 @@ def test_an_unknown_label_names_file_line_and_what_is_known(data, tmp_path, enco
     task = Classification().fitted(data)
     rows = list(task.rows(write_tsv(tmp_path / "b.tsv", [("a", "good"), ("a", "so so")]), labelled=True))
     tokenizer = Tokenizer.from_pretrained(encoder_folder)
-    with pytest.raises(DataError, match=r"b\.tsv:3: the label 'so so' .* which has 'bad', 'good'$"):
+    with pytest.raises(DataError, match=r"b\.tsv:3: the label 'so so' .* that are learned: 'bad', 'good'$"):
         task.features(rows, tokenizer, True, Counter())
 
 
@@ -162,7 +162,7 @@ def test_settings_of_the_cost_leave_the_features_alone(data):
     [
         ({"label_smoothing": 1.0}, "label_smoothing"),
         ({"dropout": -0.5}, "dropout"),
-        ({"colour": 1}, "classify has no setting 'colour'; it has max_length, pairs, labels, class_weights"),
+        ({"colour": 1}, "there is no setting 'colour'; the task classify has max_length, pairs, labels, class_weights"),
     ],
 )
 def test_settings_that_do_not_do(settings, told):

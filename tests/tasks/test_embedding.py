@@ -136,7 +136,14 @@ def test_no_texts_an_empty_text_and_a_long_one(make):
         ({"layer": 0}, "layer 0: the encoder has the layers 1 to 2"),
         ({"layer": 3}, "layer 3: the encoder has the layers 1 to 2"),
         ({"layer": 1, "pooling": "pooler"}, "layer 1: the pooler stands over the last layer, 2"),
-        ({"max_length": 25}, "25: the encoder takes 3 to 24 tokens"),
+        ({"layer": 1.0}, "layer 1.0 is not a whole number"),
+        ({"max_length": 25}, "^max_length 25: the encoder takes 3 to 24 tokens"),
+        ({"max_length": "5"}, "max_length '5' is not a whole number"),
+        ({"max_length": None}, "max_length None is not a whole number"),
+        ({"max_length": 3.5}, "max_length 3.5 is not a whole number"),
+        ({"max_length": 2**70}, f"max_length {2**70}: the encoder takes 3 to 24 tokens"),
+        ({"batch_size": 0}, "batch_size 0: a batch has 1 text or more"),
+        ({"batch_size": 1.5}, "batch_size 1.5 is not a whole number"),
     ],
 )
 def test_settings_that_do_not_fit(make, encoder_folder, settings, message):
@@ -144,6 +151,13 @@ def test_settings_that_do_not_fit(make, encoder_folder, settings, message):
         make(**settings)
     with pytest.raises(DataError, match=message):
         Embedder.from_pretrained(encoder_folder, **({"max_length": 24} | settings))
+
+
+def test_texts_may_come_one_by_one(make):
+    embedder = make()
+    assert embedder(text for text in TEXTS[:3]).tobytes() == embedder(TEXTS[:3]).tobytes()
+    assert embedder(iter(TEXTS[:3]), iter(TEXTS[3:6])).tobytes() == embedder(TEXTS[:3], TEXTS[3:6]).tobytes()
+    assert embedder(iter([])).shape == (0, HIDDEN)
 
 
 def test_a_pooler_that_was_never_trained_is_refused(encoder_folder, tmp_path):

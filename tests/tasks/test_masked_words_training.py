@@ -104,7 +104,7 @@ def test_accuracy_rises_far_above_the_commonest_word(trained):
 def test_evaluation_gives_what_training_reported(trained, texts):
     out, result = trained
     wanted = {name: result.report[f"dev.{name}"] for name in ("accuracy", "perplexity")}
-    assert evaluate(out, str(texts / "dev.txt")) == {**wanted, "examples": 90}
+    assert evaluate(out, str(texts / "dev.txt")) == {**wanted, "rows": 90}
 
 
 def test_the_masks_of_a_text_are_filled(trained, tmp_path, caplog):
@@ -165,4 +165,4 @@ def test_whole_words_pairs_and_streams(make, tmp_path, calm):
     assert report["step"] == 3
     assert next(predict(tmp_path / "out", data)) == {"index": 0, "masks": []}
     figures = evaluate(tmp_path / "out", data)
-    assert (figures["accuracy"], figures["examples"]) == (report["dev.accuracy"], 40)
+    assert (figures["accuracy"], figures["rows"]) == (report["dev.accuracy"], 40)

@@ -110,9 +110,9 @@ def test_where_training_had_questions_others_need_them(tmp_path):
     ("setting", "told"),
     [
         ({"labels": ["0", "1", "2"]}, "there are two labels, one for texts that fit"),
-        ({"learning": "listwise"}, "'learning' must be in"),
-        ({"margin": 0}, "'margin' must be > 0"),
-        ({"margin": "wide"}, "'margin' must be .*got 'wide'"),
+        ({"learning": "listwise"}, "learning: 'listwise' is not one of pointwise, pairwise"),
+        ({"margin": 0}, "margin: 0 is not a number above 0 and up to 1"),
+        ({"margin": "wide"}, "margin: 'wide' is not a number above 0"),
     ],
 )
 def test_settings_that_do_not_do(setting, told):

@@ -59,7 +59,7 @@ def learn(make_settings, files, tmp_path_factory):
 def test_trainings_and_what_they_measure(learn, files, train_on, dev_on, names, examples):
     out, report = learn(train_on, dev_on)
     found = evaluate(out, files[dev_on])
-    assert found.pop("examples") == examples
+    assert found.pop("rows") == examples
     assert {f"dev.{name}": value for name, value in found.items()} == {
         name: value for name, value in report.items() if name.startswith("dev.")
     }

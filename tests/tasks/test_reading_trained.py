@@ -57,7 +57,7 @@ def run(folder, make_settings):
 def test_it_learns_and_measures_the_same_again(run, folder):
     out, _ = run
     figures = evaluate(out, str(folder / "dev.json"))
-    assert figures.pop("examples") > 60  # windows
+    assert figures.pop("rows") > 0
     names = ["exact_match", "f1", "has_answer_exact_match", "has_answer_f1", "no_answer_exact_match"]
     assert sorted(figures) == names
     assert figures["f1"] > 0.8
@@ -67,7 +67,7 @@ def test_training_reports_what_evaluation_gives(folder, make_settings, tmp_path)
     files = {"train": str(folder / "dev.json"), "dev": str(folder / "dev.json")}
     report = train(make_settings(task="read", **files, passes=1, options=TINY), tmp_path / "out").report
     figures = evaluate(tmp_path / "out", str(folder / "dev.json"))
-    assert {f"dev.{name}": value for name, value in figures.items() if name != "examples"} == {
+    assert {f"dev.{name}": value for name, value in figures.items() if name != "rows"} == {
         name: value for name, value in report.items() if name.startswith("dev.")
     }
 

@@ -114,7 +114,7 @@ def test_a_training_and_what_it_measures(learned):
     assert report["dev.pearson"] > 0.8
     assert report["dev.mean_squared_error"] < report["label_variance"]
     found = evaluate(out, str(dev))
-    assert found.pop("examples") == 70
+    assert found.pop("rows") == 70
     assert {f"dev.{name}": value for name, value in found.items()} == pytest.approx(
         {name: value for name, value in report.items() if name.startswith("dev.")}
     )

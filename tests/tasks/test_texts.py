@@ -168,3 +168,9 @@ def test_nothing_is_lost_in_a_batch(texts):
     assert [row[keep].tolist() for row, keep in zip(batch["input_ids"], mask, strict=True)] == texts
     assert (batch["input_ids"][~mask] == 7).all()
     assert batch["input_ids"].shape[1] == max(map(len, texts))
+
+
+def test_the_encoder_gets_ids_of_tasks_where_the_batch_has_them():
+    batch = batch_of([{"ids": np.array([CLS, SEP]), "types": np.array([0, 0])}])
+    assert "task_type_ids" not in arguments(batch)
+    assert arguments({**batch, "task_type_ids": 2})["task_type_ids"] == 2

@@ -1,3 +1,4 @@
+import importlib.util
 import os
 import signal
 import subprocess
@@ -89,7 +90,7 @@ def test_bad_rows_leave_nothing(folder, task, tmp_path, tokenizer):
 def test_a_place_where_nothing_can_be_written(tmp_path, monkeypatch, task, data, tokenizer):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ONION_HOME", str(tmp_path / "file"))
-    with pytest.raises(DataError, match=r"file/features: features cannot be written: .*\$ONION_HOME"):
+    with pytest.raises(DataError, match=r"cannot write .*file/features: .*\$ONION_HOME"):
         cached_features(task, data, tokenizer)
 
 
@@ -122,6 +123,64 @@ def test_what_a_kill_cut_short_is_never_used_and_swept_away(folder, task, data, 
     (folder / digest_of_features(task, data, tokenizer, True) / "ids.npy").unlink()
     assert len(cached_features(task, data, tokenizer)) == 50
     assert not part.exists()
+
+
+def test_other_code_makes_other_features(task, data, tokenizer, tmp_path):
+    keys = set()
+    for number in (1, 2):
+        (tmp_path / "own_task.py").write_text(f"""
+from onion.tasks.classification import Classification
+class Own(Classification):
+    name = "own"
+    number = {number}
+""")
+        spec = importlib.util.spec_from_file_location("own_task", tmp_path / "own_task.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["own_task"] = module
+        try:
+            spec.loader.exec_module(module)
+            keys.add(digest_of_features(module.Own().fitted(data), data, tokenizer, True))
+        finally:
+            del sys.modules["own_task"]
+    assert len({digest_of_features(task, data, tokenizer, True), *keys}) == 3
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(folder, task, data, tokenizer, monkeypatch):
+    features = Classification.features
+
+    def changing(self, *given):
+        data.write_bytes(data.read_bytes() + b"a\tgood\n")
+        return features(self, *given)
+
+    monkeypatch.setattr(Classification, "features", changing)
+    with pytest.raises(DataError, match=r"a\.tsv: changed while it was read; start again"):
+        cached_features(task, data, tokenizer)
+    assert list(folder.iterdir()) == []
+
+
+MANY = """
+import sys
+from pathlib import Path
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.classification import Classification
+from onion.tasks.features.cache import cached_features
+tokenizer = Tokenizer.from_pretrained(sys.argv[2])
+for path in sorted(Path(sys.argv[1]).glob("many-*.tsv")):
+    task = Classification(max_length=16).fitted(path)
+    print(len(cached_features(task, path, tokenizer)))
+"""
+
+
+def test_processes_at_once_neither_fail_nor_undo_each_other(folder, tmp_path, encoder_folder):
+    for number in range(12):
+        write_tsv(tmp_path / f"many-{number:02}.tsv", films(20 + number, seed=number))
+    words = [sys.executable, "-c", MANY, str(tmp_path), str(encoder_folder)]
+    running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    wanted = "".join(f"{20 + number}\n" for number in range(12))
+    for process in running:
+        told, error = process.communicate(timeout=100)
+        assert (process.returncode, told) == (0, wanted), error
+    assert len(list(folder.iterdir())) == 12
 
 
 def test_home_is_where_the_environment_says(folder):

@@ -4,6 +4,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from onion.errors import DataError
 from onion.tasks.features.store import MANIFEST, open_store, write_store
 
 
@@ -41,9 +42,37 @@ def change(path):
     path.write_text(json.dumps({**manifest, "format": 99}))
 
 
+def without(*names):
+    def harm(path):
+        manifest = json.loads(path.read_text())
+        path.write_text(json.dumps({name: value for name, value in manifest.items() if name not in names}))
+
+    return harm
+
+
+def setting(**values):
+    return lambda path: path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def zero(path):
+    """As after a power cut on some file systems: the length is right, the content is not."""
+    data = path.read_bytes()
+    path.write_bytes(data[:128] + bytes(len(data) - 128))
+
+
 @pytest.mark.parametrize(
     ("name", "harm"),
     [
+        (MANIFEST, without("notes")),
+        (MANIFEST, without("fields")),
+        (MANIFEST, setting(fields={})),
+        (MANIFEST, setting(fields=["ids"])),
+        (MANIFEST, setting(fields=None)),
+        (MANIFEST, setting(notes=[1])),
+        (MANIFEST, lambda path: path.write_text("[" * 100_000)),
+        ("ids.npy", zero),
+        ("ids.starts.npy", zero),
+        ("label.npy", zero),
         (MANIFEST, cut),
         (MANIFEST, change),
         (MANIFEST, lambda path: path.unlink()),
@@ -57,3 +86,20 @@ def test_a_store_that_is_not_as_it_was_written_is_none(folder, name, harm):
     harm(folder / name)
     assert open_store(folder) is None
     assert open_store(folder / "nowhere") is None
+
+
+def test_a_field_is_of_one_kind_in_all_chunks(tmp_path):
+    chunks = [[{"row": 0, "ids": np.array([1]), "a": 1}], [{"row": 1, "ids": np.array([1]), "a": 0.5}]]
+    with pytest.raises(DataError, match="the field 'a' is not of one kind in all examples"):
+        write_store(tmp_path, chunks, Counter())
+
+
+def test_a_field_is_in_all_chunks(tmp_path):
+    chunks = [[{"row": 0, "ids": np.array([1]), "a": 1}], [{"row": 1, "ids": np.array([1])}]]
+    with pytest.raises(DataError, match="examples have to have the same fields; some have row, ids"):
+        write_store(tmp_path, chunks, Counter())
+
+
+def test_fields_of_many_axes_are_refused(tmp_path):
+    with pytest.raises(DataError, match="the field 'ids' has 3 axes"):
+        write_store(tmp_path, [[{"row": 0, "ids": np.zeros((1, 2, 2))}]], Counter())

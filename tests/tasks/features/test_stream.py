@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from onion.errors import DataError
@@ -33,3 +35,23 @@ def test_every_row_is_checked_before_the_first_is_learned(tmp_path, tokenizer):
     data = write_tsv(tmp_path / "a.tsv", [*films(300, seed=3), ("a", "ugly")])
     with pytest.raises(DataError, match=r"a\.tsv:302: the label 'ugly'"):
         FeatureStream(task, data, tokenizer)
+
+
+@pytest.mark.parametrize("rows", [100, 310])
+def test_a_file_that_changes_between_passes_is_told(tmp_path, tokenizer, rows):
+    data = write_tsv(tmp_path / "a.tsv", films(300, seed=3))
+    stream = FeatureStream(Classification(max_length=6).fitted(data), data, tokenizer)
+    list(stream)
+    write_tsv(data, films(rows, seed=3))
+    with pytest.raises(DataError, match=r"a\.tsv: changed since the training began"):
+        list(stream)
+
+
+def test_a_file_that_changes_within_a_pass_is_told(tmp_path, tokenizer):
+    data = write_tsv(tmp_path / "a.tsv", films(30_000, seed=3))
+    stream = FeatureStream(Classification(max_length=6).fitted(data), data, tokenizer)
+    examples = iter(stream)
+    next(examples)
+    os.truncate(data, data.stat().st_size // 2)
+    with pytest.raises(DataError, match=r"a\.tsv"):
+        list(examples)

@@ -75,6 +75,18 @@ def test_the_later_layer_wins():
     assert (found.lr, found.batch_size, found.warmup, found.options) == (2e-3, 24, 0.0, {"max_length": 64})
 
 
+def test_settings_of_the_task_are_alike_wherever_they_stand():
+    preset_like = {"max_length": 256, "options": {"stride": 3, "label_smoothing": 0.1}}
+    found = resolve(NEEDED, preset_like, {"options": {"max_length": 10}}, {"stride": 5})
+    assert found.options == {"max_length": 10, "stride": 5, "label_smoothing": 0.1}
+
+
+@pytest.mark.parametrize("options", [5, None, ["a"], "a"])
+def test_options_that_are_no_settings(options):
+    with pytest.raises(DataError, match=r"options: .* holds no settings by name"):
+        resolve(NEEDED, {"options": options})
+
+
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_is_needed(name):
     with pytest.raises(DataError, match=f"{name} is missing; give --{name}, or {name} in the config file"):

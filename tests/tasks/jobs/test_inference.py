@@ -32,7 +32,7 @@ def test_evaluation_of_the_dev_file_gives_what_training_reported(trained, films_
         "f1": result.report["dev.f1"],
         "f1_macro": result.report["dev.f1_macro"],
         "matthews": result.report["dev.matthews"],
-        "examples": 70,
+        "rows": 70,
     }
 
 
@@ -89,7 +89,7 @@ def test_labels_and_texts_of_any_language(make_settings, tmp_path):
     train(make_settings(train=data, dev=data, passes=1), tmp_path / "out")
     line = next(predict(tmp_path / "out", data))
     assert line["probabilities"].keys() == {good, bad}
-    assert evaluate(tmp_path / "out", data)["examples"] == 48
+    assert evaluate(tmp_path / "out", data)["rows"] == 48
 
 
 def test_numeric_labels_are_in_their_order(make_settings, tmp_path):
@@ -97,7 +97,7 @@ def test_numeric_labels_are_in_their_order(make_settings, tmp_path):
     data = str(write_tsv(tmp_path / "data.tsv", rows))
     train(make_settings(train=data, dev=data, passes=1), tmp_path / "out")
     assert list(next(predict(tmp_path / "out", data))["probabilities"]) == ["9", "10", "11"]
-    assert evaluate(tmp_path / "out", data).keys() == {"accuracy", "f1_macro", "matthews", "examples"}
+    assert evaluate(tmp_path / "out", data).keys() == {"accuracy", "f1_macro", "matthews", "rows"}
 
 
 def test_a_model_of_pairs_wants_pairs(make_settings, tmp_path, films_folder):

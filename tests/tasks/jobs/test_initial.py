@@ -5,9 +5,12 @@ import numpy as np
 import pytest
 
 from onion.checkpoint import steps_in
-from onion.errors import CheckpointError
+from onion.errors import CheckpointError, DataError
+from onion.tasks import catalogue
 from onion.tasks.classification import Classification
+from onion.tasks.jobs.inference import evaluate, predict_texts
 from onion.tasks.jobs.initial import Start
+from onion.tasks.jobs.settings import Settings
 from onion.tasks.jobs.training import fine_tune, seed_everything, train
 from tests.tasks.helpers import films, write_tsv
 
@@ -43,8 +46,14 @@ def test_the_best_checkpoint_or_the_one_that_is_named(trained, make_settings):
     assert best == newest or not np.array_equal(weights[best], weights[newest])
 
 
+@pytest.mark.parametrize("labels", [("good", "bad"), ("a", "b")])
+def test_a_head_means_what_its_labels_say(folder, make_settings, labels):
+    with pytest.raises(CheckpointError, match="the head there is of the labels"):
+        network(folder, make_settings, head=True, labels=labels)
+
+
 def test_a_head_of_another_task_is_refused_its_encoder_taken(folder, make_settings):
-    with pytest.raises(CheckpointError, match=r"out: the saved network does not fit: classifier\.bias is"):
+    with pytest.raises(CheckpointError, match=r"out: the head there is of the labels \['bad', 'good'\], not"):
         network(folder, make_settings, head=True, labels=("a", "b", "c"))
     made, _ = network(folder, make_settings, head=False, labels=("a", "b", "c"))
     assert made.classifier.weight.shape == [32, 3]
@@ -70,6 +79,41 @@ def test_fine_tune_gives_an_onion_to_take_apart(encoder_folder, tmp_path):
     settings = {"encoder": str(encoder_folder), "options": {"max_length": 16}, "passes": 2}
     runner = fine_tune("classify", data, data, tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
-    state = runner.without("saver").without("logger").without("dev").run(passes=2)
+    state = runner.without("saver", "logger", "dev", "run_folder").run(passes=2)
     assert state.step == 4
     assert not (tmp_path / "out").exists()
+
+
+def test_what_fine_tune_leaves_is_a_run(encoder_folder, tmp_path, caplog):
+    data = write_tsv(tmp_path / "a.tsv", films(40, seed=5))
+    settings = {"encoder": str(encoder_folder), "options": {"max_length": 6}, "passes": 1}
+    fine_tune("classify", data, data, tmp_path / "out", **settings).run(passes=1)
+    assert [message for message in caplog.messages if "texts longer than 6 tokens" in message]
+    assert evaluate(tmp_path / "out", str(data))["rows"] == 40
+    assert len(list(predict_texts(tmp_path / "out", ["a film"]))) == 1
+    Start.of(Settings(task="classify", train="x", dev="x", init=str(tmp_path / "out")))
+    with pytest.raises(CheckpointError, match=r"another run \(lr "):
+        fine_tune("classify", data, data, tmp_path / "out", lr=1.0, **settings).run(passes=1)
+
+
+class Own(Classification):
+    name = "own"
+
+    def collate(self, examples, pad_id):
+        Own.asked = True
+        return super().collate(examples, pad_id)
+
+
+def test_a_task_of_ones_own(encoder_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(catalogue, "TASKS", dict(catalogue.TASKS))
+    data = write_tsv(tmp_path / "a.tsv", films(40, seed=5))
+    settings = {"encoder": str(encoder_folder), "passes": 1}
+    fine_tune(Own(max_length=16), data, data, tmp_path / "out", **settings).run(passes=1)
+    assert Own.asked
+    assert evaluate(tmp_path / "out", str(data))["rows"] == 40
+
+    class Other(Classification):
+        name = "own"
+
+    with pytest.raises(DataError, match="there is another task 'own'"):
+        fine_tune(Other(), data, data, tmp_path / "other", **settings)

@@ -1,11 +1,31 @@
 import hashlib
 import json
+import os
 
 import attrs
 import pytest
 
+from onion import Runner, RunnerItem
 from onion.errors import CheckpointError, DataError
-from onion.tasks.jobs.settings import OWN_FILES, RUN_FILE, Settings, claim_folder, read_json, read_record, write_json
+from onion.models.config import EncoderConfig
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.catalogue import recorded_task
+from onion.tasks.classification import Classification
+from onion.tasks.jobs.config_file import read_config, resolve
+from onion.tasks.jobs.run_folder import (
+    OWN_FILES,
+    RUN_FILE,
+    SETTINGS_FILE,
+    TASK_FILE,
+    RunFolder,
+    read_json,
+    read_record,
+    write_json,
+)
+from onion.tasks.jobs.settings import Settings
+from onion.testing import Batches
+
+FITTED = Classification(labels=["bad", "good"], pairs=False)
 
 
 @pytest.fixture
@@ -29,47 +49,119 @@ def test_a_file_that_went_away(settings, tmp_path):
         settings.record()
 
 
-def test_a_new_folder_is_claimed_and_an_own_one_recognised(tmp_path, settings):
+@pytest.fixture
+def folder_of(settings, encoder_folder):
+    """A RunFolder; keyword arguments change the settings."""
+    tokenizer, config = Tokenizer.from_pretrained(encoder_folder), EncoderConfig.read(encoder_folder)
+
+    def make(out, task=FITTED, **changes):
+        return RunFolder(out, attrs.evolve(settings, **changes), task, tokenizer, config, {"a.tsv": {"texts cut": 2}})
+
+    return make
+
+
+def run(folder, *items):
+    return Runner(folder, *items, Batches(1)).run(passes=1)
+
+
+def test_a_new_folder_is_made_claimed_and_filled(tmp_path, folder_of, settings, caplog):
     out = tmp_path / "deep" / "out"
-    assert claim_folder(out, settings.record()) is False
-    assert read_record(out) == settings.record()
-    assert [path.name for path in out.iterdir()] == [RUN_FILE]
-    assert claim_folder(out, settings.record()) is True
+    run(folder_of(out))
+    record = read_record(out)
+    assert {name: record[name] for name in settings.record()} == json.loads(json.dumps(settings.record()))
+    assert {path.name for path in out.iterdir()} == {RUN_FILE, *OWN_FILES}
+    assert recorded_task(read_json(out, TASK_FILE), out).labels.names == ("bad", "good")
+    assert "run_folder" in (out / "onion.txt").read_text()
+    assert caplog.messages == ["a.tsv: texts cut: 2"]
 
 
-def test_another_run_is_refused_and_the_differences_are_told(tmp_path, settings):
+def test_the_same_training_finds_its_folder_again(tmp_path, folder_of):
+    for _ in range(2):
+        run(folder_of(tmp_path / "out"))
+
+
+def test_the_settings_are_a_config_file(tmp_path, folder_of):
+    run(folder_of(tmp_path, lr=1e-3, options={"max_length": 9, "labels": ["a", "b"]}))
+    found = resolve(read_config(tmp_path / SETTINGS_FILE))
+    assert (found.lr, found.options) == (1e-3, {"max_length": 9, "labels": ["a", "b"]})
+
+
+def test_another_run_is_refused_and_the_differences_are_told(tmp_path, folder_of):
     out = tmp_path / "out"
-    claim_folder(out, settings.record())
-    before = (out / RUN_FILE).read_bytes()
+    run(folder_of(out))
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
     (tmp_path / "a.tsv").write_text("something else")
-    with pytest.raises(CheckpointError, match="another run") as caught:
-        claim_folder(out, {**settings.record(), "lr": 1.0})
-    assert "lr 5e-05 there, 1.0 here" in str(caught.value)
-    assert "the train file has other content" in str(caught.value)
-    assert "dev" not in str(caught.value).replace(str(tmp_path), "")
-    assert (out / RUN_FILE).read_bytes() == before
+    for attempt in (lambda: folder_of(out, lr=1.0).look(), lambda: run(folder_of(out, lr=1.0))):
+        with pytest.raises(CheckpointError, match="another run") as caught:
+            attempt()
+        assert "lr 5e-05 there, 1.0 here" in str(caught.value)
+        assert "the train file has other content" in str(caught.value)
+        assert "dev" not in str(caught.value).replace(str(tmp_path), "")
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_other_labels_are_another_run_though_every_file_and_setting_is_the_same(tmp_path, folder_of):
+    """As when label_map.json was changed between two starts."""
+    run(folder_of(tmp_path))
+    with pytest.raises(CheckpointError, match=r"labels \['bad', 'good'\] there, \['good', 'bad'\] here"):
+        run(folder_of(tmp_path, Classification(labels=["good", "bad"], pairs=False)))
+
+
+def test_another_tokenizer_is_another_run(tmp_path, folder_of):
+    run(folder_of(tmp_path))
+    folder = folder_of(tmp_path)
+    folder._tokenizer.settings["do_lower_case"] = False
+    with pytest.raises(CheckpointError, match="the tokenizer file has other content"):
+        run(folder)
 
 
 @pytest.mark.parametrize("name", [*OWN_FILES, "step-00000004"])
-def test_a_folder_that_holds_what_a_run_would_overwrite_is_refused(tmp_path, settings, name):
+def test_a_folder_that_holds_what_a_run_would_overwrite_is_refused(tmp_path, folder_of, name):
     out = tmp_path / "out"
     out.mkdir()
     (out / name).write_text("precious")
-    with pytest.raises(CheckpointError, match=f"holds {name}, but no run of onion"):
-        claim_folder(out, settings.record())
+    for attempt in (folder_of(out).look, lambda: run(folder_of(out))):
+        with pytest.raises(CheckpointError, match=f"holds {name}, but no run of onion"):
+            attempt()
     assert [path.name for path in out.iterdir()] == [name]
     assert (out / name).read_text() == "precious"
 
 
-def test_a_folder_with_other_things_is_taken(tmp_path, settings):
+def test_a_folder_with_other_things_is_taken(tmp_path, folder_of):
     (tmp_path / "notes.txt").write_text("mine")
-    assert claim_folder(tmp_path, settings.record()) is False
+    run(folder_of(tmp_path))
+    assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def test_a_file_in_the_place_of_the_folder(tmp_path, settings):
+def test_a_file_in_the_place_of_the_folder(tmp_path, folder_of):
     (tmp_path / "out").write_text("a file")
     with pytest.raises(CheckpointError, match=r"cannot write .*run\.json"):
-        claim_folder(tmp_path / "out", settings.record())
+        run(folder_of(tmp_path / "out"))
+
+
+def test_looking_writes_nothing(tmp_path, folder_of):
+    folder_of(tmp_path / "out").look()
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are locked on POSIX only")
+def test_one_process_at_a_time_and_the_second_changes_nothing(tmp_path, folder_of):
+    class Second(RunnerItem):
+        def initialize(self, state):
+            before = (tmp_path / RUN_FILE).read_bytes()
+            for attempt in (folder_of(tmp_path, lr=1.0).look, lambda: run(folder_of(tmp_path, lr=1.0))):
+                with pytest.raises(CheckpointError, match="another process is training in"):
+                    attempt()
+            assert (tmp_path / RUN_FILE).read_bytes() == before
+
+    run(folder_of(tmp_path), Second())
+    run(folder_of(tmp_path))  # it let go
+
+
+def test_a_data_file_is_the_same_wherever_it_stands(tmp_path, folder_of):
+    run(folder_of(tmp_path / "out"))
+    (tmp_path / "moved.tsv").write_bytes((tmp_path / "a.tsv").read_bytes())
+    run(folder_of(tmp_path / "out", train=str(tmp_path / "moved.tsv")))
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"\xff", b"[]"])
@@ -84,10 +176,3 @@ def test_json_of_any_language_comes_back(tmp_path):
     write_json(tmp_path / "x.json", ["so so", "中立", "é"])
     assert read_json(tmp_path, "x.json") == ["so so", "中立", "é"]
     assert "中立" in (tmp_path / "x.json").read_text(encoding="utf-8")
-
-
-def test_a_data_file_is_the_same_wherever_it_stands(tmp_path, settings):
-    out = tmp_path / "out"
-    claim_folder(out, settings.record())
-    (tmp_path / "moved.tsv").write_bytes((tmp_path / "a.tsv").read_bytes())
-    assert claim_folder(out, attrs.evolve(settings, train=str(tmp_path / "moved.tsv")).record()) is True

@@ -1,0 +1,206 @@
+"""The folder of a training: whose it is, and what a reader of its results needs.
+
+run.json        the settings, the checksums of data and tokenizer, the task as fitted to the training file
+settings.json   the settings again, as ``onion train --config`` takes them
+task.json, config.json, tokenizer.json, ...    for evaluate and predict
+onion.txt, onion.svg    the drawing
+step-*, metrics.jsonl   what Saver and Logger write
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from onion import RunnerItem, State, Way
+from onion.disk import locked, replace_file
+from onion.drawing import as_svg
+from onion.errors import CheckpointError
+from onion.models.config import EncoderConfig
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.features.cache import digest_of_tokenizer
+from onion.tasks.jobs.settings import Settings
+from onion.tasks.task import Task
+from onion.tasks.texts import tell_notes
+
+RUN_FILE, SETTINGS_FILE, TASK_FILE = "run.json", "settings.json", "task.json"
+DRAWINGS = ("onion.txt", "onion.svg")
+OWN_FILES = (SETTINGS_FILE, TASK_FILE, *DRAWINGS, "config.json", "tokenizer.json", "tokenizer_config.json")
+"""What a run writes beside its record; found without one, they are somebody else's."""
+FITTED = "fitted"
+
+
+class RunFolder(RunnerItem):
+    """Hold the folder of a training while it runs: no other process and no other training gets in.
+
+    On the way into the run it is made, locked and claimed, in this order, and filled with what a reader of the results
+    needs. The same training finds its own folder again and goes on.
+
+    Args:
+        out: the folder.
+        settings: of the training.
+        task: fitted to the training file.
+        tokenizer: of the encoder.
+        config: of the encoder.
+        notes: what the user should know of each data file: path -> (what -> how often).
+
+    Raises:
+        CheckpointError: it is another training's, another process trains in it, or it cannot be written.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        settings: Settings,
+        task: Task,
+        tokenizer: Tokenizer,
+        config: EncoderConfig,
+        notes: Mapping[str, Mapping[str, int]],
+    ) -> None:
+        self.out = out
+        self._settings, self._task, self._tokenizer, self._config, self._notes = (
+            settings,
+            task,
+            tokenizer,
+            config,
+            notes,
+        )
+
+    def look(self) -> None:
+        """Raise what would be raised on the way in, as far as it can be told without writing anything."""
+        if self.out.is_dir():
+            with alone_in(self.out):
+                refuse_other(self.out, self._record())
+        elif self.out.exists():
+            raise CheckpointError(f"cannot write {self.out / RUN_FILE}: {self.out} is a file; choose another folder.")
+
+    def initialize(self, state: State) -> Way:
+        """Make, lock, claim and fill the folder; let go of it at the end."""
+        record = self._record()
+        _make(self.out)
+        with alone_in(self.out):
+            refuse_other(self.out, record)
+            write_json(self.out / RUN_FILE, record)
+            self._fill(state)
+            for path, notes in self._notes.items():
+                tell_notes(path, notes)
+            yield
+
+    def _record(self) -> dict[str, Any]:
+        sums = {"tokenizer_sha256": digest_of_tokenizer(self._tokenizer)}
+        return {**self._settings.record(), **sums, FITTED: self._task.record()}
+
+    def _fill(self, state: State) -> None:
+        write_json(self.out / SETTINGS_FILE, self._settings.config())
+        write_json(self.out / TASK_FILE, self._task.record())
+        self._tokenizer.save_pretrained(self.out)
+        self._config.write(self.out)
+        assert state.runner is not None
+        for name, drawing in zip(DRAWINGS, (f"{state.runner}\n", as_svg(state.runner)), strict=True):
+            write_text(self.out / name, drawing)
+
+
+def refuse_other(out: Path, record: Mapping[str, Any]) -> None:
+    """Refuse a folder that holds another training, or files that a training would overwrite.
+
+    Raises:
+        CheckpointError: the message tells the differences, or the file.
+    """
+    if (out / RUN_FILE).exists():
+        differences = list(_differences(read_record(out), json.loads(json.dumps(record))))
+        if differences:
+            raise CheckpointError(
+                f"{out} holds another run ({'; '.join(differences)}); choose another folder with --out."
+            )
+        return
+    foreign = [*(name for name in OWN_FILES if (out / name).exists()), *(path.name for path in out.glob("step-*"))]
+    if foreign:
+        raise CheckpointError(f"{out} holds {foreign[0]}, but no run of onion; choose another folder with --out.")
+
+
+@contextmanager
+def alone_in(out: Path) -> Iterator[None]:
+    """Hold the folder of a run against a second process with the same command.
+
+    Raises:
+        CheckpointError: there is one already.
+    """
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(out))
+        except BlockingIOError:
+            raise CheckpointError(f"another process is training in {out}; wait for it, or stop it first.") from None
+        yield
+
+
+def _make(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"cannot write {out / RUN_FILE}: {error.strerror}.") from None
+
+
+def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    """Name what differs. A data file is what is in it, wherever it stands."""
+    for name in sorted((there.keys() | here.keys()) - {"train", "dev", FITTED}):
+        if there.get(name) != here.get(name):
+            file = name.removesuffix("_sha256")
+            told = f"{name} {there.get(name)!r} there, {here.get(name)!r} here"
+            yield told if file == name else f"the {file} file has other content"
+    one, other = there.get(FITTED, {}), here.get(FITTED, {})
+    for name in sorted(one.keys() | other.keys()):
+        if one.get(name) != other.get(name) and name not in here.get("options", {}):
+            yield f"{name} {one.get(name)!r} there, {other.get(name)!r} here"
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the record of the run in a folder.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    record = read_json(folder, RUN_FILE)
+    if not isinstance(record, dict):
+        raise _no_run(folder, RUN_FILE)
+    return record
+
+
+def read_json(folder: Path, name: str) -> Any:
+    """Read a JSON file that a training wrote.
+
+    Raises:
+        CheckpointError: it is missing or damaged.
+    """
+    try:
+        return json.loads((folder / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise _no_run(folder, name) from None
+
+
+def _no_run(folder: Path, name: str) -> CheckpointError:
+    return CheckpointError(f"{folder} holds no run of onion ({name} is missing or damaged); train first.")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file atomically, and its folder where it is missing.
+
+    Raises:
+        CheckpointError: the disk refused.
+    """
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically, and its folder where it is missing.
+
+    Raises:
+        CheckpointError: the disk refused.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, text.encode())
+    except OSError as error:
+        raise CheckpointError(f"cannot write {path}: {error.strerror}.") from None
