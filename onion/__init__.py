@@ -23,61 +23,108 @@ from onion.runner import Runner
 from onion.state import State
 
 if TYPE_CHECKING:
+    from onion.items.accumulate import Accumulate
+    from onion.items.averaged import Averaged
     from onion.items.data_provider import DataProvider
     from onion.items.early_stop import EarlyStop
     from onion.items.evaluator import Evaluator
+    from onion.items.every import Every
+    from onion.items.for_task import ForTask
     from onion.items.forward import Forward
+    from onion.items.freeze import Freeze, Unfreeze
     from onion.items.gradient_machine import GradientMachine
+    from onion.items.limit import Limit
     from onion.items.logger import Logger
+    from onion.items.loss_scale import LossScale
+    from onion.items.mixed_precision import MixedPrecision
+    from onion.items.moving_average import MovingAverage
+    from onion.items.nan_guard import NanGuard
     from onion.items.observer import Observer
     from onion.items.parameter_updater import ParameterUpdater
     from onion.items.progress import Progress
+    from onion.items.repeat import Repeat
     from onion.items.saver import Saver
     from onion.items.signals import Signals
+    from onion.items.skip_if import SkipIf
+    from onion.items.split_on_memory_error import SplitOnMemoryError
+    from onion.items.task import Task
+    from onion.items.task_sampler import TaskSampler
     from onion.items.tensorboard import TensorBoard
     from onion.items.tester import Tester
 
 __version__ = "0.1.0"
 
 ITEMS = {
+    "Accumulate": "accumulate",
+    "Averaged": "averaged",
     "DataProvider": "data_provider",
     "EarlyStop": "early_stop",
     "Evaluator": "evaluator",
+    "Every": "every",
+    "ForTask": "for_task",
     "Forward": "forward",
+    "Freeze": "freeze",
     "GradientMachine": "gradient_machine",
+    "Limit": "limit",
     "Logger": "logger",
+    "LossScale": "loss_scale",
+    "MixedPrecision": "mixed_precision",
+    "MovingAverage": "moving_average",
+    "NanGuard": "nan_guard",
     "Observer": "observer",
     "ParameterUpdater": "parameter_updater",
     "Progress": "progress",
+    "Repeat": "repeat",
     "Saver": "saver",
     "Signals": "signals",
+    "SkipIf": "skip_if",
+    "SplitOnMemoryError": "split_on_memory_error",
+    "Task": "task",
+    "TaskSampler": "task_sampler",
     "TensorBoard": "tensorboard",
     "Tester": "tester",
+    "Unfreeze": "freeze",
 }
 """The standard items and the files in ``onion/items`` they stand in; each is imported when it is first asked for."""
 
 __all__ = [
+    "Accumulate",
+    "Averaged",
     "CheckpointError",
     "CompositionError",
     "DataError",
     "DataProvider",
     "EarlyStop",
     "Evaluator",
+    "Every",
+    "ForTask",
     "Forward",
+    "Freeze",
     "GradientMachine",
     "HookError",
+    "Limit",
     "Logger",
+    "LossScale",
+    "MixedPrecision",
+    "MovingAverage",
+    "NanGuard",
     "Observer",
     "OnionError",
     "ParameterUpdater",
     "Progress",
+    "Repeat",
     "Runner",
     "RunnerItem",
     "Saver",
     "Signals",
+    "SkipIf",
+    "SplitOnMemoryError",
     "State",
+    "Task",
+    "TaskSampler",
     "TensorBoard",
     "Tester",
+    "Unfreeze",
     "Way",
     "WeightsError",
 ]

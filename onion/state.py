@@ -33,6 +33,9 @@ class State:
     batch: Any = None
     """The batch under way, as the data item gave it (numpy arrays from DataProvider)."""
 
+    task: str | None = None
+    """The task that the batch under way is of, where a TaskSampler brings the data of several; else None."""
+
     batches: Iterator[Any] | None = None
     """The batches of this pass; put here by a data item on the way into the pass, other items may wrap it."""
 
@@ -41,6 +44,10 @@ class State:
 
     cost: SupportsFloat | None = None
     """The batch's cost. Reading it with ``float(state.cost)`` waits for the device, so read it only to print or log."""
+
+    share: float = 1.0
+    """What part of an update the inside is working on. A gradient machine multiplies the cost by it before it goes
+    backward, and leaves ``cost`` as it is; an item that makes one update of several batches sets it."""
 
     metrics: dict[str, float] = attrs.field(factory=dict)
     """The latest value of every metric, by name; write with ``report``."""

@@ -45,7 +45,7 @@ class DataProvider(RunnerItem):
         prefetch: int = 2,
     ) -> None:
         self.batch_size, self.shuffle, self.seed, self.drop_last = batch_size, shuffle, seed, drop_last
-        self._loader = Loader(
+        self.loader = Loader(
             source,
             batch_size,
             shuffle=shuffle,
@@ -62,7 +62,7 @@ class DataProvider(RunnerItem):
     def on_pass(self, state: State) -> Way:
         """Put the batches of this pass on the state; close them on the way out."""
         self._start, self._skip = self._skip, 0
-        self._batches = self._loader.batches(state.pass_id, self._start)
+        self._batches = self.loader.batches(state.pass_id, self._start)
         state.batches = self._batches
         try:
             yield

@@ -45,11 +45,11 @@ class GradientMachine(RunnerItem):
         batch = to_tensors(state.batch)
         state.outputs = self.network(batch)
         state.cost = cost = self.cost(state.outputs, batch)
-        cost.backward()
+        (cost if state.share == 1 else cost * state.share).backward()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the network's parameters and buffers by their paths in the network."""
-        return dict(self.network.state_dict())
+        """Return the network's parameters and buffers by their paths in it; one that has several is there once."""
+        return saved_network(self.network)
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Put saved parameters and buffers back.
@@ -60,10 +60,19 @@ class GradientMachine(RunnerItem):
         load_network(self.network, saved)
 
 
-def load_network(network: Any, saved: Mapping[str, Any]) -> None:
-    """Set every parameter and buffer of a network from arrays by path, all or none (see GradientMachine)."""
+def saved_network(network: Any) -> dict[str, Any]:
+    """Return a network's parameters and buffers by path; what stands in several places is there once, by its first."""
     own = network.state_dict()
-    wrong = [f"{name} is missing" for name in own.keys() - saved.keys()]
+    return {paths[0]: own[paths[0]] for paths in _paths(own)}
+
+
+def load_network(network: Any, saved: Mapping[str, Any]) -> None:
+    """Set every parameter and buffer of a network from arrays by path, all or none (see GradientMachine).
+
+    What stands in several places of the network may be saved by any of its paths, or by all.
+    """
+    own = network.state_dict()
+    wrong = [f"{paths[0]} is missing" for paths in _paths(own) if saved.keys().isdisjoint(paths)]
     wrong += [f"{name} is unknown to the network" for name in saved.keys() - own.keys()]
     wrong += [
         f"{name} is {array_kind(saved[name])}, the network's is {array_kind(own[name])}"
@@ -73,8 +82,16 @@ def load_network(network: Any, saved: Mapping[str, Any]) -> None:
     if wrong:
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
         raise CheckpointError(f"the saved network does not fit: {'; '.join(sorted(wrong)[:5])}{more}.")
-    for name, tensor in own.items():
-        tensor.set_value(saved[name])
+    for name in own.keys() & saved.keys():
+        own[name].set_value(saved[name])
+
+
+def _paths(own: Mapping[str, Any]) -> list[list[str]]:
+    """Return the paths of each tensor; two layers that hold one tensor give it two."""
+    paths: dict[int, list[str]] = {}
+    for path, tensor in own.items():
+        paths.setdefault(id(tensor), []).append(path)
+    return list(paths.values())
 
 
 def array_kind(array: Any) -> str:

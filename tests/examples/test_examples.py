@@ -1,5 +1,6 @@
 """The examples run as their docstrings say."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -30,3 +31,12 @@ def test_the_picture_in_the_docs_is_that_of_the_example(tmp_path):
     run("nested_test.py", "--draw", tmp_path / "onion.svg")
     drawn = (tmp_path / "onion.svg").read_text(encoding="utf-8")
     assert drawn == (EXAMPLES.parent / "docs" / "onion.svg").read_text(encoding="utf-8")
+
+
+def test_two_tasks_learn_together_and_go_on_where_they_were(tmp_path):
+    first = run("two_tasks.py", tmp_path)
+    assert run("two_tasks.py", tmp_path) == first
+    figures = ast.literal_eval(first.splitlines()[-1])
+    assert figures["slope.error"] < 1
+    assert 0 < figures["share.valley"] < 0.5
+    assert len((EXAMPLES / "two_tasks.py").read_text(encoding="utf-8").splitlines()) <= 80

@@ -4,7 +4,16 @@ import numpy as np
 import paddle
 import pytest
 
-from onion import CheckpointError, CompositionError, DataProvider, GradientMachine, ParameterUpdater, Runner, State
+from onion import (
+    CheckpointError,
+    CompositionError,
+    DataProvider,
+    GradientMachine,
+    ParameterUpdater,
+    Runner,
+    Saver,
+    State,
+)
 from onion.testing import Batches, toy_examples, toy_network
 
 
@@ -161,3 +170,96 @@ def test_a_network_that_does_not_fit_is_refused_by_name_and_left_as_it_was(chang
     with pytest.raises(CheckpointError, match=said):
         GradientMachine(network).load_state_dict(saved)
     assert values(network) == before
+
+
+@pytest.mark.parametrize("share", [0.5, 2.0, 1 / 3])
+def test_the_share_of_an_update_scales_the_gradient_and_not_the_cost(share):
+    whole, part = toy_network(), toy_network()
+    states = State(batch=one_batch()), State(batch=one_batch(), share=share)
+    for network, state in zip((whole, part), states, strict=True):
+        GradientMachine(network).on_batch(state)
+    assert float(states[0].cost) == float(states[1].cost)
+    np.testing.assert_allclose(part.linear.weight.grad.numpy(), share * whole.linear.weight.grad.numpy(), rtol=1e-6)
+
+
+# -- what stands in several places -------------------------------------------------------------------------------------
+
+
+class Siamese(paddle.nn.Layer):
+    """One tower by two names, and one weight that two layers hold."""
+
+    def __init__(self, seed):
+        super().__init__()
+        paddle.seed(seed)
+        self.left = self.right = paddle.nn.Linear(3, 3)
+        self.out = paddle.nn.Linear(3, 3)
+        self.tied = paddle.nn.Linear(3, 3)
+        self.tied.weight = self.out.weight
+
+    def forward(self, batch):
+        return self.tied(self.out(self.left(batch) - self.right(-batch)))
+
+    def cost(self, outputs, batch):
+        return outputs.square().mean()
+
+
+ONCE = {"left.weight", "left.bias", "out.weight", "out.bias", "tied.bias"}
+
+
+def as_numpy(saved):
+    return {name: tensor.numpy() for name, tensor in saved.items()}
+
+
+def test_what_stands_in_several_places_is_saved_once_by_its_first_path():
+    network = Siamese(0)
+    assert network.state_dict().keys() == ONCE | {"right.weight", "right.bias", "tied.weight"}
+    assert GradientMachine(network).state_dict().keys() == ONCE
+
+
+@pytest.mark.parametrize("every_path", [False, True], ids=["saved once", "saved by every path, as it once was"])
+def test_it_is_loaded_in_both_forms(every_path):
+    one, other = Siamese(1), Siamese(2)
+    saved = as_numpy(one.state_dict() if every_path else GradientMachine(one).state_dict())
+    GradientMachine(other).load_state_dict(saved)
+    assert values(other) == values(one)
+    assert other.left is other.right
+    assert other.tied.weight is other.out.weight
+
+
+def test_it_is_loaded_by_any_of_its_paths():
+    one, other = Siamese(1), Siamese(2)
+    saved = as_numpy(GradientMachine(one).state_dict())
+    saved["tied.weight"] = saved.pop("out.weight")
+    GradientMachine(other).load_state_dict(saved)
+    assert values(other) == values(one)
+
+
+def test_it_is_missing_only_if_all_its_paths_are_and_must_fit_by_each():
+    network = Siamese(0)
+    before = values(network)
+    for change, said in (
+        (lambda saved: saved.pop("left.weight"), "left.weight is missing"),
+        (lambda saved: saved.update({"right.weight": np.ones((2, 3), "float32")}), r"right.weight is float32 \[2, 3\]"),
+    ):
+        saved = {name: array + 1 for name, array in as_numpy(GradientMachine(network).state_dict()).items()}
+        change(saved)
+        with pytest.raises(CheckpointError, match=said):
+            GradientMachine(network).load_state_dict(saved)
+        assert values(network) == before
+
+
+def test_a_run_with_shared_layers_goes_on_to_the_same_bits(tmp_path):
+    batches = [np.full((2, 3), number, "float32") for number in range(1, 7)]
+
+    def runner(seed, folder):
+        network = Siamese(seed)
+        optimizer = paddle.optimizer.Adam(0.1, parameters=network.parameters())
+        data = DataProvider(batches, 1, collate=lambda examples: examples[0])
+        return Runner(Saver(folder, every=2), data, ParameterUpdater(optimizer), GradientMachine(network))
+
+    uncut = runner(0, tmp_path / "uncut")
+    uncut.run(passes=2)
+    runner(0, tmp_path / "cut").run(steps=4)
+    resumed = runner(1, tmp_path / "cut")
+    resumed.run(passes=2)
+    assert values(resumed[GradientMachine].network) == values(uncut[GradientMachine].network)

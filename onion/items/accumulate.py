@@ -1,0 +1,109 @@
+"""Several batches for one update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from operator import length_hint
+from typing import TYPE_CHECKING, Any
+
+from onion.data import pieces
+from onion.errors import CompositionError, HookError
+from onion.item import RunnerItem, Way
+from onion.items.shares import Part, Weight, in_shares, insist_on_place, refuse_evaluators, refuse_sharers_around
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+
+class Accumulate(RunnerItem):
+    """Make one update of ``k`` batches: its gradient is that of the one big batch that they would be together.
+
+        Runner(data, ParameterUpdater(optimizer), Accumulate(8), GradientMachine(network))
+
+    It takes ``k - 1`` more batches from the data and runs the inside once for each, with ``state.share`` telling the
+    GradientMachine how much of the update each is. ``state.step`` counts updates. On the way out ``state.cost`` is the
+    weighted mean over all of them; ``state.batch`` and ``state.outputs`` are those of the last. At the end of a pass
+    the group may be smaller; nothing is carried over into the next pass.
+
+    Rings between the data and this one see the first batch of a group only. What alters batches (a masker) belongs
+    inside, and so does an Evaluator.
+
+    Args:
+        k: how many batches, from 1.
+        weight: what a batch weighs in the cost's mean, a function of the batch as the data item gave it. Default: the
+            number of its examples, which is the length that all its arrays, tensors and lists have in common. For
+            a cost that is a mean over tokens: ``lambda batch: (batch["labels"] >= 0).sum()``.
+
+    Raises:
+        CompositionError: ``k`` is no number from 1, or it stands elsewhere than between a ParameterUpdater and its
+            gradient machines, or an Evaluator stands outside it.
+        HookError: a ring outside put another batch in the place of the one that the data gave; said at the first one.
+        DataError: a batch does not tell its weight.
+    """
+
+    shares_update = True
+
+    def __init__(self, k: int, weight: Weight = pieces.examples) -> None:
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise CompositionError(f"Accumulate: k={k!r} is no number of batches from 1.")
+        self.k, self.weight = k, weight
+        self._watched = _Watched(iter(()))
+        self._place: tuple[int, int] | None = None
+        self._group: list[Part] = []
+
+    def check(self, runner: Runner) -> None:
+        """Insist on standing between an updater and its machines, and on no Evaluator outside."""
+        insist_on_place(self, runner)
+        refuse_sharers_around(
+            self, runner, "which makes one update of several batches already; swap them, or drop one."
+        )
+        outside = [item for item in runner.walk() if all(item is not each for each in runner.inside(self))]
+        refuse_evaluators(outside, f"would see the last batch of every {self.k} only; move it inside {self.name}.")
+
+    def on_pass(self, state: State) -> Way:
+        """Watch what the data gives, and forget the batches of the pass on the way out."""
+        if state.batches is not None:
+            self._watched = _Watched(iter(state.batches))
+            state.batches = self._watched
+        try:
+            yield
+        finally:
+            self._place, self._group, self._watched = None, [], _Watched(iter(()))
+
+    def on_batch(self, state: State) -> Way:
+        """Take the rest of the group, and run the inside once for each of its batches."""
+        place = (state.pass_id, state.batch_id)
+        if place != self._place:  # else a ring outside tries the same batch again, or repeats it
+            self._refuse_altered(state)
+            self._place, self._group = place, self._drawn(state)
+        yield from in_shares(state, self._group, self.weight)
+
+    def _drawn(self, state: State) -> list[Part]:
+        """Take the rest of the group from the data; a TaskSampler names the task of each as it gives it."""
+        more = islice(self._watched, self.k - 1)
+        return [(state.task, state.batch), *((state.task, batch) for batch in more)]
+
+    def _refuse_altered(self, state: State) -> None:
+        if state.batch is not self._watched.last:
+            raise HookError(
+                f"an item outside {self.name} put another batch in the place of the one that the data gave, and would "
+                f"do so for the first of every {self.k} only; move it inside {self.name}."
+            )
+
+
+class _Watched(Iterator[Any]):
+    """The batches of a pass, and the last one that was given."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        self._batches = batches
+        self.last: Any = None
+
+    def __next__(self) -> Any:
+        self.last = next(self._batches)
+        return self.last
+
+    def __length_hint__(self) -> Any:
+        hint = length_hint(self._batches, -1)
+        return hint if hint >= 0 else NotImplemented  # a stream does not know

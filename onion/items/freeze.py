@@ -1,0 +1,139 @@
+"""Parameters that stay as they are for a while."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from onion.errors import CompositionError
+from onion.item import RunnerItem, Way
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+
+class Freeze(RunnerItem):
+    r"""Keep parameters as they are, from the beginning of the run or until a step.
+
+        Freeze(network, "encoder.*", until=100)                      # a head learns first
+        Freeze(network, re.compile(r"layers\.[0-5]\."))              # the lower half never learns
+
+    Their ``stop_gradient`` is set, so they get no gradient, and no optimizer moves them: not by momentum and not by
+    weight decay either. After the run, also one that failed, each parameter may be trained or not as before it.
+
+    Args:
+        network: whose parameters.
+        pattern: their paths (``network.named_parameters()``): a glob for the whole path (``*`` also stands for dots),
+            or a compiled regular expression that is found in it.
+        until: the first step that trains them, counted as ``state.step``: with 100 they are frozen for the first 100
+            batches. Default: never.
+
+    Raises:
+        CompositionError: no parameter matches, or ``until`` is no number of steps.
+    """
+
+    def __init__(self, network: Any, pattern: str | re.Pattern[str], until: int | None = None) -> None:
+        if until is not None:
+            _refuse_no_step("Freeze", "until", until)
+        self.network, self.pattern, self.until = network, pattern, until
+        self._parameters = matching(network, pattern)
+
+    def initialize(self, state: State) -> Way:
+        """Freeze, where it is not too late for it; put everything back on the way out."""
+        with _put_back(self._parameters):
+            if self.until is None or state.step < self.until:
+                _set(self._parameters, frozen=True)
+            yield
+
+    def on_batch(self, state: State) -> None:
+        """Unfreeze when it is time."""
+        if state.next_step - 1 == self.until:
+            _set(self._parameters, frozen=False)
+
+
+class Unfreeze(RunnerItem):
+    """Train parameters from a step on, whoever froze them.
+
+        Freeze(network, "encoder.*"), Unfreeze(network, "encoder.layers.11.*", at=100), ...  # layer by layer
+
+    It stands inside the Freeze that it puts an end to. After the run each parameter may be trained or not as before.
+
+    Args:
+        network: whose parameters.
+        pattern: as in Freeze.
+        at: the first step that trains them, counted as ``state.step``.
+
+    Raises:
+        CompositionError: no parameter matches, ``at`` is no number of steps, or a Freeze of the same network stands
+            inside.
+    """
+
+    def __init__(self, network: Any, pattern: str | re.Pattern[str], at: int) -> None:
+        _refuse_no_step("Unfreeze", "at", at)
+        self.network, self.pattern, self.at = network, pattern, at
+        self._parameters = matching(network, pattern)
+
+    def check(self, runner: Runner) -> None:
+        """Insist on standing inside every Freeze of the network, whose word would else come last."""
+        for item in runner.inside(self):
+            if isinstance(item, Freeze) and item.network is self.network:
+                raise CompositionError(f"{item.name} stands inside {self.name}; put it outside (before it).")
+
+    def initialize(self, state: State) -> Way:
+        """Unfreeze, if it was time before; put everything back on the way out."""
+        with _put_back(self._parameters):
+            if state.step >= self.at:
+                _set(self._parameters, frozen=False)
+            yield
+
+    def on_batch(self, state: State) -> None:
+        """Unfreeze when it is time."""
+        if state.next_step - 1 == self.at:
+            _set(self._parameters, frozen=False)
+
+
+def matching(network: Any, pattern: str | re.Pattern[str]) -> list[Any]:
+    """Return the parameters of a network whose paths match a glob or a compiled regular expression.
+
+    Raises:
+        CompositionError: there is none; the message names the nearest paths.
+    """
+    parameters = dict(network.named_parameters())
+    found = [parameter for path, parameter in parameters.items() if _matches(path, pattern)]
+    if not found:
+        shown = pattern if isinstance(pattern, str) else pattern.pattern
+        near = get_close_matches(shown, parameters, n=3, cutoff=0.3) or list(parameters)[:3]
+        raise CompositionError(
+            f"no parameter of {type(network).__name__} matches {shown!r}; there are {', '.join(near) or 'none at all'}"
+            f"{' and others' if len(parameters) > len(near) else ''}."
+        )
+    return found
+
+
+def _matches(path: str, pattern: str | re.Pattern[str]) -> bool:
+    return fnmatchcase(path, pattern) if isinstance(pattern, str) else pattern.search(path) is not None
+
+
+@contextmanager
+def _put_back(parameters: list[Any]) -> Iterator[None]:
+    before = [parameter.stop_gradient for parameter in parameters]
+    try:
+        yield
+    finally:
+        for parameter, frozen in zip(parameters, before, strict=True):
+            parameter.stop_gradient = frozen
+
+
+def _set(parameters: list[Any], *, frozen: bool) -> None:
+    for parameter in parameters:
+        parameter.stop_gradient = frozen
+
+
+def _refuse_no_step(item: str, argument: str, step: object) -> None:
+    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+        raise CompositionError(f"{item}: {argument}={step!r} is no number of steps from 0.")

@@ -1,0 +1,183 @@
+"""16-bit arithmetic inside, and a loss scale where the numbers are too small for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Literal
+
+from onion.device import paddle
+from onion.errors import CheckpointError, CompositionError, HookError
+from onion.item import RunnerItem, Way
+from onion.items.loss_scale import LossScale
+from onion.items.parameter_updater import ParameterUpdater
+from onion.items.parameter_updater import _parameters as parameters_of
+from onion.items.shares import insist_on_place, machines_inside, refuse_sharers_around, updaters_around
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+log = logging.getLogger("onion")
+
+
+class MixedPrecision(RunnerItem):
+    """Compute the inside in 16 bits where that is safe (``paddle.amp``), and update in 32.
+
+        Runner(data, ParameterUpdater(optimizer), MixedPrecision("float16"), GradientMachine(network))
+
+    It stands between ParameterUpdater and GradientMachine and sees all of an update: items that run a machine several
+    times an update stand further in. With a loss scale, the cost is multiplied by it before backward and the gradients
+    are divided by it on the way out. Where they have overflowed they are cleared, so the optimizer moves nothing (the
+    batch still counts, and the learning rate schedule is stepped), and the scale shrinks. Finding that out waits for
+    the device in every update.
+
+    Paddle has no such arithmetic on the CPU and on old GPUs: there all stays in 32 bits, as a warning says; the loss
+    scale works all the same. In a test or inference onion, where nothing stands outside it that updates, only the
+    arithmetic is changed.
+
+    Args:
+        dtype: ``bfloat16`` (default) or ``float16``.
+        level: ``O1`` (default): parameters in 32 bits, products in 16. ``O2``: the parameters too, but for norms, with
+            32-bit copies in the optimizer; the networks inside are cast when the onion is built.
+        scale: the loss scale, such as ``LossScale.ernie()``. Default: ``LossScale()`` for float16, none for bfloat16,
+            whose range is that of 32 bits.
+
+    Raises:
+        CompositionError: another dtype or level, or it stands elsewhere than between a ParameterUpdater and all its
+            gradient machines, outside what makes one update of several batches.
+        HookError: gradients of an earlier batch are there on the way in; they would be divided twice.
+    """
+
+    def __init__(
+        self,
+        dtype: Literal["bfloat16", "float16"] = "bfloat16",
+        level: Literal["O1", "O2"] = "O1",
+        scale: LossScale | None = None,
+    ) -> None:
+        if dtype not in ("bfloat16", "float16"):
+            raise CompositionError(f"MixedPrecision: dtype={dtype!r} is neither 'bfloat16' nor 'float16'.")
+        if level not in ("O1", "O2"):
+            raise CompositionError(f"MixedPrecision: level={level!r} is neither 'O1' nor 'O2'.")
+        self.dtype, self.level = dtype, level
+        self.scale = LossScale() if scale is None and dtype == "float16" else scale
+        self.overflows = 0
+        self._parameters: list[Any] = []
+        self._able = False
+
+    def check(self, runner: Runner) -> None:
+        """Insist on standing between updater and machine; cast the networks inside at O2."""
+        late = [item.name for item in runner.inside(self) if isinstance(item, ParameterUpdater)]
+        if late:
+            raise CompositionError(f"{self.name} stands outside {late[0]}, which it prepares gradients for; swap them.")
+        updaters, machines = updaters_around(self, runner), machines_inside(self, runner)
+        if updaters:
+            insist_on_place(self, runner)
+            refuse_sharers_around(self, runner, "and has to see all of an update; move it outside.")
+        networks = [machine.network for machine in machines if hasattr(machine, "network")]
+        if self.level == "O2" and networks and self._is_able():
+            optimizers = [updater.optimizer for updater in updaters]
+            paddle().amp.decorate(networks, optimizers or None, level="O2", dtype=self.dtype)
+
+    def initialize(self, state: State) -> Way:
+        """Find what is updated; an inner run of another onion with this item leaves the outer one's as it was."""
+        self._able = self._is_able()
+        if not self._able:
+            log.warning("%s: no %s on %s; all stays in 32 bits", self.name, self.dtype, paddle().device.get_device())
+        outer = self._parameters
+        updaters = [] if state.runner is None else updaters_around(self, state.runner)
+        self._parameters = [each for updater in updaters for each in parameters_of(updater.optimizer)]
+        try:
+            yield
+        finally:
+            self._parameters = outer
+
+    def on_batch(self, state: State) -> Way:
+        """Run the inside in 16 bits; scale on the way in, unscale on the way out."""
+        if self.scale is None or not self._parameters:
+            with self._arithmetic():
+                yield
+            return
+        self._refuse_earlier(state)
+        share = state.share
+        state.share = share * self.scale.value
+        try:
+            with self._arithmetic():
+                yield
+        except BaseException:
+            self._clear()  # what is there is scaled, and half of it
+            raise
+        finally:
+            state.share = share
+        self._unscale(self.scale, state)
+
+    def readings(self) -> dict[str, float]:
+        """Return the loss scale and how many updates overflowed, if there is a scale."""
+        return {} if self.scale is None else {"loss_scale": self.scale.value, "overflows": float(self.overflows)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the loss scale's state, if there is one."""
+        return {} if self.scale is None else {**self.scale.state_dict(), "overflows": self.overflows}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take it back.
+
+        Raises:
+            CheckpointError: of checkpoint and item one has a loss scale and the other has none.
+        """
+        if saved.keys() != self.state_dict().keys():
+            has, lacks = ("checkpoint", "item") if saved else ("item", "checkpoint")
+            raise CheckpointError(f"{self.name}: the {has} has a loss scale and the {lacks} has none.")
+        if self.scale is not None:
+            self.scale.load_state_dict(saved)
+            self.overflows = saved["overflows"]
+
+    def _is_able(self) -> bool:
+        """Tell whether the device has the arithmetic."""
+        if paddle().device.get_device() == "cpu":  # Paddle says that it supports bfloat16 there; auto_cast does not
+            return False
+        amp = paddle().amp
+        return bool(amp.is_float16_supported() if self.dtype == "float16" else amp.is_bfloat16_supported())
+
+    def _arithmetic(self) -> AbstractContextManager[None]:
+        """Return the context of the inside; Paddle's own would warn every batch where it has no effect."""
+        auto_cast: Callable[..., AbstractContextManager[None]] = paddle().amp.auto_cast
+        return auto_cast(level=self.level, dtype=self.dtype) if self._able else nullcontext()
+
+    def _refuse_earlier(self, state: State) -> None:
+        if any(parameter.grad is not None for parameter in self._parameters):
+            raise HookError(
+                f"{self.name} found gradients on its way into step {state.step}, which its loss scale would divide "
+                "twice; move it outside the item that runs a gradient machine several times an update, or freeze "
+                "what another machine must not move."
+            )
+
+    def _unscale(self, scale: LossScale, state: State) -> None:
+        gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
+        if not gradients:
+            return  # the batch was skipped
+        finite = unscale(gradients, scale.value)
+        scale.update(finite)
+        if not finite:
+            self.overflows += 1
+            self._clear()
+            log.info("%s: step %d overflowed and moved nothing; loss scale %g", self.name, state.step, scale.value)
+
+    def _clear(self) -> None:
+        for parameter in self._parameters:
+            parameter.clear_gradient(False)  # set_to_zero, which Paddle does not take by its name
+
+
+def unscale(gradients: list[Any], scale: float) -> bool:
+    """Divide gradients by a scale, in place; tell whether all of them are finite."""
+    overflowed = False
+    for dtype in dict.fromkeys(gradient.dtype for gradient in gradients):
+        group = [gradient for gradient in gradients if gradient.dtype == dtype]
+        # Paddle wants the scale in the gradients' own precision, but for 16 bits.
+        factor = paddle().to_tensor([scale], dtype="float64" if dtype == paddle().float64 else "float32")
+        found = paddle().to_tensor([False])
+        # One kernel for all, the one of Paddle's GradScaler, which itself does nothing on the CPU.
+        paddle()._legacy_C_ops.check_finite_and_unscale(group, factor, group, found)
+        overflowed |= bool(found)
+    return not overflowed

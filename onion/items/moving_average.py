@@ -1,0 +1,137 @@
+"""A second network whose parameters are the running average of the first one's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from onion.device import paddle
+from onion.errors import CompositionError
+from onion.item import RunnerItem, Way
+from onion.items.gradient_machine import load_network, saved_network
+from onion.items.parameter_updater import ParameterUpdater
+from onion.items.parameter_updater import _parameters as parameters_of
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+
+class MovingAverage(RunnerItem):
+    """Keep the exponential moving average of a network: after each update ``average += (1 - decay) * (now - average)``.
+
+    It stands outside the ParameterUpdater. ``average`` is a network of its own, in evaluation mode and without
+    gradients, so a test of the averages (Polyak and Juditsky 1992) and a mean teacher (Tarvainen and Valpola 2017) need
+    nothing more:
+
+        smooth = MovingAverage(network)
+        test = Runner(DataProvider(dev), Evaluator(Accuracy()), Forward(smooth.average))
+        Runner(Tester(test), DataProvider(train), smooth, ParameterUpdater(optimizer), GradientMachine(network))
+
+    Where a test needs the very objects that are trained, ``Averaged`` lends them the averages.
+
+    The average begins at the parameters of the first run's start, so there is no bias to correct. Buffers of floating
+    point (BatchNorm's statistics) are averaged too, others (counters) are copied. In a checkpoint the averages stand by
+    the paths of the network, as the network itself does.
+
+    Args:
+        network: a ``paddle.nn.Layer``, in 32 bits or more: make this item before MixedPrecision casts it at O2.
+        decay: how much of the average stays at each update; from 0 up to, but not including, 1. Default 0.999.
+
+    Raises:
+        CompositionError: ``decay`` is out of range, the network has 16-bit parameters, or no ParameterUpdater inside
+            moves any of them.
+    """
+
+    def __init__(self, network: Any, decay: float = 0.999) -> None:
+        if not 0 <= decay < 1:
+            raise CompositionError(f"MovingAverage: decay={decay} is not in [0, 1).")
+        _refuse_16_bits(network)
+        self.network, self.decay = network, decay
+        self.average: Any = deepcopy(network)
+        self.average.eval()
+        for parameter in self.average.parameters():
+            parameter.stop_gradient = True
+        self._pairs: list[tuple[Any, Any]] = []
+        self._begun = False
+
+    def check(self, runner: Runner) -> None:
+        """Insist on a ParameterUpdater inside that moves the network."""
+        ours = {id(parameter) for parameter in self.network.parameters()}
+        updaters = [item for item in runner.inside(self) if isinstance(item, ParameterUpdater)]
+        if not updaters:
+            raise CompositionError(f"{self.name} has no ParameterUpdater inside it; move it further out, just outside.")
+        if not any(id(parameter) in ours for updater in updaters for parameter in parameters_of(updater.optimizer)):
+            names = ", ".join(updater.name for updater in updaters)
+            raise CompositionError(
+                f"{self.name} averages a network of which {names} moves no parameter; give both the same network."
+            )
+
+    def initialize(self, state: State) -> None:
+        """Begin at the network's parameters, unless the average was begun before."""
+        self._begin()
+
+    def on_batch(self, state: State) -> Way:
+        """Follow the parameters once they have moved. A skipped batch moves nothing."""
+        yield
+        if state.step == state.next_step or self._is_nested(state):
+            self._follow(1 - self.decay)
+
+    def _is_nested(self, state: State) -> bool:
+        """Tell whether it stands in a nested runner, where the batch under way never counts yet."""
+        return state.runner is not None and all(item is not self for item in state.runner.items)
+
+    def _begin(self) -> None:
+        now, average = saved_network(self.network), saved_network(self.average)
+        self._pairs = [(average[path], now[path]) for path in now]
+        if not self._begun:
+            self._follow(1.0)
+            self._begun = True
+
+    def _follow(self, share: float) -> None:
+        """Move the average this share of the way to the network; all the way gives its very bits."""
+        with paddle().no_grad():
+            for average, now in self._pairs:
+                value = now.astype(average.dtype)
+                if share < 1 and average.is_floating_point():
+                    average.lerp_(value, share)
+                else:
+                    average.set_value(value)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Lend the network the averages for the body; afterwards it has its own values again, to the bit."""
+        self._begin()
+        own = [(now, now.clone()) for _, now in self._pairs]
+        try:
+            for average, now in self._pairs:
+                now.set_value(average.astype(now.dtype))
+            yield
+        finally:
+            for now, value in own:
+                now.set_value(value)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the averages by the paths of the network's parameters and buffers."""
+        return saved_network(self.average)
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take them back.
+
+        Raises:
+            CheckpointError: names or shapes differ from the network's; the averages are unchanged.
+        """
+        load_network(self.average, saved)
+        self._begun = True
+
+
+def _refuse_16_bits(network: Any) -> None:
+    """Raise CompositionError for 16-bit parameters: steps of a thousandth would be rounded away."""
+    for path, parameter in network.named_parameters():
+        if parameter.dtype in (paddle().float16, paddle().bfloat16):
+            raise CompositionError(
+                f"MovingAverage: {path} has 16 bits, too few for an average that moves in small steps; make the item "
+                "while the network has 32, before it is cast."
+            )

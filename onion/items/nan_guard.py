@@ -1,0 +1,186 @@
+"""What happens when a cost is not a number."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from onion.device import paddle
+from onion.errors import CompositionError, OnionError
+from onion.item import RunnerItem, Way
+from onion.items.attempt import Attempt
+from onion.items.parameter_updater import SCHEDULE
+from onion.items.shares import insist_on_place, machines_inside, refuse_sharers_around, updaters_around
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+Policy: TypeAlias = Literal["raise", "skip", "rollback"]
+
+log = logging.getLogger("onion")
+
+
+class NanGuard(RunnerItem):
+    """Look at the cost between the gradients and the update; let no update be made of NaN or infinity.
+
+        Runner(data, ParameterUpdater(optimizer), NanGuard("rollback"), GradientMachine(network))
+
+    ``skip`` throws the gradients away and puts running means back, so that the updater has nothing to move and the
+    network and the optimizer stay to the bit as they were. ``rollback`` goes further back, to a copy of both that is
+    kept in memory: a new one every ``every`` steps, taken when the cost was a number and before the update. The data go
+    on, and so do ``state.step`` and the learning rate schedule, which follows it: they count batches that were run.
+    ``state.cost`` stays what it was, for a log to show. A batch without a cost is not looked at.
+
+    With MixedPrecision it stands outside that, which clears what overflowed by itself.
+
+    It reads the cost in every batch, which waits for the device: on a GPU that takes away the overlap of two batches.
+
+    Args:
+        policy: ``raise`` (default) ends the run with an error, ``skip`` skips the update, ``rollback`` goes back.
+        gradients: also look whether all gradients are finite; it costs a pass over them. Default False.
+        every: steps between two copies of ``rollback``, which take the memory of the network and its optimizer once
+            more, also in a checkpoint. Default 100.
+
+    Raises:
+        CompositionError: an argument is none of these, or it stands elsewhere than between a ParameterUpdater and all
+            its gradient machines, outside what makes one update of several batches.
+        OnionError: with ``raise``: the cost is not finite; the message tells the step and the cost.
+    """
+
+    def __init__(self, policy: Policy = "raise", *, gradients: bool = False, every: int = 100) -> None:
+        if policy not in get_args(Policy):
+            raise CompositionError(f"NanGuard: policy={policy!r} is none of {', '.join(get_args(Policy))}.")
+        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+            raise CompositionError(f"NanGuard: every={every!r} is no number of steps from 1.")
+        self.policy, self.gradients, self.every = policy, gradients, every
+        self._guarded: list[RunnerItem] = []
+        self._networks: list[Any] = []
+        self._resumed = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._seen = 0
+        self._kept: dict[str, dict[str, Any]] = {}
+        self._kept_step: int | None = None
+
+    def check(self, runner: Runner) -> None:
+        """Insist on the place, and find what is guarded."""
+        insist_on_place(self, runner)
+        refuse_sharers_around(self, runner, "and would judge a part of an update; move it outside.")
+        machines = machines_inside(self, runner)
+        for machine in machines:
+            if not hasattr(machine, "network"):
+                raise CompositionError(
+                    f"{self.name} finds no network in {machine.name}; give it the attribute network."
+                )
+        self._networks = [machine.network for machine in machines]  # type: ignore[attr-defined]
+        self._guarded = [*machines, *updaters_around(self, runner)]
+
+    def initialize(self, state: State) -> None:
+        """Count from 0, without a copy, unless the run is resumed."""
+        if not self._resumed:
+            self._forget()
+        self._resumed = False
+
+    def on_batch(self, state: State) -> Way:
+        """Run the inside, look, and act."""
+        before, state.cost = state.cost, None
+        attempts = [Attempt(network) for network in self._networks if self.policy != "raise"]
+        yield
+        wrong = self._wrong(state)
+        if wrong is not None:
+            self._act(f"{self.name}: {_where(state)} {wrong}", attempts)
+            return
+        for attempt in attempts:
+            attempt.keep()
+        if state.cost is None:
+            state.cost = before
+        elif self.policy == "rollback" and self._due(state):
+            self._keep(state.next_step)
+
+    def _act(self, said: str, attempts: list[Attempt]) -> None:
+        """Do what the policy says about a batch that is not finite."""
+        self._seen += 1
+        if self.policy == "raise":
+            raise OnionError(f"{said}.")
+        for attempt in attempts:
+            attempt.take_back()
+        if self._kept_step is None:
+            log.warning("%s; skipped the update", said)
+        else:
+            self._go_back()
+            log.warning("%s; went back to before step %d", said, self._kept_step)
+
+    def _wrong(self, state: State) -> str | None:
+        """Say what is not finite; None: everything is."""
+        if state.cost is None:  # nothing was run, as where an item inside skips the batch
+            return None
+        cost = float(state.cost)
+        if not math.isfinite(cost):
+            return f"has the cost {cost}"
+        if self.gradients and not all(_finite(network) for network in self._networks):
+            return f"has gradients that are not finite, at the cost {cost:g}"
+        return None
+
+    def _due(self, state: State) -> bool:
+        return self._kept_step is None or state.next_step - self._kept_step >= self.every
+
+    def _keep(self, step: int) -> None:
+        """Copy the network and the optimizer as they are before the update of a step."""
+        self._kept = {item.name: _copied(item.state_dict()) for item in self._guarded}
+        self._kept_step = step
+
+    def _go_back(self) -> None:
+        for item in self._guarded:
+            kept = self._kept[item.name]
+            now = item.state_dict()
+            if hasattr(item, "optimizer"):
+                _empty(item.optimizer)
+            item.load_state_dict({**kept, **{key: now[key] for key in now if key == SCHEDULE}})
+
+    def readings(self) -> dict[str, float]:
+        """Return how many batches were not finite, resumed runs included."""
+        return {"not_finite": self._seen}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the count, and the copy that ``rollback`` goes back to."""
+        copies = {f"{name}/{key}": value for name, kept in self._kept.items() for key, value in kept.items()}
+        return {"not_finite": self._seen, "kept_step": self._kept_step, **copies}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take them back."""
+        self._seen, self._kept_step, self._resumed = saved["not_finite"], saved["kept_step"], True
+        self._kept = {} if self._kept_step is None else {item.name: {} for item in self._guarded}
+        for key, value in saved.items():
+            name, slash, own = key.partition("/")
+            if slash:
+                self._kept[name][own] = value
+
+
+def _where(state: State) -> str:
+    """Name the batch under way: its step, and its task if it has one."""
+    task = getattr(state, "task", None)
+    return f"step {state.next_step}" + ("" if task is None else f" (task {task})")
+
+
+def _finite(network: Any) -> bool:
+    """Tell whether all gradients of a network are finite."""
+    framework = paddle()
+    finite = [framework.isfinite(each.grad).all() for each in network.parameters() if each.grad is not None]
+    return not finite or bool(framework.stack(finite).all())
+
+
+def _copied(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy the arrays of a state; the learning rate schedule is left out, for it goes on."""
+    arrays = {key: value for key, value in saved.items() if key != SCHEDULE}
+    return {key: value.detach().clone() if hasattr(value, "detach") else value for key, value in arrays.items()}
+
+
+def _empty(optimizer: Any) -> None:
+    """Make an optimizer as it was before its first step, so that it takes back a state that had less in it."""
+    optimizer._accumulators.clear()
+    optimizer._already_create_accumulator.clear()
+    optimizer._master_weights = {}

@@ -1,0 +1,32 @@
+"""The inside, several times a batch."""
+
+from __future__ import annotations
+
+from onion.errors import CompositionError
+from onion.item import RunnerItem, Way
+from onion.state import State
+
+
+class Repeat(RunnerItem):
+    """Run the inside ``n`` times for every batch; the batch counts once.
+
+        Runner(data, Runner(Repeat(5), ParameterUpdater(critics), GradientMachine(critic)), ...)  # 5 critic steps
+
+    Outside a ParameterUpdater it makes ``n`` updates of one batch, inside it one update of ``n`` gradients added up.
+
+    Args:
+        n: how often, from 1.
+
+    Raises:
+        CompositionError: ``n`` is no number from 1.
+    """
+
+    def __init__(self, n: int) -> None:
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise CompositionError(f"Repeat: n={n!r} is no number of times from 1.")
+        self.n = n
+
+    def on_batch(self, state: State) -> Way:
+        """Run the inside, again and again."""
+        for _ in range(self.n):
+            yield

@@ -1,0 +1,61 @@
+"""Batches that are passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from typing import Any
+
+from onion.errors import CompositionError
+from onion.item import RunnerItem, Way
+from onion.state import State
+
+
+class SkipIf(RunnerItem):
+    """Skip the inside for batches of which ``predicate(state)`` is true.
+
+        SkipIf(lambda state: len(state.batch["x"]) < 8)
+
+    A skipped batch does not count: ``state.step`` stays, and no period is completed by it. In a nested Runner only the
+    rest of that Runner is skipped, and the batch counts as usual. A predicate that is never false again makes no more
+    steps, so give such a run ``passes``.
+
+    Args:
+        predicate: a function of the state on the way in; its ``batch`` is the one to be skipped or not.
+
+    Raises:
+        CompositionError: ``predicate`` is no function, or a coroutine or generator function, which is always true.
+    """
+
+    def __init__(self, predicate: Callable[[State], object]) -> None:
+        lazy = any(kind(predicate) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction))
+        if lazy or not callable(predicate):
+            raise CompositionError(f"SkipIf: {predicate!r} is no plain function of the state.")
+        self.predicate = predicate
+        self._skipped = 0
+        self._resumed = False
+
+    def initialize(self, state: State) -> None:
+        """Count from 0, unless the run is resumed."""
+        if not self._resumed:
+            self._skipped = 0
+        self._resumed = False
+
+    def on_batch(self, state: State) -> Way:
+        """Run the inside, or count."""
+        if self.predicate(state):
+            self._skipped += 1
+        else:
+            yield
+
+    def readings(self) -> dict[str, float]:
+        """Return how many batches were skipped, resumed runs included."""
+        return {"skipped": self._skipped}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return how many were skipped."""
+        return {"skipped": self._skipped}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Count on from there."""
+        self._skipped, self._resumed = saved["skipped"], True

@@ -1,0 +1,168 @@
+"""A batch that does not fit into the memory is worked on in pieces."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from onion.data import pieces
+from onion.errors import CompositionError, DataError
+from onion.item import RunnerItem, Way
+from onion.items.attempt import Attempt
+from onion.items.shares import Weight, in_shares, insist_on_place, refuse_evaluators, weigh
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+Split: TypeAlias = Callable[[Any, int], Sequence[Any]]
+"""(batch, size) -> its pieces in order, of ``size`` examples each; the last one may have fewer."""
+
+log = logging.getLogger("onion")
+
+SIGNS = ("ResourceExhausted", "out of memory", "ALLOC_FAILED")
+
+
+def is_memory_error(error: BaseException) -> bool:
+    """Tell whether an error means that memory ran out.
+
+    Paddle 3 raises a MemoryError ("(ResourceExhausted) ...") for its own allocations on CPU and GPU. Older ones, and
+    CUDA's libraries (CUBLAS_STATUS_ALLOC_FAILED), come as RuntimeError or OSError that only their text tells apart.
+    """
+    if isinstance(error, RuntimeError | OSError):
+        return any(sign.lower() in str(error).lower() for sign in SIGNS)
+    return isinstance(error, MemoryError)
+
+
+class SplitOnMemoryError(RunnerItem):
+    """When the memory runs out, halve the batch and try it again in pieces, until they fit; then remember their size.
+
+        Runner(data, ParameterUpdater(optimizer), SplitOnMemoryError(network), GradientMachine(network))
+
+    The pieces make one update, with the gradient of the whole batch (see ``Accumulate``), and nothing remains of the
+    try that failed: not its gradients, its running means, its count or its memory. On the way out ``state.batch`` is
+    the whole batch, ``state.outputs`` its outputs put together, ``state.cost`` its cost. An error with ``floor``
+    examples left is raised as it came. Random numbers drawn in the failed try (dropout) stay drawn.
+
+    Args:
+        network: the network whose gradients a failed try leaves behind.
+        split: cuts a batch: ``split(batch, size)`` gives its pieces of ``size`` examples, the last one may have fewer.
+            Default: cut arrays, tensors and lists, which must all have the same length, and share anything else.
+            Batches with flat index arrays (packed sequences) need a function of their own.
+        floor: the fewest examples that a piece is cut down to. Default 1.
+        weight: what a piece weighs in the cost's mean. Default: the number of its examples (see ``Accumulate``).
+
+    Raises:
+        CompositionError: ``floor`` is no number from 1, or it stands elsewhere than between a ParameterUpdater and its
+            gradient machines, or outside an Evaluator, which would see what is tried again twice.
+        DataError: the first batch cannot be split.
+    """
+
+    shares_update = True
+
+    def __init__(
+        self, network: Any, split: Split = pieces.split, floor: int = 1, weight: Weight = pieces.examples
+    ) -> None:
+        if isinstance(floor, bool) or not isinstance(floor, int) or floor < 1:
+            raise CompositionError(f"SplitOnMemoryError: floor={floor!r} is no number of examples from 1.")
+        self.network, self.split, self.floor, self.weight = network, split, floor, weight
+        self._fits: int | None = None
+        self._resumed = self._tried = False
+
+    def check(self, runner: Runner) -> None:
+        """Insist on standing between an updater and its machines, and on no Evaluator inside."""
+        insist_on_place(self, runner)
+        refuse_evaluators(
+            runner.inside(self), f"would see twice what {self.name} tries again; move it outside {self.name}."
+        )
+
+    def initialize(self, state: State) -> None:
+        """Begin without a remembered size, unless the run is resumed."""
+        if not self._resumed:
+            self._fits = None
+        self._resumed = self._tried = False
+
+    def on_batch(self, state: State) -> Way:
+        """Run the inside for the whole batch, or for its pieces; again for smaller ones when memory runs out."""
+        batch, step = state.batch, state.step
+        self._try_splitting(batch)
+        attempt, done = Attempt(self.network), False
+        try:
+            while not done:
+                try:
+                    yield from self._in_pieces(state, batch)
+                    done = True
+                except Exception as error:
+                    if not (is_memory_error(error) and self._halve(batch)):
+                        raise
+                if not done:  # here, where the error is gone, and with it the memory that it held
+                    attempt.take_back()
+                    state.step, state.outputs, state.cost = step, None, None
+        finally:
+            state.batch = batch
+        attempt.keep()
+
+    def _in_pieces(self, state: State, batch: Any) -> Way:
+        parts = [batch] if self._fits is None else self.split(batch, self._fits)
+        if len(parts) == 1:
+            yield
+            return
+        outputs: list[Any] = []
+        yield from in_shares(
+            state,
+            [(state.task, part) for part in parts],
+            self.weight,
+            lambda state: outputs.append(_detached(state.outputs)),
+        )
+        state.outputs = pieces.join(outputs)
+
+    def _halve(self, batch: Any) -> bool:
+        """Halve the size of the pieces; False: they are as small as they may be."""
+        count = len(self.split(batch, 1))
+        size = count if self._fits is None else min(self._fits, count)
+        if size <= self.floor:
+            return False
+        self._fits = max(self.floor, (size + 1) // 2)
+        log.warning(
+            "%s: out of memory with %d examples; batches are split into pieces of %d from now on",
+            self.name,
+            size,
+            self._fits,
+        )
+        return True
+
+    def _try_splitting(self, batch: Any) -> None:
+        """Let a batch that cannot be split be known at the beginning of a run, and not when memory runs out."""
+        if self._tried:
+            return
+        self._tried = True
+        try:
+            parts = self.split(batch, 1)
+        except DataError as error:
+            if self.split is not pieces.split:
+                raise
+            raise DataError(f"{error} Give {self.name} split=, a function of (batch, size).") from None
+        weigh(parts[0], self.weight)
+
+    def readings(self) -> dict[str, float]:
+        """Return the size of the pieces, once there are any."""
+        return {} if self._fits is None else {"piece_size": self._fits}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the size that fits."""
+        return {"fits": self._fits}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take it back."""
+        self._fits, self._resumed = saved["fits"], True
+
+
+def _detached(value: Any) -> Any:
+    """Let go of what outputs were computed from."""
+    if isinstance(value, dict):
+        return {key: _detached(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        values = [_detached(each) for each in value]
+        return type(value)(*values) if hasattr(value, "_fields") else tuple(values)
+    return value.detach() if hasattr(value, "detach") else value

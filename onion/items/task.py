@@ -1,0 +1,81 @@
+"""The tasks of a TaskSampler: their data, and how much of it is planned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from onion.items.data_provider import DataProvider
+from onion.sampling import Facts
+
+
+@attrs.frozen
+class Task:
+    """The data of a task, and how much of it is wanted.
+
+    Attributes:
+        provider: its data; the size of its batches, their order and the thread that prepares them are as it says. Its
+            passes are its own: when it is through, it begins the next one.
+        mix_ratio: how many batches are planned for each one in a pass of the reference task. Default 1.
+        target: whether a pass waits until the plan of this task is fulfilled; if not, it is an auxiliary task. Default
+            True.
+    """
+
+    provider: DataProvider
+    mix_ratio: float = 1.0
+    target: bool = True
+
+    @property
+    def facts(self) -> Facts:
+        """What a strategy is told."""
+        return Facts(self.mix_ratio, self.provider.loader.batches_per_pass)
+
+
+def plan(tasks: Mapping[str, Task], reference: str | None, passes: int) -> dict[str, int]:
+    """Return how many batches of each task are planned in so many passes, by PALM's rule.
+
+    Args:
+        tasks: by name.
+        reference: the task whose passes count; None: the first target.
+        passes: from the beginning.
+    """
+    batches = tasks[reference or _first_target(tasks)].facts.batches or 0
+    return {name: int(passes * task.mix_ratio * batches) for name, task in tasks.items()}
+
+
+def complaints(tasks: Mapping[str, Task], reference: str | None) -> Iterator[str]:
+    """Say what is wrong with tasks, the most basic first; what follows takes for granted that it is not."""
+    if not tasks:
+        yield "there are no tasks; give it some, {'name': Task(provider)}"
+    for name, task in tasks.items():
+        if not isinstance(task, Task) or not isinstance(task.provider, DataProvider):
+            yield f"the task {name!r} has no data; give it a Task(DataProvider(...))"
+        if not 0 < task.mix_ratio < math.inf:
+            yield f"the mix_ratio of the task {name!r} is {task.mix_ratio!r}; it is a number above 0"
+    if not any(task.target for task in tasks.values()):
+        yield "all tasks are auxiliary, so a pass would never end; make one a target"
+    yield from _complaints_of_plan(tasks, reference or _first_target(tasks))
+
+
+def _complaints_of_plan(tasks: Mapping[str, Task], reference: str) -> Iterator[str]:
+    if reference not in tasks:
+        yield f"reference={reference!r} is none of the tasks {', '.join(tasks)}"
+    batches = tasks[reference].facts.batches
+    if batches is None:
+        yield (
+            f"the reference task {reference!r} is a stream, whose pass has no known length; name another one "
+            "(reference=...), or give it a list"
+        )
+    for name, planned in plan(tasks, reference, 1).items():
+        # Where one is planned, every pass has a batch, whatever was drawn too often before.
+        if tasks[name].target and planned < 1:
+            yield (
+                f"of the target {name!r} not one batch is planned in a pass, as mix_ratio={tasks[name].mix_ratio} of "
+                f"{batches} batches of {reference!r} is less; give it more, or make it auxiliary"
+            )
+
+
+def _first_target(tasks: Mapping[str, Task]) -> str:
+    return next(name for name, task in tasks.items() if task.target)

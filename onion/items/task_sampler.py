@@ -1,0 +1,236 @@
+"""The ring that brings the data of several tasks, a batch of one task at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from onion.data.feed import Feed
+from onion.errors import CheckpointError, CompositionError, HookError
+from onion.item import RunnerItem, Way
+from onion.items.task import Task, complaints, plan
+from onion.sampling import Facts, MixRatio, Strategy
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+
+class TaskSampler(RunnerItem):
+    """Put the batches of several tasks on the state, each of one task; ``state.task`` is its name.
+
+        TaskSampler({"mrc": Task(DataProvider(mrc)), "mlm": Task(DataProvider(mlm), mix_ratio=0.5, target=False)})
+
+    A batch that is a dict gets the name too, as ``"task"``. A pass is one over the reference task: after ``p`` passes
+    ``int(p * mix_ratio * batches of the reference a pass)`` batches of a task are planned (PALM's rule), and a pass
+    ends when every target has had its own. What a pass lacks that an item ended early, the next one makes up for. A
+    batch that an item skips was drawn, and counts here.
+
+    On the way out of a pass, and in the readings, ``share.<task>`` is the part of all batches that were of a task, and
+    ``planned_share.<task>`` what the strategy's weights had meant it to be. ``cost.<task>``, in the readings, is the
+    latest cost of a task.
+
+    Args:
+        tasks: by name.
+        strategy: how the task of a batch is chosen; see ``onion.sampling``. Default: in proportion to the mix ratios.
+        seed: of the choice. Default 0.
+        reference: the task whose passes count. Default: the first target.
+        finished: ``sampled`` (PALM, default): a target that has fulfilled its plan may be drawn on; ``stop``: it is not
+            drawn until the next pass.
+
+    Raises:
+        CompositionError: the tasks, or strategy and tasks, do not do; a network further in has no head for a task.
+    """
+
+    def __init__(
+        self,
+        tasks: Mapping[str, Task],
+        strategy: Strategy | None = None,
+        *,
+        seed: int = 0,
+        reference: str | None = None,
+        finished: Literal["sampled", "stop"] = "sampled",
+    ) -> None:
+        self.tasks = dict(tasks)
+        self.strategy = strategy or MixRatio()
+        self.seed, self.reference, self.finished = seed, reference, finished
+        self._feeds: dict[str, Feed] = {}
+        self._planned: dict[str, float] = {}
+        self._costs: dict[str, Any] = {}
+        self._resumed = False
+
+    # -- composing ----------------------------------------------------------------------------------------------------
+
+    def check(self, runner: Runner) -> None:
+        """Refuse tasks that cannot be trained, or not together."""
+        for complaint in self._complaints():
+            raise CompositionError(f"{self.name}: {complaint}.")
+        self.strategy.check(self._facts())
+        for item in runner.inside(self):
+            heads: tuple[str, ...] = getattr(getattr(item, "network", None), "tasks", tuple(self.tasks))
+            for name in self.tasks:
+                if name not in heads:
+                    raise CompositionError(
+                        f"{self.name} has the task {name!r}, for which the network of {item.name} has no head; it has "
+                        f"{', '.join(heads)}."
+                    )
+
+    def _complaints(self) -> Iterator[str]:
+        yield from complaints(self.tasks, self.reference)
+        if self.finished not in ("sampled", "stop"):
+            yield f"finished={self.finished!r} is neither 'sampled' nor 'stop'"
+        if self.seed < 0:
+            yield f"seed={self.seed} is below 0"
+
+    def _facts(self) -> dict[str, Facts]:
+        return {name: task.facts for name, task in self.tasks.items()}
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def initialize(self, state: State) -> None:
+        """Begin anew, unless the run is resumed."""
+        if not self._resumed:
+            self._begin()
+        self._resumed = False
+
+    def _begin(self) -> None:
+        self._feeds = {name: Feed(task.provider.loader) for name, task in self.tasks.items()}
+        self._planned = dict.fromkeys(self.tasks, 0.0)
+        self._costs = {}
+        self._random = np.random.PCG64(self.seed)
+        self.strategy.begin(self._facts())
+
+    def on_pass(self, state: State) -> Way:
+        """Put the batches of this pass on the state; end the threads of all tasks on the way out."""
+        planned = plan(self.tasks, self.reference, state.pass_id + 1)
+        state.batches = _Draws(partial(self._left, planned), partial(self._draw, planned, state))
+        try:
+            yield
+        finally:
+            state.task = None
+            with ExitStack() as closing:  # all of them, also where one fails to
+                for feed in self._feeds.values():
+                    closing.callback(feed.close)
+        if not state.pass_cut:
+            state.report(self._shares())
+
+    def on_batch(self, state: State) -> Way:
+        """Note the cost of the batch for its task; it is not read here."""
+        yield
+        if state.cost is not None and state.task is not None and state.step == state.next_step:
+            # Without the graph that the cost came from, which would stay in memory with it.
+            cost: Any = state.cost.detach() if hasattr(state.cost, "detach") else state.cost
+            self._costs[state.task] = cost
+            self.strategy.note(state.task, cost)
+
+    def _left(self, planned: Mapping[str, int]) -> int:
+        """Return how many batches this pass lacks, by the plan; 0 when every target has had its own."""
+        lacking = {name: self._lacks(name, planned) for name in self.tasks}
+        waits = any(lacking[name] for name, task in self.tasks.items() if task.target)
+        return sum(lacking.values()) if waits else 0
+
+    def _lacks(self, name: str, planned: Mapping[str, int]) -> int:
+        return max(0, planned[name] - self._feeds[name].given)
+
+    def _draw(self, planned: Mapping[str, int], state: State) -> Any:
+        """Choose a task, put its name on the state, return its batch."""
+        weights = self._weights([name for name in self.tasks if self._open(name, planned)])
+        total = sum(weights.values())
+        for name, weight in weights.items():
+            self._planned[name] += weight / total
+        name = _pick(weights, total * self._chance())
+        batch = next(self._feeds[name])
+        state.task = name
+        return {**batch, "task": name} if isinstance(batch, dict) else batch
+
+    def _open(self, name: str, planned: Mapping[str, int]) -> bool:
+        """Tell whether a task may be drawn."""
+        return self.finished == "sampled" or not self.tasks[name].target or self._lacks(name, planned) > 0
+
+    def _weights(self, names: list[str]) -> dict[str, float]:
+        """Return the strategy's weights of those tasks that have one."""
+        step = sum(feed.given for feed in self._feeds.values())
+        given = self.strategy.weights(step, names)
+        weights = {name: given[name] for name in names if given.get(name, 0.0) > 0}
+        if not weights:
+            raise HookError(
+                f"{self.name}: at step {step} {type(self.strategy).__name__} gave a weight to none of the tasks that "
+                f"may be drawn ({', '.join(names)})."
+            )
+        return weights
+
+    def _chance(self) -> float:
+        # Of raw bits, not by numpy's Generator: that may draw otherwise in the version that resumes the run.
+        return (int(self._random.random_raw()) >> 11) / 2**53
+
+    # -- telling and saving -------------------------------------------------------------------------------------------
+
+    def readings(self) -> dict[str, float]:
+        """Return the examples handed out, the shares, and each task's latest cost, which waits for the device."""
+        costs = {f"cost.{name}": float(cost) for name, cost in self._costs.items()}
+        return {"examples": sum(feed.examples for feed in self._feeds.values()), **self._shares(), **costs}
+
+    def _shares(self) -> dict[str, float]:
+        drawn = sum(feed.given for feed in self._feeds.values())
+        if not drawn:
+            return {}
+        shares = {f"share.{name}": feed.given / drawn for name, feed in self._feeds.items()}
+        return {**shares, **{f"planned_share.{name}": planned / drawn for name, planned in self._planned.items()}}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the places in all data, the state of the choice and of the strategy, and what is told."""
+        return {
+            "generator": json.dumps(self._random.state),
+            "strategy": json.dumps(self.strategy.state_dict()),
+            "feeds": json.dumps({name: feed.state_dict() for name, feed in self._feeds.items()}),
+            "planned": json.dumps(self._planned),
+            "costs": json.dumps({name: float(cost) for name, cost in self._costs.items()}),
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take it all back.
+
+        Raises:
+            CheckpointError: it is of other tasks.
+        """
+        feeds = json.loads(saved["feeds"])
+        if feeds.keys() != self.tasks.keys():
+            raise CheckpointError(
+                f"{self.name} was saved with the tasks {', '.join(feeds)}; here it has {', '.join(self.tasks)}."
+            )
+        self._begin()
+        for name, place in feeds.items():
+            self._feeds[name].load_state_dict(place)
+        self._random.state = json.loads(saved["generator"])
+        self.strategy.load_state_dict(json.loads(saved["strategy"]))
+        self._planned, self._costs = json.loads(saved["planned"]), json.loads(saved["costs"])
+        self._resumed = True
+
+
+class _Draws(Iterator[Any]):
+    """The batches of a pass, drawn when they are asked for."""
+
+    def __init__(self, left: Callable[[], int], draw: Callable[[], Any]) -> None:
+        self._left, self._draw = left, draw
+
+    def __next__(self) -> Any:
+        if not self._left():
+            raise StopIteration
+        return self._draw()
+
+    def __length_hint__(self) -> int:
+        return self._left()
+
+
+def _pick(weights: Mapping[str, float], point: float) -> str:
+    """Return the task on whose part of the line a point lies; the line has every weight side by side."""
+    for name, weight in weights.items():  # noqa: B007 - the last stands where rounding leads beyond the end
+        point -= weight
+        if point < 0:
+            break
+    return name

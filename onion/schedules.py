@@ -1,0 +1,154 @@
+"""Learning rate schedules: give one to an optimizer, and ParameterUpdater steps it once a batch.
+
+    rate = schedules.cosine(3e-5, steps=1000, warmup=0.1)
+    ParameterUpdater(paddle.optimizer.AdamW(rate, parameters=network.parameters()))
+
+Each is a ``paddle.optimizer.lr.LambdaDecay``: a peak and a factor that depends on the number of updates before this one
+and on nothing else, so a resumed run goes on with the very same rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from onion.device import paddle
+from onion.errors import CompositionError
+
+Factor: TypeAlias = Callable[[int], float]
+"""Updates so far -> what the peak is multiplied by."""
+
+
+def constant(rate: float, warmup_steps: int = 0) -> Any:
+    """Return a schedule that rises in a straight line and stays.
+
+    Args:
+        rate: the learning rate after the warm-up.
+        warmup_steps: updates in which it rises from 0. Default 0: always ``rate``.
+
+    Raises:
+        CompositionError: ``warmup_steps`` is negative.
+    """
+    _refuse_negative(warmup_steps)
+    return _schedule(rate, _risen(warmup_steps, lambda step: 1.0))
+
+
+def linear_warmup_and_decay(rate: float, steps: int, warmup: float = 0.1) -> Any:
+    """Return a schedule that rises from 0 to ``rate`` and falls back to 0, both in a straight line and without a jump.
+
+    It is the schedule of BERT's fine-tuning (Devlin et al. 2018, appendix A.3).
+
+    Args:
+        rate: the highest learning rate.
+        steps: of the whole training.
+        warmup: the share of the steps in which it rises. Default 0.1.
+
+    Raises:
+        CompositionError: ``warmup`` is no share, or ``steps`` is negative.
+    """
+    return polynomial(rate, steps, warmup)
+
+
+def linear_with_jump(rate: float, steps: int, warmup: float = 0.1) -> Any:
+    """Return the schedule of PaddlePALM (``TriangularSchedualer``) and ERNIE (``linear_warmup_decay``), to the letter.
+
+    Their decay counts from the first step and not from the end of the warm-up, where the rate therefore jumps down by
+    the share ``warmup``. Prefer ``linear_warmup_and_decay``, unless their figures are to be met.
+
+    Args:
+        rate: the learning rate at the end of the warm-up, which is not quite reached.
+        steps: of the whole training.
+        warmup: the share of the steps in which it rises. Default 0.1. With 0 the rate is constant, as ERNIE's is.
+
+    Raises:
+        CompositionError: ``warmup`` is no share, or ``steps`` is negative.
+    """
+    rising = _rising(steps, warmup)
+    if rising == 0:
+        return constant(rate)
+    return _schedule(rate, _risen(rising, lambda step: max(0.0, 1 - step / steps)))
+
+
+def polynomial(rate: float, steps: int, warmup: float = 0.1, power: float = 1.0, end: float = 0.0) -> Any:
+    """Return a schedule that rises in a straight line and falls to ``end`` as a power of the share that is left.
+
+    Args:
+        rate: the highest learning rate.
+        steps: of the whole training.
+        warmup: the share of the steps in which it rises. Default 0.1.
+        power: of the share of the falling steps that is left. Default 1.0: a straight line.
+        end: the learning rate at the end and from there on. Default 0.
+
+    Raises:
+        CompositionError: ``warmup`` is no share, or ``steps`` is negative.
+    """
+    rising = _rising(steps, warmup)
+    least = end / rate if rate else 0.0
+    return _schedule(rate, _risen(rising, lambda step: least + (1 - least) * _left(step, rising, steps) ** power))
+
+
+def cosine(rate: float, steps: int, warmup: float = 0.1, cycles: float = 0.5) -> Any:
+    """Return a schedule that rises in a straight line and falls as a cosine (Loshchilov and Hutter 2016).
+
+    Args:
+        rate: the highest learning rate.
+        steps: of the whole training.
+        warmup: the share of the steps in which it rises. Default 0.1.
+        cycles: how many waves the cosine makes. Default 0.5: once from the top to 0.
+
+    Raises:
+        CompositionError: ``warmup`` is no share, or ``steps`` is negative.
+    """
+    rising = _rising(steps, warmup)
+
+    def wave(step: int) -> float:
+        return (1 + math.cos(2 * math.pi * cycles * (1 - _left(step, rising, steps)))) / 2
+
+    return _schedule(rate, _risen(rising, wave))
+
+
+def noam(rate: float, warmup_steps: int) -> Any:
+    """Return the schedule of the Transformer (Vaswani et al. 2017) as ERNIE wrote it: by its peak, not by its width.
+
+    Update n, counted from 1, has ``rate * sqrt(w) * min(n ** -0.5, n * w ** -1.5)`` for w warm-up steps.
+
+    Args:
+        rate: the highest learning rate, that of update number ``warmup_steps``.
+        warmup_steps: updates in which it rises. With 0 the rate is constant, as ERNIE's is.
+
+    Raises:
+        CompositionError: ``warmup_steps`` is negative.
+    """
+    _refuse_negative(warmup_steps)
+    if warmup_steps == 0:
+        return constant(rate)
+    return _schedule(rate, lambda step: min(((step + 1) / warmup_steps) ** -0.5, (step + 1) / warmup_steps))
+
+
+def _schedule(rate: float, factor: Factor) -> Any:
+    return paddle().optimizer.lr.LambdaDecay(rate, factor)
+
+
+def _risen(rising: int, after: Factor) -> Factor:
+    """Return the factor that rises from 0 to 1 in so many steps and is ``after`` from there on."""
+    return lambda step: step / rising if step < rising else after(step)
+
+
+def _left(step: int, rising: int, steps: int) -> float:
+    """Return the share of the falling steps that is left: 1 at the top, 0 from the end on."""
+    return max(0.0, (steps - step) / max(1, steps - rising))
+
+
+def _rising(steps: int, warmup: float) -> int:
+    """Return the number of steps of the warm-up."""
+    if not 0 <= warmup <= 1:
+        raise CompositionError(f"warmup={warmup} is no share of the steps; it is a number from 0 to 1, such as 0.1.")
+    if steps < 0:
+        raise CompositionError(f"steps={steps}: the number of updates of the whole training is not negative.")
+    return round(steps * warmup)
+
+
+def _refuse_negative(warmup_steps: int) -> None:
+    if warmup_steps < 0:
+        raise CompositionError(f"warmup_steps={warmup_steps}: a warm-up has no fewer steps than 0.")

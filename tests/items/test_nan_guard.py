@@ -1,0 +1,380 @@
+"""NanGuard: no update is made of what is not a number."""
+
+import logging
+
+import numpy as np
+import paddle
+import pytest
+
+from onion import (
+    Accumulate,
+    CompositionError,
+    GradientMachine,
+    NanGuard,
+    Observer,
+    OnionError,
+    ParameterUpdater,
+    Runner,
+    RunnerItem,
+    Saver,
+    SkipIf,
+    SplitOnMemoryError,
+)
+from onion.testing import Batches, toy_examples, toy_network
+
+lr = paddle.optimizer.lr
+OPTIMIZERS = {
+    "sgd": lambda p: paddle.optimizer.SGD(0.05, parameters=p),
+    "momentum": lambda p: paddle.optimizer.Momentum(0.05, parameters=p, weight_decay=0.1),
+    "adamw": lambda p: paddle.optimizer.AdamW(0.05, parameters=p, weight_decay=0.1),
+    "adamw clipped": lambda p: paddle.optimizer.AdamW(
+        0.05, parameters=p, weight_decay=0.1, grad_clip=paddle.nn.ClipGradByGlobalNorm(0.1)
+    ),
+    "amsgrad": lambda p: paddle.optimizer.Adam(0.05, parameters=p, amsgrad=True),
+    "lamb": lambda p: paddle.optimizer.Lamb(0.05, parameters=p),
+    "rmsprop": lambda p: paddle.optimizer.RMSProp(0.05, parameters=p, momentum=0.9, centered=True),
+    "asgd": lambda p: paddle.optimizer.ASGD(0.05, batch_num=2, parameters=p),
+    "nadam": lambda p: paddle.optimizer.NAdam(0.05, parameters=p),
+}
+
+
+class Running(paddle.nn.Layer):
+    """A network with a running mean, which a batch of NaN would spoil."""
+
+    def __init__(self, seed=0):
+        super().__init__()
+        self.body = toy_network(seed=seed)
+        self.register_buffer("mean", paddle.zeros([8]))
+
+    def forward(self, batch):
+        self.mean.set_value(0.9 * self.mean + 0.1 * batch["x"].mean(axis=0))
+        return self.body({"x": batch["x"] - self.mean})
+
+    def cost(self, outputs, batch):
+        return self.body.cost(outputs, batch)
+
+
+def batches(count, bad=(), value=np.nan):
+    """Return batches, of which the bad ones have a NaN or an infinity in them."""
+    examples = toy_examples(4 * count)
+    made = []
+    for i in range(count):
+        x, y = (np.stack([each[name] for each in examples[4 * i : 4 * i + 4]]) for name in ("x", "y"))
+        if i in bad:
+            x[1, 2] = value
+        made.append({"x": x, "y": y})
+    return made
+
+
+def onion(data, *guard, network=None, optimizer="adamw", outside=()):
+    network = network or Running()
+    updater = ParameterUpdater(OPTIMIZERS[optimizer](network.parameters()))
+    return Runner(*outside, Batches(data), updater, *guard, GradientMachine(network))
+
+
+def bits(runner):
+    items = runner[GradientMachine].state_dict() | runner[ParameterUpdater].state_dict()
+    return {key: each if isinstance(each, str) else each.numpy().tobytes() for key, each in items.items()}
+
+
+def good(data, bad):
+    return [batch for i, batch in enumerate(data) if i not in bad]
+
+
+# -- finite costs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("policy", ["raise", "skip", "rollback"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_healthy_run_is_the_same_to_the_bit(optimizer, policy, gradients):
+    guarded = onion(batches(5), NanGuard(policy, gradients=gradients, every=2), optimizer=optimizer)
+    bare = onion(batches(5), optimizer=optimizer)
+    for runner in (guarded, bare):
+        runner.run(passes=2)
+    assert bits(guarded) == bits(bare)
+    assert guarded[NanGuard].readings() == {"not_finite": 0}
+
+
+# -- raise -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "cost"), [(np.nan, "nan"), (np.inf, "nan|inf"), (1e30, "inf")])
+def test_an_error_tells_step_and_cost_and_no_update_is_made(value, cost):
+    runner = onion(batches(5, bad=[3], value=value), NanGuard(), network=None)
+    with pytest.raises(OnionError, match=f"^nan_guard: step 4 has the cost ({cost})\\.$"):
+        runner.run(passes=1)
+    healthy = onion(batches(5))
+    healthy.run(steps=3)
+    parameters = [runner[GradientMachine].network.body.linear.weight for runner in (runner, healthy)]
+    assert parameters[0].numpy().tobytes() == parameters[1].numpy().tobytes()
+
+
+def test_the_error_names_the_task():
+    def name(state):
+        state.task = "mlm"
+
+    runner = onion(batches(2, bad=[1]), NanGuard(), outside=[Observer(on_batch_begin=name)])
+    with pytest.raises(OnionError, match=r"step 2 \(task mlm\) has the cost nan"):
+        runner.run(passes=1)
+
+
+# -- skip --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("bad", [{0}, {2}, {1, 2}, {4}, {0, 1, 2, 3, 4}])
+def test_a_skipped_batch_leaves_network_and_optimizer_as_if_it_had_not_been(bad, optimizer):
+    data = batches(5, bad)
+    guarded, never = onion(data, NanGuard("skip"), optimizer=optimizer), onion(good(data, bad), optimizer=optimizer)
+    state = guarded.run(passes=2)
+    never.run(passes=2)
+    assert bits(guarded) == bits(never)
+    assert guarded[NanGuard].readings() == {"not_finite": 2 * len(bad)}
+    assert state.step == 10, "it was run, and counts"
+
+
+def test_the_schedule_follows_the_step():
+    network = toy_network()
+    schedule = lr.StepDecay(1.0, 1, gamma=0.5)
+    updater = ParameterUpdater(paddle.optimizer.SGD(schedule, parameters=network.parameters()))
+    Runner(Batches(batches(4, {1, 2})), updater, NanGuard("skip"), GradientMachine(network)).run(passes=1)
+    assert schedule.get_lr() == 0.5**4
+
+
+def test_the_log_tells_the_step_and_the_cost_stays_for_others_to_show(caplog):
+    caplog.set_level(logging.WARNING, "onion")
+    costs = []
+    note = Observer(on_batch_end=lambda state: costs.append(float(state.cost)))
+    onion(batches(3, {1}), NanGuard("skip"), outside=[note]).run(passes=1)
+    assert [record.getMessage() for record in caplog.records] == [
+        "nan_guard: step 2 has the cost nan; skipped the update"
+    ]
+    assert [np.isnan(cost) for cost in costs] == [False, True, False]
+
+
+class Steep(paddle.nn.Layer):
+    """A network whose cost is finite while its gradient is not: the root at zero."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = toy_network()
+
+    def forward(self, batch):
+        return self.body(batch)
+
+    def cost(self, outputs, batch):
+        return paddle.sqrt(outputs * outputs * batch["steep"]).mean() + self.body.cost(outputs, batch)
+
+
+def steep_batches(count, bad):
+    return [
+        {**batch, "steep": np.full((4, 1), 0.0 if i in bad else 1.0, "float32")}
+        for i, batch in enumerate(batches(count))
+    ]
+
+
+def test_gradients_are_looked_at_if_wanted():
+    data = steep_batches(4, {2})
+    guarded = onion(data, NanGuard("skip", gradients=True), network=Steep())
+    never = onion(good(data, {2}), network=Steep())
+    for runner in (guarded, never):
+        runner.run(passes=1)
+    assert bits(guarded) == bits(never)
+    assert guarded[NanGuard].readings() == {"not_finite": 1}
+    with pytest.raises(OnionError, match=r"step 3 has gradients that are not finite, at the cost \d"):
+        onion(data, NanGuard(gradients=True), network=Steep()).run(passes=1)
+    blind = NanGuard("skip")
+    onion(data, blind, network=Steep()).run(steps=3)
+    assert blind.readings() == {"not_finite": 0}
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip", "rollback"])
+def test_a_batch_that_is_skipped_inside_is_not_judged_by_the_cost_of_another(policy):
+    costs = []
+    note = Observer(on_batch_end=lambda state: costs.append(state.cost))
+    skip = SkipIf(lambda state: state.batch_id in (0, 2))
+    runner = onion(batches(4, {2}), NanGuard(policy), skip, outside=[note])
+    assert runner.run(passes=1).step == 2
+    assert runner[NanGuard].readings() == {"not_finite": 0}
+    assert costs[0] is None
+    assert costs[2] is costs[1], "the cost that was there before"
+
+
+def test_outside_accumulate_the_whole_update_is_skipped():
+    data = batches(6, {3})
+    guarded = onion(data, NanGuard("skip"), Accumulate(2), network=toy_network())
+    never = onion(data[:2] + data[4:], Accumulate(2), network=toy_network())
+    assert guarded.run(passes=1).step == 3
+    never.run(passes=1)
+    assert bits(guarded) == bits(never)
+
+
+# -- rollback ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    ("every", "bad", "kept"),
+    [
+        (1, {3}, [0, 1, 4]),  # the copy made before the update of step 3 knows batches 0 and 1
+        (2, {3}, [0, 1, 4]),
+        (3, {3}, [4]),
+        (2, {1}, [2, 3, 4]),
+        (100, {4}, []),
+        (2, {2, 3}, [4]),
+        (1, {0}, [1, 2, 3, 4]),
+    ],
+)
+def test_it_goes_back_to_the_newest_copy_and_on_with_the_data(every, bad, kept, optimizer, caplog):
+    data = batches(5, bad)
+    guarded = onion(data, NanGuard("rollback", every=every), network=toy_network(), optimizer=optimizer)
+    never = onion([data[i] for i in kept], network=toy_network(), optimizer=optimizer)
+    state = guarded.run(passes=1)
+    never.run(passes=1)
+    assert bits(guarded) == bits(never)
+    assert state.step == 5
+    assert len(caplog.records) == len(bad)
+
+
+def test_the_log_tells_where_it_went_back_to(caplog):
+    onion(batches(6, {0, 4}), NanGuard("rollback", every=2)).run(passes=1)
+    assert [record.getMessage() for record in caplog.records] == [
+        "nan_guard: step 1 has the cost nan; skipped the update",
+        "nan_guard: step 5 has the cost nan; went back to before step 4",
+    ]
+
+
+def test_running_means_go_back_too():
+    data = batches(4, {3})
+    guarded = onion(data, NanGuard("rollback", every=2))
+    guarded.run(passes=1)
+    expected = Running()
+    for batch in data[:3]:  # the copy was made when the batch of step 3 had been run, and before its update
+        expected({"x": paddle.to_tensor(batch["x"])})
+    assert guarded[GradientMachine].network.mean.numpy().tobytes() == expected.mean.numpy().tobytes()
+
+
+def test_the_schedule_does_not_go_back():
+    network = toy_network()
+    schedule = lr.StepDecay(1.0, 1, gamma=0.5)
+    updater = ParameterUpdater(paddle.optimizer.AdamW(schedule, parameters=network.parameters()))
+    Runner(Batches(batches(4, {3})), updater, NanGuard("rollback"), GradientMachine(network)).run(passes=1)
+    assert schedule.get_lr() == 0.5**4
+
+
+def test_a_parameter_spoilt_by_an_update_is_made_whole_again():
+    """The cost tells only in the batch after the update that spoilt the network."""
+    network = toy_network()
+    spoil = Observer(
+        on_batch_end=lambda state: (
+            network.linear.weight.set_value(paddle.full([8, 1], np.nan)) if state.step == 3 else None
+        )
+    )
+    guarded = onion(batches(6), NanGuard("rollback", every=1), network=network, outside=[spoil])
+    state = guarded.run(passes=1)
+    assert np.isfinite(network.linear.weight.numpy()).all()
+    assert guarded[NanGuard].readings() == {"not_finite": 1}
+    assert np.isfinite(float(state.cost))
+
+
+def test_a_second_run_knows_no_copy_of_the_first():
+    guard = NanGuard("rollback")
+    network = toy_network()
+    onion(batches(3), guard, network=network).run(passes=1)
+    moved = {key: value.numpy().tobytes() for key, value in network.state_dict().items()}
+    onion(batches(1, {0}), guard, network=network).run(passes=1)
+    assert {key: value.numpy().tobytes() for key, value in network.state_dict().items()} == moved
+    assert guard.readings() == {"not_finite": 1}
+
+
+# -- going on ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+@pytest.mark.parametrize("policy", ["skip", "rollback"])
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_a_resumed_run_goes_back_to_the_same_copy_and_ends_with_the_same_bits(cut, policy, optimizer, tmp_path):
+    class FromThe(Batches):
+        """Go on in mid-pass, as a data item does."""
+
+        def on_pass(self, state):
+            state.batches = iter(self.batches[state.batch_id :])
+
+    def begun(folder, seed=0):
+        network = Running(seed)
+        updater = ParameterUpdater(OPTIMIZERS[optimizer](network.parameters()))
+        guard = NanGuard(policy, every=3)
+        data = FromThe(batches(8, {2, 6}))
+        return Runner(Saver(tmp_path / folder, every=2), data, updater, guard, GradientMachine(network))
+
+    uncut = begun("uncut")
+    uncut.run(passes=1)
+    begun("cut").run(passes=1, steps=cut)
+    resumed = begun("cut", seed=1)
+    resumed.run(passes=1)
+    assert bits(resumed) == bits(uncut)
+    assert resumed[NanGuard].readings() == {"not_finite": 2}
+    one, other = (runner[NanGuard].state_dict() for runner in (resumed, uncut))
+    assert one.keys() == other.keys()
+    assert all(np.array_equal(np.asarray(one[key]), np.asarray(other[key])) for key in one)
+
+
+# -- where it may stand ------------------------------------------------------------------------------------------------
+
+
+def test_it_stands_between_the_updater_and_all_its_machines_and_outside_what_shares():
+    network = toy_network()
+    updater, machine = ParameterUpdater(OPTIMIZERS["sgd"](network.parameters())), GradientMachine(network)
+    second = GradientMachine(toy_network())
+    for items, said in [
+        ([NanGuard(), updater, machine], "nan_guard stands outside any ParameterUpdater; move it into one"),
+        ([updater, machine, NanGuard()], "not outside gradient_machine; put it between the two"),
+        ([updater, machine, NanGuard(), second], "not outside gradient_machine"),
+        (
+            [updater, Accumulate(2), NanGuard(), machine],
+            "stands inside accumulate, and would judge a part of an update",
+        ),
+        ([updater, SplitOnMemoryError(network), NanGuard(), machine], "stands inside split_on_memory_error"),
+    ]:
+        with pytest.raises(CompositionError, match=said):
+            Runner(Batches(1), *items)
+    Runner(Batches(1), updater, NanGuard(), Accumulate(2), SplitOnMemoryError(network), machine, second)
+
+
+def test_two_machines_are_guarded_together():
+    data = batches(4, {2})
+
+    def two(data, *guard):
+        one, other = toy_network(), toy_network(seed=1)
+        optimizer = OPTIMIZERS["adamw"]([*one.parameters(), *other.parameters()])
+        runner = Runner(
+            Batches(data), ParameterUpdater(optimizer), *guard, GradientMachine(one), GradientMachine(other)
+        )
+        runner.run(passes=1)
+        return [each.numpy().tobytes() for network in (one, other) for each in network.parameters()]
+
+    assert two(data, NanGuard("skip")) == two(good(data, {2}))
+    assert two(data, NanGuard("rollback", every=1)) == two([data[0], data[3]])
+
+
+def test_a_machine_without_a_network_is_refused():
+    class Machine(RunnerItem):
+        makes_gradients = True
+
+    updater = ParameterUpdater(OPTIMIZERS["sgd"](toy_network().parameters()))
+    with pytest.raises(CompositionError, match="finds no network in machine; give it the attribute network"):
+        Runner(Batches(1), updater, NanGuard(), Machine())
+
+
+def test_arguments_that_are_none_are_refused():
+    with pytest.raises(CompositionError, match="policy='ignore' is none of raise, skip, rollback"):
+        NanGuard("ignore")
+    for every in (0, True, 1.5):
+        with pytest.raises(CompositionError, match="is no number of steps from 1"):
+            NanGuard("rollback", every=every)
+
+
+def test_it_is_drawn():
+    drawing = str(onion(batches(1), NanGuard("rollback", every=50)))
+    assert "NanGuard(policy='rollback', every=50)" in drawing

@@ -1,0 +1,105 @@
+"""Tasks that work alone work together: every pair of them is trained jointly for a few batches."""
+
+from collections import Counter
+from functools import partial
+from itertools import combinations_with_replacement
+
+import numpy as np
+import paddle
+import pytest
+
+from onion import DataProvider, ForTask, GradientMachine, ParameterUpdater, Runner, Task, TaskSampler
+from onion.models.encoder import Encoder
+from onion.models.tokenizer import Tokenizer
+from onion.sampling import RoundRobin
+from onion.tasks.catalogue import TASKS, task_of
+from onion.tasks.features.examples import Examples
+from onion.tasks.multi_head import MultiHead
+from tests.tasks.helpers import films, write_tsv
+from tests.tasks.squad_files import TINY, squad
+from tests.tasks.tagged import tagged
+
+SETTINGS = {"read": TINY}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A small training file of each task."""
+    folder = tmp_path_factory.mktemp("pairs")
+    texts = films(12, seed=1)
+    paths = {name: folder / f"{name}.{'json' if name == 'read' else 'tsv'}" for name in TASKS}
+    write_tsv(paths["classify"], texts)
+    write_tsv(paths["regress"], [(text, str(len(text) / 9)) for text, _ in texts])
+    judged = [(text, "a good film", str(int(label == "good"))) for text, label in texts]
+    write_tsv(paths["match"], judged, ("text_a", "text_b", "label"))
+    several = [(text, label if place % 3 else "good,bad") for place, (text, label) in enumerate(texts)]
+    write_tsv(paths["multilabel"], several)
+    write_tsv(paths["mask"], [(text,) for text, _ in texts], ("text_a",))
+    write_tsv(paths["tag"], tagged(12, seed=2))
+    squad(paths["read"], *[(text, "was it", [(text.split()[0], 0)]) for text, _ in texts])
+    return paths
+
+
+@pytest.fixture(scope="module")
+def tokenizer(encoder_folder):
+    return Tokenizer.from_pretrained(encoder_folder)
+
+
+@pytest.fixture(scope="module")
+def prepared(files, tokenizer):
+    """Of each task: itself, fitted, and its examples."""
+
+    def prepare(name):
+        task = task_of(name, SETTINGS.get(name, {"max_length": 16})).fitted(files[name])
+        rows = list(task.rows(files[name], labelled=True))
+        return task, Examples.of(task.features(rows, tokenizer, True, Counter()))
+
+    return {name: prepare(name) for name in TASKS}
+
+
+def values(layer):
+    return {name: tensor.numpy().copy() for name, tensor in layer.state_dict().items()}
+
+
+@pytest.mark.parametrize("pair", list(combinations_with_replacement(TASKS, 2)), ids="+".join)
+def test_every_pair_of_tasks_learns_together(pair, prepared, tokenizer, encoder_folder):
+    paddle.seed(7)
+    encoder = Encoder.from_pretrained(encoder_folder)
+    names = dict(zip(("one", "two"), pair, strict=True))
+    tasks = {name: prepared[kind] for name, kind in names.items()}
+    network = MultiHead(encoder, {name: task.network(encoder) for name, (task, _) in tasks.items()})
+    optimizer = paddle.optimizer.AdamW(1e-3, parameters=network.parameters())
+    mixed = {
+        name: Task(DataProvider(examples, 4, collate=partial(task.collate, pad_id=tokenizer.pad_id)))
+        for name, (task, examples) in tasks.items()
+    }
+    rings = [ForTask(name, ring) for name, (task, _) in tasks.items() for ring in task.rings(tokenizer, seed=0)]
+    before = values(network)
+
+    sampler = TaskSampler(mixed, RoundRobin())
+    state = Runner(sampler, *rings, ParameterUpdater(optimizer), GradientMachine(network)).run(steps=6)
+
+    told = sampler.readings()
+    assert state.step == 6
+    assert told["share.one"] == told["share.two"] == 0.5
+    assert np.isfinite([told["cost.one"], told["cost.two"]]).all()
+    moved = {name for name, value in values(network).items() if not np.array_equal(value, before[name])}
+    for part in ("encoder.", "networks.one.", "networks.two."):
+        assert any(name.startswith(part) for name in moved), part
+
+
+def test_all_tasks_at_once(prepared, tokenizer, encoder_folder):
+    paddle.seed(7)
+    encoder = Encoder.from_pretrained(encoder_folder)
+    network = MultiHead(encoder, {name: task.network(encoder) for name, (task, _) in prepared.items()})
+    optimizer = paddle.optimizer.AdamW(1e-3, parameters=network.parameters())
+    mixed = {
+        name: Task(DataProvider(examples, 4, collate=partial(task.collate, pad_id=tokenizer.pad_id)))
+        for name, (task, examples) in prepared.items()
+    }
+    rings = [ForTask(name, ring) for name, (task, _) in prepared.items() for ring in task.rings(tokenizer, seed=0)]
+    sampler = TaskSampler(mixed, RoundRobin())
+    runner = Runner(sampler, *rings, ParameterUpdater(optimizer), GradientMachine(network))
+    state = runner.run(steps=2 * len(TASKS))
+    assert state.step == 14
+    assert all(np.isfinite(sampler.readings()[f"cost.{name}"]) for name in TASKS)

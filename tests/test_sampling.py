@@ -1,0 +1,283 @@
+"""Strategies: the weights that they give, what they refuse, what they remember."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onion import CompositionError, HookError
+from onion.sampling import (
+    ByCost,
+    BySize,
+    ByStep,
+    Facts,
+    MixRatio,
+    RoundRobin,
+    Strategy,
+    Temperature,
+    Uniform,
+    Weights,
+)
+
+TASKS = {"a": Facts(1.0, 100), "b": Facts(0.5, 25), "c": Facts(2.0, 4)}
+NAMES = list(TASKS)
+
+
+def begun(strategy, tasks=TASKS):
+    strategy.check(tasks)
+    strategy.begin(tasks)
+    return strategy
+
+
+def resumed(strategy, fresh):
+    """The fresh one with the other's state, as it comes back from a file."""
+    begun(fresh).load_state_dict(json.loads(json.dumps(strategy.state_dict())))
+    return fresh
+
+
+# -- fixed ones --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("strategy", "shares"),
+    [
+        (MixRatio(), {"a": 1.0, "b": 0.5, "c": 2.0}),
+        (Uniform(), {"a": 1.0, "b": 1.0, "c": 1.0}),
+        (BySize(), {"a": 1.0, "b": 0.25, "c": 0.04}),
+        (Temperature(1), {"a": 1.0, "b": 0.25, "c": 0.04}),
+        (Temperature(2), {"a": 1.0, "b": 0.5, "c": 0.2}),
+        (Weights({"a": 3, "b": 1, "c": 2}), {"a": 3, "b": 1, "c": 2}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_weights_that_never_change(strategy, shares):
+    begun(strategy)
+    for step in (0, 1, 10**9):
+        assert strategy.weights(step, NAMES) == pytest.approx(shares)
+    assert strategy.state_dict() == {}
+
+
+def test_a_high_temperature_comes_to_uniform_and_1_to_size():
+    hot = begun(Temperature(1e9)).weights(0, NAMES)
+    assert list(hot.values()) == pytest.approx([1.0, 1.0, 1.0])
+    assert begun(Temperature(1)).weights(0, NAMES) == begun(BySize()).weights(0, NAMES)
+
+
+@pytest.mark.parametrize("temperature", [0, -1, math.nan])
+def test_a_temperature_is_above_0(temperature):
+    with pytest.raises(CompositionError, match=r"Temperature: .* is not above 0"):
+        Temperature(temperature).check(TASKS)
+
+
+@pytest.mark.parametrize("strategy", [BySize(), Temperature(3)])
+def test_a_stream_has_no_size(strategy):
+    with pytest.raises(CompositionError, match="needs the size of the task 'b', which is a stream"):
+        strategy.check({"a": Facts(1.0, 3), "b": Facts(1.0, None)})
+
+
+@pytest.mark.parametrize("strategy", [MixRatio(), Uniform(), RoundRobin(), ByCost(), ByStep(lambda step: "b")])
+def test_a_stream_does_elsewhere(strategy):
+    begun(strategy, {"a": Facts(1.0, 3), "b": Facts(1.0, None)})
+    assert strategy.weights(0, ["a", "b"])
+
+
+def test_a_temperature_so_low_that_a_task_is_never_drawn_is_refused():
+    with pytest.raises(CompositionError, match=r"Temperature gives the task 'b' the weight 0.0, so it would never be"):
+        Temperature(1e-3).check(TASKS)
+
+
+@pytest.mark.parametrize("weight", [0, -1, math.inf, math.nan])
+def test_a_weight_is_a_number_above_0(weight):
+    with pytest.raises(CompositionError, match="Weights gives the task 'b' the weight"):
+        Weights({"a": 1, "b": weight, "c": 1}).check(TASKS)
+
+
+@pytest.mark.parametrize("weights", [{}, {"a": 1, "b": 1}, {"a": 1, "b": 1, "c": 1, "d": 1}])
+def test_weights_are_those_of_the_tasks(weights):
+    with pytest.raises(CompositionError, match=r"Weights are given for .*; the tasks are a, b, c"):
+        Weights(weights).check(TASKS)
+
+
+def test_to_check_begins_nothing():
+    """A Runner that is made of another one in the middle of a run checks its items too."""
+    robin = begun(RoundRobin())
+    robin.weights(0, NAMES)
+    robin.check(TASKS)
+    assert robin.weights(1, NAMES) == {"b": 1.0}
+
+
+# -- round robin -------------------------------------------------------------------------------------------------------
+
+
+def drawn(robin, names, count):
+    return "".join(next(iter(robin.weights(0, names))) for _ in range(count))
+
+
+def test_round_robin_takes_turns():
+    robin = begun(RoundRobin())
+    assert drawn(robin, NAMES, 7) == "abcabca"
+    robin.begin(TASKS)
+    assert drawn(robin, NAMES, 2) == "ab"
+
+
+def test_round_robin_passes_over_those_that_may_not_be_drawn():
+    robin = begun(RoundRobin())
+    assert drawn(robin, ["a", "c"], 3) == "aca"
+    assert drawn(robin, NAMES, 3) == "bca"
+    assert drawn(robin, ["a"], 2) == "aa"
+    assert drawn(robin, NAMES, 1) == "b"
+
+
+@pytest.mark.parametrize("done", range(5))
+def test_round_robin_goes_on_where_it_was(done):
+    robin = begun(RoundRobin())
+    drawn(robin, NAMES, done)
+    other = resumed(robin, RoundRobin())
+    assert drawn(other, NAMES, 5) == drawn(robin, NAMES, 5)
+
+
+# -- by step -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_function_of_the_step_gives_names_or_weights():
+    names = begun(ByStep(lambda step: "ab"[step % 2]))
+    assert [names.weights(step, NAMES) for step in range(3)] == [{"a": 1.0}, {"b": 1.0}, {"a": 1.0}]
+    weights = begun(ByStep(lambda step: {"a": 1.0, "b": 0.5**step}))
+    assert weights.weights(3, NAMES) == {"a": 1.0, "b": 0.125}
+
+
+WRONG = [
+    (None, "gave a NoneType; it gives the name of a task, or a dict of weights by name"),
+    (1, "gave a int"),
+    ("d", "gave the task 'd'; there are a, b, c"),
+    ({"a": 1, "d": 1}, "gave the task 'd'"),
+    ({"a": -1}, "gave the task 'a' the weight -1"),
+    ({"a": math.nan}, "gave the task 'a' the weight nan"),
+    ({"a": math.inf}, "gave the task 'a' the weight inf"),
+    ({"a": 0.0}, "gave no task a weight above 0"),
+    ({}, "gave no task a weight above 0"),
+]
+
+
+@pytest.mark.parametrize(("answer", "said"), WRONG)
+def test_a_function_that_gives_something_else_is_refused_at_once(answer, said):
+    with pytest.raises(CompositionError, match=f"ByStep: at step 0 the function {said}"):
+        ByStep(lambda step: answer).check(TASKS)
+
+
+@pytest.mark.parametrize(("answer", "said"), WRONG)
+def test_and_at_the_step_where_it_first_does(answer, said):
+    strategy = begun(ByStep(lambda step: answer if step == 7 else "a"))
+    strategy.weights(6, NAMES)
+    with pytest.raises(HookError, match=f"ByStep: at step 7 the function {said}"):
+        strategy.weights(7, NAMES)
+
+
+# -- by cost -----------------------------------------------------------------------------------------------------------
+
+
+class Cost:
+    """A cost that knows whether it was read."""
+
+    def __init__(self, value):
+        self.value, self.read = value, False
+
+    def __float__(self):
+        self.read = True
+        return self.value
+
+
+def test_without_costs_all_weigh_alike():
+    assert begun(ByCost()).weights(0, NAMES) == {"a": 1.0, "b": 1.0, "c": 1.0}
+
+
+def test_weights_follow_recent_costs_relative_to_the_first():
+    strategy = begun(ByCost(rate=0.5, lag=0))
+    for cost in (8.0, 4.0, 2.0):  # averages 8, 6, 4
+        strategy.note("a", cost)
+    strategy.note("b", 0.7)
+    assert strategy.weights(4, NAMES) == {"a": 0.5, "b": 1.0, "c": 1.0}
+    assert strategy.weights(4, ["a"]) == {"a": 0.5}
+
+
+def test_the_power_makes_them_follow_more_closely_or_not_at_all():
+    for power, expected in ((0, 1.0), (0.5, 0.5), (2, 0.0625)):
+        strategy = begun(ByCost(power=power, rate=1, least=0.01, lag=0))
+        strategy.note("a", 4.0)
+        strategy.note("a", 1.0)
+        assert strategy.weights(2, ["a"]) == {"a": expected}
+
+
+@pytest.mark.parametrize(("cost", "weight"), [(0.0, 0.2), (-3.0, 0.2), (1e-9, 0.2), (1e300, 5.0)])
+def test_no_ratio_counts_as_less_than_the_least_or_as_more_than_its_inverse(cost, weight):
+    strategy = begun(ByCost(rate=1, least=0.2, lag=0))
+    strategy.note("a", 1e-10)
+    strategy.note("a", cost * 1e-10)
+    assert strategy.weights(2, ["a"]) == {"a": weight}
+
+
+@pytest.mark.parametrize("first", [0.0, -1.0])
+def test_a_first_cost_that_nothing_can_be_divided_by_weighs_1(first):
+    strategy = begun(ByCost(lag=0))
+    strategy.note("a", first)
+    strategy.note("a", 5.0)
+    assert strategy.weights(2, ["a"]) == {"a": 1.0}
+
+
+@pytest.mark.parametrize("cost", [math.nan, math.inf, -math.inf])
+def test_costs_that_are_not_finite_are_passed_over(cost):
+    strategy = begun(ByCost(rate=1, lag=0))
+    for each in (cost, 4.0, cost, 2.0, cost):
+        strategy.note("a", each)
+    assert strategy.weights(5, ["a"]) == {"a": 0.5}
+
+
+def test_a_cost_is_read_so_many_batches_after_its_own_and_not_before():
+    strategy = begun(ByCost(lag=3))
+    costs = [Cost(float(value)) for value in range(1, 11)]
+    for place, cost in enumerate(costs):
+        strategy.note("a", cost)
+        strategy.weights(place, NAMES)
+        assert [each.read for each in costs] == [number <= place - 3 for number in range(10)]
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(
+    st.lists(st.tuples(st.sampled_from(NAMES), st.floats(allow_nan=False, width=32)), max_size=30),
+    st.integers(0, 30),
+    st.integers(0, 5),
+)
+def test_it_goes_on_where_it_was(costs, place, lag):
+    strategy = begun(ByCost(lag=lag))
+    for name, cost in costs[:place]:
+        strategy.note(name, cost)
+    other = resumed(strategy, ByCost(lag=lag))
+    for name, cost in costs[place:]:
+        strategy.note(name, cost)
+        other.note(name, cost)
+        assert other.weights(0, NAMES) == strategy.weights(0, NAMES)
+    assert other.state_dict() == strategy.state_dict()
+
+
+@pytest.mark.parametrize("wrong", [{"rate": 0}, {"rate": 1.1}, {"least": 0}, {"least": 2}, {"power": -1}, {"lag": -1}])
+def test_arguments_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(CompositionError, match="ByCost: rate="):
+        ByCost(**wrong).check(TASKS)
+
+
+def test_a_strategy_of_ones_own_overrides_weights_alone():
+    class First(Strategy):
+        def weights(self, step, names):
+            return {names[0]: 1.0}
+
+    strategy = begun(First())
+    strategy.note("a", 1.0)
+    strategy.load_state_dict(strategy.state_dict())
+    assert strategy.weights(0, NAMES) == {"a": 1.0}
+
+
+def test_the_base_has_none():
+    with pytest.raises(NotImplementedError):
+        Strategy().weights(0, NAMES)
