@@ -11,14 +11,13 @@ from paddle import nn
 from onion.tasks.texts import arguments
 
 
-class SentenceHead(nn.Layer):
-    """An encoder, dropout and a linear layer over its pooled output (BERT, Devlin et al. 2018, section 4.1).
+class Head(nn.Layer):
+    """An encoder, dropout and a linear layer; subclasses say over which of the encoder's vectors.
 
     Args:
-        encoder: gives ``pooled_output`` ``[batch, hidden]``; its config tells the width, and the dropout if none is
-            given.
-        outputs: numbers that are computed for each example.
-        dropout: of the pooled output. Default: the encoder's ``hidden_dropout_prob``.
+        encoder: its config tells the width, and the dropout if none is given.
+        outputs: numbers that are computed from each vector.
+        dropout: of the vectors. Default: the encoder's ``hidden_dropout_prob``.
     """
 
     def __init__(self, encoder: nn.Layer, outputs: int, dropout: float | None = None) -> None:
@@ -26,26 +25,18 @@ class SentenceHead(nn.Layer):
         self.encoder = encoder
         self.dropout = nn.Dropout(encoder.config.hidden_dropout_prob if dropout is None else dropout)
         self.classifier = fresh_linear(encoder, outputs)
+
+
+class SentenceHead(Head):
+    """A head over the pooled output, one vector an example (BERT, Devlin et al. 2018, section 4.1)."""
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the logits, float32 ``[batch, outputs]``, of a batch as ``onion.tasks.texts.batch_of`` makes it."""
         return self.classifier(self.dropout(self.encoder(**arguments(batch)).pooled_output))
 
 
-class TokenHead(nn.Layer):
-    """An encoder, dropout and a linear layer over the vector of every token (BERT, sections 4.2 and 5.3).
-
-    Args:
-        encoder: gives ``sequence_output`` ``[batch, length, hidden]``.
-        outputs: numbers that are computed for each token.
-        dropout: of the token vectors. Default: the encoder's ``hidden_dropout_prob``.
-    """
-
-    def __init__(self, encoder: nn.Layer, outputs: int, dropout: float | None = None) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.dropout = nn.Dropout(encoder.config.hidden_dropout_prob if dropout is None else dropout)
-        self.classifier = fresh_linear(encoder, outputs)
+class TokenHead(Head):
+    """A head over the vector of every token (BERT, sections 4.2 and 5.3)."""
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the logits, float32 ``[batch, length, outputs]``; those of padding mean nothing."""

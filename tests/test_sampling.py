@@ -279,5 +279,5 @@ def test_a_strategy_of_ones_own_overrides_weights_alone():
 
 
 def test_the_base_has_none():
-    with pytest.raises(NotImplementedError):
-        Strategy().weights(0, NAMES)
+    with pytest.raises(TypeError, match="weights"):
+        Strategy()

@@ -11,8 +11,7 @@ from onion.device import paddle
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.items.gradient_machine import load_network, saved_network
-from onion.items.parameter_updater import ParameterUpdater
-from onion.items.parameter_updater import _parameters as parameters_of
+from onion.items.parameter_updater import ParameterUpdater, parameters_of
 from onion.state import State
 
 if TYPE_CHECKING:

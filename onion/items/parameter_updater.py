@@ -141,7 +141,7 @@ class ParameterUpdater(RunnerItem):
     def _by_path(self) -> dict[str, Any]:
         """Return the optimizer's parameters by path."""
         paths = self._paths()
-        return {paths[parameter.name]: parameter for parameter in _parameters(self.optimizer)}
+        return {paths[parameter.name]: parameter for parameter in parameters_of(self.optimizer)}
 
     def _paths(self) -> dict[str, str]:
         """Return {Paddle's name of a parameter: its path}, such as {"linear_3.w_0": "gradient_machine.fc.weight"}."""
@@ -149,7 +149,7 @@ class ParameterUpdater(RunnerItem):
         for machine, network in self._networks:
             for path, parameter in network.named_parameters() if network is not None else ():
                 paths.setdefault(parameter.name, f"{machine}.{path}")
-        for place, parameter in enumerate(_parameters(self.optimizer)):
+        for place, parameter in enumerate(parameters_of(self.optimizer)):
             paths.setdefault(parameter.name, f"parameter-{place}")
         return paths
 
@@ -163,7 +163,7 @@ def _wants_arguments(function: Callable[..., object]) -> bool:
     return False
 
 
-def _parameters(optimizer: Any) -> list[Any]:
+def parameters_of(optimizer: Any) -> list[Any]:
     """Return an optimizer's parameters, whether it was given a list or groups."""
     return [
         parameter
