@@ -260,18 +260,15 @@ class Runner(RunnerItem):
 
     def timed(self) -> Runner:
         """Return a new Runner of the same items with a clock between each two rings, nested ones included."""
-        return self._with_clock(Timing())
+        clock = Timing()
+        return self._like(tree.clocked(self.items, clock), clock)
 
     def _put(self, which: Selector, put: Callable[[RunnerItem], Items]) -> Runner:
         chosen = self._one(which)
         return self._rebuilt(lambda item: put(item) if item is chosen else (item,))
 
     def _rebuilt(self, put: Callable[[RunnerItem], Items]) -> Runner:
-        return self._like(tree.rebuild(self.items, put, Runner._like), self._clock)
-
-    def _with_clock(self, clock: Timing) -> Runner:
-        items = tuple(item._with_clock(clock) if isinstance(item, Runner) else item for item in self.items)
-        return self._like(items, clock)
+        return self._like(tree.rebuild(self.items, put), self._clock)
 
     def _like(self, items: Items, clock: Timing | None = None) -> Runner:
         """Return a Runner of other items with this one's name, State class and clock."""

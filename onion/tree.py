@@ -6,10 +6,13 @@ A tree is the tuple of items given to a Runner; a Runner among them is a subtree
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from onion.errors import CompositionError
 from onion.item import RunnerItem
+
+if TYPE_CHECKING:
+    from onion.timing import Timing
 
 Selector: TypeAlias = "str | type[RunnerItem] | RunnerItem"
 """How items are chosen: by name, by class (subclasses too), or the very item."""
@@ -43,25 +46,31 @@ def holds(items: Sequence[RunnerItem], item: RunnerItem) -> bool:
     return any(other is item for other in walk(items))
 
 
-def rebuild(
-    items: Sequence[RunnerItem],
-    put: Callable[[RunnerItem], Items],
-    nest: Callable[[Any, Items], RunnerItem],
-) -> Items:
+def rebuild(items: Sequence[RunnerItem], put: Callable[[RunnerItem], Items]) -> Items:
     """Return the tree with ``put(item)`` in the place of every item.
 
-    ``put`` returns ``(item,)`` for what stays; ``nest(runner, items)`` makes a nested runner anew when something in it
-    has changed. What is unchanged is shared, and a nested runner that is left empty goes too.
+    ``put`` returns ``(item,)`` for what stays. What is unchanged is shared; a nested runner in which something has
+    changed is made anew by its ``_like(items)``, and one that is left empty goes.
     """
     result: list[RunnerItem] = []
     for item in items:
         there = put(item)
         inner = subitems(item)
         if inner and _same(there, (item,)):
-            changed = rebuild(inner, put, nest)
-            there = () if not changed else there if _same(changed, inner) else (nest(item, changed),)
+            changed = rebuild(inner, put)
+            there = () if not changed else there if _same(changed, inner) else (_like(item, changed, None),)
         result += there
     return tuple(result)
+
+
+def clocked(items: Sequence[RunnerItem], clock: Timing) -> Items:
+    """Return the tree with a clock in every nested runner."""
+    return tuple(_like(item, clocked(subitems(item), clock), clock) if subitems(item) else item for item in items)
+
+
+def _like(nested: Any, items: Items, clock: Timing | None) -> RunnerItem:
+    """Return what a nested runner, or another item that holds items, is with other ones in it."""
+    return nested._like(items, clock)  # type: ignore[no-any-return]
 
 
 def _same(items: Items, others: Items) -> bool:

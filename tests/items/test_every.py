@@ -181,18 +181,39 @@ def test_it_is_taken_out_and_exchanged_as_a_whole():
     assert runner.insert_after(Every, Recorder("c")).run(passes=1).step == 6
 
 
-def test_what_is_in_its_runner_is_not_exchanged_from_outside_which_would_lose_the_period():
-    runner = Runner(Batches(1), Every(3, Runner(Recorder("a"), Recorder("b"))))
-    with pytest.raises(CompositionError, match=r"replace 'every' as a whole, with Every\(3, \.\.\.\)"):
-        runner.without("a")
+def test_what_it_holds_is_exchanged_from_outside_and_keeps_the_period_and_the_name():
+    trace, there = [], Every(3, Recorder("a"))
+    there.name = "third"
+    other = Runner(Batches(6), there).replace("a", Recorder("b", trace))
+    other.run(passes=1)
+    assert trace.count("b.on_batch:in") == 2
+    assert [item.name for item in other] == ["batches", "third", "b"]
+    assert there.items[0].name == "a"
 
 
-def test_timing_leaves_the_beat_as_it_is():
+def test_what_is_in_its_runner_is_taken_out_and_joined_by_others():
+    trace = []
+    runner = Runner(Batches(4), Every(2, Runner(Recorder("a", trace), Recorder("b", trace))))
+    runner.without("a").insert_after("b", Recorder("c", trace)).run(passes=1)
+    batches = [entry.replace(".on_batch", "") for entry in trace if "on_batch" in entry]
+    assert batches == ["b:in", "c:in", "c:out", "b:out"] * 2
+
+
+def test_it_goes_with_what_it_holds():
+    assert [item.name for item in Runner(Batches(1), Every(2, Recorder("a"))).without("a")] == ["batches"]
+
+
+def test_a_second_item_is_refused_with_what_to_write():
+    with pytest.raises(CompositionError, match=r"would hold 2; replace 'every' as a whole, with Every\(2, Runner\("):
+        Runner(Batches(1), Every(2, Recorder("a"))).insert_after("a", Recorder("b"))
+
+
+def test_timing_leaves_the_beat_as_it_is_and_looks_into_its_runner():
     ring = Recorder("ring")
-    timed = Runner(Batches(6), Every(3, ring)).timed()
+    timed = Runner(Batches(6), Every(3, Runner(ring, name="inner"))).timed()
     timed.run(passes=1)
     assert ring.trace.count("ring.on_batch:in") == 2
-    assert "every" in str(timed.timing())
+    assert {"every", "ring"} <= set(str(timed.timing()).split())
 
 
 def test_an_updater_alone_is_refused_and_comes_with_its_machine():

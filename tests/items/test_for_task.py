@@ -142,13 +142,14 @@ def test_the_item_is_drawn_and_found_inside():
     assert onion["counter"] is onion[Counter]
 
 
-def test_it_is_left_out_or_replaced_as_a_whole():
+def test_it_and_what_it_holds_are_left_out_or_replaced():
     onion = Runner(two_tasks(), ForTask("b", Counter()), Recorder("in"))
     assert ForTask not in onion.without(Counter)
     assert Counter not in onion.without("for_task")
     assert onion.replace("for_task", ForTask("a", CounterOnTheWayOut()))[ForTask].task == "a"
-    with pytest.raises(CompositionError, match=r"replace 'for_task' as a whole, with ForTask\('b', ...\)"):
-        onion.replace("counter", Counter())
+    other = onion.replace("counter", CounterOnTheWayOut())
+    assert isinstance(other[ForTask].items[0], CounterOnTheWayOut)
+    assert other[ForTask].task == "b"
 
 
 def test_it_may_hold_a_runner():
