@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from datetime import timedelta
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,8 @@ def settings(item: RunnerItem) -> str:
             continue
         if isinstance(value, PLAIN):
             told += [f"{parameter.name}={value!r}"] if value != parameter.default else []
+        elif isinstance(value, timedelta):
+            told.append(f"{parameter.name}={value}")
         elif type(value).__module__ != "builtins":
             told.append(str(value) if isinstance(value, Path) else type(value).__name__)
     return f"{type(item).__name__}({', '.join(told)})"

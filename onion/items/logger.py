@@ -26,7 +26,7 @@ class Logger(Periodic):
 
     Args:
         path: the file; its folder is made if it is missing.
-        every: steps between two rows, or ``"pass"``. Default 100.
+        every: steps between two rows, a ``timedelta``, or ``"pass"``. Default 100.
     """
 
     def __init__(self, path: str | Path, every: Every = 100) -> None:

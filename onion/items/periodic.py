@@ -1,30 +1,54 @@
-"""The base of items that act every so often: every N steps, or at the end of every pass."""
+"""The base of items that act every so often: every N steps, every so much time, or at the end of every pass."""
 
 from __future__ import annotations
 
+import weakref
+from datetime import timedelta
+from time import monotonic
 from typing import Literal, TypeAlias
 
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
+from onion.runner import Runner
 from onion.state import State
+from onion.tree import holds
 
-Every: TypeAlias = int | Literal["pass"]
+Every: TypeAlias = int | timedelta | Literal["pass"]
+"""A number of steps, a time by the clock, or ``"pass"``."""
 
 
 class Periodic(RunnerItem):
-    """Call ``act`` on the way out of every N-th step, or of every pass that ran to its end.
+    """Call ``act`` on the way out of every N-th step, of the first step after every so much time, or of every pass.
+
+    A pass has to have run to its end. Time runs from the end of the first step in this process, and then from one act
+    to the next; where that is in the data is nothing that a resumed run repeats.
 
     Args:
-        every: N, or ``"pass"``.
+        every: N, a ``datetime.timedelta``, or ``"pass"``.
 
     Raises:
-        CompositionError: ``every`` is neither.
+        CompositionError: ``every`` is none of them; or it is no ``"pass"``, and the item stands in a nested runner,
+            whose rings leave a batch before it counts as a step.
     """
 
     def __init__(self, every: Every) -> None:
-        if every != "pass" and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
-            raise CompositionError(f'{type(self).__name__}: every={every!r} is neither a number of steps nor "pass".')
+        if not _is_period(every):
+            raise CompositionError(
+                f"{type(self).__name__}: every={every!r} is neither a number of steps, nor a timedelta (both above 0), "
+                'nor "pass".'
+            )
         self.every = every
+        self._run: weakref.ref[State] | None = None
+        self._next = 0.0
+
+    def check(self, runner: Runner) -> None:
+        """Insist on a place where a batch that leaves is a step."""
+        nested = [other.name for other in runner.all(Runner) if holds(other.items, self)]
+        if nested and self.every != "pass":
+            raise CompositionError(
+                f"{self.name} stands in {nested[-1]}, whose rings leave a batch before it counts as a step, so it "
+                f"would never act; put it into the outermost runner."
+            )
 
     def act(self, state: State) -> None:
         """Do what is done every so often."""
@@ -42,5 +66,24 @@ class Periodic(RunnerItem):
             self.act(state)
 
     def due(self, state: State) -> bool:
-        """Tell, on the way out of a batch, whether this batch completes a period. A skipped batch completes none."""
-        return self.every != "pass" and state.step % self.every == 0 and state.step == state.next_step
+        """Tell, once on the way out of a batch, whether it completes a period. A skipped batch completes none."""
+        if self.every == "pass" or state.step != state.next_step:
+            return False
+        if isinstance(self.every, timedelta):
+            return self._time_is_up(state, self.every.total_seconds())
+        return state.step % self.every == 0
+
+    def _time_is_up(self, state: State, seconds: float) -> bool:
+        now, began = monotonic(), self._run is None or self._run() is not state
+        if began:
+            self._run = weakref.ref(state)
+        due = not began and now >= self._next
+        if began or due:
+            self._next = now + seconds
+        return due
+
+
+def _is_period(every: object) -> bool:
+    if isinstance(every, timedelta):
+        return every > timedelta(0)
+    return every == "pass" or (isinstance(every, int) and not isinstance(every, bool) and every >= 1)

@@ -29,7 +29,7 @@ class Saver(Periodic):
 
     Args:
         folder: where the checkpoints go; made if it is missing.
-        every: steps between two checkpoints, or ``"pass"``. Default ``"pass"``.
+        every: steps between two checkpoints, a ``timedelta``, or ``"pass"``. Default ``"pass"``.
         keep: how many of the newest are kept, the best besides. Default 2.
         best: also save whenever this metric is better than ever, and keep that checkpoint. Default: none.
         mode: whether more (``max``, default) or less (``min``) is better.
@@ -61,6 +61,7 @@ class Saver(Periodic):
 
     def check(self, runner: Runner) -> None:
         """Insist on standing outside everything that has a state to save."""
+        super().check(runner)
         inside = runner.inside(self)
         outside = [item for item in stateful(runner) if item is not self and item not in inside]
         if outside:

@@ -17,7 +17,7 @@ class TensorBoard(Periodic):
 
     Args:
         folder: the folder of the event files.
-        every: steps between two points, or ``"pass"``. Default 100.
+        every: steps between two points, a ``timedelta``, or ``"pass"``. Default 100.
 
     Raises:
         OnionError: tensorboardX is not installed.

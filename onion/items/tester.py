@@ -22,7 +22,7 @@ class Tester(Periodic):
 
     Args:
         runner: the test onion. It needs a data item of its own.
-        every: steps between two tests, or ``"pass"``: after each pass. Default ``"pass"``.
+        every: steps between two tests, a ``timedelta``, or ``"pass"``: after each pass. Default ``"pass"``.
         name: the prefix of the metrics. Default ``tester``, numbered if there are several.
 
     Raises:
