@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from onion.items.limit import Limit
     from onion.items.logger import Logger
     from onion.items.loss_scale import LossScale
+    from onion.items.mailbox import Mailbox
     from onion.items.mixed_precision import MixedPrecision
     from onion.items.moving_average import MovingAverage
     from onion.items.nan_guard import NanGuard
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from onion.items.saver import Saver
     from onion.items.signals import Signals
     from onion.items.skip_if import SkipIf
+    from onion.items.slot import Slot
     from onion.items.split_on_memory_error import SplitOnMemoryError
     from onion.items.task import Task
     from onion.items.task_sampler import TaskSampler
@@ -68,6 +70,7 @@ ITEMS = {
     "Limit": "limit",
     "Logger": "logger",
     "LossScale": "loss_scale",
+    "Mailbox": "mailbox",
     "MixedPrecision": "mixed_precision",
     "MovingAverage": "moving_average",
     "NanGuard": "nan_guard",
@@ -78,6 +81,7 @@ ITEMS = {
     "Saver": "saver",
     "Signals": "signals",
     "SkipIf": "skip_if",
+    "Slot": "slot",
     "SplitOnMemoryError": "split_on_memory_error",
     "Task": "task",
     "TaskSampler": "task_sampler",
@@ -105,6 +109,7 @@ __all__ = [
     "Limit",
     "Logger",
     "LossScale",
+    "Mailbox",
     "MixedPrecision",
     "MovingAverage",
     "NanGuard",
@@ -118,6 +123,7 @@ __all__ = [
     "Saver",
     "Signals",
     "SkipIf",
+    "Slot",
     "SplitOnMemoryError",
     "State",
     "Task",

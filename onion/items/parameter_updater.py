@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from onion.checkpoint import plain
 from onion.device import paddle
-from onion.errors import CheckpointError, CompositionError
+from onion.errors import CheckpointError, CompositionError, OnionError
 from onion.item import RunnerItem, Way
 from onion.items.gradient_machine import array_kind
 from onion.state import State
@@ -18,7 +19,9 @@ from onion.state import State
 if TYPE_CHECKING:
     from onion.runner import Runner
 
-SCHEDULE, MASTER = "LR_Scheduler", "master_weight"
+SCHEDULE, MASTER, RATE = "LR_Scheduler", "master_weight", "learning_rate"
+NO_PARAMETERS = {SCHEDULE, RATE}
+"""What is saved beside the states of parameters."""
 
 
 class ParameterUpdater(RunnerItem):
@@ -43,6 +46,7 @@ class ParameterUpdater(RunnerItem):
                 "the optimizer a plain number, and set it (optimizer.set_lr) in an item that sees the metric."
             )
         self._networks: list[tuple[str, Any]] = []
+        self._rate: float | None = None
 
     def check(self, runner: Runner) -> None:
         """Insist on something inside that makes gradients, and on one name for every parameter.
@@ -66,6 +70,32 @@ class ParameterUpdater(RunnerItem):
         if self._step_schedule is not None:
             self._step_schedule()
 
+    def set_learning_rate(self, rate: float) -> None:
+        """Go on with another learning rate; a resumed run does too.
+
+            mailbox.post(lambda state: updater.set_learning_rate(1e-5))
+
+        Args:
+            rate: the learning rate; with a schedule of ``onion.schedules`` its peak, which goes on to rise and fall.
+
+        Raises:
+            OnionError: ``rate`` is no positive number, or the schedule is another one, which has a rate of its own
+                wherever it is in it.
+        """
+        if not (isinstance(rate, int | float) and 0 < rate < math.inf):
+            raise OnionError(f"{self.name}: the learning rate {rate!r} is no positive number.")
+        if self._schedule is None:
+            self.optimizer.set_lr(float(rate))
+        elif isinstance(self._schedule, paddle().optimizer.lr.LambdaDecay):
+            self._schedule.base_lr = float(rate)
+            self._schedule.last_lr = self._schedule.get_lr()
+        else:
+            raise OnionError(
+                f"{self.name}: {type(self._schedule).__name__} sets the learning rate by itself; use a schedule of "
+                "onion.schedules, whose peak can be set."
+            )
+        self._rate = float(rate)
+
     def readings(self) -> dict[str, float]:
         """Return the learning rate."""
         return {"learning_rate": float(self.optimizer.get_lr())}
@@ -80,6 +110,8 @@ class ParameterUpdater(RunnerItem):
             saved |= {f"{owners[name]}/{slot}": value for name, value in accumulators.items()}
         if self._schedule is not None:
             saved[SCHEDULE] = json.dumps(self._schedule.state_dict(), default=plain)
+        if self._rate is not None:
+            saved[RATE] = self._rate
         return saved
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
@@ -89,7 +121,7 @@ class ParameterUpdater(RunnerItem):
             CheckpointError: it is the state of other parameters or of another optimizer; nothing is changed.
         """
         self._refuse_other(saved)
-        owners = {key.rpartition("/")[0] for key in saved if key != SCHEDULE}
+        owners = {key.rpartition("/")[0] for key in saved.keys() - NO_PARAMETERS}
         parameters = {path: parameter for path, parameter in self._by_path().items() if path in owners}
         # Paddle makes a parameter's state at its first gradient, and takes loaded state only then, by counted names. A
         # parameter that gets no gradient for a while would lose its state, so all of it is made here.
@@ -97,10 +129,9 @@ class ParameterUpdater(RunnerItem):
             block = paddle().static.default_main_program().global_block()
             self._lend_helper()
             self.optimizer._create_accumulators(block, list(parameters.values()))
-        fresh = self.state_dict()
-        fresh.pop(SCHEDULE, None)
+        fresh = {key: value for key, value in self.state_dict().items() if key not in NO_PARAMETERS}
         wrong = sorted(
-            key for key in fresh.keys() | saved.keys() - {SCHEDULE} if _kind(fresh, key) != _kind(saved, key)
+            key for key in fresh.keys() | saved.keys() - NO_PARAMETERS if _kind(fresh, key) != _kind(saved, key)
         )
         if wrong:
             raise CheckpointError(
@@ -113,6 +144,8 @@ class ParameterUpdater(RunnerItem):
             with warnings.catch_warnings():  # Paddle's LinearWarmup finds its own state to hold something unused
                 warnings.simplefilter("ignore", UserWarning)
                 self._schedule.set_state_dict(json.loads(saved[SCHEDULE]))
+        if RATE in saved:
+            self.set_learning_rate(saved[RATE])
 
     def _lend_helper(self) -> None:
         # Paddle 2.6 makes its state through an object that it makes in its first step, which is yet to come.
@@ -123,7 +156,7 @@ class ParameterUpdater(RunnerItem):
 
     def _refuse_other(self, saved: Mapping[str, Any]) -> None:
         known = self._by_path()
-        unknown = sorted(key for key in saved if key != SCHEDULE and key.rpartition("/")[0] not in known)
+        unknown = sorted(key for key in saved.keys() - NO_PARAMETERS if key.rpartition("/")[0] not in known)
         if unknown:
             raise CheckpointError(f"the saved state of {self.name} belongs to an unknown parameter: {unknown[0]}.")
         if (SCHEDULE in saved) != (self._schedule is not None):

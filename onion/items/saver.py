@@ -57,6 +57,7 @@ class Saver(Periodic):
         self._best = Best(best or "", mode)
         self._saved_step = -1
         self._due_at_end = False
+        self._asked = False
         self._generators: Mapping[str, Any] | None = None
 
     def check(self, runner: Runner) -> None:
@@ -73,7 +74,7 @@ class Saver(Periodic):
 
     def initialize(self, state: State) -> Way:
         """Load the newest checkpoint on the way in, save the end on the way out."""
-        self._saved_step, self._due_at_end, self._generators = -1, False, None
+        self._saved_step, self._due_at_end, self._asked, self._generators = -1, False, False, None
         checkpoint.make(self.folder)
         self._load(state)
         yield
@@ -87,7 +88,8 @@ class Saver(Periodic):
         self._generators = None
         if state.pass_cut:
             return
-        if self._improved(state) or self.every == "pass" or self._due_at_end or self._saved_step == state.step:
+        due = self.every == "pass" or self._due_at_end or self._asked
+        if self._improved(state) or due or self._saved_step == state.step:
             self._save(state, state.pass_id + 1, 0)
 
     def on_batch(self, state: State) -> Way:
@@ -95,11 +97,23 @@ class Saver(Periodic):
         if self._generators is not None:
             self._restore_generators()
         yield
-        if self._improved(state) or self.due(state):
+        if self._improved(state) or self.due(state) or self._asked:
             # After the last batch, items may still act on the way out of the pass; what they do is to be saved too.
             self._due_at_end = length_hint(state.batches, 1) == 0
             if not self._due_at_end:
                 self._save(state, state.pass_id, state.batch_id + 1)
+
+    def save(self, state: State) -> bool:
+        """Save between two batches, as a letter of a Mailbox does: ``mailbox.post(saver.save)``.
+
+        Returns:
+            Whether the checkpoint is there. False: before the first batch of a pass, or after its last, items have
+            done things in the pass that is not over or has only begun; the next batch, or the pass, is finished first.
+        """
+        self._asked = state.step != self._saved_step
+        if self._asked and state.batch_id > 0 and length_hint(state.batches, 1) > 0:
+            self._save(state, state.pass_id, state.batch_id)
+        return not self._asked
 
     def _restore_generators(self, again: bool = False) -> None:
         """Put the generators back where the resumed pass begins, and again at its first batch if that is in mid-pass.
@@ -127,7 +141,7 @@ class Saver(Periodic):
         items = {item.name: item.state_dict() for item in _saved_items(state)}
         checkpoint.write(self.folder, checkpoint.Checkpoint(state.step, run, items))
         self._saved_step = state.step
-        self._due_at_end = False
+        self._due_at_end = self._asked = False
         self._prune(state.step)
 
     def _prune(self, now: int) -> None:

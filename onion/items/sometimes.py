@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from inspect import isgeneratorfunction
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
@@ -40,8 +41,7 @@ class Sometimes(RunnerItem):
         refuse_coroutine(item.on_batch)
         self.items: Items = (item,)
         self._written = written
-        self._rings = isgeneratorfunction(item.on_batch)
-        self._before = compose([item.on_batch], _nothing)
+        self._ring = batch_ring(item)
 
     def its_turn(self, state: State) -> bool:
         """Tell, on the way into a batch, whether the item's ring is there for it. Default: always."""
@@ -49,12 +49,9 @@ class Sometimes(RunnerItem):
 
     def on_batch(self, state: State) -> Way:
         """Run the inside within the item's ring if it is its turn, else without."""
-        if not self.its_turn(state):
-            yield
-        elif self._rings:
-            yield from cast(Way, self.items[0].on_batch(state))
+        if self.its_turn(state):
+            yield from self._ring(state)
         else:
-            self._before(state)
             yield
 
     def _like(self, items: Items, clock: Timing | None) -> Sometimes:
@@ -67,6 +64,19 @@ class Sometimes(RunnerItem):
         other = copy(self)
         Sometimes.__init__(other, items[0], self._written)
         return other
+
+
+def batch_ring(item: RunnerItem) -> Callable[[State], Way]:
+    """Return an item's ``on_batch`` as a generator function, for others to ``yield from``."""
+    if isgeneratorfunction(item.on_batch):
+        return item.on_batch
+    before = compose([item.on_batch], _nothing)
+
+    def ring(state: State) -> Way:
+        before(state)
+        yield
+
+    return ring
 
 
 def _nothing(state: State) -> None:

@@ -12,9 +12,11 @@ from onion import (
     DataProvider,
     GradientMachine,
     Observer,
+    OnionError,
     ParameterUpdater,
     Runner,
     RunnerItem,
+    schedules,
 )
 from onion.checkpoint import Checkpoint, folder_of, read, write
 from onion.testing import Batches, toy_examples, toy_network
@@ -361,3 +363,51 @@ def test_a_schedule_that_wants_a_metric_is_refused():
     schedule = paddle.optimizer.lr.ReduceOnPlateau(0.1)
     with pytest.raises(CompositionError, match=r"ReduceOnPlateau\.step wants a metric; .* \(optimizer\.set_lr\)"):
         ParameterUpdater(paddle.optimizer.SGD(schedule, parameters=network.parameters()))
+
+
+# -- another learning rate ---------------------------------------------------------------------------------------------
+
+
+def updater_with(rate):
+    return ParameterUpdater(paddle.optimizer.SGD(rate, parameters=toy_network().parameters()))
+
+
+def test_a_plain_learning_rate_is_set():
+    updater = updater_with(0.1)
+    updater.set_learning_rate(0.02)
+    assert updater.readings() == {"learning_rate": pytest.approx(0.02)}
+
+
+def test_of_a_schedule_the_peak_is_set_and_the_shape_stays():
+    updater = updater_with(schedules.linear_warmup_and_decay(1.0, steps=10, warmup=0.0))
+    rates = []
+    for _ in range(3):
+        updater.optimizer._learning_rate.step()
+        rates.append(updater.readings()["learning_rate"])
+        updater.set_learning_rate(0.5)
+    assert rates == pytest.approx([0.9, 0.4, 0.35])
+
+
+def test_it_is_saved_once_it_was_set():
+    updater = updater_with(0.1)
+    assert "learning_rate" not in updater.state_dict()
+    updater.set_learning_rate(0.02)
+    other = updater_with(0.3)
+    other.load_state_dict(updater.state_dict())
+    assert other.readings() == {"learning_rate": pytest.approx(0.02)}
+    assert other.state_dict()["learning_rate"] == 0.02
+
+
+def test_a_schedule_that_has_a_rate_of_its_own_is_not_set():
+    updater = updater_with(paddle.optimizer.lr.CosineAnnealingDecay(0.1, T_max=10))
+    with pytest.raises(OnionError, match="CosineAnnealingDecay sets the learning rate by itself; use a schedule of"):
+        updater.set_learning_rate(0.2)
+    assert updater.readings() == {"learning_rate": pytest.approx(0.1)}
+
+
+@pytest.mark.parametrize("rate", [0, -0.1, float("nan"), float("inf"), "0.1", None])
+def test_what_is_no_learning_rate_is_refused(rate):
+    updater = updater_with(0.1)
+    with pytest.raises(OnionError, match="is no positive number"):
+        updater.set_learning_rate(rate)
+    assert updater.readings() == {"learning_rate": pytest.approx(0.1)}

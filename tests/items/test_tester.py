@@ -15,7 +15,7 @@ from onion import (
     RunnerItem,
     Tester,
 )
-from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
+from onion.testing import Batches, Failing, PlannedError, Recorder, toy_examples, toy_network
 
 
 class Reporting(RunnerItem):
@@ -67,6 +67,40 @@ def test_default_names_are_numbered():
         "tester-2.x": 1,
         "tester-3.x": 2,
     }
+
+
+def test_several_have_data_and_periods_of_their_own():
+    tests = [Reporting() for _ in range(3)]
+    often, seldom, passes = (Runner(test, Batches(size)) for test, size in zip(tests, (1, 2, 3), strict=True))
+    Runner(
+        Tester(passes), Tester(seldom, every=5), Tester(often, every=2), Tester(seldom.without(), every=4), Batches(6)
+    ).run(passes=2)
+    steps = [[(step, size) for step, _, size in test.parents] for test in tests]
+    assert steps[0] == [(2, 1), (4, 1), (6, 1), (8, 1), (10, 1), (12, 1)]
+    assert steps[1] == [(4, 2), (5, 2), (8, 2), (10, 2), (12, 2)]
+    assert steps[2] == [(6, 3), (12, 3)]
+
+
+def test_a_run_from_a_batch_hook_of_a_run_from_a_batch_hook():
+    deepest = Reporting()
+    middle = Runner(Tester(Runner(deepest, Batches(1)), every=2, name="deep"), Batches(4))
+    state = Runner(Tester(middle, every=3, name="middle"), Batches(6)).run(passes=1)
+    assert deepest.parents == [(2, 0, 1), (4, 0, 1)] * 2
+    assert state.metrics == {"middle.deep.count": 4}
+    assert state.step == 6
+
+
+def test_an_error_in_the_deepest_run_leaves_every_ring_around_it():
+    trace = []
+    deepest = Runner(Batches(2), Recorder("deepest", trace), Failing("on_batch"))
+    middle = Runner(Recorder("middle", trace), Tester(deepest, every=1), Batches(4))
+    with pytest.raises(PlannedError):
+        Runner(Recorder("outer", trace), Tester(middle, every=2), Batches(6)).run(passes=1)
+    entered = [entry for entry in trace if entry.endswith(":in")]
+    assert sorted(entered) == sorted(
+        entry.replace(":out", ":in").replace(":error", ":in") for entry in trace if not entry.endswith(":in")
+    )
+    assert {entry.split(".")[0] for entry in entered} == {"outer", "middle", "deepest"}
 
 
 def test_the_inner_state_is_its_own_and_knows_its_parent():
