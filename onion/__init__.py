@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from onion.items.for_task import ForTask
     from onion.items.forward import Forward
     from onion.items.freeze import Freeze, Unfreeze
+    from onion.items.frozen import Frozen
     from onion.items.gradient_machine import GradientMachine
+    from onion.items.into_batch import IntoBatch
     from onion.items.limit import Limit
     from onion.items.logger import Logger
     from onion.items.loss_scale import LossScale
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from onion.items.task_sampler import TaskSampler
     from onion.items.tensorboard import TensorBoard
     from onion.items.tester import Tester
+    from onion.items.trial import Trial
 
 __version__ = "0.1.0"
 
@@ -66,7 +69,9 @@ ITEMS = {
     "ForTask": "for_task",
     "Forward": "forward",
     "Freeze": "freeze",
+    "Frozen": "frozen",
     "GradientMachine": "gradient_machine",
+    "IntoBatch": "into_batch",
     "Limit": "limit",
     "Logger": "logger",
     "LossScale": "loss_scale",
@@ -87,6 +92,7 @@ ITEMS = {
     "TaskSampler": "task_sampler",
     "TensorBoard": "tensorboard",
     "Tester": "tester",
+    "Trial": "trial",
     "Unfreeze": "freeze",
 }
 """The standard items and the files in ``onion/items`` they stand in; each is imported when it is first asked for."""
@@ -104,8 +110,10 @@ __all__ = [
     "ForTask",
     "Forward",
     "Freeze",
+    "Frozen",
     "GradientMachine",
     "HookError",
+    "IntoBatch",
     "Limit",
     "Logger",
     "LossScale",
@@ -130,6 +138,7 @@ __all__ = [
     "TaskSampler",
     "TensorBoard",
     "Tester",
+    "Trial",
     "Unfreeze",
     "Way",
     "WeightsError",

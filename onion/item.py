@@ -35,6 +35,9 @@ class RunnerItem:
     """Its name in drawings, metrics and checkpoints: the class's in snake case, unless a class or an instance sets one.
     Of several items with the same default name in one onion the later ones are numbered: ``tester``, ``tester-2``."""
 
+    predicts: bool = True
+    """Whether the item stays where an onion that trains is made into one that predicts (``inference_onion``)."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Give the class its default name."""
         super().__init_subclass__(**options)

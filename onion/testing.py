@@ -99,6 +99,8 @@ class Failing(RunnerItem):
 class Batches(RunnerItem):
     """Give ready batches every pass: those of an iterable that can be read again, or the numbers below n."""
 
+    brings_data = True
+
     def __init__(self, batches: Iterable[Any] | int) -> None:
         self.batches = range(batches) if isinstance(batches, int) else batches
 

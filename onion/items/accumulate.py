@@ -43,6 +43,7 @@ class Accumulate(RunnerItem):
         DataError: a batch does not tell its weight.
     """
 
+    predicts = False
     shares_update = True
 
     def __init__(self, k: int, weight: Weight = pieces.examples) -> None:

@@ -32,6 +32,8 @@ class DataProvider(RunnerItem):
         DataError: the source is missing, broken or empty.
     """
 
+    brings_data = True
+
     def __init__(
         self,
         source: Any,

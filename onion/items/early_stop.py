@@ -22,6 +22,8 @@ class EarlyStop(RunnerItem):
         by: how much better counts as better. Default 0.
     """
 
+    predicts = False
+
     def __init__(self, metric: str, patience: int = 3, mode: Mode = "max", by: float = 0.0) -> None:
         self.metric, self.patience, self.mode, self.by = metric, patience, mode, by
         self._best = Best(metric, mode)

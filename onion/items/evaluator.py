@@ -44,6 +44,8 @@ class Evaluator(RunnerItem):
             the outputs at once waits for the device every batch.
     """
 
+    predicts = False
+
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
 

@@ -37,6 +37,8 @@ class Freeze(RunnerItem):
         CompositionError: no parameter matches, or ``until`` is no number of steps.
     """
 
+    predicts = False
+
     def __init__(self, network: Any, pattern: str | re.Pattern[str], until: int | None = None) -> None:
         if until is not None:
             _refuse_no_step("Freeze", "until", until)
@@ -72,6 +74,8 @@ class Unfreeze(RunnerItem):
         CompositionError: no parameter matches, ``at`` is no number of steps, or a Freeze of the same network stands
             inside.
     """
+
+    predicts = False
 
     def __init__(self, network: Any, pattern: str | re.Pattern[str], at: int) -> None:
         _refuse_no_step("Unfreeze", "at", at)

@@ -26,6 +26,8 @@ class Limit(RunnerItem):
         CompositionError: ``seconds`` is no positive number.
     """
 
+    predicts = False
+
     def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
             raise CompositionError(f"Limit: seconds={seconds!r} is no positive number.")

@@ -46,6 +46,8 @@ class Mailbox(RunnerItem):
         HookError: on the way into a pass, when nothing further out has brought data.
     """
 
+    predicts = False
+
     def __init__(self) -> None:
         self._letters: SimpleQueue[_Letter] = SimpleQueue()
         self._paused = False

@@ -44,6 +44,8 @@ class MovingAverage(RunnerItem):
             moves any of them.
     """
 
+    predicts = False
+
     def __init__(self, network: Any, decay: float = 0.999) -> None:
         if not 0 <= decay < 1:
             raise CompositionError(f"MovingAverage: decay={decay} is not in [0, 1).")

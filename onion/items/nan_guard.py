@@ -50,6 +50,8 @@ class NanGuard(RunnerItem):
         OnionError: with ``raise``: the cost is not finite; the message tells the step and the cost.
     """
 
+    predicts = False
+
     def __init__(self, policy: Policy = "raise", *, gradients: bool = False, every: int = 100) -> None:
         if policy not in get_args(Policy):
             raise CompositionError(f"NanGuard: policy={policy!r} is none of {', '.join(get_args(Policy))}.")

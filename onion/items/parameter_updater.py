@@ -35,6 +35,8 @@ class ParameterUpdater(RunnerItem):
         CompositionError: the schedule's ``step`` wants a metric (ReduceOnPlateau); a batch has none to give.
     """
 
+    predicts = False
+
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer
         rate: Any = getattr(optimizer, "_learning_rate", None)

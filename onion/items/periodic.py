@@ -31,6 +31,8 @@ class Periodic(RunnerItem):
             whose rings leave a batch before it counts as a step.
     """
 
+    predicts = False
+
     def __init__(self, every: Every) -> None:
         if not _is_period(every):
             raise CompositionError(

@@ -26,6 +26,8 @@ class Progress(RunnerItem):
         quiet: show nothing; default: when ``file`` is no terminal.
     """
 
+    predicts = False
+
     def __init__(self, seconds: float = 0.5, file: TextIO | None = None, quiet: bool | None = None) -> None:
         self.seconds = seconds
         self.file = file

@@ -21,6 +21,8 @@ class Repeat(RunnerItem):
         CompositionError: ``n`` is no number from 1.
     """
 
+    predicts = False
+
     def __init__(self, n: int) -> None:
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise CompositionError(f"Repeat: n={n!r} is no number of times from 1.")

@@ -38,6 +38,8 @@ class Slot(RunnerItem):
         CompositionError: ``item`` is no item, or it cannot stand where the slot stands.
     """
 
+    predicts = False
+
     def __init__(self, item: RunnerItem | None = None) -> None:
         _refuse_stranger(item)
         self.item = item
@@ -55,13 +57,20 @@ class Slot(RunnerItem):
         """
         _refuse_stranger(item)
         if self._runner is not None and item is not None:
-            self._runner.replace(self, item)
+            self._admit(item, self._runner)
         self._next = item
 
     def check(self, runner: Runner) -> None:
         """Let the item look whether it could stand here."""
         if self._next is not None:
-            runner.replace(self, self._next)
+            self._admit(self._next, runner)
+
+    def _admit(self, item: RunnerItem, runner: Runner) -> None:
+        try:
+            runner.replace(self, item)
+        except CompositionError as error:
+            reason, _, _ = str(error).partition("\n\n")  # without the drawing: the runner that is built has its own
+            raise CompositionError(reason) from None
 
     def initialize(self, state: State) -> Way:
         """Hold the item's run open, whichever item it is by then."""

@@ -61,6 +61,8 @@ class SplitOnMemoryError(RunnerItem):
 
     shares_update = True
 
+    predicts = False
+
     def __init__(
         self, network: Any, split: Split = pieces.split, floor: int = 1, weight: Weight = pieces.examples
     ) -> None:

@@ -47,6 +47,8 @@ class TaskSampler(RunnerItem):
         CompositionError: the tasks, or strategy and tasks, do not do; a network further in has no head for a task.
     """
 
+    brings_data = True
+
     def __init__(
         self,
         tasks: Mapping[str, Task],

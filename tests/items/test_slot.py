@@ -254,6 +254,9 @@ def test_what_cannot_work_there_is_refused_and_nothing_is_exchanged(tmp_path):
     assert trace.count("a.on_batch:in") == 2
     with pytest.raises(CompositionError, match="no gradient machine inside it"):
         Runner(Slot(updater), Batches(1))
+    with pytest.raises(CompositionError) as caught:
+        Runner(Slot(updater), Batches(1))
+    assert str(caught.value).count("initialize  pass  batch") == 1
     slot.put(updater)
     with pytest.raises(CompositionError, match="no gradient machine inside it"):
         Runner(slot, Batches(1)).run(passes=1)

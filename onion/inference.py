@@ -1,0 +1,53 @@
+"""The onion that predicts, made of the one that trains."""
+
+from __future__ import annotations
+
+from onion.errors import CompositionError
+from onion.item import RunnerItem
+from onion.items.forward import Forward
+from onion.runner import Runner
+from onion.tree import Items, holds, rebuild
+
+
+def inference_onion(runner: Runner) -> Runner:
+    """Return the rings of an onion that make outputs of a batch, to stand inside data and whatever takes the outputs.
+
+        from onion.inference import inference_onion
+
+        predict = inference_onion(training)  # the very runner that trained
+        Runner(DataProvider(texts), Observer(on_batch_end=lambda state: print(state.outputs)), predict).run(passes=1)
+
+    What stands outside the data, and the data, are left out: they watch over a training. Further in, an item is left
+    out where its ``predicts`` is False, and a Forward of the same network stands in the place of a gradient machine.
+    Networks and all other items are shared, so what was learned is there, also later on.
+
+    Args:
+        runner: an onion that trains, tests or predicts.
+
+    Raises:
+        CompositionError: no network is left, or several are, of which the last would overwrite what the others gave.
+    """
+    items = rebuild(_inside_the_data(runner), _predicting)
+    onion = Runner(*items)
+    networks = onion.all(Forward)
+    if len(networks) != 1:
+        told = "are several networks" if networks else "is none"
+        raise CompositionError(
+            f"an inference onion runs one network, and here {told}; leave items out, runner.without(...), until "
+            f"one gradient machine or Forward is there.\n\n{runner}"
+        )
+    return onion
+
+
+def _inside_the_data(runner: Runner) -> Items:
+    """Return the items after the last one of the outermost runner that brings data or holds one that does."""
+    items = runner.items
+    bringing = [item for item in runner.walk() if getattr(item, "brings_data", False)]
+    places = [place for place, item in enumerate(items) if any(holds((item,), each) for each in bringing)]
+    return items[places[-1] + 1 :] if places else items
+
+
+def _predicting(item: RunnerItem) -> Items:
+    if getattr(item, "makes_gradients", False):
+        return (Forward(item.network),)  # type: ignore[attr-defined]
+    return (item,) if item.predicts else ()

@@ -1,0 +1,237 @@
+"""Trial: a run that begins where the one around it stands, to the bit, and leaves no trace in it."""
+
+from copy import deepcopy
+
+import numpy as np
+import paddle
+import pytest
+
+from onion import (
+    CompositionError,
+    DataProvider,
+    GradientMachine,
+    HookError,
+    MovingAverage,
+    Observer,
+    ParameterUpdater,
+    Runner,
+    RunnerItem,
+    Saver,
+    Task,
+    TaskSampler,
+    Trial,
+    generators,
+)
+from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
+
+
+class Dropped(paddle.nn.Layer):
+    """A toy network that draws random numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.dropout = toy_network(), paddle.nn.Dropout(0.4)
+
+    def forward(self, batch):
+        return self.inner({"x": self.dropout(batch["x"])})
+
+    def cost(self, outputs, batch):
+        return self.inner.cost(outputs, batch)
+
+
+class Costs(Observer):
+    """Write down the cost of every batch, and where it was."""
+
+    def __init__(self):
+        self.found = []
+        super().__init__(on_batch_end=lambda state: self.found.append((place(state), float(state.cost))))
+
+
+def place(state):
+    return state.pass_id, state.batch_id, state.step
+
+
+def data(seed=0, examples=20):
+    """Passes of five batches."""
+    return DataProvider(toy_examples(examples), 4, shuffle=True, seed=seed)
+
+
+def tasks():
+    mixed = {"one": Task(data()), "two": Task(data(seed=1, examples=12), 0.6, target=False)}
+    return TaskSampler(mixed, seed=3)
+
+
+def training(network, *rings, provider=data):
+    updater = ParameterUpdater(paddle.optimizer.Adam(0.05, parameters=network.parameters()))
+    return Runner(*rings, provider(), MovingAverage(network, 0.5), updater, GradientMachine(network))
+
+
+def bits(runner):
+    """All that a runner's items would save; of arrays, the bytes."""
+    return {
+        item.name: {name: array(value) for name, value in item.state_dict().items()}
+        for item in runner.walk()
+        if item.state_dict()
+    }
+
+
+def array(value):
+    return np.asarray(value).tobytes() if hasattr(value, "numpy") else value
+
+
+class Try(RunnerItem):
+    """Run a trial of some steps after one batch, or on the way into it."""
+
+    def __init__(self, step, way="out", steps=7, provider=data, inside=()):
+        self.step, self.way, self.steps, self.provider, self.inside = step, way, steps, provider, inside
+        self.costs, self.trial, self.state = Costs(), None, None
+
+    def on_batch(self, state):
+        if (state.step, self.way) == (self.step, "in"):
+            self.act(state)
+        yield
+        if (state.step, self.way) == (self.step, "out"):
+            self.act(state)
+
+    def act(self, state):
+        network = deepcopy(state.runner[GradientMachine].network)
+        self.trial = training(network, Trial(), self.costs, *self.inside, provider=self.provider)
+        self.state = self.trial.run(steps=state.step + self.steps, parent=state)
+
+
+@pytest.mark.parametrize("provider", [data, tasks])
+@pytest.mark.parametrize("step", [1, 3, 4, 5, 6])
+def test_a_trial_with_the_same_settings_is_the_run_itself_to_the_bit(step, provider):
+    """Dropout, moments, averages and order included, and over the ends of passes (5 batches)."""
+    tried = Try(step, provider=provider)
+    paddle.seed(5)
+    outer, seen = training(Dropped(), tried, provider=provider), Costs()
+    expected = training(Dropped(), seen, provider=provider)
+    paddle.seed(5)
+    outer.run(steps=step)
+    paddle.seed(5)
+    expected.run(steps=step + 7)
+    assert len(seen.found) == step + 7
+    assert tried.costs.found == seen.found[step:]
+    assert bits(tried.trial) == bits(expected)
+
+
+@pytest.mark.parametrize("way", ["in", "out"])
+@pytest.mark.parametrize("inside", [(), (Failing("on_batch", step=8),)])
+def test_it_leaves_no_trace(way, inside):
+    """Nor if it fails: parameters, moments, order, random numbers and metrics are those of a run without."""
+
+    forgiven = []
+
+    class TryAndForgive(Try):
+        def act(self, state):
+            try:
+                super().act(state)
+            except PlannedError:
+                forgiven.append(state.step)
+
+    def trained(*rings):
+        seen = Costs()
+        paddle.seed(5)
+        runner = training(Dropped(), *rings, seen)
+        paddle.seed(5)
+        state = runner.run(passes=2)
+        return seen.found, bits(runner), generators.capture(), place(state), state.metrics
+
+    tried = TryAndForgive(6, way, inside=inside)
+    assert trained(tried) == trained()
+    assert bool(forgiven) == bool(inside)
+    assert len(tried.costs.found) == (2 if inside else 7)
+
+
+def test_on_the_way_into_a_batch_it_begins_with_the_batch_after_it():
+    seen = []
+    tried = Try(2, "in", steps=2, inside=(Observer(on_batch_begin=lambda state: seen.append(state.batch["x"])),))
+    outer = []
+    note = Observer(on_batch_begin=lambda state: outer.append(state.batch["x"]))
+    training(Dropped(), note, tried).run(passes=1)
+    assert np.array_equal(seen, outer[3:5])
+
+
+def test_trials_that_differ_in_one_setting_begin_alike():
+    """The first costs are the same, for the same parameters, examples and dropout; the second ones are not."""
+    costs = {}
+
+    class Rates(RunnerItem):
+        def on_batch(self, state):
+            yield
+            for rate in (0.01, 0.1):
+                found = Costs()
+                network = deepcopy(state.runner[GradientMachine].network)
+                optimizer = paddle.optimizer.Adam(rate, parameters=network.parameters())
+                trial = Runner(Trial(), found, data(), ParameterUpdater(optimizer), GradientMachine(network))
+                trial.run(steps=state.step + 2, parent=state)
+                costs.setdefault(rate, []).extend(found.found)
+
+    training(Dropped(), Rates()).run(steps=3)
+    assert len(costs[0.01]) == 6
+    assert costs[0.01][0::2] == costs[0.1][0::2]
+    assert all(small != large for small, large in zip(costs[0.01][1::2], costs[0.1][1::2], strict=True))
+
+
+def test_what_the_other_run_has_not_begins_anew():
+    """An updater of another name has gathered nothing; the network goes on."""
+
+    class Other(ParameterUpdater):
+        name = "other"
+
+    class Look(RunnerItem):
+        def on_batch(self, state):
+            yield
+            copy = deepcopy(network)
+            updaters = [
+                kind(paddle.optimizer.Adam(0.0, parameters=copy.parameters())) for kind in (ParameterUpdater, Other)
+            ]
+            for updater in updaters:
+                machine = GradientMachine(copy)
+                Runner(Trial(), data(), updater, machine).run(steps=state.step + 1, parent=state)
+                powers[updater.name] = updater.state_dict()["gradient_machine.linear.weight/beta1_pow_acc"].item()
+            weights.extend(each.linear.weight.numpy().tobytes() for each in (copy, network))
+
+    network, powers, weights = toy_network(), {}, []
+    training(network, Look()).run(steps=1)
+    assert powers["parameter_updater"] == pytest.approx(powers["other"] * 0.9)  # of two steps, and of one
+    assert weights[0] == weights[1]
+
+
+# -- refused -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_stands_outside_everything_that_has_a_state(tmp_path):
+    network = toy_network()
+    for outside in (data(), Saver(tmp_path)):
+        with pytest.raises(CompositionError, match=f"trial stands inside {outside.name}, .* move it further out"):
+            Runner(outside, Trial(), GradientMachine(network))
+    Runner(Observer(), Trial(), data(), GradientMachine(network))
+
+
+def test_without_a_run_around_it_is_refused():
+    before = generators.capture()
+    with pytest.raises(HookError, match=r"trial begins where another run stands; .* run\(parent=state\)"):
+        Runner(Trial(), Batches(2)).run(passes=1)
+    assert generators.capture() == before
+
+
+@pytest.mark.parametrize("shared", ["data_provider", "parameter_updater"])
+def test_objects_of_the_run_around_are_refused_before_anything_is_taken_over(shared):
+    class Share(RunnerItem):
+        def on_batch(self, state):
+            copy = deepcopy(network)
+            moved = {"data_provider": copy, "parameter_updater": network}[shared]
+            updater = ParameterUpdater(paddle.optimizer.Adam(0.1, parameters=moved.parameters()))
+            provider = state.runner[DataProvider] if shared == "data_provider" else data()
+            with pytest.raises(HookError, match=f"{shared} of the trial is, or moves, what the run around it has"):
+                Runner(Trial(), provider, updater, GradientMachine(moved)).run(steps=9, parent=state)
+            refused.append(state.step)
+
+    network, refused = toy_network(), []
+    before = network.linear.weight.numpy().copy()
+    runner = training(network, Share())
+    runner.run(steps=2)
+    assert refused == [0, 1]
+    assert not np.array_equal(network.linear.weight.numpy(), before)  # the run itself went on
