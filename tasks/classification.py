@@ -63,7 +63,7 @@ class Classification(TextTask):
     def fitted(self, path: str | Path) -> Classification:
         """Return the task that knows the labels, and whether the rows are pairs."""
         task = super().fitted(path)
-        labels = self.labels or Labels.of(row.word(self.target) for row in self.rows(path, labelled=True))
+        labels = self.labels or Labels.of(row.label(self.target) for row in self.rows(path, labelled=True))
         if len(labels) < 2:
             raise DataError(f"{path}: all rows have the label {labels.names[0]!r}; there is nothing to learn.")
         unknown = [name for name in task.class_weights or () if name not in labels]
@@ -73,7 +73,7 @@ class Classification(TextTask):
 
     def learned(self, row: Row) -> dict[str, Any]:
         """Return the number of the row's label."""
-        return {"label": self.labels.number(row, row.word(self.target))}
+        return {"label": self.labels.number(row, row.label(self.target))}
 
     def network(self, encoder: nn.Layer) -> Classifier:
         """Put a :class:`Classifier` over an encoder."""

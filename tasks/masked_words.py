@@ -8,7 +8,7 @@ Prediction: ``masks``, a list that has for each ``[MASK]`` of the row ``words``,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from onion.tasks.features.examples import Example
 from onion.tasks.masker import Masker, MaskFiller, SteadyMasker, special_ids
 from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
 from onion.tasks.rows import Row
-from onion.tasks.task import NOT_OF_FEATURES
+from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
 from onion.tasks.texts import PAIR, TEXT, TextTask, arguments, batch_of, checked_texts, note_cut
 
 PLAIN_TEXT = ".txt"
@@ -56,7 +56,7 @@ class MaskedWords(TextTask):
 
     masked_share: float = attrs.field(default=0.15, validator=SHARE, metadata=NOT_OF_FEATURES)
     whole_words: bool = attrs.field(default=False, validator=SWITCH, metadata=NOT_OF_FEATURES)
-    guesses: int = attrs.field(default=5, validator=NATURAL, metadata=NOT_OF_FEATURES)
+    guesses: int = attrs.field(default=5, validator=NATURAL, metadata=AFTER_TRAINING)
 
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
         """Give the paragraphs of a plain text, or the rows of a file; see ``Task.rows``."""
@@ -82,6 +82,10 @@ class MaskedWords(TextTask):
         if len(learned) < len(examples):
             notes["texts without a word to mask, left out"] += len(examples) - len(learned)
         return learned
+
+    def count(self, rows: Iterable[Row], tokenizer: Tokenizer) -> int:
+        """Count the examples by making them: a text may be several, or none; see ``Task.count``."""
+        return Task.count(self, rows, tokenizer)
 
     def _parts(self, rows: Sequence[Row], tokenizer: Tokenizer, notes: Counter[str]) -> list[list[Encoding]]:
         """The encodings of each row: several of a long text, one of a pair."""

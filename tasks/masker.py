@@ -42,6 +42,8 @@ class Masker(RunnerItem):
         whole_words: choose words instead of tokens. Default False.
     """
 
+    predicts = False
+
     def __init__(self, tokenizer: Tokenizer, seed: int, share: float = 0.15, whole_words: bool = False) -> None:
         self.share, self.whole_words = share, whole_words
         self._mask_id = tokenizer.mask_id

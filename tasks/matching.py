@@ -1,9 +1,9 @@
 """``match``: how well a second text fits a first one, such as an answer a question.
 
 File, pointwise: ``text_a``, ``text_b``, ``label`` (two values; the second one in order, such as ``1``, says that they
-fit), and ``qid`` where several rows belong to one question.
+fit, if the setting ``fits`` does not name the other), and ``qid`` where several rows belong to one question.
 File, pairwise: ``text_a``, ``text_b``, which fits, and ``text_b_neg``, which fits less.
-Prediction: ``score``, from 0 to 1, of ``text_a`` and ``text_b``.
+Prediction: ``score``, from 0 to 1, of ``text_a`` and ``text_b``; learned pointwise, also ``label``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from paddle.nn import functional
 from onion.errors import DataError
 from onion.items.evaluator import Metric
 from onion.models.tokenizer import Tokenizer
+from onion.tasks import checks
 from onion.tasks.checks import BELOW_ONE, SHARE, SWITCH, one_of
 from onion.tasks.classification import Classifier
 from onion.tasks.features.examples import Example
@@ -53,6 +54,7 @@ class Matching(TextTask):
             is; one that has both columns is pairwise.
         labels: two, the second one says that the texts fit; learned from the training file if it is pointwise and they
             are not given, else ``0`` and ``1``.
+        fits: the one that says that the texts fit, which then is put second; None: the second one.
         questions: whether the training file has ``qid``; then others with labels need it too.
         margin: how much greater the better score is to be.
         dropout: of the pooled output; None: the encoder's.
@@ -63,6 +65,7 @@ class Matching(TextTask):
     pairs: bool | None = True
     learning: str | None = attrs.field(default=None, validator=optional(one_of((POINTWISE, PAIRWISE))))
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
+    fits: str | None = attrs.field(default=None, validator=optional(checks.TEXT), metadata=NOT_OF_FEATURES)
     questions: bool = attrs.field(default=False, validator=SWITCH)
     margin: float = attrs.field(default=0.5, validator=SHARE, metadata=NOT_OF_FEATURES)
     dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
@@ -102,13 +105,30 @@ class Matching(TextTask):
         """Return the task that knows how it learns, and the two labels."""
         columns = self.columns(path)
         if NEGATIVE in columns:
-            return attrs.evolve(self, learning=PAIRWISE, labels=self.labels or ("0", "1"))
+            return self._knowing(self.labels or Labels(("0", "1")), learning=PAIRWISE)
         if self.learning == PAIRWISE:
             raise DataError(f"{path}: there is no column {NEGATIVE!r}, which is what pairwise learning learns from")
-        labels = Labels.of(row.word(self.target) for row in self.rows(path, labelled=True))
-        if len(labels) != 2:
-            raise DataError(f"{path}: matching is learned from rows with two labels; here are {labels.told()}")
-        return attrs.evolve(self, learning=POINTWISE, labels=self.labels or labels, questions=QUESTION in columns)
+        return self._knowing(self._two_labels(path), learning=POINTWISE, questions=QUESTION in columns)
+
+    def _knowing(self, labels: Labels, **more: Any) -> Matching:
+        """The task with labels in their order, and with what else it got to know."""
+        fits = labels.names[1] if self.fits is None else self.fits
+        if fits not in labels:
+            raise DataError(f"fits: there is no label {fits!r}; {labels.told()} are the two")
+        ordered = Labels([*(name for name in labels if name != fits), fits])
+        return attrs.evolve(self, labels=ordered, fits=fits, **more)
+
+    def _two_labels(self, path: str | Path) -> Labels:
+        """The labels that are given, or those of the rows."""
+        names: set[str] = set()
+        for row in self.rows(path, labelled=True):
+            name = row.label(self.target)
+            if len(names | {name}) > 2:
+                raise row.error(f"a third label, {name!r}; matching is learned from two: {Labels.of(names).told()}")
+            names.add(name)
+        if len(names) < 2:
+            raise DataError(f"{path}: matching is learned from rows with two labels; all here have {min(names)!r}")
+        return self.labels or Labels.of(names)
 
     def features(self, rows: Sequence[Row], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
         """Give ``ids``, ``types`` (int64 ``[length]``), and ``label`` or those of the worse text; see Task.features."""
@@ -123,7 +143,7 @@ class Matching(TextTask):
         """Return whether the texts of a row fit, 1 or 0; nothing of a pair."""
         if NEGATIVE in row.cells:
             return {}
-        label = row.word(self.target)
+        label = row.label(self.target)
         if label not in self.labels:
             raise row.error(f"the label {label!r} is none of the two: {self.labels.told()}; see the setting labels")
         return {"label": self.labels.numbers()[label]}
@@ -159,10 +179,11 @@ class Matching(TextTask):
 
     def predictions(
         self, rows: Sequence[Row], examples: Sequence[Example], decoded: Sequence[float]
-    ) -> Iterator[dict[str, float]]:
-        """Give the score."""
+    ) -> Iterator[dict[str, Any]]:
+        """Give the score and, where labels were learned, the likelier one."""
         for score in decoded:
-            yield {"score": round(float(score), 6)}
+            label = {"label": self.labels.names[int(score > 0.5)]} if self.learning == POINTWISE else {}
+            yield {"score": round(float(score), 6), **label}
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
         """Return what always answering the commoner label would score, where there are labels to answer."""

@@ -26,7 +26,7 @@ from onion.tasks.heads import SentenceHead, sigmoid
 from onion.tasks.labels import Labels
 from onion.tasks.metrics.multilabel import MultiLabelMetric
 from onion.tasks.rows import Row
-from onion.tasks.task import NOT_OF_FEATURES
+from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES
 from onion.tasks.texts import TextTask
 
 
@@ -46,7 +46,7 @@ class MultiLabel(TextTask):
 
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
     separator: str = attrs.field(default=",", validator=TEXT)
-    threshold: float = attrs.field(default=0.5, validator=BELOW_ONE, metadata=NOT_OF_FEATURES)
+    threshold: float = attrs.field(default=0.5, validator=BELOW_ONE, metadata=AFTER_TRAINING)
     dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
 
     def fitted(self, path: str | Path) -> MultiLabel:

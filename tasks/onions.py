@@ -88,14 +88,15 @@ def evaluation_onion(
 
 def prediction_onion(
     task: Task,
-    network: nn.Layer,
+    inference: Runner,
     examples: Examples,
     collector: Collector,
     pad_id: int = 0,
     rings: Sequence[RunnerItem] = (),
 ) -> Runner:
-    """Return the onion that hands a network's decoded outputs for examples to a collector."""
-    return Runner(_in_order(task, examples, pad_id), collector, *rings, Decoder(network), Forward(network))
+    """Return the onion that hands to a collector what an inference onion makes of examples, decoded."""
+    decoder = Decoder(inference[Forward].network)
+    return Runner(_in_order(task, examples, pad_id), collector, *rings, decoder, inference)
 
 
 def _in_order(task: Task, examples: Examples, pad_id: int) -> DataProvider:

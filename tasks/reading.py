@@ -30,7 +30,7 @@ from onion.tasks.metrics.reading import ReadingMetric
 from onion.tasks.spans.answers import Found, Spans, best_spans, find
 from onion.tasks.spans.questions import Question, file_questions, line_questions
 from onion.tasks.spans.windows import UNKNOWN, Windows, examples_of, learned, note_cut
-from onion.tasks.task import NOT_OF_FEATURES, Task
+from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
 from onion.tasks.texts import batch_of, mask_of
 
 ALIKE = {"en": squad.alike, "zh": mixed_segmentation.alike}
@@ -50,7 +50,8 @@ class Reading(Task):
         doc_stride: tokens between the beginnings of two windows.
         max_answer_length: tokens an answer may have.
         n_best: answers that ``nbest`` has.
-        null_threshold: above these ``null_odds`` there is no answer.
+        null_threshold: above these ``null_odds`` there is no answer. Where a file holds questions without answer, the
+            figures tell which threshold would have been the best for it: ``best_f1_threshold``.
         with_negative: whether there may be no answer; None: it is so if the training file has such questions.
         language: ``"en"`` measures as SQuAD does, ``"zh"`` as CMRC 2018 does; None: by the questions of the training
             file.
@@ -62,9 +63,9 @@ class Reading(Task):
     max_length: int = attrs.field(default=384, validator=NATURAL)
     max_query_length: int = attrs.field(default=64, validator=NATURAL)
     doc_stride: int = attrs.field(default=128, validator=NATURAL)
-    max_answer_length: int = attrs.field(default=30, validator=NATURAL, metadata=NOT_OF_FEATURES)
-    n_best: int = attrs.field(default=20, validator=NATURAL, metadata=NOT_OF_FEATURES)
-    null_threshold: float = attrs.field(default=0.0, validator=NUMBER, metadata=NOT_OF_FEATURES)
+    max_answer_length: int = attrs.field(default=30, validator=NATURAL, metadata=AFTER_TRAINING)
+    n_best: int = attrs.field(default=20, validator=NATURAL, metadata=AFTER_TRAINING)
+    null_threshold: float = attrs.field(default=0.0, validator=NUMBER, metadata=AFTER_TRAINING)
     with_negative: bool | None = attrs.field(default=None, validator=optional(SWITCH), metadata=NOT_OF_FEATURES)
     language: str | None = attrs.field(default=None, validator=optional(one_of(ALIKE)), metadata=NOT_OF_FEATURES)
 
@@ -141,9 +142,9 @@ class Reading(Task):
         return Reader(encoder, self.n_best, self.max_answer_length)
 
     def metric(self, path: str | Path) -> ReadingMetric:
-        """Measure exact match and F1 by the rules of the language."""
+        """Measure exact match and F1 by the rules of the language; and what other thresholds would reach."""
         questions = list(self.rows(path, labelled=True))
-        return ReadingMetric(questions, self._answer, ALIKE[self.language or "en"])
+        return ReadingMetric(questions, self._find, ALIKE[self.language or "en"], bool(self.with_negative))
 
     def predictions(
         self, rows: Sequence[Question], examples: Sequence[Example], decoded: Sequence[Spans]
@@ -154,7 +155,7 @@ class Reading(Task):
             windows.setdefault(example["row"], []).append(spans)
         for row, question in enumerate(rows):
             found = self._find(question, windows[row])
-            answer = {"id": question.id, "answer": question.context[found.begin : found.end]}
+            answer = {"id": question.id, "answer": found.text}
             answer |= {"begin": found.begin, "end": found.end, "nbest": found.nbest}
             yield {**answer, "null_odds": round(found.null_odds, 6)} if self.with_negative else answer
 
@@ -170,10 +171,6 @@ class Reading(Task):
 
     def _find(self, question: Question, windows: Sequence[Spans]) -> Found:
         return find(question.context, windows, self.n_best, bool(self.with_negative), self.null_threshold)
-
-    def _answer(self, question: Question, windows: Sequence[Spans]) -> str:
-        found = self._find(question, windows)
-        return question.context[found.begin : found.end]
 
 
 def language_of(questions: Iterable[str]) -> str:

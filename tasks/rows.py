@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,22 @@ class Row:
             DataError: it is neither.
         """
         value = self.cells[column]
+        if isinstance(value, float) and not math.isfinite(value):  # Python reads and writes NaN and Infinity
+            raise self.error(f"{column} is {value}, which is no number of JSON; mend the value")
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(value)
         return self.text(column)
+
+    def label(self, column: str) -> str:
+        """Return a word without the white space around it, which is no part of a label.
+
+        Raises:
+            DataError: it is no word, or nothing is left of it.
+        """
+        word = self.word(column).strip()
+        if not word:
+            raise self.error(f"{column} is empty; give this row one, or take it out")
+        return word
 
     def number(self, column: str) -> float:
         """Return a cell that has to be a finite number.

@@ -99,15 +99,17 @@ class Tagging(Task):
         if len(tags) < 2:
             raise DataError(f"{path}: all words have the tag {min(tags)!r}; there is nothing to learn.")
         cut = characters >= MOSTLY * words if self.characters is None else self.characters
-        return attrs.evolve(self, labels=self._labels(Path(path), tags), label_map=None, characters=cut)
+        return attrs.evolve(self, labels=self._labels(path, tags), label_map=None, characters=cut)
 
-    def _labels(self, path: Path, tags: Iterable[str]) -> Labels:
-        if self.labels:
-            return self.labels
-        beside = path.with_name(LABEL_MAP)
-        if self.label_map is not None or beside.is_file():
-            return read_label_map(Path(self.label_map or beside))
-        return Labels(sorted(tags, key=lambda tag: (tag != OUTSIDE, tag)))
+    def fitted_by_too(self, path: str | Path) -> list[Path]:
+        """Return the label map, if there is one and the labels are not given."""
+        found = Path(self.label_map or Path(path).with_name(LABEL_MAP))
+        return [found] if not self.labels and (self.label_map is not None or found.is_file()) else []
+
+    def _labels(self, path: str | Path, tags: Iterable[str]) -> Labels:
+        maps = [read_label_map(found) for found in self.fitted_by_too(path)]
+        alphabetical = sorted(tags, key=lambda tag: (tag != OUTSIDE, tag))
+        return next(iter(maps), self.labels or Labels(alphabetical))
 
     def features(
         self, rows: Sequence[TaggedText], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]

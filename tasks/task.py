@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -28,6 +29,12 @@ from onion.tasks.labels import Labels
 
 NOT_OF_FEATURES = {"of_features": False}
 """Metadata of a field that changes nothing about the features: of the cost, of predictions, of figures."""
+
+FEW = 256
+"""Rows that are in memory while examples are counted."""
+
+AFTER_TRAINING = {**NOT_OF_FEATURES, "after_training": True}
+"""Metadata of a field that a trained model may have another value of: it counts in predictions and figures only."""
 
 Own = TypeVar("Own", bound="Task")
 
@@ -77,6 +84,10 @@ class Task(ABC):
         """
         return self
 
+    def fitted_by_too(self, path: str | Path) -> list[Path]:
+        """Return the other files that :meth:`fitted` reads, such as one beside the training file. Default: none."""
+        return []
+
     @abstractmethod
     def features(self, rows: Sequence[Any], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
         """Turn some rows into examples: arrays of numbers.
@@ -94,6 +105,19 @@ class Task(ABC):
         Raises:
             DataError: a row is not what it should be.
         """
+
+    def count(self, rows: Iterable[Any], tokenizer: Tokenizer) -> int:
+        """Return how many examples :meth:`features` makes of some labelled rows, without keeping any.
+
+        Default: it makes them, a few rows at a time. A task that makes one of each row only has to look at the rows.
+
+        Raises:
+            DataError: a row is not what it should be.
+        """
+        rows, examples = iter(rows), 0
+        while some := list(islice(rows, FEW)):
+            examples += len(self.features(some, tokenizer, True, Counter()))
+        return examples
 
     @abstractmethod
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
@@ -162,6 +186,20 @@ class Task(ABC):
     def record(self) -> dict[str, Any]:
         """Return the name and all fields as JSON values; ``catalogue.task_of`` makes the task of them."""
         return {"task": self.name, **attrs.asdict(self, value_serializer=_plain)}
+
+    def adjusted(self: Own, settings: Mapping[str, Any]) -> Own:
+        """Return the task of a trained model with some other settings, such as a threshold.
+
+        Raises:
+            DataError: a setting that is fixed by the training, or that there is not, or a value that does not do.
+        """
+        free = [field.name for field in attrs.fields(type(self)) if field.metadata.get("after_training")]
+        fixed = [name for name in settings if name not in free]
+        if fixed:
+            told = f"has {', '.join(free)}" if free else "has none"
+            raise DataError(f"{fixed[0]!r} is no setting of a model that is trained; the task {self.name} {told}")
+        record = {name: value for name, value in self.record().items() if name != "task"}
+        return type(self).from_settings({**record, **settings})
 
     def features_record(self) -> dict[str, Any]:
         """Return that part of the record that decides about the features."""

@@ -68,6 +68,10 @@ class TextTask(Task):
                 example |= self.learned(row)
         return examples
 
+    def count(self, rows: Iterable[Row], tokenizer: Tokenizer) -> int:
+        """Count the rows, of which each is an example, and look at what is to be learned; see ``Task.count``."""
+        return sum(1 for _ in map(self.learned, rows))
+
     def encodings(self, rows: Sequence[Row], tokenizer: Tokenizer, notes: Counter[str]) -> list[Encoding]:
         """Tokenise rows; of those that are too long the longer text is cut first."""
         seconds = [row.cells[PAIR] for row in rows] if self.pairs else None

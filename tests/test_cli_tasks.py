@@ -164,3 +164,26 @@ def test_files_where_the_task_has_none(trained, onion, tmp_path):
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"onion: --files: the task classify has none; its predictions are lines, see --output\n"
     assert snapshot(tmp_path) == {}
+
+
+# -- the cache ---------------------------------------------------------------------------------------------------------
+
+
+def test_features_are_listed_and_deleted(trained, onion, place, tmp_path):
+    env = {**os.environ, "ONION_HOME": str(tmp_path)}
+    done = onion("evaluate", "--from", "run", "--data", "b.tsv", env=env)
+    assert done.returncode == 0, done.stderr
+    listed = onion("cache", "ls", env=env).stdout.decode().splitlines()
+    assert len(listed) == 2
+    assert listed[0].endswith("classify      b.tsv")
+    assert listed[1].endswith(f"in {tmp_path / 'features'}")
+    assert onion("cache", "clear", "--unused", "1", env=env).stdout.startswith(b"0.0 MB deleted")
+    assert len(snapshot(tmp_path / "features")) > 1
+    assert onion("cache", "clear", env=env).returncode == 0
+    assert snapshot(tmp_path / "features") == {}
+
+
+def test_a_setting_that_a_trained_model_has_not(trained, onion):
+    done = onion("predict", "--from", "run", "--text", "a", "--set", "label_smoothing=0.2")
+    assert done.returncode == 2
+    assert b"'label_smoothing' is no setting of a model that is trained; the task classify has none" in done.stderr

@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     evaluation = add("evaluate", "measure a trained model on a labelled file")
     evaluation.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="a folder of train")
     evaluation.add_argument("--data", required=True, metavar="FILE", help="rows with text_a, text_b if any, label")
+    _add_set(evaluation, "another value of a setting that counts after training, such as null_threshold=-1.5")
     evaluation.set_defaults(command=run.evaluate)
     _add_predict(add("predict", "label texts with a trained model"))
     _add_embed(add("embed", "write a vector for each text of a file, by an encoder as it is"))
@@ -44,6 +45,12 @@ def parser() -> argparse.ArgumentParser:
     drawing.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="a folder of train")
     drawing.add_argument("--output", type=Path, metavar="FILE", help="write it there; .svg: as a picture")
     drawing.set_defaults(command=run.draw)
+    cache = add("cache", "list or delete the features that are kept").add_subparsers(required=True, metavar="ACTION")
+    listing = cache.add_parser("ls", help="list them", parents=[debug])
+    listing.set_defaults(command=run.list_cache)
+    clearing = cache.add_parser("clear", help="delete them; they are made again when they are needed", parents=[debug])
+    clearing.add_argument("--unused", type=_not_negative, default=0, metavar="DAYS", help="unused for so long only")
+    clearing.set_defaults(command=run.clear_cache)
     weights = add("weights", "list and fetch pretrained weights").add_subparsers(required=True, metavar="ACTION")
     listing = weights.add_parser("ls", help="list the known names", parents=[debug])
     listing.set_defaults(command=run.list_weights)
@@ -83,14 +90,7 @@ def _add_train(command: argparse.ArgumentParser) -> None:
         metavar="FIGURE",
     )
     add("--stream", "read the training file anew, in its own order", action=argparse.BooleanOptionalAction)
-    command.add_argument(
-        "--set",
-        action="append",
-        type=_setting,
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of the task itself, such as label_smoothing=0.1; may be given several times",
-    )
+    _add_set(command, "a setting of the task itself, such as label_smoothing=0.1")
     command.set_defaults(command=run.train)
 
 
@@ -102,6 +102,7 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     texts.add_argument("stdin", nargs="?", choices=["-"], metavar="-", help="lines of standard input")
     command.add_argument("--output", type=Path, metavar="FILE", help="a JSON line a row (default: standard output)")
     command.add_argument("--files", type=Path, metavar="DIR", help="the task's own files too, such as predictions.json")
+    _add_set(command, "another value of a setting that counts after training, such as threshold=0.3")
     command.set_defaults(command=run.predict)
 
 
@@ -117,6 +118,17 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
     add("--max-length", type=_natural, default=128, help="tokens a text may have (default: %(default)s)")
     add("--batch-size", type=_natural, default=64, help="texts a batch (default: %(default)s)")
     command.set_defaults(command=run.embed)
+
+
+def _add_set(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument(
+        "--set",
+        action="append",
+        type=_setting,
+        default=[],
+        metavar="NAME=VALUE",
+        help=f"{text}; may be given several times",
+    )
 
 
 def _setting(text: str) -> tuple[str, Any]:

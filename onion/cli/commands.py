@@ -8,6 +8,7 @@ import math
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
@@ -64,7 +65,7 @@ def evaluate(options: argparse.Namespace) -> int:
     start_paddle()
     from onion.tasks.jobs import inference
 
-    print(_json(inference.evaluate(options.folder, options.data)))
+    print(_json(inference.evaluate(options.folder, options.data, dict(options.set))))
     return 0
 
 
@@ -73,14 +74,15 @@ def predict(options: argparse.Namespace) -> int:
     start_paddle()
     from onion.tasks.jobs import inference
 
+    settings = dict(options.set)
     if options.text:
-        found = inference.predict_texts(options.folder, options.text)
+        found = inference.predict_texts(options.folder, options.text, settings)
     elif "-" in (options.stdin, options.input):
         # A person who types waits for every answer; a pipe is read many lines at a time.
         chunk = 1 if sys.stdin.isatty() else inference.CHUNK
-        found = inference.predict_lines(options.folder, sys.stdin.buffer, chunk)
+        found = inference.predict_lines(options.folder, sys.stdin.buffer, chunk, settings)
     else:
-        found = inference.predict(options.folder, options.input)
+        found = inference.predict(options.folder, options.input, settings)
     if options.files is not None:
         found = list(found)
         inference.write_files(options.folder, found, options.files)
@@ -133,6 +135,27 @@ def list_weights(options: argparse.Namespace) -> int:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, size, here, origin in rows:
         print(f"{name:{widths[0]}}  {size:>{widths[1]}}  {here:{widths[2]}}  {origin}")
+    return 0
+
+
+def list_cache(options: argparse.Namespace) -> int:
+    """Print a line for each store of features, what was used last first, and where they are."""
+    from onion.tasks.features import cache
+
+    found = cache.stored()
+    for each in found:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used))
+        print(f"{each.size / 1e6:10.1f} MB  {used}  {each.about.get('task', '-'):12}  {each.about.get('file', '-')}")
+    print(f"{sum(each.size for each in found) / 1e6:10.1f} MB  in {cache.features_folder()}")
+    return 0
+
+
+def clear_cache(options: argparse.Namespace) -> int:
+    """Delete features; say how much that was."""
+    from onion.tasks.features import cache
+
+    freed = cache.clear(options.unused)
+    print(f"{freed / 1e6:.1f} MB deleted in {cache.features_folder()}")
     return 0
 
 

@@ -28,6 +28,9 @@ __all__ = ["Row", "Table", "iter_lines", "iter_rows", "read_rows"]
 Record = tuple[int, list[str]]
 """The line a row starts in (the first line of a file is 1), and its cells."""
 
+LONGEST_CELL = 1 << 26
+"""Characters that a cell of a .csv may have; a longer one nearly always is a quote that is never closed."""
+
 
 def read_rows(path: str | os.PathLike[str], columns: Sequence[str] = (), optional: Sequence[str] = ()) -> Table:
     """Read a whole file of rows; its ending says how.
@@ -149,6 +152,8 @@ def _tsv_records(path: Path, lines: Iterable[str]) -> Iterator[Record]:
 
 
 def _csv_records(path: Path, lines: Iterable[str]) -> Iterator[Record]:
+    # The limit is one of the process, and 128 KiB at first; it is never lowered, so nobody else's files are refused.
+    csv.field_size_limit(max(LONGEST_CELL, csv.field_size_limit()))
     reader = csv.reader(lines, strict=True)
     start = 1
     try:
@@ -156,11 +161,8 @@ def _csv_records(path: Path, lines: Iterable[str]) -> Iterator[Record]:
             yield start, cells
             start = reader.line_num + 1
     except csv.Error as error:
-        # The row is where a reader has to look, not the line the parser gave up in. A cell over csv's limit of
-        # 128 KiB nearly always is a quote that is never closed, so the limit, a global of the process, is left alone.
+        # The row is where a reader has to look, not the line the parser gave up in.
         hint = "check the quotes of this row: each one opened must be closed, and one inside a cell is doubled"
-        if "field limit" in str(error):
-            hint += "; for cells that long on purpose call csv.field_size_limit first"
         raise at(path, start, f"broken CSV ({error}); {hint}") from None
 
 

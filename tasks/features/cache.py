@@ -6,32 +6,31 @@ the folder loses nothing but time.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
+import os
 import shutil
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from onion.data.files import opened
+import attrs
+
 from onion.disk import locked, sync_folder
 from onion.errors import DataError
-from onion.models import splitting
 from onion.models.hub import home
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.features.digests import code_of, digest_of_file, digest_of_tokenizer, digest_of_values
 from onion.tasks.features.examples import Example, Examples
-from onion.tasks.features.store import FORMAT, open_store, write_store
+from onion.tasks.features.store import FORMAT, about_store, open_store, write_store
 from onion.tasks.task import Task
 
 FOLDER = "features"
 CHUNK = 2000
 """Rows that are in memory while features are made."""
-PIECE = 1 << 20
 
 
 def cached_features(task: Task, path: str | Path, tokenizer: Tokenizer, labelled: bool = True) -> Examples:
@@ -41,63 +40,108 @@ def cached_features(task: Task, path: str | Path, tokenizer: Tokenizer, labelled
         DataError: the file is not what it should be, holds no example, or the cache cannot be written.
     """
     key = digest_of_features(task, path, tokenizer, labelled)
-    folder = home() / FOLDER / key
+    folder = features_folder() / key
     found = open_store(folder)
     if found is not None:
+        used_now(folder)
         return found
     try:
         _make(folder, task, path, tokenizer, labelled)
     except OSError as error:
-        place = error.filename or folder
-        raise DataError(f"cannot write {place}: {error.strerror}; features are kept in $ONION_HOME.") from None
+        raise not_written(error.filename or folder, error) from None
     found = open_store(folder)
     if found is None:
         raise DataError(f"{folder}: what was written there changed at once; is the disk in order?")
     return found
 
 
+def features_folder() -> Path:
+    """Return where features are kept; it may be missing."""
+    return home() / FOLDER
+
+
+def not_written(place: object, error: OSError) -> DataError:
+    """Return the error to raise where the disk refuses."""
+    return DataError(f"cannot write {place}: {error.strerror}; features are kept in $ONION_HOME.")
+
+
+@attrs.frozen
+class Stored:
+    """Something that is kept in the folder of features.
+
+    Attributes:
+        path: where.
+        size: bytes on the disk.
+        used: when it was made or last used, in seconds since the epoch.
+        about: of features the ``task`` and the ``file``; else nothing.
+    """
+
+    path: Path
+    size: int
+    used: float
+    about: Mapping[str, str]
+
+
+def stored() -> list[Stored]:
+    """Return all that is kept, what was used last first."""
+    folder = features_folder()
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    found = []
+    for path in paths:
+        with suppress(FileNotFoundError):  # another process is clearing, or has finished a store
+            files = [path, *path.iterdir()] if path.is_dir() else [path]
+            size = sum(each.stat().st_size for each in files if not each.is_dir())
+            found.append(Stored(path, size, path.stat().st_mtime, about_store(path)))
+    return sorted(found, key=lambda each: -each.used)
+
+
+def clear(unused_days: float = 0.0) -> int:
+    """Delete what was not used for some days; return how many bytes that were. What is being made stays.
+
+    A training under way keeps the features that it has opened (POSIX).
+
+    Args:
+        unused_days: default 0: everything.
+
+    Raises:
+        DataError: the disk refused.
+    """
+    freed = 0
+    for each in stored():
+        if unused_days and each.used > time.time() - unused_days * 86400:
+            continue
+        try:
+            _delete(each.path)
+            freed += each.size
+        except BlockingIOError:  # it is being made
+            continue
+        except OSError as error:
+            raise DataError(f"cannot delete {each.path}: {error.strerror}.") from None
+    return freed
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        with locked(path):
+            shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def used_now(place: Path) -> None:
+    """Note that something was used, for :func:`clear`."""
+    with suppress(OSError):  # of another owner, or gone
+        os.utime(place)
+
+
 def digest_of_features(task: Task, path: str | Path, tokenizer: Tokenizer, labelled: bool) -> str:
-    """Return a name for all that decides about the features of a file: hexadecimal, 64 digits.
+    """Return a name for all that decides about the features of a file.
 
     Raises:
         DataError: the file cannot be read.
     """
     record = {"format": FORMAT, "file": digest_of_file(path), "tokenizer": digest_of_tokenizer(tokenizer)}
-    code = {"class": f"{type(task).__module__}.{type(task).__qualname__}", "code": digest_of_code(type(task))}
-    text = json.dumps({**record, **code, "labelled": labelled, **task.features_record()}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def digest_of_code(kind: type[Task]) -> str:
-    """Return the SHA-256 of the files that a task's features are made by: its classes', and all of onion's tasks."""
-    files = {inspect.getsourcefile(each) for each in kind.__mro__ if each.__module__ != "builtins"}
-    folders = (Path(__file__).parents[1], Path(splitting.__file__).parent)
-    files |= {str(path) for folder in folders for path in folder.rglob("*.py")}
-    found = hashlib.sha256()
-    for name in sorted(filter(None, files)):
-        found.update(Path(name).read_bytes())
-    return found.hexdigest()
-
-
-def digest_of_tokenizer(tokenizer: Tokenizer) -> str:
-    """Return the SHA-256 of all that a tokenizer saves of itself."""
-    found = hashlib.sha256()
-    for name, content in sorted(tokenizer.files().items()):
-        found.update(name.encode() + b"\0" + content)
-    return found.hexdigest()
-
-
-def digest_of_file(path: str | Path) -> str:
-    """Return the SHA-256 of what is in a file.
-
-    Raises:
-        DataError: it cannot be read.
-    """
-    found = hashlib.sha256()
-    with opened(Path(path)) as file:
-        while piece := file.read(PIECE):
-            found.update(piece)
-    return found.hexdigest()
+    return digest_of_values({**record, **code_of(task), "labelled": labelled, **task.features_record()})
 
 
 def chunks_of_features(
@@ -119,10 +163,11 @@ def _make(folder: Path, task: Task, path: str | Path, tokenizer: Tokenizer, labe
         building = _new_part(folder.parent, held)
         notes: Counter[str] = Counter()
         rows = task.rows(path, labelled)
-        write_store(building, chunks_of_features(task, rows, tokenizer, labelled, notes), notes)
+        about = {"task": task.name, "file": str(path)}
+        any_there = write_store(building, chunks_of_features(task, rows, tokenizer, labelled, notes), notes, about)
         if digest_of_features(task, path, tokenizer, labelled) != folder.name:
             raise DataError(f"{path}: changed while it was read; start again")
-        if open_store(building) is None:
+        if not any_there:
             raise DataError(f"{path}: holds no example to learn from")
         sync_folder(building)
         with locked(folder.parent, wait=True):

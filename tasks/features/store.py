@@ -1,6 +1,6 @@
 """Columns in files: written a chunk at a time, read by mapping them into memory, so neither takes memory that grows.
 
-features.json      format, fields, number of examples, notes, size of every file
+features.json      format, fields, what they are of, notes, checksum of every file
 FIELD.npy          its values
 FIELD.starts.npy   where each example's begin, if the field is an array
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -26,13 +26,16 @@ FORMAT = 1
 PIECE = 1 << 20
 
 
-def write_store(folder: Path, chunks: Iterable[list[Example]], notes: Counter[str]) -> None:
-    """Write examples into a new folder.
+def write_store(
+    folder: Path, chunks: Iterable[list[Example]], notes: Counter[str], about: Mapping[str, str] | None = None
+) -> bool:
+    """Write examples into a new folder; tell whether there were any.
 
     Args:
         folder: an empty one.
         chunks: the examples, some at a time; at least one. Their rows are numbered over all chunks.
         notes: read when all chunks have been written.
+        about: what they are of, for people; see :func:`about_store`.
 
     Raises:
         DataError: the examples are not all of one kind.
@@ -49,8 +52,10 @@ def write_store(folder: Path, chunks: Iterable[list[Example]], notes: Counter[st
                     writers[name] = held.enter_context(_Writer(folder, name, column))
                 writers[name].append(column)
         fields = {name: writer.ragged for name, writer in writers.items()}
-    manifest = {"format": FORMAT, "fields": fields, "notes": dict(notes), "sums": _sums(folder)}
+    told = {"about": dict(about or {}), "notes": dict(notes)}
+    manifest = {"format": FORMAT, "fields": fields, **told, "sums": _sums(folder)}
     write_synced(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+    return bool(fields)
 
 
 def open_store(folder: Path) -> Examples | None:
@@ -63,6 +68,15 @@ def open_store(folder: Path) -> Examples | None:
         return Examples(columns, manifest["notes"]) if columns else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def about_store(folder: Path) -> dict[str, str]:
+    """Return what the examples of a folder are of, as far as it is known."""
+    try:
+        about = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["about"]
+        return {str(name): str(value) for name, value in about.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 def _sums(folder: Path) -> dict[str, int]:
@@ -106,9 +120,7 @@ class _Writer:
 
     def append(self, column: Column) -> None:
         if not column.like(self._first):
-            raise DataError(
-                f"the field {self._name!r} is not of one kind in all examples: whole numbers here, others there"
-            )
+            raise DataError(f"the field {self._name!r} is not of one kind in all examples: type or axes differ")
         before = self._values.rows
         self._values.put(before, column.values)
         if self._starts is not None and column.starts is not None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.features.cache import chunks_of_features
+from onion.tasks.features.cache import chunks_of_features, digest_of_features
 from onion.tasks.features.examples import Example
+from onion.tasks.features.kept import kept
 from onion.tasks.task import Task
+from onion.tasks.texts import tell_notes
 
 CHUNK = 256
 """Rows in memory."""
@@ -19,13 +21,18 @@ CHUNK = 256
 class FeatureStream:
     """The examples of a labelled file in its order, read anew in every pass.
 
+    How many there are is found out when this is made (``Task.count``), where it is not known of this file: most tasks
+    only look at every row for that; those that cut a text into windows have to tokenise it. So the steps of a training
+    are known exactly, and every row has been checked before the first is learned.
+
     Args:
         task: makes the features.
-        path: the file; read once when this is made, to check every row and to count the examples.
+        path: the file.
         tokenizer: turns texts into ids.
 
     Attributes:
-        notes: what the user should know, as ``onion.tasks.features.examples.Examples`` has it.
+        notes: what the user should know, as ``onion.tasks.features.examples.Examples`` has it; it is known, and told,
+            at the end of the first pass.
 
     Raises:
         DataError: the file is not what it should be; or, in a later pass, not what it was.
@@ -35,7 +42,14 @@ class FeatureStream:
         self._task, self._path, self._tokenizer = task, path, tokenizer
         self.notes: Counter[str] = Counter()
         self._stamp = _stamp(path)
-        self._examples = sum(len(chunk) for chunk in self._chunks(self.notes))
+        self._examples: int = kept(
+            path,
+            lambda: digest_of_features(task, path, tokenizer, labelled=True),
+            lambda: task.count(task.rows(path, labelled=True), tokenizer),
+        )
+        self._told = False
+        if not self._examples:
+            raise DataError(f"{path}: holds no example to learn from")
 
     def __len__(self) -> int:
         return self._examples
@@ -43,13 +57,19 @@ class FeatureStream:
     def __iter__(self) -> Iterator[Example]:
         if _stamp(self._path) != self._stamp:
             raise self._changed()
-        place = 0
-        for chunk in self._chunks(Counter()):
+        place, notes = 0, Counter[str]()
+        for chunk in self._chunks(notes):
             for example in chunk:
                 yield {"place": place, **example}
                 place += 1
         if place != self._examples:
             raise self._changed()
+        self._tell(notes)
+
+    def _tell(self, notes: Counter[str]) -> None:
+        if not self._told:
+            self._told, self.notes = True, notes
+            tell_notes(str(self._path), notes)
 
     def _changed(self) -> DataError:
         return DataError(f"{self._path}: changed since the training began; its passes would not be alike")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from onion.drawing import as_svg
 from onion.errors import CheckpointError
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.features.cache import digest_of_tokenizer
+from onion.tasks.features.digests import digest_of_tokenizer
 from onion.tasks.jobs.settings import Settings
 from onion.tasks.task import Task
 from onion.tasks.texts import tell_notes
@@ -61,25 +62,20 @@ class RunFolder(RunnerItem):
         notes: Mapping[str, Mapping[str, int]],
     ) -> None:
         self.out = out
-        self._settings, self._task, self._tokenizer, self._config, self._notes = (
-            settings,
-            task,
-            tokenizer,
-            config,
-            notes,
-        )
+        self._settings, self._task, self._notes = settings, task, notes
+        self._tokenizer, self._config = tokenizer, config
 
     def look(self) -> None:
         """Raise what would be raised on the way in, as far as it can be told without writing anything."""
         if self.out.is_dir():
             with alone_in(self.out):
-                refuse_other(self.out, self._record())
+                refuse_other(self.out, self._record)
         elif self.out.exists():
             raise CheckpointError(f"cannot write {self.out / RUN_FILE}: {self.out} is a file; choose another folder.")
 
     def initialize(self, state: State) -> Way:
         """Make, lock, claim and fill the folder; let go of it at the end."""
-        record = self._record()
+        record = self._record  # before the folder is made: a data file may have gone
         _make(self.out)
         with alone_in(self.out):
             refuse_other(self.out, record)
@@ -89,7 +85,9 @@ class RunFolder(RunnerItem):
                 tell_notes(path, notes)
             yield
 
+    @cached_property
     def _record(self) -> dict[str, Any]:
+        """Made once: it takes reading the data files as a whole."""
         sums = {"tokenizer_sha256": digest_of_tokenizer(self._tokenizer)}
         return {**self._settings.record(), **sums, FITTED: self._task.record()}
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from onion.tasks.checks import NATURAL, NOT_NEGATIVE, PART, POSITIVE, SEED, SWITCH, TEXT, as_float
-from onion.tasks.features.cache import digest_of_file
+from onion.tasks.features.digests import digest_of_file
 
 ENCODER = "minilm"
 

@@ -18,6 +18,7 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.catalogue import enter, task_of
 from onion.tasks.features.cache import cached_features
 from onion.tasks.features.examples import Examples
+from onion.tasks.features.fitted import fitted_task
 from onion.tasks.features.stream import FeatureStream
 from onion.tasks.jobs.initial import Start
 from onion.tasks.jobs.run_folder import RunFolder
@@ -100,7 +101,7 @@ class Job:
         start = Start.of(settings)
         check_max_length(task.max_length, start.config().max_length)
         tokenizer = start.tokenizer()
-        task = task.fitted(settings.train)
+        task = fitted_task(task, settings.train)
         train_set = (FeatureStream if settings.stream else cached_features)(task, settings.train, tokenizer)
         dev_set = cached_features(task, settings.dev, tokenizer)
         seed_everything(settings.seed)

@@ -1,6 +1,5 @@
 """Answers that are spans of a context: the parts of ``reading.py``.
 
-places.py      a value of a JSON file that knows where it stands
 questions.py   questions out of SQuAD's JSON, and out of lines
 windows.py     a question and its context as windows of tokens, with the answer's place in them
 answers.py     logits -> the best spans of a window -> the answer to a question

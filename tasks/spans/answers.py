@@ -68,15 +68,19 @@ class Found:
     Attributes:
         begin: where it begins in the context, in code points.
         end: where it ends; as ``begin``: there is no answer.
+        text: the answer itself.
         nbest: the best answers with ``text``, ``probability`` (among these), ``start_logit`` and ``end_logit``; the
             best first. Where questions may have no answer, an empty text is one of them.
         null_odds: by how much having no answer beats the best answer; above the threshold, there is none.
+        best: the answer if the odds did not count; empty only if there is no span at all.
     """
 
     begin: int
     end: int
+    text: str
     nbest: list[dict[str, Any]]
     null_odds: float
+    best: str
 
 
 def find(
@@ -98,8 +102,9 @@ def find(
     entries = [(context[begin:end], logits) for begin, end, logits in best]
     if with_negative:
         entries = sorted([*entries, ("", null)], key=lambda entry: -entry[1].sum())
-    begin, end = (0, 0) if not best or (with_negative and odds > threshold) else best[0][:2]
-    return Found(begin, end, _nbest(entries), odds)
+    likeliest = best[0][:2] if best else (0, 0)
+    begin, end = (0, 0) if with_negative and odds > threshold else likeliest
+    return Found(begin, end, context[begin:end], _nbest(entries), odds, context[slice(*likeliest)])
 
 
 def _distinct(context: str, windows: Sequence[Spans]) -> Iterator[tuple[int, int, np.ndarray]]:

@@ -15,8 +15,8 @@ from pathlib import Path
 import attrs
 
 from onion.errors import DataError
+from onion.tasks.places import Place, read_json
 from onion.tasks.rows import line_rows
-from onion.tasks.spans.places import Place, read_json
 
 
 @attrs.frozen

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from onion.data.files import opened
 from onion.errors import DataError
 from onion.tasks.labels import Labels
+from onion.tasks.places import read_json
 
 LABEL_MAP = "label_map.json"
 
@@ -18,12 +17,7 @@ def read_label_map(path: Path) -> Labels:
     Raises:
         DataError: the file cannot be read or is something else.
     """
-    with opened(path) as file:
-        content = file.read()
-    try:
-        numbers = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: broken JSON ({error}); write {{label: number}}") from None
+    numbers = read_json(path).value
     if not isinstance(numbers, dict) or not numbers or any(type(number) is not int for number in numbers.values()):
         raise DataError(f'{path}: not of the form {{"O": 0, "B-PER": 1}}; write a number for each label')
     names = sorted(numbers, key=numbers.__getitem__)

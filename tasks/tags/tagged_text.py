@@ -59,12 +59,12 @@ class TaggedText:
 
 
 def labelled_text(row: Row, characters: bool) -> TaggedText:
-    """Read words and tags; a text without U+0002 is one word.
+    """Read words and tags; a text without U+0002 is one word, and white space around a tag is no part of it.
 
     Raises:
         DataError: there is no word, a word or a tag is no text, a tag is empty, or their numbers differ.
     """
-    words, tags = _listed(row, TEXT), _listed(row, TAGS)
+    words, tags = _listed(row, TEXT), [tag.strip() for tag in _listed(row, TAGS)]
     if len(words) != len(tags):
         raise _uneven(row, len(words), len(tags))
     if not words:

@@ -73,12 +73,12 @@ def read_whole(task: Task, path: Path, tokenizer: Tokenizer) -> bool:
         task = task.fitted(path)
         rows = list(task.rows(path, labelled=True))
         examples = task.features(rows, tokenizer, True, Counter())
+        task.metric(path)
     except DataError as error:
         if not str(error).startswith(f"{path}:"):
             raise
         return False
     assert len(list(task.rows(path, labelled=False))) == len(rows)
-    task.metric(path)
     task.baseline(examples)
     task.collate(Examples.of(examples)[:], pad_id=0)
     return True

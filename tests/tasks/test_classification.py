@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import paddle
 import pytest
+from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.models.encoder import Encoder
@@ -13,6 +14,7 @@ from onion.tasks.catalogue import recorded_task, task_of
 from onion.tasks.classification import Classification, Classifier
 from onion.tasks.features.examples import Examples
 from onion.tasks.texts import batch_of
+from tests.tasks import fuzz
 from tests.tasks.helpers import HIDDEN, VOCAB, write_tsv
 
 
@@ -168,6 +170,13 @@ def test_settings_of_the_cost_leave_the_features_alone(data):
 def test_settings_that_do_not_do(settings, told):
     with pytest.raises(DataError, match=told):
         task_of("classify", settings)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, encoder_folder, pairs):
+    columns = {"text_a": fuzz.TEXTS, "label": st.sampled_from(["good", "bad"])}
+    columns |= {"text_b": fuzz.TEXTS} if pairs else {}
+    fuzz.check(Classification(max_length=8), columns, tmp_path, Tokenizer.from_pretrained(encoder_folder))
 
 
 def test_a_baseline(examples):

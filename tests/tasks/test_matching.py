@@ -41,11 +41,34 @@ def test_what_a_training_file_tells(tmp_path):
     rows = write_tsv(tmp_path / "a.tsv", [("a", "b", "yes"), ("a", "c", "no")], JUDGED)
     asked = write_tsv(tmp_path / "b.tsv", [("a", "b", "0", "q"), ("a", "c", "1", "q")], ASKED)
     pairs = write_tsv(tmp_path / "c.tsv", [("a", "b", "c")], PAIRS)
-    assert Matching().fitted(rows) == Matching(learning="pointwise", labels=["no", "yes"])
-    assert Matching().fitted(asked) == Matching(learning="pointwise", labels=["0", "1"], questions=True)
-    assert Matching().fitted(pairs) == Matching(learning="pairwise", labels=["0", "1"])
+    assert Matching().fitted(rows) == Matching(learning="pointwise", labels=["no", "yes"], fits="yes")
+    assert Matching().fitted(asked) == Matching(learning="pointwise", labels=["0", "1"], fits="1", questions=True)
+    assert Matching().fitted(pairs) == Matching(learning="pairwise", labels=["0", "1"], fits="1")
     assert Matching(labels=["yes", "no"]).fitted(rows).labels.names == ("yes", "no")
     assert [task.best for task in (Matching().fitted(rows), Matching().fitted(asked))] == ["accuracy", "mrr"]
+
+
+def test_the_label_that_fits_may_be_named(tmp_path):
+    rows = write_tsv(tmp_path / "a.tsv", [("a", "b", "entailment"), ("a", "c", "not_entailment")], JUDGED)
+    task = Matching(fits="entailment").fitted(rows)
+    assert (task.labels.names, task.fits) == (("not_entailment", "entailment"), "entailment")
+    assert [task.learned(row) for row in task.rows(rows, labelled=True)] == [{"label": 1}, {"label": 0}]
+    assert task.fitted(rows) == task
+    assert Matching(labels=["not_entailment", "entailment"]).fitted(rows) == task
+    pairs = write_tsv(tmp_path / "c.tsv", [("a", "b", "c")], PAIRS)
+    assert Matching(fits="0").fitted(pairs).labels.names == ("1", "0")
+    with pytest.raises(DataError, match="fits: there is no label 'yes'; 'entailment', 'not_entailment' are the two"):
+        Matching(fits="yes").fitted(rows)
+
+
+def test_predictions_say_the_label_where_labels_were_learned():
+    judged = Matching(learning="pointwise", labels=["no", "yes"])
+    assert list(judged.predictions([], [], [0.5, 0.5000004, 0.125])) == [
+        {"score": 0.5, "label": "no"},
+        {"score": 0.5, "label": "yes"},
+        {"score": 0.125, "label": "no"},
+    ]
+    assert list(Matching(learning="pairwise").predictions([], [], [0.75])) == [{"score": 0.75}]
 
 
 def test_a_file_of_both_kinds_is_learned_in_pairs_unless_told(tmp_path):
@@ -62,8 +85,13 @@ def test_a_file_of_both_kinds_is_learned_in_pairs_unless_told(tmp_path):
     [
         (("text_a", "label"), [("a", "1")], {}, r"a\.tsv:1: the header has no column 'text_b'"),
         (("text_a", "text_b"), [("a", "b")], {}, r"a\.tsv:1: the header has no column 'label'"),
-        (JUDGED, [("a", "b", "1")], {}, r"a\.tsv: matching is learned from rows with two labels; here are '1'$"),
-        (JUDGED, [("a", "b", each) for each in "012"], {}, "with two labels; here are '0', '1', '2'"),
+        (JUDGED, [("a", "b", "1")], {}, r"a\.tsv: matching is learned from rows with two labels; all here have '1'$"),
+        (
+            JUDGED,
+            [("a", "b", each) for each in "012"],
+            {},
+            r"a\.tsv:4: a third label, '2'; matching is learned from two: '0', '1'",
+        ),
         (
             JUDGED,
             [("a", "b", "1")],
@@ -111,6 +139,7 @@ def test_where_training_had_questions_others_need_them(tmp_path):
     [
         ({"labels": ["0", "1", "2"]}, "there are two labels, one for texts that fit"),
         ({"learning": "listwise"}, "learning: 'listwise' is not one of pointwise, pairwise"),
+        ({"fits": 1}, "fits: 1 is not a text"),
         ({"margin": 0}, "margin: 0 is not a number above 0 and up to 1"),
         ({"margin": "wide"}, "margin: 'wide' is not a number above 0"),
     ],
@@ -230,5 +259,5 @@ def test_a_batch_of_pairs_costs_what_its_rows_cost_alone(tmp_path, encoder_folde
 )
 def test_real_files_are_read_whole(name, count):
     task = Matching().fitted(DATA / name)
-    assert task == Matching(learning="pointwise", labels=["0", "1"])
+    assert task == Matching(learning="pointwise", labels=["0", "1"], fits="1")
     assert len([task.learned(row) for row in task.rows(DATA / name, labelled=True)]) == count

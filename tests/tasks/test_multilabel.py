@@ -183,6 +183,13 @@ def test_a_training_and_what_it_measures(learned):
     assert sum(right) / 70 == pytest.approx(report["dev.accuracy"])
 
 
+def test_another_threshold_after_training(learned):
+    out, dev, _ = learned
+    for row in predict(out, str(dev), {"threshold": 0.9}):
+        assert row["labels"] == [name for name, value in row["probabilities"].items() if value > 0.9]
+    assert evaluate(out, str(dev), {"threshold": 0.999999})["f1_micro"] < evaluate(out, str(dev))["f1_micro"]
+
+
 def test_predictions_come_in_the_order_of_the_file(learned, tmp_path):
     out, _, _ = learned
     texts = [(text,) for text, _ in praises(70, seed=2)]

@@ -9,6 +9,7 @@ from onion import (
     Logger,
     ParameterUpdater,
     Progress,
+    Runner,
     RunnerItem,
     Saver,
     Signals,
@@ -56,7 +57,7 @@ def logits(network, examples):
 
 def test_prediction_gives_every_row_its_own_probabilities_in_the_order_of_the_file(task, network, examples, logits):
     collector = Collector(len(examples))
-    prediction_onion(task, network, examples, collector).run(passes=1)
+    prediction_onion(task, Runner(Forward(network)), examples, collector).run(passes=1)
     np.testing.assert_allclose(np.stack(collector.found), softmax(logits), atol=1e-5)
 
 

@@ -88,6 +88,18 @@ def test_what_is_done_with_the_answers_leaves_the_features_alone():
     assert attrs.evolve(TASK, doc_stride=2).features_record() != TASK.features_record()
 
 
+def test_what_may_change_after_the_training():
+    found = TASK.adjusted({"null_threshold": -1.5, "n_best": 3})
+    assert found == attrs.evolve(TASK, null_threshold=-1.5, n_best=3)
+    assert TASK.adjusted({}) == TASK
+    with pytest.raises(DataError, match="read: null_threshold: 'high' is not a number"):
+        TASK.adjusted({"null_threshold": "high"})
+    for name in ("doc_stride", "colour"):
+        told = f"'{name}' is no setting of a model that is trained; the task read has max_answer_length, n_best, null_"
+        with pytest.raises(DataError, match=told):
+            TASK.adjusted({name: 5})
+
+
 # -- features ----------------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,9 @@ import paddle
 import pytest
 
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.catalogue import recorded_task
 from onion.tasks.jobs.inference import evaluate, predict, predict_lines
+from onion.tasks.jobs.run_folder import TASK_FILE, read_json, write_json
 from onion.tasks.jobs.training import train
 from onion.tasks.reading import Reader, Reading
 from tests.tasks.helpers import GOOD, PLAIN
@@ -58,9 +60,26 @@ def test_it_learns_and_measures_the_same_again(run, folder):
     out, _ = run
     figures = evaluate(out, str(folder / "dev.json"))
     assert figures.pop("rows") > 0
-    names = ["exact_match", "f1", "has_answer_exact_match", "has_answer_f1", "no_answer_exact_match"]
-    assert sorted(figures) == names
+    names = {"exact_match", "f1", "has_answer_exact_match", "has_answer_f1", "no_answer_exact_match"}
+    best = {"best_exact_match", "best_exact_match_threshold", "best_f1", "best_f1_threshold"}
+    assert figures.keys() == names | best
     assert figures["f1"] > 0.8
+
+
+@pytest.mark.parametrize("figure", ["exact_match", "f1"])
+def test_the_best_threshold_reaches_what_it_promises(run, folder, tmp_path, figure):
+    out = shutil.copytree(run[0], tmp_path / "out")
+    dev = str(folder / "dev.json")
+    figures = evaluate(out, dev)
+    reached = {}
+    for threshold in (figures[f"best_{figure}_threshold"], -100.0, -3.0, -1.0, 1.0, 3.0, 100.0):
+        adjusted = recorded_task(read_json(out, TASK_FILE), out).adjusted({"null_threshold": threshold})
+        write_json(out / TASK_FILE, adjusted.record())
+        found = evaluate(out, dev)
+        reached[threshold] = found[figure]
+        assert found[f"best_{figure}_threshold"] == figures[f"best_{figure}_threshold"]
+    assert next(iter(reached.values())) == max(reached.values()) == pytest.approx(figures[f"best_{figure}"])
+    assert reached[-100.0] < reached[100.0] < figures["best_f1"]
 
 
 def test_training_reports_what_evaluation_gives(folder, make_settings, tmp_path):

@@ -41,6 +41,25 @@ def test_other_values_are_no_words(value):
         row(c=value).word("c")
 
 
+@pytest.mark.parametrize(("value", "label"), [("good", "good"), (" a b\u3000\n", "a b"), (2, "2"), (1.5, "1.5")])
+def test_white_space_around_a_label_is_no_part_of_it(value, label):
+    assert row(c=value).label("c") == label
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("", "c is empty; give this row one"),
+        (" \t", "c is empty"),
+        (None, "c is None"),
+        (float("nan"), "c is nan, which"),
+    ],
+)
+def test_what_is_no_label_is_refused(value, what):
+    with pytest.raises(DataError, match=rf"a\.tsv:7: {what}"):
+        row(c=value).label("c")
+
+
 @pytest.mark.parametrize(("value", "number"), [("1.5", 1.5), (2, 2.0), ("-1e3", -1000.0), (" 4 ", 4.0)])
 def test_numbers(value, number):
     assert row(c=value).number("c") == number

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.catalogue import recorded_task, task_of
-from onion.tasks.jobs.inference import Model, evaluate, predict, predict_lines, predict_texts
+from onion.tasks.jobs.inference import evaluate, predict, predict_lines, predict_texts
+from onion.tasks.jobs.predictor import Predictor
 from onion.tasks.jobs.training import train
 from onion.tasks.metrics.chunks import IGNORED
 from onion.tasks.tagging import DECODERS, Tagging
@@ -213,10 +214,10 @@ def test_lines_of_any_form(tagged_run):
 
 
 def test_what_is_predicted_for_a_chunk_of_rows_is_what_is_for_each(tagged_run, tagged_folder):
-    model = Model.load(tagged_run[0])
-    rows = list(model.task.rows(tagged_folder / "dev.tsv", labelled=False))
-    together = list(model.predictions(rows, Counter()))
-    assert list(model.predictions(rows, Counter(), chunk=1)) == together
+    predictor = Predictor.load(tagged_run[0])
+    rows = list(predictor.task.rows(tagged_folder / "dev.tsv", labelled=False))
+    together = list(predictor(rows))
+    assert list(predictor(rows, chunk=1)) == together
 
 
 # -- real data ---------------------------------------------------------------------------------------------------------

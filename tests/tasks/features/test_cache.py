@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -12,7 +13,8 @@ from onion.models.hub import home
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
 from onion.tasks.features import cache
-from onion.tasks.features.cache import cached_features, digest_of_features
+from onion.tasks.features.cache import cached_features, clear, digest_of_features, stored
+from onion.tasks.features.fitted import fitted_task
 from tests.tasks.helpers import films, write_tsv
 
 
@@ -181,6 +183,60 @@ def test_processes_at_once_neither_fail_nor_undo_each_other(folder, tmp_path, en
         told, error = process.communicate(timeout=100)
         assert (process.returncode, told) == (0, wanted), error
     assert len(list(folder.iterdir())) == 12
+
+
+# -- upkeep ------------------------------------------------------------------------------------------------------------
+
+
+def aged(path, days):
+    os.utime(path, (time.time() - days * 86400,) * 2)
+
+
+def test_what_is_kept_is_listed(folder, task, data, tokenizer):
+    assert stored() == []
+    begun = time.time()
+    cached_features(task, data, tokenizer)
+    fitted_task(Classification(), data)
+    features, other = sorted(stored(), key=lambda each: -each.size)
+    assert (features.about, other.about) == ({"task": "classify", "file": str(data)}, {})
+    assert features.size == sum(path.stat().st_size for path in features.path.iterdir()) > 1000
+    assert other.size == other.path.stat().st_size
+    assert {each.path for each in (features, other)} == set(folder.iterdir())
+    aged(features.path, 40)
+    assert [each.path for each in stored()] == [other.path, features.path]
+    cached_features(task, data, tokenizer)
+    assert {each.used > begun - 2 for each in stored()} == {True}
+
+
+def test_what_is_long_unused_is_deleted(folder, task, data, tokenizer):
+    cached_features(task, data, tokenizer)
+    fitted_task(Classification(), data)
+    for path in folder.iterdir():
+        aged(path, 40)
+    assert clear(unused_days=41) == 0
+    fitted_task(Classification(), data)
+    (kept,) = folder.glob("*.json")
+    assert clear(unused_days=39) > 1000
+    assert list(folder.iterdir()) == [kept]
+    assert len(cached_features(task, data, tokenizer)) == 50
+    total = sum(each.size for each in stored())
+    assert clear() == total
+    assert list(folder.iterdir()) == []
+    assert clear() == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks and open files are POSIX's")
+def test_what_is_in_use_outlives_clearing(folder, task, data, tokenizer):
+    examples = cached_features(task, data, tokenizer)
+    before = [each["ids"].tolist() for each in examples]
+    making = folder / ".part-1"
+    making.mkdir()
+    with locked(making):
+        clear()
+        assert list(folder.iterdir()) == [making]
+    assert [each["ids"].tolist() for each in examples] == before
+    clear()
+    assert list(folder.iterdir()) == []
 
 
 def test_home_is_where_the_environment_says(folder):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from onion.errors import DataError
-from onion.tasks.features.store import MANIFEST, open_store, write_store
+from onion.tasks.features.store import MANIFEST, about_store, open_store, write_store
 
 
 def example(row, *ids):
@@ -98,6 +98,17 @@ def test_a_field_is_in_all_chunks(tmp_path):
     chunks = [[{"row": 0, "ids": np.array([1]), "a": 1}], [{"row": 1, "ids": np.array([1])}]]
     with pytest.raises(DataError, match="examples have to have the same fields; some have row, ids"):
         write_store(tmp_path, chunks, Counter())
+
+
+def test_what_a_store_is_of(tmp_path):
+    for name, about in (("a", {"task": "tag", "file": "中.tsv"}), ("b", None)):
+        (tmp_path / name).mkdir()
+        write_store(tmp_path / name, [[{"row": 0, "ids": np.array([1])}]], Counter(), about)
+        assert about_store(tmp_path / name) == (about or {})
+        assert open_store(tmp_path / name) is not None
+    for content in (b"", b"[]", b'{"about": 5}', b"{}", b"\xff"):
+        (tmp_path / "a" / MANIFEST).write_bytes(content)
+        assert about_store(tmp_path / "a") == {}
 
 
 def test_fields_of_many_axes_are_refused(tmp_path):

@@ -7,7 +7,10 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
 from onion.tasks.features.cache import cached_features
 from onion.tasks.features.stream import FeatureStream
+from onion.tasks.masked_words import MaskedWords
+from onion.tasks.tagging import Tagging
 from tests.tasks.helpers import films, write_tsv
+from tests.tasks.tagged import tagged
 
 
 @pytest.fixture(scope="module")
@@ -19,15 +22,51 @@ def plain(example):
     return {name: value.tolist() if name in ("ids", "types") else value for name, value in example.items()}
 
 
-def test_a_stream_gives_what_the_cache_has_anew_in_each_pass(tmp_path, tokenizer):
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
+    return tmp_path / "home" / "features"
+
+
+def test_a_stream_gives_what_the_cache_has_anew_in_each_pass(tmp_path, tokenizer, caplog):
     data = write_tsv(tmp_path / "a.tsv", films(300, seed=3))  # more than a chunk
     task = Classification(max_length=6).fitted(data)
     stream, kept = FeatureStream(task, data, tokenizer), cached_features(task, data, tokenizer)
     assert len(stream) == len(kept) == 300
-    assert stream.notes == kept.notes
-    assert stream.notes
     for _ in range(2):
         assert list(map(plain, stream)) == list(map(plain, kept))
+    (cut,) = kept.notes.values()
+    assert stream.notes == kept.notes
+    assert caplog.messages == [f"{data}: texts longer than 6 tokens, cut: {cut}"]  # once, when they are known
+
+
+def test_rows_are_counted_without_a_tokenizer_where_each_is_an_example(tmp_path, tokenizer, monkeypatch):
+    data = write_tsv(tmp_path / "a.tsv", films(300, seed=3))
+    task = Classification().fitted(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(Classification, "features", None)  # would be called
+        assert len(FeatureStream(task, data, tokenizer)) == 300
+
+
+@pytest.mark.parametrize("task", [Classification(), Tagging(max_length=6), MaskedWords(max_length=6)], ids=type)
+def test_examples_are_counted_once_for_a_file(tmp_path, tokenizer, monkeypatch, task):
+    rows = tagged(40, seed=1) if task.name == "tag" else films(40, seed=1)
+    data = write_tsv(tmp_path / "a.tsv", [*rows, ("", "O")] if task.name == "mask" else rows)
+    task = task.fitted(data)
+    examples = len(cached_features(task, data, tokenizer))
+    assert (examples == 40) == (task.name == "classify")  # else texts are cut into several, or left out
+    assert len(FeatureStream(task, data, tokenizer)) == examples
+    with monkeypatch.context() as patch:
+        patch.setattr(type(task), "rows", None)
+        patch.setattr(type(task), "features", None)
+        assert len(FeatureStream(task, data, tokenizer)) == examples
+
+
+def test_a_file_without_an_example_is_nothing_to_learn(tmp_path, tokenizer):
+    data = write_tsv(tmp_path / "a.tsv", [(" ",), (" ",)], ("text_a",))
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"a\.tsv: holds no example to learn from"):
+            FeatureStream(MaskedWords(pairs=False), data, tokenizer)
 
 
 def test_every_row_is_checked_before_the_first_is_learned(tmp_path, tokenizer):

@@ -123,6 +123,32 @@ def test_every_preset_resolves(name):
     assert attrs.asdict(found)["lr"] == PRESETS[name]["lr"]
 
 
+@pytest.mark.parametrize(
+    ("name", "batch_size", "passes", "lr"),
+    [
+        ("ernie/thuc", 8, 3, 3e-5),
+        ("ernie-large/thuc", 8, 3, 1.5e-5),
+        ("ernie-large/cmrc2018", 8, 2, 3e-5),
+        ("ernie-large/rte", 16, 5, 3e-5),
+        ("ernie/rte", 4, 4, 2e-5),
+        ("ernie-large/qnli", 32, 4, 2e-5),
+        ("palm/atis-slots", 16, 20, 2e-5),
+    ],
+)
+def test_presets_as_they_were_published(name, batch_size, passes, lr):
+    found = preset(name)
+    assert (found["batch_size"], found["passes"], found["lr"]) == (batch_size, passes, lr)
+
+
+def test_every_data_set_of_ernie_has_a_preset_of_both_sizes():
+    sets = {
+        kind: {name.split("/")[1] for name in PRESETS if name.startswith(f"{kind}/")}
+        for kind in ("ernie", "ernie-large")
+    }
+    assert sets["ernie"] == sets["ernie-large"]
+    assert all(PRESETS[f"ernie/{name}"]["task"] == PRESETS[f"ernie-large/{name}"]["task"] for name in sets["ernie"])
+
+
 def test_an_unknown_preset():
     with pytest.raises(DataError, match="there is no preset 'bert/x'; there are ernie/bq, ernie/chnsenticorp"):
         preset("bert/x")

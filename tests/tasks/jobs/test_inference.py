@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from onion.errors import CheckpointError, DataError, OnionError
-from onion.tasks.jobs.inference import Model, evaluate, predict, predict_texts
+from onion.tasks.jobs.inference import evaluate, predict, predict_texts
+from onion.tasks.jobs.predictor import Predictor
 from onion.tasks.jobs.training import train
 from tests.tasks.helpers import films, write_tsv
 
@@ -128,10 +129,21 @@ def test_the_best_checkpoint_is_used_and_the_order_of_training_does_not_matter(t
     assert evaluate(copy, str(films_folder / "dev.tsv"))["accuracy"] == result.report["dev.accuracy"]
 
 
+def test_settings_that_a_trained_model_has_not(folder, films_folder):
+    told = "'max_length' is no setting of a model that is trained; the task classify has none"
+    with pytest.raises(DataError, match=told):
+        evaluate(folder, str(films_folder / "dev.tsv"), {"max_length": 5})
+    with pytest.raises(DataError, match=told):
+        list(predict(folder, str(films_folder / "dev.tsv"), {"max_length": 5}))
+    with pytest.raises(DataError, match=told):
+        list(predict_texts(folder, ["a"], {"max_length": 5}))
+
+
 def test_the_network_is_in_evaluation_mode(folder):
-    model = Model.load(folder)
-    assert not model.network.training
-    assert (model.task.max_length, model.task.pairs, model.task.labels.names) == (16, False, ("bad", "good"))
+    predictor = Predictor.load(folder)
+    task = predictor.task
+    assert not predictor.network.training
+    assert (task.max_length, task.pairs, task.labels.names) == (16, False, ("bad", "good"))
 
 
 def damage_checkpoints(folder):

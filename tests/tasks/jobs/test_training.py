@@ -1,3 +1,4 @@
+import os
 import random
 
 import numpy as np
@@ -9,8 +10,10 @@ from onion.errors import CheckpointError, DataError, WeightsError
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.catalogue import recorded_task
-from onion.tasks.jobs.run_folder import TASK_FILE, read_json, read_record
-from onion.tasks.jobs.training import seed_everything, train
+from onion.tasks.classification import Classification
+from onion.tasks.features import digests
+from onion.tasks.jobs.run_folder import TASK_FILE, RunFolder, read_json, read_record
+from onion.tasks.jobs.training import Job, seed_everything, train
 from tests.tasks.helpers import films, log_rows, snapshot, write_tsv
 
 
@@ -60,6 +63,29 @@ def test_training_again_does_nothing_and_reports_the_same(trained, make_settings
     again = train(make_settings(), out)
     assert {**again.report, "seconds": 0} == {**result.report, "seconds": 0}
     assert snapshot(out) == before
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_second_start_reads_the_training_file_once_for_its_digest(make_settings, tmp_path, monkeypatch, stream):
+    path = write_tsv(tmp_path / "train.tsv", films(64, seed=1))
+    os.utime(path, (1e9, 1e9))  # nobody writes to it
+    settings = make_settings(train=str(path), stream=stream)
+    first = Job.prepare(settings)
+    digests._known.clear()  # as in a new process
+    rows, read, whole = Classification.rows, digests._sum, []
+
+    def others_only(self, data, labelled):
+        assert data != str(path)
+        return rows(self, data, labelled)
+
+    monkeypatch.setattr(Classification, "rows", others_only)
+    monkeypatch.setattr(digests, "_sum", lambda file: whole.append(file.name) or read(file))
+    job = Job.prepare(settings)
+    job.onion(tmp_path / "out")[RunFolder].look()
+    (tmp_path / "out").mkdir()
+    job.onion(tmp_path / "out")[RunFolder].look()
+    assert (job.task, len(job.train_set)) == (first.task, 64)
+    assert whole.count(str(path)) == 1
 
 
 def test_no_trace_of_a_training_that_could_not_begin(make_settings, encoder_folder, tmp_path):

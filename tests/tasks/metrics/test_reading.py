@@ -3,6 +3,7 @@ import pytest
 
 from onion.tasks.metrics.reading import ReadingMetric
 from onion.tasks.metrics.squad import alike
+from onion.tasks.spans.answers import Found
 from onion.tasks.spans.questions import Answer, Question
 
 
@@ -12,7 +13,11 @@ def question(*answers):
 
 def metric_of(*questions):
     """A metric whose answers are the texts that are handed in for the windows, joined in their order."""
-    return ReadingMetric(questions, lambda asked, windows: " ".join(windows), alike)
+    return ReadingMetric(questions, lambda asked, windows: found(" ".join(windows)), alike)
+
+
+def found(text, odds=0.0, best=""):
+    return Found(0, len(text), text, [], odds, best)
 
 
 def update(metric, *found):
@@ -53,6 +58,39 @@ def test_questions_without_answer():
             "no_answer_exact_match": 1 / 2,
         }
     )
+
+
+def test_the_best_threshold_for_questions_without_answer():
+    """Each is given as (odds, what is answered if it is answered)."""
+    asked = [question("warm"), question(), question("film"), question(), question("the plot")]
+    given = [(-2.0, "warm day"), (-1.0, "film"), (0.5, "film"), (1.5, "warm"), (3.0, "plot")]
+
+    def find(question, windows):
+        [(odds, best)] = windows
+        return found(best if odds <= 0 else "", odds, best)
+
+    metric = ReadingMetric(asked, find, alike, with_negative=True)
+    metric.update(given, {"places": range(5), "windows": [{"row": row} for row in range(5)]})
+    figures = metric.result()
+    # Right by number of questions that are answered, exactly: 2, 2, 1, 2, 1, 2; by F1: 2, 8/3, 5/3, 8/3, 5/3, 8/3.
+    assert {name: value for name, value in figures.items() if name.startswith("best")} == pytest.approx(
+        {
+            "best_exact_match": 2 / 5,
+            "best_exact_match_threshold": -2.5,
+            "best_f1": 8 / 15,
+            "best_f1_threshold": -1.5,
+        }
+    )
+    assert figures["exact_match"] == 1 / 5  # with the threshold of the finder
+
+
+def test_no_threshold_where_it_would_change_nothing():
+    metric = metric_of(question("film"), question())
+    update(metric, (0, 0, "film"), (1, 1, ""))
+    assert not any(name.startswith("best") for name in metric.result())
+    metric = ReadingMetric([question("film")], lambda asked, windows: found("film"), alike, with_negative=True)
+    update(metric, (0, 0, "film"))
+    assert metric.result().keys() == {"exact_match", "f1"}
 
 
 def test_questions_without_answer_only():

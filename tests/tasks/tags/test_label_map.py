@@ -11,16 +11,17 @@ from onion.tasks.tags.label_map import read_label_map
 
 def test_the_numbers_are_the_order(tmp_path):
     path = tmp_path / "label_map.json"
-    path.write_text('{"B-人": 1, "O": 2, "I-人": 0}', encoding="utf-8")
-    assert read_label_map(path).names == ("I-人", "B-人", "O")
+    for encoding in ("utf-8", "utf-8-sig"):
+        path.write_text('{"B-人": 1, "O": 2, "I-人": 0}', encoding=encoding)
+        assert read_label_map(path).names == ("I-人", "B-人", "O")
 
 
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ('{"O": 0', "broken JSON"),
-        ("[" * 100000, "broken JSON"),
-        ("\xff", "broken JSON"),
+        ('{"O": 0', "broken JSON at column 8"),
+        ("[" * 100000, "JSON that Python does not read"),
+        ('{\n"\xff"', "byte 0xff is not UTF-8"),
         ("{}", "not of the form"),
         ("[]", "not of the form"),
         ('{"O": "0"}', "not of the form"),
@@ -33,7 +34,7 @@ def test_the_numbers_are_the_order(tmp_path):
 def test_files_that_do_not_do(tmp_path, content, what):
     path = tmp_path / "map.json"
     path.write_bytes(content.encode("latin-1"))
-    with pytest.raises(DataError, match=f"map.json: {what}"):
+    with pytest.raises(DataError, match=rf"map\.json(:\d)?: {what}"):
         read_label_map(path)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.errors import DataError
-from onion.tasks.spans.places import Place, read_json
+from onion.tasks.places import Place, read_json
 
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
