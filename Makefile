@@ -5,6 +5,8 @@
 # make sst2    one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
 # make results onion's figures on real data beside Hugging Face's: docs/results.md. Hours; goes on where it stopped.
 #              ROWS="mrpc rte" and SIDES=onion do a part; DATA is the folder of all data sets
+# make composition   the examples of several tasks or networks beside plain training: docs/composition.md. Hours; goes on
+#              where it stopped. ROWS="joint_mrpc siamese" does a part; DATA is the folder of all data sets
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
@@ -12,7 +14,7 @@ RUN := $(VENV)/bin/python
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train test lint bench parity draw sst2 results wheel
+.PHONY: train test lint bench parity draw sst2 results composition wheel
 
 train: $(READY)
 	@$(RUN) examples/main_job.py $(TEXTS)
@@ -38,9 +40,13 @@ sst2: $(READY)
 	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make sst2 DATA=..."; exit 2; }
 	$(VENV)/bin/onion train --task classify --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --out out/sst2
 
-results: DATA = ../shared/data
+results composition: DATA = ../shared/data
+
 results: $(READY)
 	@$(RUN) -m benchmarks.results $(ROWS) --data $(DATA) $(if $(SIDES),--sides $(SIDES))
+
+composition: $(READY)
+	@$(RUN) -m benchmarks.composition $(ROWS) --data $(DATA)
 
 wheel: $(READY)
 	$(RUN) -m build --wheel --outdir dist .

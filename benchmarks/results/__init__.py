@@ -7,6 +7,7 @@ processes.py       run a side in its own process and environment
 by_onion.py        our side, through the door that everybody has
 hugging_face/      the other side: transformers' Trainer on torch; imports nothing of onion
 encoders.py        the encoders that both sides begin with
-machine.py         where it ran
 table.py           docs/results.md
+
+What it has in common with other measurements stands in benchmarks/common.
 """

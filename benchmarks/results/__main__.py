@@ -17,8 +17,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from benchmarks.common.processes import ROOT
 from benchmarks.results.pieces import Piece, Results, missing_files, pieces_of
-from benchmarks.results.processes import ROOT, FailedError, run
+from benchmarks.results.processes import FailedError, run
 from benchmarks.results.rows import ROWS, SIDES, Row, chosen
 from benchmarks.results.table import page
 from onion.disk import replace_file

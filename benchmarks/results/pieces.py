@@ -6,16 +6,14 @@ another name.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common import kept
+from benchmarks.common.kept import sum_of
 from benchmarks.results.rows import COMMON, Row
-from onion.disk import replace_file
 
 
 @dataclass(frozen=True)
@@ -74,27 +72,14 @@ class Results:
     def path(self, piece: Piece) -> Path:
         """Return where the result of a piece is, or will be."""
         files = files_of(piece.row, self.data)
-        sums = [_sum(files["train"]), *((title, _sum(path)) for title, path in files["dev"].items())]
-        record = json.dumps([settings_of(piece.row), sums], sort_keys=True)
-        digest = hashlib.sha256(record.encode()).hexdigest()[:12]
-        return self.folder / f"{piece.row.name}.{piece.side}.{piece.seed}.{digest}.json"
+        sums = [sum_of(files["train"]), *((title, sum_of(path)) for title, path in files["dev"].items())]
+        record = [settings_of(piece.row), sums]
+        return self.folder / kept.name_of(f"{piece.row.name}.{piece.side}.{piece.seed}", record)
 
     def read(self, piece: Piece) -> dict[str, Any] | None:
         """Return the result of a piece; None: it has not been run, with these settings and files, to its end."""
-        if missing_files(piece.row, self.data):
-            return None
-        try:
-            found = json.loads(self.path(piece).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        return found if isinstance(found, dict) else None
+        return None if missing_files(piece.row, self.data) else kept.read(self.path(piece))
 
     def keep(self, piece: Piece, result: dict[str, Any]) -> None:
         """Keep the result of a piece; the file appears whole or not at all."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self.path(piece), (json.dumps(result, indent=1) + "\n").encode())
-
-
-@cache
-def _sum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+        kept.keep(self.path(piece), result)

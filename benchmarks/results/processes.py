@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results import encoders, machine
+from benchmarks.common import machine
+from benchmarks.common.processes import FailedError, end_of, run_logged
+from benchmarks.results import encoders
 from benchmarks.results.pieces import Piece, Results, files_of, settings_of
 from benchmarks.results.rows import OURS
 from scripts.comparison.environments import python_of
 
-ROOT = Path(__file__).parents[2]
 MODULES = {True: "benchmarks.results.by_onion", False: "benchmarks.results.hugging_face"}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-LAST_LINES = 12
-
-
-class FailedError(Exception):
-    """A side did not come to its end; the message says what it last said."""
 
 
 def run(piece: Piece, results: Results) -> dict[str, Any]:
@@ -36,9 +30,9 @@ def run(piece: Piece, results: Results) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=results.folder) as work:
         job, answer = Path(work, "job.json"), Path(work, "answer.json")
         job.write_text(json.dumps(_job(piece, results, answer)), encoding="utf-8")
-        status = _run(piece.side == OURS, job, log)
-        if status or not answer.is_file():
-            raise FailedError(f"{piece}: ended with status {status}; {log} ends\n{_end_of(log)}")
+        _run(piece, job, log)
+        if not answer.is_file():
+            raise FailedError(f"{piece}: gave no answer; {end_of(log)}")
         found = json.loads(answer.read_text(encoding="utf-8"))
     result = {**found, "machine": machine.described(), "date": machine.today()}
     results.keep(piece, result)
@@ -59,15 +53,9 @@ def _job(piece: Piece, results: Results, answer: Path) -> dict[str, Any]:
     }
 
 
-def _run(ours: bool, job: Path, log: Path) -> int:
-    """The exit status of a side, which leaves its answer where the job says."""
+def _run(piece: Piece, job: Path, log: Path) -> None:
+    """Run a side, which leaves its answer where the job says."""
+    ours = piece.side == OURS
     python = sys.executable if ours else str(python_of("transformers"))
     threads = {"OMP_NUM_THREADS": str(json.loads(job.read_text(encoding="utf-8"))["threads"])}
-    with log.open("wb") as file:
-        command = [python, "-m", MODULES[ours], str(job.absolute())]
-        environment = os.environ | OFFLINE | threads
-        return subprocess.run(command, cwd=ROOT, env=environment, stdout=file, stderr=file).returncode
-
-
-def _end_of(log: Path) -> str:
-    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
+    run_logged(piece, [python, "-m", MODULES[ours], str(job.absolute())], OFFLINE | threads, log)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from benchmarks.common.tables import mean_and_spread, table, where_and_when
 from benchmarks.results.pieces import Piece, Results
 from benchmarks.results.rows import COMMON, OURS, THEIRS, Row
 
@@ -41,9 +42,9 @@ def page(rows: Sequence[Row], results: Results) -> str:
     """Return the whole page."""
     found = {(row.name, side): _results(row, side, results) for row in rows for side in (OURS, THEIRS)}
     lines = [line for row in rows for line in _lines(row, found[row.name, OURS], found[row.name, THEIRS])]
-    table = "\n".join(map(_joined, [COLUMNS, ("---",) * len(COLUMNS), *lines]))
     notes = "\n".join(f"- {row.title}: {row.note}" for row in rows if row.note)
-    parts = [HEAD.format(**COMMON), _told([result for some in found.values() for result in some]), table, notes]
+    told = where_and_when([result for some in found.values() for result in some])
+    parts = [HEAD.format(**COMMON), told, table(COLUMNS, lines), notes]
     return "\n".join(f"{part.rstrip()}\n" for part in parts if part)
 
 
@@ -71,9 +72,8 @@ def _values(results: Sequence[Result], dev: str, figure: str) -> list[float]:
 def _spread(values: Sequence[float], runs: bool, row: Row) -> str:
     if not values:
         return MISSING if runs else NOBODY
-    spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
     fewer = f" ({len(values)} of {len(row.seeds)} seeds)" if len(values) < len(row.seeds) else ""
-    return f"{statistics.mean(values):.1f}{spread}{fewer}"
+    return f"{mean_and_spread(values)}{fewer}"
 
 
 def _difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
@@ -103,18 +103,3 @@ def _settings(row: Row, results: Sequence[Result]) -> str:
 
 def _count(number: int, one: str, more: str) -> str:
     return f"{number} {one if number == 1 else more}"
-
-
-def _told(results: Sequence[Result]) -> str:
-    """Where, when and with which versions."""
-    if not results:
-        return ""
-    machines = "; ".join(sorted({result["machine"] for result in results}))
-    versions = sorted({f"{name} {version}" for result in results for name, version in result["versions"].items()})
-    dates = sorted({result["date"] for result in results})
-    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    return f"Machine: {machines}. Run {when} with {', '.join(versions)}."
-
-
-def _joined(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
