@@ -9,6 +9,7 @@
     hub.py                   fetch, resolve: named models -> local folders                                no Paddle
     downloads/               how: addresses, HTTP, archives                                               no Paddle
     encoder.py, layers.py    Encoder: the Transformer itself
+    inside.py                hidden states and attention of a run of it
     packing.py               Packing: where the tokens of a padded batch stand
     ops.py                   linear, dropout, rows: the operations that decide the speed
     pretraining.py           the heads it was pretrained with

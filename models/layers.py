@@ -74,14 +74,26 @@ class SelfAttention(nn.Layer):
 
     def forward(self, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
         """[tokens, hidden] -> [tokens, hidden]."""
-        query = packing.split_heads(self.q_proj(x) * self.scale)
-        key = packing.split_heads(self.k_proj(x))
+        scores = self.scores(self.q_proj(x), self.k_proj(x), packing)
         value = packing.split_heads(self.v_proj(x))
-        scores = paddle.matmul(query, key, transpose_y=True)
-        if packing.bias is not None:
-            scores = scores + packing.bias
         probabilities = ops.dropout(F.softmax(scores), self.dropout, self.training)
         return self.out_proj(packing.merge_heads(paddle.matmul(probabilities, value)))
+
+    def scores(self, query: paddle.Tensor, key: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+        """Say how much each token looks at each other one, before the softmax.
+
+        Args:
+            query: what ``q_proj`` gave, [tokens, hidden].
+            key: what ``k_proj`` gave, [tokens, hidden].
+            packing: where the tokens stand.
+
+        Returns:
+            [batch, heads, length, length]: for each query the keys; near -1e9 for padded keys, and without meaning for
+            padded queries.
+        """
+        heads = packing.split_heads(query * self.scale), packing.split_heads(key)
+        scores = paddle.matmul(*heads, transpose_y=True)
+        return scores if packing.bias is None else scores + packing.bias
 
 
 class EncoderLayer(nn.Layer):

@@ -10,6 +10,9 @@ metrics/               figures over a pass
 spans/, tags/          the parts of reading.py: answers that are spans; of tagging.py: a tag for every word
 onions.py, collector.py, optimization.py    the ready onions, their items and their optimizer
 masker.py              the items that mask words
+multi_head.py          one encoder, a network a task
+distillation.py        a student's costs beside its teacher
+adversarial.py         GAN-BERT's two networks
 jobs/                  what ``onion train``, ``evaluate`` and ``predict`` do
 embedding.py, embedding_files.py, npy.py    sentence vectors
 """

@@ -1,0 +1,78 @@
+"""A fine-tuned MiniLM (6 layers) teaches a student of 2 of its layers; beside it, the same student learns alone.
+
+python examples/distillation.py FOLDER --role teacher --out TEACHER            # or any onion train --task classify
+python examples/distillation.py FOLDER --role student --out OUT --teacher TEACHER
+python examples/distillation.py FOLDER --role alone --out OUT
+
+FOLDER has the train.tsv and dev.tsv of a classification, such as SST-2. Given again, a command goes on where it was
+stopped; onion evaluate and onion predict take what it leaves in OUT. The last line is JSON: the accuracy on dev.tsv,
+the examples predicted a second, and more.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from time import perf_counter
+
+from onion import Forward, GradientMachine, IntoBatch, ParameterUpdater, Runner
+from onion.device import use_threads
+from onion.models.inside import Transparent
+from onion.tasks.distillation import AttentionDistribution, Distillation, HiddenStates, SoftTargets, write_smaller
+from onion.tasks.jobs.inference import evaluate
+from onion.tasks.jobs.predictor import Predictor
+from onion.tasks.jobs.training import fine_tune
+
+# onion comes first, so that it can choose the math library that Paddle loads
+# isort: split
+from paddle import nn
+
+LAYERS = [1, 2]  # of the encoder; the student begins with copies of them
+COSTS = SoftTargets(temperature=2.0), HiddenStates({1: 3, 2: 6}), AttentionDistribution({2: 6})
+SETTINGS = {"passes": 1, "batch_size": 32}
+RATES = {"teacher": 5e-5, "student": 1e-4, "alone": 1e-4}
+
+
+def taught(runner: Runner, teacher: nn.Layer) -> Runner:
+    """Return a fine-tuning with a teacher in it; its outputs go into the batch, where the student's cost finds them."""
+    student = runner[GradientMachine].network
+    machine = GradientMachine(Transparent(student), Distillation(student, teacher, *COSTS))
+    lesson = Forward(Transparent(teacher)), IntoBatch("teacher")
+    return runner.insert_before(ParameterUpdater, *lesson).replace(GradientMachine, machine)
+
+
+parser = argparse.ArgumentParser(usage=__doc__)
+parser.add_argument("folder", type=Path)
+parser.add_argument("--role", choices=RATES, required=True)
+parser.add_argument("--out", type=Path, required=True)
+parser.add_argument("--teacher", type=Path)
+parser.add_argument("--encoder", default="minilm")
+parser.add_argument("--seed", type=int, default=1)
+given = parser.parse_args()
+if (given.role == "student") != (given.teacher is not None):
+    parser.error("a student needs --teacher, and nobody else does")
+begun = perf_counter()
+use_threads()
+train, dev, begin = str(given.folder / "train.tsv"), str(given.folder / "dev.tsv"), given.encoder
+if given.role != "teacher":
+    begin = str(given.out / "begin")
+    write_smaller(given.encoder, LAYERS, begin)
+settings = {**SETTINGS, "lr": RATES[given.role], "seed": given.seed}
+teacher = given.teacher and Predictor.load(given.teacher)
+task = teacher.task if teacher else "classify"  # a student has its teacher's labels, in the same order
+runner = fine_tune(task, train, dev, given.out, encoder=begin, **settings)
+runner = taught(runner, teacher.network) if teacher else runner
+print(runner)
+runner.run(passes=SETTINGS["passes"])
+seconds, network = round(perf_counter() - begun, 1), runner[GradientMachine].network
+figures, tested = evaluate(given.out, dev), perf_counter()
+runner["dev"].runner.run(passes=1)
+report = {
+    "accuracy": figures["accuracy"],
+    "examples_per_second": round(figures["rows"] / (perf_counter() - tested), 1),
+    "parameters": sum(int(parameter.size) for parameter in network.parameters()),
+    "seconds": seconds,
+    "encoder": given.encoder,
+    "layers": network.encoder.config.num_hidden_layers,
+    "costs": [repr(cost) for cost in COSTS] if teacher else [],
+}
+print(json.dumps({"example": "distillation", "role": given.role, **settings, **report}))
