@@ -76,7 +76,8 @@ EXAMPLES = (
         "Few labels and a generator: GAN-BERT on 1 % of SST-2",
         "GAN-BERT (Croce, Castellucci and Basili 2020) has 1 % of SST-2's labels, other texts of SST-2 without labels, "
         "and a generator of fake sentence vectors that the discriminator, a classifier with one label more, learns to "
-        "tell from real ones. Plain fine-tuning has the same labelled sentences, and as many passes over them. Figures "
+        "tell from real ones. A batch is 32 labelled and 32 other sentences; each of the 673 labels is seen ten times, "
+        "each time beside another sentence without one. Plain fine-tuning has the very same batches of labels. Figures "
         "are on SST-2's 872 dev sentences.",
         _of("sst-2"),
         {

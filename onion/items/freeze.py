@@ -24,7 +24,8 @@ class Freeze(RunnerItem):
         Freeze(network, re.compile(r"layers\.[0-5]\."))              # the lower half never learns
 
     Their ``stop_gradient`` is set, so they get no gradient, and no optimizer moves them: not by momentum and not by
-    weight decay either. After the run, also one that failed, each parameter may be trained or not as before it.
+    weight decay either. After the run, also one that failed, each parameter may be trained or not as before it. Where
+    another ring trains the same parameters in the same batch, ``Frozen`` keeps them out of one ring only.
 
     Args:
         network: whose parameters.

@@ -166,7 +166,7 @@ def _make(folder: Path, task: Task, path: str | Path, tokenizer: Tokenizer, labe
         about = {"task": task.name, "file": str(path)}
         any_there = write_store(building, chunks_of_features(task, rows, tokenizer, labelled, notes), notes, about)
         if digest_of_features(task, path, tokenizer, labelled) != folder.name:
-            raise DataError(f"{path}: changed while it was read; start again")
+            raise DataError(f"{path}: changed while it was read (it, or the code that reads it); start again")
         if not any_there:
             raise DataError(f"{path}: holds no example to learn from")
         sync_folder(building)

@@ -32,7 +32,7 @@ def kept(path: str | Path, key: Callable[[], str], make: Callable[[], Any]) -> A
     else:
         found = make()
         if key() != name:
-            raise DataError(f"{path}: changed while it was read; start again")
+            raise DataError(f"{path}: changed while it was read (it, or the code that reads it); start again")
         _write(place, found)
     return found
 
