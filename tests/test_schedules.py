@@ -190,7 +190,7 @@ def test_only_the_original_jumps(steps, warmup):
         return max(abs(after - before) for before, after in pairwise(found))
 
     assert largest_change(schedules.linear_warmup_and_decay) <= steepest + 1e-9
-    if rising >= 2:
+    if 2 <= rising < steps:  # with no step left to fall in, there is no jump either
         ours, theirs = (rates(each(1.0, steps, warmup), rising + 1) for each in WITH_AN_END[:2])
         assert ours[:-1] == theirs[:-1]
         assert ours[-1] - theirs[-1] == pytest.approx(rising / steps)
