@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onion.errors import CompositionError
 from onion.item import RunnerItem
+from onion.items.every import Every
 from onion.items.forward import Forward
 from onion.runner import Runner
 from onion.tree import Items, holds, rebuild
@@ -18,8 +21,9 @@ def inference_onion(runner: Runner) -> Runner:
         Runner(DataProvider(texts), Observer(on_batch_end=lambda state: print(state.outputs)), predict).run(passes=1)
 
     What stands outside the data, and the data, are left out: they watch over a training. Further in, an item is left
-    out where its ``predicts`` is False, and a Forward of the same network stands in the place of a gradient machine.
-    Networks and all other items are shared, so what was learned is there, also later on.
+    out where its ``predicts`` is False, a Forward of the same network stands in the place of a gradient machine, and
+    what Every holds is there for every batch. Networks and all other items are shared, so what was learned is there,
+    also later on.
 
     Args:
         runner: an onion that trains, tests or predicts.
@@ -27,8 +31,7 @@ def inference_onion(runner: Runner) -> Runner:
     Raises:
         CompositionError: no network is left, or several are, of which the last would overwrite what the others gave.
     """
-    items = rebuild(_inside_the_data(runner), _predicting)
-    onion = Runner(*items)
+    onion = Runner(*rebuild(_inside_the_data(runner), _predicting), state=runner._state_class)
     networks = onion.all(Forward)
     if len(networks) != 1:
         told = "are several networks" if networks else "is none"
@@ -48,6 +51,16 @@ def _inside_the_data(runner: Runner) -> Items:
 
 
 def _predicting(item: RunnerItem) -> Items:
+    if isinstance(item, Every):  # every batch is predicted
+        return rebuild(item.items, _predicting)
     if getattr(item, "makes_gradients", False):
-        return (Forward(item.network),)  # type: ignore[attr-defined]
+        return (Forward(_network_of(item)),)
     return (item,) if item.predicts else ()
+
+
+def _network_of(machine: Any) -> Any:
+    if not hasattr(machine, "network"):
+        raise CompositionError(
+            f"{machine.name} has no attribute 'network'; an inference onion does not know what to run."
+        )
+    return machine.network

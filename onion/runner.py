@@ -171,6 +171,7 @@ class Runner(RunnerItem):
         if state.pass_stopped is None:
             for state.batch in state.batches:  # noqa: B020 - a field is the loop's variable, not the state
                 state.next_step = state.step + 1
+                state.outputs = state.cost = None
                 self._batch(state)
                 state.batch_id += 1
                 if state.pass_stopped is not None or state.step >= limit:

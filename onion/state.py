@@ -40,10 +40,11 @@ class State:
     """The batches of this pass; put here by a data item on the way into the pass, other items may wrap it."""
 
     outputs: Any = None
-    """What the network gave for the batch."""
+    """What a network gave for the batch; None until one has."""
 
     cost: SupportsFloat | None = None
-    """The batch's cost. Reading it with ``float(state.cost)`` waits for the device, so read it only to print or log."""
+    """The batch's cost; None until it was computed. Reading it with ``float(state.cost)`` waits for the device, so read
+    it only to print or log."""
 
     share: float = 1.0
     """What part of an update the inside is working on. A gradient machine multiplies the cost by it before it goes

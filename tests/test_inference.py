@@ -13,6 +13,7 @@ from onion import (
     Forward,
     Freeze,
     GradientMachine,
+    IntoBatch,
     Limit,
     Logger,
     Mailbox,
@@ -26,8 +27,10 @@ from onion import (
     RunnerItem,
     Saver,
     Signals,
+    SkipIf,
     Slot,
     SplitOnMemoryError,
+    State,
     Task,
     TaskSampler,
     Tester,
@@ -199,10 +202,48 @@ def test_every_standard_item_says_whether_it_predicts():
     """Whoever adds an item has to think of it; it is written down here."""
     import onion
 
-    stays = {"Averaged", "Every", "ForTask", "Forward", "IntoBatch", "MixedPrecision", "Observer", "Signals", "SkipIf"}
+    stays = {"Averaged", "Every", "ForTask", "Forward", "MixedPrecision", "Observer", "Signals"}
     brings = {"DataProvider", "TaskSampler"}
     machines = {"GradientMachine"}
     items = {name for name in onion.ITEMS if isinstance(getattr(onion, name), type)}
     items = {name for name in items if issubclass(getattr(onion, name), RunnerItem)}
     assert {name for name in items if getattr(onion, name).predicts} == stays | brings | machines
     assert {name for name in items if getattr(getattr(onion, name), "brings_data", False)} == brings
+
+
+def test_every_batch_is_predicted_once_whatever_was_skipped_or_rare_in_training():
+    network = toy_network()
+    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
+    machine = Runner(updater, GradientMachine(network), name="machine")
+    runner = Runner(DataProvider(DATA), SkipIf(lambda state: state.next_step % 2), Every(3, machine))
+    onion = inference_onion(runner)
+    assert [item.name for item in onion] == ["machine", "forward"]
+    assert outputs(onion) == outputs(Runner(Forward(network)))
+
+
+def test_a_student_is_predicted_with_once_its_teacher_is_left_out():
+    teacher, student = toy_network(seed=1), toy_network(seed=2)
+    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=student.parameters()))
+    runner = Runner(DataProvider(DATA), Forward(teacher), IntoBatch("teacher"), updater, GradientMachine(student))
+    with pytest.raises(CompositionError, match="several networks"):
+        inference_onion(runner)
+    onion = inference_onion(runner.without(Forward))
+    assert [type(item) for item in onion] == [Forward]
+    assert onion[Forward].network is student
+
+
+def test_the_state_class_stays():
+    class Mine(State):
+        pass
+
+    network = toy_network()
+    onion = inference_onion(Runner(Batches([]), GradientMachine(network), state=Mine))
+    assert isinstance(onion.run(passes=0), Mine)
+
+
+def test_a_machine_of_ones_own_has_to_tell_its_network():
+    class Machine(RunnerItem):
+        makes_gradients = True
+
+    with pytest.raises(CompositionError, match="machine has no attribute 'network'"):
+        inference_onion(Runner(Machine()))

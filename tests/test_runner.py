@@ -5,7 +5,7 @@ from contextlib import suppress
 import attrs
 import pytest
 
-from onion import CompositionError, HookError, Runner, RunnerItem, State
+from onion import CompositionError, HookError, Observer, Runner, RunnerItem, State
 from onion.testing import Batches, Failing, PlannedError, Recorder
 
 
@@ -555,3 +555,21 @@ def test_an_item_that_brings_batches_to_the_first_pass_only_is_told_so():
 
     with pytest.raises(HookError, match="no item put batches"):
         Runner(Once()).run(passes=2)
+
+
+def test_outputs_and_cost_are_those_of_the_batch_under_way():
+    seen = []
+
+    class Work(RunnerItem):
+        def on_batch(self, state):
+            seen.append((state.batch, state.outputs, state.cost))
+            if state.batch % 2:
+                state.outputs, state.cost = "outputs", 1.0
+            yield
+
+    after = []
+    look = Observer(on_batch_end=lambda state: after.append((state.batch, state.outputs, state.cost)))
+    state = Runner(look, Batches(4), Work()).run(passes=1)
+    assert seen == [(batch, None, None) for batch in range(4)]
+    assert after == [(0, None, None), (1, "outputs", 1.0), (2, None, None), (3, "outputs", 1.0)]
+    assert (state.outputs, state.cost) == ("outputs", 1.0)

@@ -61,9 +61,10 @@ class Evaluator(RunnerItem):
             state.report(self.metric.result())
 
     def on_batch(self, state: State) -> Way:
-        """Take in the batch."""
+        """Take in the batch, unless no network made anything of it: an item inside has left it out."""
         yield
-        self.metric.update(state.outputs, state.batch)
+        if state.outputs is not None:
+            self.metric.update(state.outputs, state.batch)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the metric's sums, if it has a ``state_dict``."""

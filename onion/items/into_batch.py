@@ -17,7 +17,8 @@ class IntoBatch(RunnerItem):
             GradientMachine(student, cost=distillation),     # cost(outputs, batch) sees it
         )
 
-    The batch itself stays as it is; one with the field takes its place.
+    The batch itself stays as it is; one with the field takes its place. A field of this name that the data had is
+    replaced for what stands further in.
 
     Args:
         field: its name in the batch, which is a dict.
@@ -26,6 +27,8 @@ class IntoBatch(RunnerItem):
         CompositionError: ``field`` is no name.
         HookError: the batch is no dict, or nothing has left outputs.
     """
+
+    predicts = False
 
     def __init__(self, field: str) -> None:
         if not isinstance(field, str) or not field:

@@ -27,6 +27,8 @@ class SkipIf(RunnerItem):
         CompositionError: ``predicate`` is no function, or a coroutine or generator function, which is always true.
     """
 
+    predicts = False
+
     def __init__(self, predicate: Callable[[State], object]) -> None:
         lazy = any(kind(predicate) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction))
         if lazy or not callable(predicate):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onion import DataProvider, Evaluator, Runner, RunnerItem, Saver
+from onion import DataProvider, Evaluator, Every, Runner, RunnerItem, Saver, SkipIf
 from onion.testing import Batches, Failing, PlannedError
 
 
@@ -33,6 +33,25 @@ def test_every_batch_is_fed_with_its_outputs_and_the_figures_are_reported_at_the
     assert metric.calls == ["reset", (0, 0), (1, 1), (4, 2), (9, 3)]
     assert state.metrics == {"sum": 14, "twice": 28}
     assert state.reported == {"sum": 4, "twice": 4}
+
+
+def test_batches_that_an_item_inside_leaves_out_are_not_measured():
+    metric = Sum()
+    state = Runner(Batches(5), Evaluator(metric), SkipIf(lambda state: state.batch % 2), Square()).run(passes=2)
+    assert metric.calls == ["reset", (0, 0), (4, 2), (16, 4)] * 2
+    assert state.metrics["sum"] == 20
+
+
+def test_batches_for_which_the_network_is_not_there_are_not_measured():
+    metric = Sum()
+    Runner(Batches(5), Evaluator(metric), Every(2, Square())).run(passes=1)
+    assert metric.calls == ["reset", (1, 1), (9, 3)]
+
+
+def test_in_a_nested_runner_it_measures_what_is_inside():
+    metric = Sum()
+    Runner(Batches(3), Runner(Evaluator(metric), Square())).run(passes=1)
+    assert metric.calls == ["reset", (0, 0), (1, 1), (4, 2)]
 
 
 def test_every_pass_begins_anew():
