@@ -7,7 +7,6 @@ python examples/nested_test.py --draw FILE    draws the onion
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ class Error:
         """Take in a batch."""
         self.squares.append((np.asarray(outputs) - batch["y"]) ** 2)
 
-    def result(self) -> Mapping[str, float]:
+    def result(self) -> dict[str, float]:
         """Return the mean."""
         return {"error": float(np.concatenate(self.squares).mean())}
 
