@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from onion.data.batching import collate as stack
@@ -60,19 +61,33 @@ class DataProvider(RunnerItem):
         self._batches: Batches | None = None
         self._start = self._skip = 0
         self._examples = 0
+        self._under_way = False
 
     def on_pass(self, state: State) -> Way:
         """Put the batches of this pass on the state; close them on the way out."""
-        self._start, self._skip = self._skip, 0
-        self._batches = self.loader.batches(state.pass_id, self._start)
-        state.batches = self._batches
+        with self._alone():
+            self._start, self._skip = self._skip, 0
+            self._batches = self.loader.batches(state.pass_id, self._start)
+            state.batches = self._batches
+            try:
+                yield
+            finally:
+                self._batches.close()
+            if not state.pass_cut:
+                self._examples += self._batches.examples
+                self._batches = None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Set the place aside of a run around this one that shares the item, as a test made of the training does."""
+        around = (self._batches, self._start, self._examples) if self._under_way else None
+        self._under_way = True
         try:
             yield
         finally:
-            self._batches.close()
-        if not state.pass_cut:
-            self._examples += self._batches.examples
-            self._batches = None
+            self._under_way = around is not None
+            if around is not None:
+                self._batches, self._start, self._examples = around
 
     def readings(self) -> dict[str, float]:
         """Return how many examples were handed out, resumed runs included."""

@@ -13,6 +13,7 @@ from onion import (
     ParameterUpdater,
     Runner,
     RunnerItem,
+    Saver,
     Tester,
 )
 from onion.testing import Batches, Failing, PlannedError, Recorder, toy_examples, toy_network
@@ -219,6 +220,29 @@ def test_a_caught_error_of_a_test_leaves_the_batch_trained():
     untested, runner = training()
     runner.without(Tester).run(passes=1)
     assert bits(failing) == bits(untested)
+
+
+@pytest.mark.parametrize("cut", [None, 1, 2, 3, 7])
+def test_a_test_made_of_the_training_shares_its_data_and_leaves_its_place(cut, tmp_path):
+    """DESIGN rule 7: a test onion is a training onion with some rings left out or replaced."""
+
+    def made(folder, tested):
+        paddle.seed(1)
+        network = Network()
+        updater = ParameterUpdater(paddle.optimizer.Adam(0.05, parameters=network.parameters()))
+        data = DataProvider(toy_examples(24), 4, shuffle=True)
+        runner = Runner(Saver(folder, every=2), data, updater, GradientMachine(network))
+        test = runner.without(Saver, ParameterUpdater).replace(GradientMachine, Forward(network))
+        return network, runner.insert_before(DataProvider, Tester(test, every=1)) if tested else runner
+
+    untested, runner = made(tmp_path / "untested", False)
+    examples = runner.run(passes=2) and runner[DataProvider].readings()
+    if cut:
+        made(tmp_path / "tested", True)[1].run(steps=cut)
+    tested, runner = made(tmp_path / "tested", True)
+    runner.run(passes=2)
+    assert bits(tested) == bits(untested)
+    assert runner[DataProvider].readings() == examples
 
 
 def test_a_stop_inside_the_test_ends_the_test_only():
