@@ -6,14 +6,17 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from operator import length_hint
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from onion.errors import HookError
+from onion.errors import CompositionError, HookError
 from onion.item import RunnerItem, Way
 from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
 
 log = logging.getLogger("onion")
 
@@ -35,14 +38,21 @@ class Mailbox(RunnerItem):
         mailbox.post(saver.save)
         mailbox.post(lambda state: state.stop("seen enough"))
 
-    A letter is a function of the state. It is called in the thread of the run, before the next batch is drawn from the
-    data: all that was begun is finished then, so a stop costs no batch, and a checkpoint is exact. Letters are read in
-    the order in which they were posted; those that are posted while no run is under way wait for the next one. What a
-    run has not read when it ends is cancelled.
+    A letter is a function of the state. It is called in the thread of the run, between two batches: all that was begun
+    is finished then, so a stop costs no batch, and a checkpoint is exact. Where Accumulate takes several batches for
+    one, letters wait until it is done with them. Letters are read in the order in which they were posted; those that
+    come while letters are read are for the next time, unless the run is paused.
 
-    It stands further in than the item that brings the data.
+    Only a run that is under way at the mailbox reads letters. What it has not read when it ends is cancelled. What is
+    posted later, or before, waits for the next run: a stop that comes too late ends that one before its first batch,
+    unless its answer is cancelled. A run that fails on the way in before it gets to the mailbox leaves letters
+    waiting too. So do not wait for an answer without a limit: ``result(timeout=...)``.
+
+    It stands further in than the item that brings the data. One run at a time has it: where a test onion made by
+    ``without`` shares the mailbox, its runs within the training leave the letters to the training.
 
     Raises:
+        CompositionError: an item further in brings the data, and none further out.
         HookError: on the way into a pass, when nothing further out has brought data.
     """
 
@@ -50,7 +60,16 @@ class Mailbox(RunnerItem):
 
     def __init__(self) -> None:
         self._letters: SimpleQueue[_Letter] = SimpleQueue()
+        self._run: State | None = None
         self._paused = False
+
+    def check(self, runner: Runner) -> None:
+        """Insist on standing inside the item that brings the data, as far as that can be told."""
+        order = [item for item in runner.walk() if item is self or getattr(item, "brings_data", False)]
+        if order[0] is self and len(order) > 1:
+            raise CompositionError(
+                f"{self.name} stands outside {order[1].name}, which brings the data; put it further in (after it)."
+            )
 
     def post(self, letter: Callable[[State], Answer]) -> Future[Answer]:
         """Leave a letter, from any thread.
@@ -58,13 +77,22 @@ class Mailbox(RunnerItem):
         Returns:
             The answer to come: what the letter returns, or the error that it raises, which is logged and does not touch
             the run. ``result()`` waits for it, in the thread that calls it, which cannot be that of the run.
+
+        Raises:
+            CompositionError: ``letter`` is no plain function; nothing would run a coroutine or a generator.
         """
+        lazy = any(kind(letter) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction))
+        if lazy or not callable(letter):
+            raise CompositionError(f"post: {letter!r} is no plain function of the state.")
         answer: Future[Answer] = Future()
         self._letters.put(_Letter(letter, answer))
         return answer
 
     def pause(self) -> Future[None]:
-        """Let the run wait before its next batch until :meth:`resume`, or until it is stopped. Letters are read."""
+        """Let the run wait before its next batch until :meth:`resume`, or until it is stopped. Letters are read.
+
+        A stop by a letter or by Signals ends a paused run; Limit does not, for it looks at the clock after a batch.
+        """
         return self.post(lambda state: self._pause(True))
 
     def resume(self) -> Future[None]:
@@ -75,32 +103,33 @@ class Mailbox(RunnerItem):
         self._paused = paused
 
     def initialize(self, state: State) -> Way:
-        """Begin unpaused; cancel what was not read."""
-        self._paused = False
+        """Begin unpaused; cancel what was not read. A run inside the one that has the mailbox leaves it alone."""
+        if self._run is not None:
+            yield
+            return
+        self._run, self._paused = state, False
         try:
             yield
         finally:
-            with suppress(Empty):
-                while True:
-                    self._letters.get_nowait().answer.cancel()
+            self._run = None
+            for _ in range(self._letters.qsize()):
+                self._letters.get().cancel()
 
     def on_pass(self, state: State) -> None:
         """Stand between the data and the batches."""
+        if state is not self._run:
+            return
         if state.batches is None:
             raise HookError(f"{self.name} stands outside the item that brings the data; put it further in (after it).")
-        state.batches = _Between(iter(state.batches), partial(self._read, state))
+        state.batches = _Between(iter(state.batches), state, self._read)
 
-    def _read(self, state: State) -> bool:
-        """Read the letters; tell whether the pass goes on."""
-        while state.pass_stopped is None:
-            try:
-                letter = self._letters.get(block=self._paused, timeout=PATIENCE)
-            except Empty:
-                if not self._paused:
-                    break
-            else:
-                letter.open(state)
-        return state.pass_stopped is None
+    def _read(self, state: State) -> None:
+        """Read the letters that are there; those that come while the run is paused, too."""
+        there = self._letters.qsize()  # only so many: a letter that posts itself again would hold the run up for ever
+        while state.pass_stopped is None and (there > 0 or self._paused):
+            with suppress(Empty):
+                self._letters.get(timeout=PATIENCE).open(state)
+            there -= 1
 
 
 class _Letter:
@@ -123,16 +152,28 @@ class _Letter:
         else:
             self.answer.set_result(answer)
 
+    def cancel(self) -> None:
+        """Answer that it will not be read."""
+        if self.answer.cancel():
+            self.answer.set_running_or_notify_cancel()  # or concurrent.futures.wait() would not hear of it
+
 
 class _Between(Iterator[Any]):
-    """Batches, with a look into the mailbox before each."""
+    """Batches, with a look into the mailbox before each that the Runner draws.
 
-    def __init__(self, batches: Iterator[Any], go_on: Callable[[], bool]) -> None:
-        self._batches, self._go_on = batches, go_on
+    Where an item further in draws another one for the batch under way, as Accumulate does, ``batch_id`` has not moved.
+    """
+
+    def __init__(self, batches: Iterator[Any], state: State, read: Callable[[State], None]) -> None:
+        self._batches, self._state, self._read = batches, state, read
+        self._begun: int | None = None
 
     def __next__(self) -> Any:
-        if not self._go_on():
-            raise StopIteration
+        if self._state.batch_id != self._begun:
+            self._begun = self._state.batch_id
+            self._read(self._state)
+            if self._state.pass_stopped is not None:
+                raise StopIteration
         return next(self._batches)
 
     def __length_hint__(self) -> int:

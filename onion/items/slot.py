@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from onion.drawing import settings
 from onion.errors import CheckpointError, CompositionError
 from onion.item import RunnerItem, Way
 from onion.items.sometimes import batch_ring
@@ -15,8 +16,8 @@ from onion.state import State
 if TYPE_CHECKING:
     from onion.runner import Runner
 
-HELD = "held"
-"""What a saved state calls the class of the item."""
+HELD, PREFIX = "held", "item."
+"""What a saved state calls the item that was held, and how the keys of that item's own state begin."""
 
 
 class Slot(RunnerItem):
@@ -31,6 +32,9 @@ class Slot(RunnerItem):
     with, and ends on the way into the pass that it is missing from, or with the run. What stands inside an item from
     the outset (an updater's gradient machine) needs no slot, and no Runner goes into one.
 
+    A checkpoint has the item that was there when it was taken, not one that was still to come. A resumed run begins
+    with the like of it: made by the same class with the same settings, as drawings show them.
+
     Args:
         item: the first one. Default: none.
 
@@ -42,8 +46,8 @@ class Slot(RunnerItem):
 
     def __init__(self, item: RunnerItem | None = None) -> None:
         _refuse_stranger(item)
-        self.item = item
-        self._next = item
+        self.item = self._next = item
+        self._held = _written(item)
         self._ring: Callable[[State], Way] | None = None
         self._runner: Runner | None = None
         self._run = ExitStack()
@@ -73,7 +77,15 @@ class Slot(RunnerItem):
             raise CompositionError(reason) from None
 
     def initialize(self, state: State) -> Way:
-        """Hold the item's run open, whichever item it is by then."""
+        """Hold the item's run open, whichever item it is by then.
+
+        A run inside this one whose onion shares the slot (a tester's) has the item that is there, and exchanges none.
+        """
+        if self._runner is not None:
+            with ExitStack() as run:
+                self._begin(state, run)
+                yield
+            return
         self._runner = state.runner
         try:
             self.put(self._next)  # it may have come after the runner was built
@@ -85,7 +97,7 @@ class Slot(RunnerItem):
 
     def on_pass(self, state: State) -> Way:
         """Exchange the item if another was put in; surround the pass by it."""
-        if self._next is not self.item:
+        if self._next is not self.item and state.runner is self._runner:
             self._run.close()
             self._come(state)
         with ExitStack() as rings:
@@ -94,10 +106,13 @@ class Slot(RunnerItem):
             yield
 
     def _come(self, state: State) -> None:
-        self.item = self._next
+        self.item, self._held = self._next, self._to_hold()
         self._ring = None if self.item is None else batch_ring(self.item)
+        self._begin(state, self._run)
+
+    def _begin(self, state: State, run: ExitStack) -> None:
         if self.item is not None:
-            enter([self.item.initialize], state, self._run)
+            enter([self.item.initialize], state, run)
 
     def on_batch(self, state: State) -> Way:
         """Run the inside within the item's ring."""
@@ -111,23 +126,34 @@ class Slot(RunnerItem):
         return {} if self.item is None else self.item.readings()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the item's state, and what kind of item it is."""
-        return {HELD: ""} if self.item is None else {**self.item.state_dict(), HELD: type(self.item).__name__}
+        """Return the item's state, and how the item is written."""
+        inner = {} if self.item is None else self.item.state_dict()
+        return {HELD: self._held, **{PREFIX + key: value for key, value in inner.items()}}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Hand it to the item.
+        """Hand it to the item that the run begins with.
 
         Raises:
-            CheckpointError: it is of another kind of item.
+            CheckpointError: it is of another one.
         """
-        held = "" if self._next is None else type(self._next).__name__
+        held = self._to_hold()
         if saved[HELD] != held:
             raise CheckpointError(
-                f"{self.name} was saved with {saved[HELD] or 'nothing'} in it, and now holds {held or 'nothing'}; make "
-                f"it as Slot({saved[HELD] + '(...)' if saved[HELD] else ''})."
+                f"{self.name} was saved with {saved[HELD] or 'nothing'} in it, and this run would begin with "
+                f"{held or 'nothing'}; put in what was saved before the run, as Slot({saved[HELD]}) or with "
+                f"put({saved[HELD] or None}), and exchange it once the run is under way."
             )
         if self._next is not None:
-            self._next.load_state_dict({key: value for key, value in saved.items() if key != HELD})
+            inner = {key.removeprefix(PREFIX): value for key, value in saved.items() if key != HELD}
+            self._next.load_state_dict(inner)
+
+    def _to_hold(self) -> str:
+        """Write the item to come; one that has come as it was then, for its attributes may have moved since."""
+        return self._held if self._next is self.item else _written(self._next)
+
+
+def _written(item: RunnerItem | None) -> str:
+    return "" if item is None else settings(item)
 
 
 def _refuse_stranger(item: object) -> None:
@@ -135,6 +161,8 @@ def _refuse_stranger(item: object) -> None:
         return
     if not isinstance(item, RunnerItem):
         raise CompositionError(f"Slot holds an item or None, not a {type(item).__name__}: Slot(Item(...)).")
+    if isinstance(item, Slot):
+        raise CompositionError("Slot holds no other slot; put the item itself into it, or give it a slot beside it.")
     if getattr(item, "is_runner", False):
         raise CompositionError(f"Slot holds a single item, and {item.name} holds items of its own; give each a slot.")
     refuse_coroutine(item.on_batch)

@@ -5,11 +5,13 @@ import os
 import signal
 import threading
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 
 import paddle
 import pytest
 
 from onion import (
+    Accumulate,
     CompositionError,
     DataProvider,
     GradientMachine,
@@ -21,9 +23,12 @@ from onion import (
     RunnerItem,
     Saver,
     Signals,
+    SkipIf,
     Slot,
+    Tester,
     schedules,
 )
+from onion.data import collate
 from onion.testing import Batches, PlannedError, Recorder, toy_examples, toy_network
 
 PATIENCE = 30
@@ -99,11 +104,48 @@ def test_letters_of_many_threads_are_all_read_once():
     assert sorted(read) == list(range(400))
 
 
-def test_a_letter_may_post_another_which_is_read_at_once():
+def test_a_letter_may_post_another_which_is_read_before_the_next_batch():
     mailbox, steps = Mailbox(), []
-    mailbox.post(lambda state: mailbox.post(lambda state: steps.append(state.step)))
-    Runner(Batches(2), mailbox).run(passes=1)
+
+    def ask(state):
+        steps.append(state.step)
+        mailbox.post(ask)
+
+    mailbox.post(ask)
+    Runner(Batches(3), mailbox).run(passes=1)
+    assert steps == [0, 1, 2, 3]
+
+
+def test_a_letter_posts_another_in_a_paused_run_which_is_read_at_once():
+    mailbox, steps = Mailbox(), []
+    mailbox.pause()
+    mailbox.post(lambda state: mailbox.post(lambda state: (steps.append(state.step), mailbox.resume())))
+    assert Runner(Batches(2), mailbox).run(passes=1).step == 2
     assert steps == [0]
+
+
+def test_what_is_no_plain_function_is_refused_as_it_is_posted():
+    async def later(state):
+        pass
+
+    def lazily(state):
+        yield
+
+    for letter in ("stop", None, later, lazily):
+        with pytest.raises(CompositionError, match=r"post: .* is no plain function of the state"):
+            Mailbox().post(letter)
+
+
+def test_letters_are_read_also_where_batches_are_skipped_and_in_every_pass():
+    mailbox, seen = Mailbox(), []
+
+    def ask(state):
+        seen.append((state.pass_id, state.batch_id, state.step))
+        mailbox.post(ask)
+
+    mailbox.post(ask)
+    Runner(Batches(3), mailbox, SkipIf(lambda state: state.batch < 2)).run(passes=2)
+    assert seen == [(0, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 1), (1, 0, 1), (1, 1, 1), (1, 2, 1), (1, 3, 2)]
 
 
 def test_it_leaves_the_batches_as_they_are():
@@ -169,9 +211,111 @@ def test_letters_are_cancelled_too_where_an_error_ends_the_run(thread):
     assert left[0].cancelled()
 
 
+def test_concurrent_futures_hear_of_cancelled_letters():
+    mailbox, left = Mailbox(), []
+    Runner(Batches(1), mailbox, Observer(on_pass_end=lambda state: left.append(mailbox.post(print)))).run(passes=1)
+    assert wait(left, PATIENCE) == ({left[0]}, set())
+
+
+def test_letters_posted_again_as_they_are_cancelled_wait_for_the_next_run():
+    mailbox, again = Mailbox(), []
+
+    def post_again(answer):
+        again.append(mailbox.post(lambda state: state.step))
+        again[-1].add_done_callback(lambda answer: None if not answer.cancelled() else post_again(answer))
+
+    leave = lambda state: mailbox.post(print).add_done_callback(post_again)  # noqa: E731
+    runner = Runner(Batches(1), mailbox)
+    runner.insert_after(Mailbox, Observer(on_pass_end=leave)).run(passes=1)
+    runner.run(passes=1)
+    assert [answer.result(0) for answer in again] == [0]
+
+
+def test_letters_posted_on_the_way_out_of_the_run_wait_for_the_next_one():
+    mailbox, late = Mailbox(), []
+    runner = Runner(Batches(2), mailbox)
+    outer = Observer(finalize=lambda state: late.append(mailbox.post(lambda state: state.stop("too late"))))
+    assert runner.insert_before(Batches, outer).run(passes=1).stopped is None
+    assert not late[0].done()
+    assert runner.run(passes=1).stopped == "too late"
+    assert late[0].done()
+
+
 def test_outside_the_data_it_says_where_to_stand():
+    with pytest.raises(CompositionError, match="mailbox stands outside batches, which brings the data; put it further"):
+        Runner(Mailbox(), Batches(1))
+    with pytest.raises(CompositionError, match="mailbox stands outside batches"):
+        Runner(Runner(Mailbox()), Batches(1))
+
+
+@pytest.mark.parametrize("onion", [lambda *items: Runner(*items), lambda data, mailbox: Runner(data, Runner(mailbox))])
+def test_inside_the_data_it_stands_at_any_depth(onion):
+    mailbox = Mailbox()
+    answer = mailbox.post(lambda state: state.step)
+    onion(Batches(1), mailbox).run(passes=1)
+    assert answer.result(0) == 0
+
+
+def test_data_may_be_wrapped_further_in():
+    class Doubled(RunnerItem):
+        brings_data = True
+
+        def on_pass(self, state):
+            state.batches = (2 * batch for batch in state.batches)
+
+    mailbox, batches = Mailbox(), []
+    answer = mailbox.post(lambda state: state.step)
+    note = Observer(on_batch_begin=lambda state: batches.append(state.batch))
+    Runner(Batches(3), mailbox, Doubled(), note).run(passes=1)
+    assert (answer.result(0), batches) == (0, [0, 2, 4])
+
+
+def test_data_of_an_item_that_does_not_say_so_is_missed_in_the_run():
+    class Data(RunnerItem):
+        def on_pass(self, state):
+            state.batches = iter(range(2))
+
     with pytest.raises(HookError, match="mailbox stands outside the item that brings the data; put it further in"):
-        Runner(Mailbox(), Batches(1)).run(passes=1)
+        Runner(Mailbox(), Data()).run(passes=1)
+    assert Runner(Data(), Mailbox()).run(passes=1).step == 2
+
+
+# -- several runs ------------------------------------------------------------------------------------------------------
+
+
+def test_a_test_onion_that_shares_the_mailbox_leaves_the_letters_to_the_training():
+    mailbox, readers, watched = Mailbox(), [], []
+    training = Runner(Batches(4), mailbox)
+    watch = Observer(
+        on_batch_begin=lambda state: watched.append(mailbox.post(lambda state: readers.append(state.parent)))
+    )
+    test = training.insert_after(Mailbox, watch).replace(Batches, Batches(2))
+    assert training.insert_before(Batches, Tester(test, every=1)).run(passes=1).step == 4
+    assert len(watched) == 8
+    assert all(answer.done() and not answer.cancelled() for answer in watched)
+    assert readers == [None] * 8
+
+
+def test_a_test_onion_that_shares_the_mailbox_leaves_the_training_paused(thread):
+    mailbox, steps = Mailbox(), []
+    training = Runner(Batches(3), mailbox)
+
+    def letter(state):
+        training.replace(Batches, Batches(2)).run(passes=1, parent=state)
+        mailbox.post(lambda state: (steps.append(state.step), mailbox.resume()))
+
+    mailbox.pause()
+    mailbox.post(letter)
+    assert thread.submit(training.run, passes=1).result(PATIENCE).step == 3
+    assert steps == [0]  # read in the pause, not before the next batch
+
+
+def test_a_tester_may_have_a_mailbox_of_its_own():
+    mailbox, steps = Mailbox(), []
+    test = Runner(Batches(3), mailbox, Observer(finalize=lambda state: steps.append(state.step)))
+    stop = Observer(on_batch_begin=lambda state: mailbox.post(lambda state: state.stop_pass("enough")))
+    assert Runner(Tester(test, every=1), Batches(2), stop).run(passes=1).step == 2
+    assert steps == [0, 0]
 
 
 # -- stop --------------------------------------------------------------------------------------------------------------
@@ -196,6 +340,14 @@ def test_a_stop_before_the_first_batch():
     mailbox.post(lambda state: state.stop("not today"))
     state = Runner(Batches(9), mailbox).run(passes=2)
     assert (state.step, state.stopped) == (0, "not today")
+
+
+def test_a_stop_that_came_too_late_can_be_taken_back():
+    mailbox = Mailbox()
+    runner = Runner(Batches(2), mailbox)
+    runner.run(passes=1)
+    assert mailbox.post(lambda state: state.stop("too late")).cancel()
+    assert runner.run(passes=1).step == 2
 
 
 def test_a_stop_of_the_pass_ends_that_pass_only(thread):
@@ -332,6 +484,111 @@ def test_a_checkpoint_asked_for_in_a_paused_run_is_there_before_it_goes_on(tmp_p
     assert [path.name for path in tmp_path.glob("step-*")] == ["step-00000003"]
     mailbox.resume()
     assert running.result(PATIENCE).step == 8
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+GROUPS = {
+    "mailbox, updater, accumulate": lambda mailbox, updater, group: [mailbox, updater, group],
+    "updater, accumulate, mailbox": lambda mailbox, updater, group: [updater, group, mailbox],
+    "mailbox in a runner, updater, accumulate": lambda mailbox, updater, group: [Runner(mailbox), updater, group],
+}
+
+
+def in_groups(folder, mailbox, order, post=lambda drawn: None, seed=0):
+    """Six updates a pass, of 3, 3, 3, 3, 3 and 2 batches; ``post(n)`` as the n-th batch is taken from the data."""
+    network, drawn = toy_network(seed=seed), []
+
+    def collate_and_post(examples):
+        drawn.append(len(examples))
+        post(len(drawn))
+        return collate(examples)
+
+    optimizer = paddle.optimizer.Adam(0.05, parameters=network.parameters())
+    return Runner(
+        Saver(folder, every=100),
+        DataProvider(toy_examples(17 * 2), 2, shuffle=True, prefetch=0, collate=collate_and_post),
+        *GROUPS[order](mailbox, ParameterUpdater(optimizer), Accumulate(3)),
+        GradientMachine(network),
+    )
+
+
+def group_of(number):
+    """The update that a batch of the two passes belongs to."""
+    passes, place = divmod(number - 1, 17)
+    return 6 * passes + place // 3 + 1
+
+
+@pytest.mark.parametrize("order", GROUPS)
+def test_letters_are_read_between_groups_only(order, tmp_path):
+    mailbox, read, drawn = Mailbox(), [], []
+
+    def post(number):
+        drawn.append(number)
+        mailbox.post(lambda state: read.append((number, state.step, state.batch_id, len(drawn))))
+
+    assert in_groups(tmp_path, mailbox, order, post).run(passes=1).step == 6
+    groups = [(number, group_of(number)) for number in range(1, 18)]
+    assert read == [(number, group, group, min(3 * group, 17)) for number, group in groups]
+
+
+@pytest.mark.parametrize("order", GROUPS)
+@pytest.mark.parametrize("at", [1, 2, 3, 8, 17, 20])
+@pytest.mark.parametrize("how", ["save", "stop"])
+def test_a_letter_at_any_batch_of_a_group_goes_on_to_the_same_bits(how, at, order, tmp_path):
+    uncut = in_groups(tmp_path / "uncut", Mailbox(), order)
+    uncut.run(passes=2)
+    group = group_of(at)
+    mailbox, answers = Mailbox(), []
+
+    def post(number):
+        if number == at:
+            answers.append(mailbox.post(runner[Saver].save if how == "save" else lambda state: state.stop("enough")))
+
+    def kill(state):
+        if how == "save" and state.step > group:
+            raise PlannedError
+
+    runner = in_groups(tmp_path / "asked", mailbox, order, post)
+    with pytest.raises(PlannedError) if how == "save" else nullcontext():
+        runner.insert_before(ParameterUpdater, Observer(on_batch_begin=kill)).run(passes=2)
+    # What is asked for at the end of a pass is saved when the pass has been left.
+    assert answers[0].result(0) is (group % 6 != 0 if how == "save" else None)
+    saved = max(int(path.name.removeprefix("step-")) for path in (tmp_path / "asked").glob("step-*"))
+    assert saved == group
+    resumed = in_groups(tmp_path / "asked", Mailbox(), order, seed=5)
+    assert resumed.run(passes=2).step == 12
+    assert bits(resumed) == bits(uncut)
+
+
+@pytest.mark.parametrize("order", GROUPS)
+def test_a_stop_by_an_item_leaves_the_group_whole(order, tmp_path):
+    drawn = []
+    runner = in_groups(tmp_path, Mailbox(), order, drawn.append)
+    stop = Observer(on_batch_begin=lambda state: state.stop("enough"))
+    assert runner.insert_before(ParameterUpdater, stop).run(passes=1).step == 1
+    assert drawn == [1, 2, 3]
+
+
+@pytest.mark.parametrize("order", GROUPS)
+def test_a_pause_in_a_group_waits_for_its_update_and_changes_no_bit(order, tmp_path):
+    uncut = in_groups(tmp_path / "uncut", Mailbox(), order)
+    uncut.run(passes=1)
+    mailbox, paused = Mailbox(), []
+
+    def post(number):
+        mailbox.pause()
+        weight = runner[GradientMachine].network.linear.weight
+        mailbox.post(lambda state: paused.append((state.step, number, weight.grad)))
+        mailbox.resume()
+
+    runner = in_groups(tmp_path / "paused", mailbox, order, post)
+    runner.run(passes=1)
+    assert paused == [(group_of(number), number, None) for number in range(1, 18)]
+    assert bits(runner) == bits(uncut)
+
+
+# -- what else letters are for -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rate", [None, 0.05])

@@ -1,5 +1,6 @@
 """Slot: a place for an item that comes and goes between passes."""
 
+import re
 from contextlib import suppress
 
 import paddle
@@ -199,20 +200,109 @@ def test_what_it_holds_is_saved_and_resumed(cut, tmp_path):
     assert average(resumed) == average(uncut)
 
 
-def test_a_resumed_run_holds_what_was_held(tmp_path):
+def test_a_resumed_run_begins_with_what_was_held(tmp_path):
     averaging(tmp_path).run(steps=2)
-    with pytest.raises(
-        CheckpointError, match=r"saved with MovingAverage in it, and now holds nothing; make it as Slot\(M"
-    ):
+    wanted = re.escape(
+        "slot was saved with MovingAverage(ToyNetwork, decay=0.9) in it, and this run would begin with nothing; put in "
+        "what was saved before the run, as Slot(MovingAverage(ToyNetwork, decay=0.9)) or with "
+        "put(MovingAverage(ToyNetwork, decay=0.9)), and exchange it once the run is under way."
+    )
+    with pytest.raises(CheckpointError, match=wanted):
         averaging(tmp_path, hold=False).run(passes=2)
 
 
-def test_a_resumed_run_holds_nothing_where_nothing_was_held(tmp_path):
+def test_a_resumed_run_begins_with_nothing_where_nothing_was_held(tmp_path):
     averaging(tmp_path, hold=False).run(steps=2)
-    with pytest.raises(
-        CheckpointError, match=r"saved with nothing in it, and now holds MovingAverage; make it as Slot\(\)"
-    ):
+    wanted = r"with nothing in it, .* begin with MovingAverage\(.*\); .*, as Slot\(\) or with put\(None\), and"
+    with pytest.raises(CheckpointError, match=wanted):
         averaging(tmp_path).run(passes=2)
+
+
+def with_tester(folder, every):
+    test = Runner(Batches(1), Observer(on_pass_end=lambda state: state.report({"x": 1.0})))
+    return Runner(Saver(folder), Slot(Tester(test, every=every)), Batches(4))
+
+
+def test_another_item_of_the_same_class_is_told_by_its_settings(tmp_path):
+    with_tester(tmp_path, every=3).run(passes=1)
+    wanted = r"saved with Tester\(Runner, every=3\) in it, and this run would begin with Tester\(Runner, every=2\)"
+    with pytest.raises(CheckpointError, match=wanted):
+        with_tester(tmp_path, every=2).run(passes=2)
+    assert with_tester(tmp_path, every=3).run(passes=2).step == 8
+
+
+class Counter(RunnerItem):
+    """Its setting moves, and its saved keys are those of the slot's own."""
+
+    def __init__(self, held=0):
+        self.held = held
+
+    def on_batch(self, state):
+        self.held += 1
+
+    def state_dict(self):
+        return {"held": self.held, "item.held": self.held + 100}
+
+    def load_state_dict(self, saved):
+        assert saved == {"held": saved["held"], "item.held": saved["held"] + 100}
+        self.held = saved["held"]
+
+
+def test_keys_and_settings_of_the_item_are_its_own(tmp_path):
+    runner = Runner(Saver(tmp_path), Slot(Counter()), Batches(4))
+    runner.run(passes=1)
+    runner.run(passes=2)  # its attribute is no longer that of a new one
+    resumed = Counter()
+    assert Runner(Saver(tmp_path), Slot(resumed), Batches(4)).run(passes=3).step == 12
+    assert resumed.held == 12
+
+
+def test_an_exchange_that_still_waits_at_a_cut_is_not_saved(tmp_path):
+    first, second = Counter(), Counter(100)
+    slot = Slot(first)
+    runner = Runner(Saver(tmp_path), slot, Batches(4), put_in_pass(slot, {0: second}))
+    runner.run(passes=2, steps=2)
+    wanted = r"saved with Counter\(\) in it, and this run would begin with Counter\(held=100\)"
+    with pytest.raises(CheckpointError, match=wanted):
+        runner.run(passes=2)
+    slot.put(first)
+    runner.run(passes=1)  # all four batches once more, for Batches keep no place
+    assert (first.held, second.held) == (2 + 4, 100)
+
+
+def test_an_exchange_is_made_again_where_the_command_is(tmp_path):
+    """A letter exchanged the item in the first run; the same command goes on with what it says there."""
+    slot = Slot(Counter())
+    Runner(Saver(tmp_path), slot, Batches(4), put_in_pass(slot, {0: Counter(100)})).run(passes=2)
+    wanted = r"saved with Counter\(held=100\) in it, and this run would begin with Counter\(\); put in what"
+    slot = Slot(Counter())
+    runner = Runner(Saver(tmp_path), slot, Batches(4))
+    with pytest.raises(CheckpointError, match=wanted):
+        runner.run(passes=3)
+    slot.put(Counter(100))
+    runner.run(passes=3)
+    assert slot.item.held == 100 + 4 + 4
+
+
+# -- shared ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_test_onion_that_shares_the_slot_has_the_item_that_is_there_and_exchanges_none():
+    trace = []
+    slot = Slot(Recorder("a", trace))
+    training = Runner(slot, Batches(1), put_in_pass(slot, {0: Recorder("b", trace)}))
+    test = Runner(slot, Batches(2))
+    training.insert_before(Slot, Tester(test, every=1)).run(passes=2)
+    batch = lambda name: [f"{name}.on_batch:in", f"{name}.on_batch:out"]  # noqa: E731
+    run = lambda name, batches: [  # noqa: E731
+        f"{name}.on_pass:in",
+        *batch(name) * batches,
+        f"{name}.on_pass:out",
+    ]
+    test_of = lambda name: [f"{name}.initialize:in", *run(name, 2), f"{name}.initialize:out"]  # noqa: E731
+    outer = lambda name: [f"{name}.on_pass:in", *batch(name), *test_of(name), f"{name}.on_pass:out"]  # noqa: E731
+    whole = lambda name: [f"{name}.initialize:in", *outer(name), f"{name}.initialize:out"]  # noqa: E731
+    assert trace == [*whole("a"), *whole("b")]
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------
@@ -229,6 +319,15 @@ def test_what_is_no_item_is_refused(item):
 def test_a_runner_is_refused():
     with pytest.raises(CompositionError, match="runner holds items of its own; give each a slot"):
         Slot(Runner(Recorder("a")))
+
+
+def test_a_slot_is_refused():
+    with pytest.raises(CompositionError, match="Slot holds no other slot"):
+        Slot(Slot())
+    slot = Slot()
+    Runner(slot, Batches(1))
+    with pytest.raises(CompositionError, match="Slot holds no other slot"):
+        slot.put(slot)
 
 
 def test_a_coroutine_is_refused():
