@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 from paddle import nn
 
 from onion.errors import CompositionError, DataError
 from onion.items.gradient_machine import saved_network
+from onion.sampling.strategy import is_number
+from onion.tasks.fitting import refuse_unfit
 
 
 class MultiHead(nn.Layer):
@@ -29,8 +31,8 @@ class MultiHead(nn.Layer):
         task_ids: task -> ERNIE's id of it, which the encoder adds to every token. Default: the encoder's own for all.
 
     Raises:
-        CompositionError: a network holds another encoder or has no cost, a task has no network, or a number does not
-            do; the task is named.
+        CompositionError: a network holds another encoder, has no cost, or takes vectors of another width than the
+            encoder's; a task has no network, or a name that does not do; a number does not do. The task is named.
     """
 
     def __init__(
@@ -43,13 +45,15 @@ class MultiHead(nn.Layer):
     ) -> None:
         super().__init__()
         _check_networks(encoder, networks)
+        _check_named("weights", weights or {}, networks)
+        _check_named("task_ids", task_ids or {}, networks)
         self._weights, self._ids = dict(weights or {}), dict(task_ids or {})
-        _check_named("weights", self._weights, networks)
-        _check_named("task_ids", self._ids, networks)
         _check_weights(self._weights)
         _check_ids(self._ids, encoder)
         self.encoder = encoder  # comes first, so that what is shared is saved as the encoder's
         self.networks = nn.LayerDict(dict(networks))
+        for name, network in networks.items():
+            refuse_unfit(network, f"MultiHead: the network of the task {name!r}")
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -72,6 +76,11 @@ class MultiHead(nn.Layer):
         """Return what the task's network makes of the outputs."""
         return self._network(batch).decode(outputs, batch)
 
+    def own_parameters(self, name: str) -> list[Any]:
+        """Return the parameters of a task's network that are not the encoder's."""
+        shared = {id(parameter) for parameter in self.encoder.parameters()}
+        return [parameter for parameter in self.networks[name].parameters() if id(parameter) not in shared]
+
     def saved_task(self, name: str) -> dict[str, Any]:
         """Return parameters and buffers of one task's network alone, by their paths in it.
 
@@ -89,9 +98,14 @@ class MultiHead(nn.Layer):
 
 
 def _check_networks(encoder: nn.Layer, networks: Mapping[str, nn.Layer]) -> None:
+    if not isinstance(networks, Mapping):
+        raise CompositionError(
+            f"MultiHead takes its networks by task, {{'name': network, ...}}, not as a {type(networks).__name__}."
+        )
     if not networks:
         raise CompositionError("MultiHead has no networks; give it one a task.")
     for name, network in networks.items():
+        _check_name(name)
         if getattr(network, "encoder", None) is not encoder:
             raise CompositionError(
                 f"MultiHead: the network of the task {name!r} ({type(network).__name__}) is over another encoder; make "
@@ -99,11 +113,20 @@ def _check_networks(encoder: nn.Layer, networks: Mapping[str, nn.Layer]) -> None
             )
         if not callable(getattr(network, "cost", None)):
             raise CompositionError(f"MultiHead: the network of the task {name!r} has no method cost(outputs, batch).")
-        if not name or "." in name:
-            raise CompositionError(f"MultiHead: {name!r} cannot be part of a parameter's path; leave the '.' out.")
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str):
+        raise CompositionError(f"MultiHead: the name of a task is a text, and {name!r} is a {type(name).__name__}.")
+    if not name or "." in name:
+        raise CompositionError(f"MultiHead: {name!r} cannot be part of a parameter's path; leave the '.' out.")
+    if name in vars(nn.LayerDict()):
+        raise CompositionError(f"MultiHead: Paddle keeps a setting of its own as {name!r}; give the task another name.")
 
 
 def _check_named(what: str, given: Mapping[str, Any], networks: Mapping[str, Any]) -> None:
+    if not isinstance(given, Mapping):
+        raise CompositionError(f"MultiHead: {what} is a {type(given).__name__}; give it by task, {{'name': ...}}.")
     for name in given:
         if name not in networks:
             raise CompositionError(f"MultiHead: {what} names the task {name!r}; there are {', '.join(networks)}.")
@@ -111,13 +134,13 @@ def _check_named(what: str, given: Mapping[str, Any], networks: Mapping[str, Any
 
 def _check_weights(weights: Mapping[str, float]) -> None:
     for name, weight in weights.items():
-        if not 0 < weight < math.inf:
+        if not is_number(weight) or weight <= 0:
             raise CompositionError(f"MultiHead: the weight of the task {name!r} is {weight!r}; it is a number above 0.")
 
 
 def _check_ids(ids: Mapping[str, int], encoder: nn.Layer) -> None:
-    known = encoder.config.tasks if ids else 0
+    known: int = getattr(getattr(encoder, "config", None), "tasks", 0)
     for name, task_id in ids.items():
-        if not 0 <= task_id < known:
+        if not isinstance(task_id, Integral) or not 0 <= task_id < known:
             told = f"ids of tasks from 0 to {known - 1}" if known else "no ids of tasks"
-            raise CompositionError(f"MultiHead: the id of the task {name!r} is {task_id}; the encoder has {told}.")
+            raise CompositionError(f"MultiHead: the id of the task {name!r} is {task_id!r}; the encoder has {told}.")

@@ -20,6 +20,7 @@ from onion.sampling import (
     Uniform,
     Weights,
 )
+from onion.sampling.rehearsal import endless
 
 TASKS = {"a": Facts(1.0, 100), "b": Facts(0.5, 25), "c": Facts(2.0, 4)}
 NAMES = list(TASKS)
@@ -65,7 +66,7 @@ def test_a_high_temperature_comes_to_uniform_and_1_to_size():
     assert begun(Temperature(1)).weights(0, NAMES) == begun(BySize()).weights(0, NAMES)
 
 
-@pytest.mark.parametrize("temperature", [0, -1, math.nan])
+@pytest.mark.parametrize("temperature", [0, -1, math.nan, math.inf, "2", True, None])
 def test_a_temperature_is_above_0(temperature):
     with pytest.raises(CompositionError, match=r"Temperature: .* is not above 0"):
         Temperature(temperature).check(TASKS)
@@ -88,7 +89,7 @@ def test_a_temperature_so_low_that_a_task_is_never_drawn_is_refused():
         Temperature(1e-3).check(TASKS)
 
 
-@pytest.mark.parametrize("weight", [0, -1, math.inf, math.nan])
+@pytest.mark.parametrize("weight", [0, -1, math.inf, math.nan, "1", None, True])
 def test_a_weight_is_a_number_above_0(weight):
     with pytest.raises(CompositionError, match="Weights gives the task 'b' the weight"):
         Weights({"a": 1, "b": weight, "c": 1}).check(TASKS)
@@ -154,6 +155,8 @@ WRONG = [
     ("d", "gave the task 'd'; there are a, b, c"),
     ({"a": 1, "d": 1}, "gave the task 'd'"),
     ({"a": -1}, "gave the task 'a' the weight -1"),
+    ({"a": "1"}, "gave the task 'a' the weight '1'"),
+    ({"a": None}, "gave the task 'a' the weight None"),
     ({"a": math.nan}, "gave the task 'a' the weight nan"),
     ({"a": math.inf}, "gave the task 'a' the weight inf"),
     ({"a": 0.0}, "gave no task a weight above 0"),
@@ -261,7 +264,12 @@ def test_it_goes_on_where_it_was(costs, place, lag):
     assert other.state_dict() == strategy.state_dict()
 
 
-@pytest.mark.parametrize("wrong", [{"rate": 0}, {"rate": 1.1}, {"least": 0}, {"least": 2}, {"power": -1}, {"lag": -1}])
+NO_NUMBERS = [{"rate": "1"}, {"least": None}, {"power": math.inf}, {"power": math.nan}, {"lag": 1.5}, {"lag": "8"}]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rate": 0}, {"rate": 1.1}, {"least": 0}, {"least": 2}, {"power": -1}, {"lag": -1}, *NO_NUMBERS]
+)
 def test_arguments_that_make_no_sense_are_refused(wrong):
     with pytest.raises(CompositionError, match="ByCost: rate="):
         ByCost(**wrong).check(TASKS)
@@ -276,6 +284,77 @@ def test_a_strategy_of_ones_own_overrides_weights_alone():
     strategy.note("a", 1.0)
     strategy.load_state_dict(strategy.state_dict())
     assert strategy.weights(0, NAMES) == {"a": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Weights([1, 2]), "Weights takes a number a task, .* not a list"),
+        (lambda: ByStep("a"), "ByStep asks a function, .* and a str is none"),
+    ],
+)
+def test_what_a_strategy_cannot_work_with_is_refused_at_once(make, said):
+    with pytest.raises(CompositionError, match=said):
+        make()
+
+
+# -- foreseen ----------------------------------------------------------------------------------------------------------
+
+PLANNED = {"a": 100, "b": 50, "c": 200}
+
+
+def without_end(strategy, planned=PLANNED, targets="ab", stop=False):
+    facts = {name: Facts(1.0, count) for name, count in planned.items()}
+    return endless(strategy, facts, planned, list(targets), stop)
+
+
+@pytest.mark.parametrize("strategy", [MixRatio(), Uniform(), BySize(), Temperature(3), RoundRobin(), ByCost()])
+@pytest.mark.parametrize("stop", [False, True])
+def test_a_strategy_that_leaves_no_task_out_ends(strategy, stop):
+    assert without_end(strategy, stop=stop) is None
+
+
+@pytest.mark.parametrize(("weight", "expected"), [(1e-300, "b"), (1.9e-4, "b"), (2.1e-4, None), (1.0, None)])
+def test_a_weight_is_too_small_where_a_thousand_plans_are_not_enough(weight, expected):
+    """50 batches of b, whose share is about w / 1.4, come within 1000 * 350 batches from w = 2.0e-4 on."""
+    assert without_end(Weights({"a": 1.0, "b": weight, "c": 0.4})) == expected
+
+
+def test_targets_that_stop_do_not_stand_in_the_way_of_others_and_auxiliary_tasks_do():
+    assert without_end(Weights({"a": 1.0, "b": 1e-9, "c": 1e-9}), stop=True) is None
+    assert without_end(Weights({"a": 1.0, "b": 1e-9, "c": 1e-9}), stop=False) == "b"
+    assert without_end(Weights({"a": 1.0, "b": 1e-9, "c": 1.0}), stop=True) == "b"
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda step: "c", "a"),
+        (lambda step: {"a": 1.0, "b": 0.0}, "b"),
+        (lambda step: "a" if step < 10**5 else "b", None),
+        (lambda step: "b" if step % 10**4 == 9999 else "a", "b"),
+        (lambda step: "b" if step % 1000 == 999 else "a", None),
+        (lambda step: {"a": 1.0, "b": 0.9**step}, "b"),
+        (lambda step: "aab"[step], None),
+        (lambda step: {0: "a"}[step], None),
+    ],
+)
+def test_a_function_is_followed_far(function, expected):
+    assert without_end(ByStep(function)) == expected
+
+
+def test_a_long_plan_is_followed_in_few_questions():
+    asked = []
+    planned = {"a": 10**7, "b": 10**7}
+    assert without_end(ByStep(lambda step: asked.append(step) or "a"), planned) == "b"
+    assert asked[:1000] == list(range(1000))
+    assert asked[-1] > 10**10
+    assert len(asked) < 20_000
+
+
+def test_a_wrong_answer_is_found_on_the_way():
+    with pytest.raises(CompositionError, match="at step 7 the function gave the task 'z'"):
+        without_end(ByStep(lambda step: "z" if step == 7 else "a"))
 
 
 def test_the_base_has_none():

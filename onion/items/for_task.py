@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from onion.errors import CompositionError
 from onion.item import RunnerItem
 from onion.items.sometimes import Sometimes
+from onion.items.task_sampler import TaskSampler
 from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
 
 
 class ForTask(Sometimes):
@@ -19,12 +27,25 @@ class ForTask(Sometimes):
         item: the item, or a Runner.
 
     Raises:
-        CompositionError: ``item`` is no item.
+        CompositionError: ``item`` is no item, ``task`` no text, or the TaskSampler around has no task of that name.
     """
 
     def __init__(self, task: str, item: RunnerItem) -> None:
         super().__init__(item, f"ForTask({task!r}, ...)")
+        if not isinstance(task, str):
+            raise CompositionError(f"ForTask: the name of a task is a text, and {task!r} is a {type(task).__name__}.")
         self.task = task
+
+    def check(self, runner: Runner) -> None:
+        """Insist on a task that a sampler around has; where there is none, ``state.task`` comes from elsewhere."""
+        around = [sampler for sampler in runner.all(TaskSampler) if self in runner.inside(sampler)]
+        names = [name for sampler in around for name in sampler.tasks]
+        if around and self.task not in names:
+            near = "".join(f"; did you mean {name!r}?" for name in get_close_matches(self.task, names, n=1))
+            raise CompositionError(
+                f"{self.name} is for the task {self.task!r}, which {around[0].name} does not have; it has "
+                f"{', '.join(names)}{near or '.'}"
+            )
 
     def its_turn(self, state: State) -> bool:
         """Tell whether the batch is of the task."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 import attrs
 
 from onion.items.data_provider import DataProvider
-from onion.sampling import Facts
+from onion.sampling import Facts, Strategy
+from onion.sampling.rehearsal import LONGEST, endless
+from onion.sampling.strategy import is_number
 
 
 @attrs.frozen
@@ -18,7 +19,8 @@ class Task:
     Attributes:
         provider: its data; the size of its batches, their order and the thread that prepares them are as it says. Its
             passes are its own: when it is through, it begins the next one.
-        mix_ratio: how many batches are planned for each one in a pass of the reference task. Default 1.
+        mix_ratio: how many batches are planned for each one in a pass of the reference task; above 0, at most 1e9.
+            Default 1.
         target: whether a pass waits until the plan of this task is fulfilled; if not, it is an auxiliary task. Default
             True.
     """
@@ -50,10 +52,12 @@ def complaints(tasks: Mapping[str, Task], reference: str | None) -> Iterator[str
     if not tasks:
         yield "there are no tasks; give it some, {'name': Task(provider)}"
     for name, task in tasks.items():
+        if not isinstance(name, str):
+            yield f"the task {name!r} has a {type(name).__name__} for a name; write it as a text, {str(name)!r}"
         if not isinstance(task, Task) or not isinstance(task.provider, DataProvider):
             yield f"the task {name!r} has no data; give it a Task(DataProvider(...))"
-        if not 0 < task.mix_ratio < math.inf:
-            yield f"the mix_ratio of the task {name!r} is {task.mix_ratio!r}; it is a number above 0"
+        if not is_number(task.mix_ratio) or not 0 < task.mix_ratio <= 1e9:
+            yield f"the mix_ratio of the task {name!r} is {task.mix_ratio!r}; it is a number above 0, at most 1e9"
     if not any(task.target for task in tasks.values()):
         yield "all tasks are auxiliary, so a pass would never end; make one a target"
     yield from _complaints_of_plan(tasks, reference or _first_target(tasks))
@@ -75,6 +79,21 @@ def _complaints_of_plan(tasks: Mapping[str, Task], reference: str) -> Iterator[s
                 f"of the target {name!r} not one batch is planned in a pass, as mix_ratio={tasks[name].mix_ratio} of "
                 f"{batches} batches of {reference!r} is less; give it more, or make it auxiliary"
             )
+
+
+def endless_target(
+    tasks: Mapping[str, Task], reference: str | None, strategy: Strategy, finished: str
+) -> Iterator[str]:
+    """Say which target would never be finished, if one would not."""
+    planned = plan(tasks, reference, 1)
+    facts = {name: task.facts for name, task in tasks.items()}
+    targets = [name for name, task in tasks.items() if task.target]
+    if name := endless(strategy, facts, planned, targets, finished == "stop"):
+        yield (
+            f"{type(strategy).__name__} would not finish the target {name!r} (batches in a pass: {planned[name]}) in "
+            f"{LONGEST} times the {sum(planned.values())} batches that are planned for a pass; give it more weight, or "
+            "make it auxiliary (target=False)"
+        )
 
 
 def _first_target(tasks: Mapping[str, Task]) -> str:

@@ -6,15 +6,18 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from onion.data.feed import Feed
-from onion.errors import CheckpointError, CompositionError, HookError
+from onion.errors import CheckpointError, CompositionError, DataError, HookError
 from onion.item import RunnerItem, Way
-from onion.items.task import Task, complaints, plan
+from onion.items.heads import complaints_of_heads
+from onion.items.task import Task, complaints, endless_target, plan
 from onion.sampling import Facts, MixRatio, Strategy
+from onion.sampling.rehearsal import LONGEST
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -44,7 +47,10 @@ class TaskSampler(RunnerItem):
             drawn until the next pass.
 
     Raises:
-        CompositionError: the tasks, or strategy and tasks, do not do; a network further in has no head for a task.
+        CompositionError: the tasks, or strategy and tasks, do not do; a target would never be finished; a network
+            further in has no head for a task, or the optimizer around it has nothing of that head; another item of the
+            onion brings data too.
+        HookError: in a pass that has drawn 1000 times the batches planned for one and still waits for a target.
     """
 
     brings_data = True
@@ -58,8 +64,13 @@ class TaskSampler(RunnerItem):
         reference: str | None = None,
         finished: Literal["sampled", "stop"] = "sampled",
     ) -> None:
+        if not isinstance(tasks, Mapping):
+            raise CompositionError(
+                "TaskSampler takes its tasks by name, {'name': Task(DataProvider(...)), ...}, not as a "
+                f"{type(tasks).__name__}."
+            )
         self.tasks = dict(tasks)
-        self.strategy = strategy or MixRatio()
+        self.strategy = MixRatio() if strategy is None else strategy
         self.seed, self.reference, self.finished = seed, reference, finished
         self._feeds: dict[str, Feed] = {}
         self._planned: dict[str, float] = {}
@@ -70,24 +81,33 @@ class TaskSampler(RunnerItem):
 
     def check(self, runner: Runner) -> None:
         """Refuse tasks that cannot be trained, or not together."""
-        for complaint in self._complaints():
-            raise CompositionError(f"{self.name}: {complaint}.")
+        self._refuse(self._complaints())
         self.strategy.check(self._facts())
-        for item in runner.inside(self):
-            heads: tuple[str, ...] = getattr(getattr(item, "network", None), "tasks", tuple(self.tasks))
-            for name in self.tasks:
-                if name not in heads:
-                    raise CompositionError(
-                        f"{self.name} has the task {name!r}, for which the network of {item.name} has no head; it has "
-                        f"{', '.join(heads)}."
-                    )
+        self._refuse(endless_target(self.tasks, self.reference, self.strategy, self.finished))
+        self._refuse(self._others_with_data(runner))
+        self._refuse(complaints_of_heads(self.tasks, self, runner))
+
+    def _refuse(self, complaints: Iterator[str]) -> None:
+        for complaint in complaints:
+            raise CompositionError(f"{self.name}: {complaint}.")
+
+    def _others_with_data(self, runner: Runner) -> Iterator[str]:
+        for item in runner.walk():
+            if item is not self and getattr(item, "brings_data", False):
+                yield f"{item.name} brings data too, and only the one further in would be read; leave one of them out"
 
     def _complaints(self) -> Iterator[str]:
         yield from complaints(self.tasks, self.reference)
         if self.finished not in ("sampled", "stop"):
             yield f"finished={self.finished!r} is neither 'sampled' nor 'stop'"
+        if not isinstance(self.seed, Integral):
+            yield f"seed={self.seed!r} is no whole number"
         if self.seed < 0:
             yield f"seed={self.seed} is below 0"
+        if isinstance(self.strategy, type) and issubclass(self.strategy, Strategy):
+            yield f"the strategy is the class {self.strategy.__name__}: write {self.strategy.__name__}(...)"
+        if not isinstance(self.strategy, Strategy):
+            yield f"the strategy is a {type(self.strategy).__name__}; give it one of onion.sampling, such as Uniform()"
 
     def _facts(self) -> dict[str, Facts]:
         return {name: task.facts for name, task in self.tasks.items()}
@@ -110,7 +130,8 @@ class TaskSampler(RunnerItem):
     def on_pass(self, state: State) -> Way:
         """Put the batches of this pass on the state; end the threads of all tasks on the way out."""
         planned = plan(self.tasks, self.reference, state.pass_id + 1)
-        state.batches = _Draws(partial(self._left, planned), partial(self._draw, planned, state))
+        last = self._drawn() + LONGEST * sum(plan(self.tasks, self.reference, 1).values())
+        state.batches = _Draws(partial(self._left, planned), partial(self._draw, planned, last, state))
         try:
             yield
         finally:
@@ -139,16 +160,35 @@ class TaskSampler(RunnerItem):
     def _lacks(self, name: str, planned: Mapping[str, int]) -> int:
         return max(0, planned[name] - self._feeds[name].given)
 
-    def _draw(self, planned: Mapping[str, int], state: State) -> Any:
-        """Choose a task, put its name on the state, return its batch."""
+    def _draw(self, planned: Mapping[str, int], last: int, state: State) -> Any:
+        """Choose a task, put its name on the state, return its batch; ``last``: after so many a pass has no end."""
+        if self._drawn() >= last:
+            raise self._endless(planned)
         weights = self._weights([name for name in self.tasks if self._open(name, planned)])
         total = sum(weights.values())
         for name, weight in weights.items():
             self._planned[name] += weight / total
         name = _pick(weights, total * self._chance())
-        batch = next(self._feeds[name])
+        batch = self._next_of(name)
         state.task = name
         return {**batch, "task": name} if isinstance(batch, dict) else batch
+
+    def _next_of(self, name: str) -> Any:
+        try:
+            return next(self._feeds[name])
+        except DataError as error:
+            raise DataError(f"{self.name}, the task {name!r}: {error}") from error
+
+    def _endless(self, planned: Mapping[str, int]) -> HookError:
+        waiting = [name for name, task in self.tasks.items() if task.target and self._lacks(name, planned)]
+        return HookError(
+            f"{self.name}: this pass has drawn {LONGEST} times the batches that are planned for one, and still lacks "
+            f"{self._lacks(waiting[0], planned)} of the target {waiting[0]!r}. {type(self.strategy).__name__} gives it "
+            "too little weight: give it more, or make it auxiliary (target=False)."
+        )
+
+    def _drawn(self) -> int:
+        return sum(feed.given for feed in self._feeds.values())
 
     def _open(self, name: str, planned: Mapping[str, int]) -> bool:
         """Tell whether a task may be drawn."""
@@ -156,7 +196,7 @@ class TaskSampler(RunnerItem):
 
     def _weights(self, names: list[str]) -> dict[str, float]:
         """Return the strategy's weights of those tasks that have one."""
-        step = sum(feed.given for feed in self._feeds.values())
+        step = self._drawn()
         given = self.strategy.weights(step, names)
         weights = {name: given[name] for name in names if given.get(name, 0.0) > 0}
         if not weights:
@@ -178,7 +218,7 @@ class TaskSampler(RunnerItem):
         return {"examples": sum(feed.examples for feed in self._feeds.values()), **self._shares(), **costs}
 
     def _shares(self) -> dict[str, float]:
-        drawn = sum(feed.given for feed in self._feeds.values())
+        drawn = self._drawn()
         if not drawn:
             return {}
         shares = {f"share.{name}": feed.given / drawn for name, feed in self._feeds.items()}

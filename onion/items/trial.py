@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from onion import generators
 from onion.errors import CompositionError, HookError
-from onion.item import RunnerItem, Way
+from onion.item import RunnerItem, Way, overrides
+from onion.items.logger import Logger
 from onion.items.parameter_updater import ParameterUpdater, parameters_of
-from onion.items.saver import stateful
+from onion.items.saver import Saver, stateful
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -28,29 +31,37 @@ class Trial(RunnerItem):
 
     On the way into the run every item takes over the state of the item of its name in the run around it: parameters,
     what the optimizer has gathered, the place in the data, random numbers of its own. An item without such a namesake
-    begins anew. What the trial is to try is set further in, in ``initialize``. The counters are taken over too, so
-    ``run(steps=...)`` counts on, and the first batch is the one that comes after the batch under way. On the way out
-    the random generators of the process go back to where they were: trials that differ in one setting begin alike, see
-    the same batches and draw the same numbers.
+    begins anew, and so does a Logger, whose file is its own. Items of one class that are not the same ones in both, as
+    in a trial of one of several networks, want names of their own (``item.name = "critic"``) instead of numbers. What
+    the trial is to try is set further in, in ``initialize``. The counters are taken over too, so ``run(steps=...)``
+    counts on, and the first batch is the one that comes after the batch under way. On the way out the random generators
+    of the process go back to where they were: trials that differ in one setting begin alike, see the same batches and
+    draw the same numbers.
 
     It stands outside everything that has a state.
 
     Raises:
-        CompositionError: something that has a state stands outside it.
-        HookError: in ``run``: there is no run around; or the two have an item with a state, or a parameter that is
-            moved, in common, which would leave a trace.
+        CompositionError: something that has a state stands outside it, or a Saver inside.
+        HookError: in ``run``: there is no run around; the two have an item with a state, a parameter that gets
+            gradients, or a log file in common, which would leave a trace; or of several items of one class it cannot be
+            told which takes over from which.
     """
 
     predicts = False
 
     def check(self, runner: Runner) -> None:
-        """Insist on standing outside everything that has a state to take over."""
+        """Insist on standing outside everything that has a state to take over, and refuse another kind of beginning."""
         inside = runner.inside(self)
         for item in stateful(runner):
             if not any(item is each for each in inside):
                 raise CompositionError(
                     f"{self.name} stands inside {item.name}, which it gives its state to; move it further out."
                 )
+        for saver in runner.all(Saver):
+            raise CompositionError(
+                f"{self.name} begins where the run around it stands, and {saver.name} where its folder does; leave "
+                f"{saver.name} out."
+            )
 
     def initialize(self, state: State) -> Way:
         """Take over the other run's state, and put the random generators back in the end."""
@@ -66,22 +77,59 @@ class Trial(RunnerItem):
         if parent is None or parent.runner is None or state.runner is None:
             raise HookError(f"{self.name} begins where another run stands; run it in a batch hook: run(parent=state).")
         _refuse_shared(state.runner, parent.runner)
+        _refuse_mistaken(state.runner, parent.runner)
         there = {item.name: item for item in stateful(parent.runner)}
         for item in stateful(state.runner):
-            if item.name in there:
+            if item.name in there and not isinstance(item, Logger):
                 item.load_state_dict(there[item.name].state_dict())
         state.pass_id, state.batch_id, state.step = parent.pass_id, parent.batch_id + 1, parent.step
 
 
 def _refuse_shared(trial: Runner, parent: Runner) -> None:
-    """Raise HookError for an item with a state, or a parameter to be moved, that both runs have."""
-    moved = {
-        id(parameter) for updater in parent.all(ParameterUpdater) for parameter in parameters_of(updater.optimizer)
-    }
-    for item in stateful(trial):
-        own = parameters_of(item.optimizer) if isinstance(item, ParameterUpdater) else []
-        if item in parent or any(id(parameter) in moved for parameter in own):
+    """Raise HookError for an item with a state, a parameter that learns, or a log file that both runs have."""
+    learning = {id(parameter) for item in parent.walk() for parameter in _learning(item)}
+    logs = {log.path.resolve() for log in parent.all(Logger)}
+    for item in trial.walk():
+        if (
+            (overrides(item, "state_dict") and item in parent)
+            or any(id(parameter) in learning for parameter in _learning(item))
+            or (isinstance(item, Logger) and item.path.resolve() in logs)
+        ):
             raise HookError(
-                f"{item.name} of the trial is, or moves, what the run around it has; give the trial objects of its own "
-                "(deepcopy(network), and an optimizer of its parameters)."
+                f"{item.name} of the trial is, moves or writes what the run around it has; give the trial objects of "
+                "its own (deepcopy(network), an optimizer of its parameters, another log file)."
             )
+
+
+def _learning(item: Any) -> list[Any]:
+    """Return the parameters that an item moves or makes gradients of."""
+    if isinstance(item, ParameterUpdater):
+        return parameters_of(item.optimizer)
+    makes = getattr(item, "makes_gradients", False) and hasattr(item, "network")
+    return list(item.network.parameters()) if makes else []
+
+
+def _refuse_mistaken(trial: Runner, parent: Runner) -> None:
+    """Raise HookError where names that were not given leave open which item takes over from which."""
+    for kind in {type(item): None for item in stateful(trial)}:
+        there = {item.name for item in _of(kind, parent)}
+        here = {item.name for item in _of(kind, trial) if _by_default(item)}
+        if here and there and here != there:
+            raise HookError(
+                f"the trial has {_told(here)}, the run around it {_told(there)}, so it is not clear which takes over "
+                f"from which; give every {kind.__name__} a name, the same in both (item.name = 'critic') "
+                "or, if it is to begin anew, one of its own."
+            )
+
+
+def _of(kind: type[RunnerItem], runner: Runner) -> Iterator[RunnerItem]:
+    return (item for item in stateful(runner) if type(item) is kind and not isinstance(item, Logger))
+
+
+def _by_default(item: RunnerItem) -> bool:
+    """Tell whether an item's name is its class's, perhaps with a number, rather than one that was given."""
+    return re.fullmatch(rf"{re.escape(type(item).name)}(-\d+)?", item.name) is not None
+
+
+def _told(names: set[str]) -> str:
+    return " and ".join(sorted(names))

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from onion.errors import CompositionError
-from onion.sampling.strategy import Facts, Strategy
+from onion.sampling.strategy import Facts, Strategy, is_number
 
 
 @attrs.define
@@ -43,10 +43,11 @@ class ByCost(Strategy):
 
     def check(self, tasks: Mapping[str, Facts]) -> None:
         """Insist on arguments that make sense."""
-        if not (0 < self.rate <= 1 and 0 < self.least <= 1 and self.power >= 0 and self.lag >= 0):
+        numbers = all(map(is_number, (self.power, self.rate, self.least))) and isinstance(self.lag, int)
+        if not numbers or not (0 < self.rate <= 1 and 0 < self.least <= 1 and self.power >= 0 and self.lag >= 0):
             raise CompositionError(
-                f"ByCost: rate={self.rate} and least={self.least} are above 0 and at most 1, power={self.power} and "
-                f"lag={self.lag} from 0."
+                f"ByCost: rate={self.rate!r} and least={self.least!r} are numbers above 0 and at most 1, "
+                f"power={self.power!r} is a number and lag={self.lag!r} a whole one, both from 0."
             )
 
     def begin(self, tasks: Mapping[str, Facts]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from onion.errors import CompositionError
-from onion.sampling.strategy import Facts, Fixed, told
+from onion.sampling.strategy import Facts, Fixed, is_number, told
 
 
 class MixRatio(Fixed):
@@ -39,8 +39,10 @@ class Temperature(Fixed):
 
     def check(self, tasks: Mapping[str, Facts]) -> None:
         """Insist on a temperature, and on a size of every task."""
-        if not self.temperature > 0:
-            raise CompositionError(f"Temperature: {self.temperature!r} is not above 0.")
+        if not is_number(self.temperature) or self.temperature <= 0:
+            raise CompositionError(
+                f"Temperature: {self.temperature!r} is not above 0, or no number; for all tasks alike take Uniform()."
+            )
         for name, facts in tasks.items():
             if facts.batches is None:
                 raise CompositionError(
@@ -67,9 +69,16 @@ class Weights(Fixed):
 
     Args:
         weights: task -> its weight, above 0.
+
+    Raises:
+        CompositionError: ``weights`` is no dict.
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:
+        if not isinstance(weights, Mapping):
+            raise CompositionError(
+                f"Weights takes a number a task, Weights({{'name': 1.0, ...}}), not a {type(weights).__name__}."
+            )
         self.given = dict(weights)
 
     def check(self, tasks: Mapping[str, Facts]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from numbers import Real
+from typing import Any, TypeGuard
 
 import attrs
 
@@ -45,6 +46,16 @@ class Strategy(ABC):
             names: the tasks that may be drawn.
         """
 
+    def foresee(self, step: int, tasks: Mapping[str, Facts]) -> Mapping[str, float] | None:
+        """Return the weights of a step, if nothing but the step decides; None (default): that is not known beforehand.
+
+        It is asked when the onion is built, of steps far apart too, to refuse a target that is never finished.
+
+        Raises:
+            CompositionError: the weights do not do.
+        """
+        return None
+
     def note(self, task: str, cost: Any) -> None:  # noqa: B027  doing nothing is the default
         """Take in the cost of a finished batch; reading it at once would wait for the device."""
 
@@ -66,11 +77,15 @@ class Fixed(Strategy):
     def check(self, tasks: Mapping[str, Facts]) -> None:
         """Refuse weights by which some task is never drawn."""
         for name, weight in self.weigh(tasks).items():
-            if not 0 < weight < math.inf:
+            if not is_number(weight) or weight <= 0:
                 raise CompositionError(
                     f"{type(self).__name__} gives the task {name!r} the weight {weight!r}, so it would never be "
                     "finished; give it a number above 0, or leave the task out."
                 )
+
+    def foresee(self, step: int, tasks: Mapping[str, Facts]) -> Mapping[str, float]:
+        """Return what ``weigh`` gives, whatever the step."""
+        return self.weigh(tasks)
 
     def begin(self, tasks: Mapping[str, Facts]) -> None:
         """Weigh the tasks once."""
@@ -79,6 +94,11 @@ class Fixed(Strategy):
     def weights(self, step: int, names: Sequence[str]) -> Mapping[str, float]:
         """Return what ``weigh`` gave."""
         return self._weights
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Tell whether something is a finite number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def told(names: Mapping[str, Any]) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from onion.errors import CompositionError, HookError
-from onion.sampling.strategy import Facts, Strategy, told
+from onion.sampling.strategy import Facts, Strategy, is_number, told
 
 
 class RoundRobin(Strategy):
@@ -44,16 +43,37 @@ class ByStep(Strategy):
 
     Args:
         function: ``function(step)`` gives the name of a task, or weights by name. The step is the number of batches
-            drawn before. Whether it ever comes to a task cannot be told; a pass waits for every target.
+            drawn before. A pass waits for every target, so when the onion is built the function is asked of many
+            steps, far ones too, whether it comes to each. One that has no answer that far (an IndexError, a KeyError)
+            is not held to it.
+
+    Raises:
+        CompositionError: ``function`` is none.
     """
 
     def __init__(self, function: Callable[[int], Answer]) -> None:
+        if not callable(function):
+            raise CompositionError(
+                f"ByStep asks a function, ByStep(lambda step: ...), and a {type(function).__name__} is none."
+            )
         self.function = function
 
     def check(self, tasks: Mapping[str, Facts]) -> None:
         """Try the function once."""
-        if complaint := _complaint(self.function(0), tasks):
-            raise CompositionError(f"ByStep: at step 0 the function gave {complaint}.")
+        self._answer(0, tasks)
+
+    def foresee(self, step: int, tasks: Mapping[str, Facts]) -> Mapping[str, float] | None:
+        """Ask the function; None where it has no answer."""
+        try:
+            return self._answer(step, tasks)
+        except LookupError:
+            return None
+
+    def _answer(self, step: int, tasks: Mapping[str, Facts]) -> Mapping[str, float]:
+        answer = self.function(step)
+        if complaint := _complaint(answer, tasks):
+            raise CompositionError(f"ByStep: at step {step} the function gave {complaint}.")
+        return _weights(answer)
 
     def begin(self, tasks: Mapping[str, Facts]) -> None:
         """Remember which tasks there are."""
@@ -64,17 +84,21 @@ class ByStep(Strategy):
         answer = self.function(step)
         if complaint := _complaint(answer, self._tasks):
             raise HookError(f"ByStep: at step {step} the function gave {complaint}.")
-        return {answer: 1.0} if isinstance(answer, str) else answer
+        return _weights(answer)
+
+
+def _weights(answer: Answer) -> Mapping[str, float]:
+    return {answer: 1.0} if isinstance(answer, str) else answer
 
 
 def _complaint(answer: Any, tasks: Mapping[str, Facts]) -> str | None:
     """Return what is wrong with a function's answer, or None."""
-    weights = {answer: 1.0} if isinstance(answer, str) else answer
+    weights = _weights(answer)
     if not isinstance(weights, Mapping):
         return f"a {type(answer).__name__}; it gives the name of a task, or a dict of weights by name"
     for name, weight in weights.items():
         if name not in tasks:
             return f"the task {name!r}; there are {told(tasks)}"
-        if not 0 <= weight < math.inf:
+        if not is_number(weight) or weight < 0:
             return f"the task {name!r} the weight {weight!r}; weights are finite numbers from 0"
     return None if any(weights.values()) else "no task a weight above 0"

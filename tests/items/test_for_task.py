@@ -74,7 +74,7 @@ def test_the_rings_around_run_and_pass_stand_as_ever():
 
 
 @pytest.mark.parametrize("kind", [Counter, CounterOnTheWayOut])
-@pytest.mark.parametrize(("task", "expected"), [("a", 3), ("b", 2), ("nobody", 0)])
+@pytest.mark.parametrize(("task", "expected"), [("a", 3), ("b", 2)])
 def test_with_a_way_out_or_without(kind, task, expected):
     item = kind()
     Runner(two_tasks(3), ForTask(task, item)).run(steps=5)
@@ -85,6 +85,13 @@ def test_without_tasks_it_never_runs():
     item = Counter()
     Runner(DataProvider([1, 2], 1, collate=list), ForTask("a", item)).run(passes=1)
     assert item.count == 0
+
+
+def test_in_an_onion_without_a_sampler_the_task_may_come_from_elsewhere():
+    item = Counter()
+    name = Observer(on_batch_begin=lambda state: setattr(state, "task", "ab"[state.step % 2]))
+    Runner(DataProvider([1, 2, 3], 1, collate=list), name, ForTask("a", item)).run(passes=1)
+    assert item.count == 2
 
 
 def test_an_item_that_skips_or_repeats_does_so_for_its_task():
@@ -203,6 +210,20 @@ def test_several_are_numbered():
 def test_it_holds_an_item(item):
     with pytest.raises(CompositionError, match="ForTask holds an item, not a"):
         ForTask("a", item)
+
+
+@pytest.mark.parametrize(("task", "said"), [("mlmm", r"it has mlm, mrc; did you mean 'mlm'\?"), ("z", "mlm, mrc.\n")])
+def test_a_task_that_the_sampler_has_not_is_refused(task, said):
+    tasks = {name: Task(DataProvider([1], collate=list)) for name in ("mlm", "mrc")}
+    with pytest.raises(CompositionError, match=rf"is for the task '{task}', which task_sampler does not .*{said}"):
+        Runner(TaskSampler(tasks), Runner(ForTask(task, Counter()), name="inner"))
+    Runner(TaskSampler(tasks), Runner(ForTask("mrc", Counter()), name="inner"))
+
+
+@pytest.mark.parametrize("task", [3, None, ["a"]])
+def test_the_name_of_a_task_is_a_text(task):
+    with pytest.raises(CompositionError, match="ForTask: the name of a task is a text, and"):
+        ForTask(task, Counter())
 
 
 def test_a_hook_that_returns_something_is_refused_here_as_everywhere():

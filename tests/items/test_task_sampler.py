@@ -33,7 +33,7 @@ from onion import (
     TaskSampler,
     Tester,
 )
-from onion.sampling import ByCost, BySize, ByStep, MixRatio, RoundRobin, Temperature, Uniform, Weights
+from onion.sampling import ByCost, BySize, ByStep, MixRatio, RoundRobin, Strategy, Temperature, Uniform, Weights
 from onion.testing import Failing, PlannedError, toy_examples, toy_network
 
 
@@ -457,6 +457,28 @@ REFUSED = {
     "a ratio of 0": ({"tasks": {"a": Task(data(4), 0)}}, "the mix_ratio of the task 'a' is 0; it is a number above 0"),
     "a negative ratio": ({"tasks": {"a": A, "b": Task(data(4), -1.0)}}, "the mix_ratio of the task 'b' is -1.0"),
     "a ratio that is no number": ({"tasks": {"a": Task(data(4), float("nan"))}}, "is nan"),
+    "a ratio without an end": (
+        {"tasks": {"a": Task(data(4), 1e300)}},
+        "is 1e+300; it is a number above 0, at most 1e9",
+    ),
+    "a ratio in words": ({"tasks": {"a": Task(data(4), "1")}}, "the mix_ratio of the task 'a' is '1'; it is a number"),
+    "no ratio": ({"tasks": {"a": Task(data(4), None)}}, "the mix_ratio of the task 'a' is None"),
+    "a switch as a ratio": ({"tasks": {"a": Task(data(4), True)}}, "the mix_ratio of the task 'a' is True"),
+    "a name that is a number": ({"tasks": {1: A}}, "the task 1 has a int for a name; write it as a text, '1'"),
+    "a class as a strategy": (
+        {"tasks": {"a": A}, "strategy": Uniform},
+        "strategy is the class Uniform: write Uniform(",
+    ),
+    "a name as a strategy": ({"tasks": {"a": A}, "strategy": "uniform"}, "the strategy is a str; give it one of onion"),
+    "a function as a strategy": ({"tasks": {"a": A}, "strategy": len}, "the strategy is a builtin_function_or_method"),
+    "a target that never comes": (
+        {"tasks": {"a": A, "b": Task(data(4), target=False)}, "strategy": ByStep(lambda step: "b")},
+        "ByStep would not finish the target 'a' (batches in a pass: 4) in 1000 times the 8 batches that are planned",
+    ),
+    "a target that hardly comes": (
+        {"tasks": {"a": A, "b": A}, "strategy": Weights({"a": 1, "b": 1e-300})},
+        "Weights would not finish the target 'b'",
+    ),
     "an infinite ratio": ({"tasks": {"a": Task(data(4), float("inf"))}}, "is inf"),
     "a task without data": ({"tasks": {"a": A, "b": Task(None)}}, "the task 'b' has no data; give it a Task"),
     "a provider without a task": ({"tasks": {"a": data(4)}}, "the task 'a' has no data"),
@@ -485,6 +507,8 @@ REFUSED = {
         "finished='ends' is neither 'sampled'",
     ),
     "a negative seed": ({"tasks": {"a": A}, "seed": -1}, "seed=-1 is below 0"),
+    "a broken seed": ({"tasks": {"a": A}, "seed": 1.5}, "seed=1.5 is no whole number"),
+    "a seed in words": ({"tasks": {"a": A}, "seed": "1"}, "seed='1' is no whole number"),
 }
 
 
@@ -494,6 +518,62 @@ def test_what_cannot_be_trained_is_refused_when_the_onion_is_built_with_its_draw
     with pytest.raises(CompositionError, match=re.escape(said)) as refused:
         Runner(TaskSampler(**arguments))
     assert "task_sampler  TaskSampler(" in str(refused.value)
+
+
+@pytest.mark.parametrize("tasks", [[A], None, A])
+def test_tasks_come_by_name(tasks):
+    with pytest.raises(CompositionError, match=r"TaskSampler takes its tasks by name, .* not as a "):
+        TaskSampler(tasks)
+
+
+def test_a_weight_that_is_next_to_nothing_does_where_finished_targets_stop():
+    tasks = {"a": Task(data(2)), "b": Task(data(2))}
+    sampler = TaskSampler(tasks, Weights({"a": 1, "b": 1e-300}), finished="stop")
+    assert names(drawn(sampler, passes=1)) == "aabb"
+
+
+@pytest.mark.parametrize("others", [lambda: data(4), lambda: TaskSampler({"b": A}), lambda: Runner(data(4))])
+@pytest.mark.parametrize("first", [True, False])
+def test_no_other_item_brings_data(others, first):
+    items = [TaskSampler({"a": A}), others()]
+    with pytest.raises(CompositionError, match="brings data too, and only the one further in would be read; leave one"):
+        Runner(*(items if first else items[::-1]))
+
+
+class Never(Strategy):
+    """Nobody can foresee what it does."""
+
+    def weights(self, step, names):
+        return {"b": 1.0}
+
+
+def test_a_pass_without_an_end_is_an_error_that_names_the_target():
+    tasks = {"a": Task(data(2)), "b": Task(data(1), 0.5, target=False)}
+    seen = []
+    note = Observer(on_batch_begin=lambda state: seen.append(state.task))
+    said = r"has drawn 1000 times the batches that .*, and still lacks 2 of the target 'a'\. Never gives it too little"
+    with pytest.raises(HookError, match=said):
+        Runner(TaskSampler(tasks, Never()), note).run(passes=1)
+    assert seen == ["b"] * 1000 * 3
+
+
+def test_the_limit_of_a_pass_is_its_own():
+    """What earlier passes drew does not count, nor how little of its plan a pass still lacks."""
+
+    class Late(Strategy):
+        def weights(self, step, names):
+            return {"b": 1.0} if step % 2000 else {"a": 1.0}
+
+    tasks = {"a": Task(data(1)), "b": Task(data(1), target=False)}
+    assert Runner(TaskSampler(tasks, Late())).run(passes=4).step == 6001
+    with pytest.raises(HookError, match="still lacks 1 of the target 'a'"):
+        Runner(TaskSampler({"a": tasks["a"]} | {"b": Task(data(1), 0.4, target=False)}, Late())).run(passes=2)
+
+
+def test_broken_data_says_of_which_task():
+    tasks = {"a": A, "b": Task(DataProvider(lambda: iter(()), prefetch=0), target=False)}
+    with pytest.raises(DataError, match="task_sampler, the task 'b': the data source gave no examples"):
+        Runner(TaskSampler(tasks, RoundRobin())).run(passes=1)
 
 
 def test_data_that_is_empty_is_refused_by_its_provider():

@@ -1,5 +1,6 @@
 """Trial: a run that begins where the one around it stands, to the bit, and leaves no trace in it."""
 
+import json
 from copy import deepcopy
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from onion import (
     CompositionError,
     DataProvider,
+    Forward,
     GradientMachine,
     HookError,
+    Logger,
     MovingAverage,
     Observer,
     ParameterUpdater,
@@ -225,7 +228,7 @@ def test_objects_of_the_run_around_are_refused_before_anything_is_taken_over(sha
             moved = {"data_provider": copy, "parameter_updater": network}[shared]
             updater = ParameterUpdater(paddle.optimizer.Adam(0.1, parameters=moved.parameters()))
             provider = state.runner[DataProvider] if shared == "data_provider" else data()
-            with pytest.raises(HookError, match=f"{shared} of the trial is, or moves, what the run around it has"):
+            with pytest.raises(HookError, match=f"{shared} of the trial is, moves or writes what the run around"):
                 Runner(Trial(), provider, updater, GradientMachine(moved)).run(steps=9, parent=state)
             refused.append(state.step)
 
@@ -235,3 +238,151 @@ def test_objects_of_the_run_around_are_refused_before_anything_is_taken_over(sha
     runner.run(steps=2)
     assert refused == [0, 1]
     assert not np.array_equal(network.linear.weight.numpy(), before)  # the run itself went on
+
+
+def refused(trial, outer, said):
+    """Run a trial from the second batch of an onion, which goes on; insist on the refusal."""
+    found = []
+
+    class Ask(RunnerItem):
+        def on_batch(self, state):
+            if state.step == 1:
+                with pytest.raises(HookError, match=said):
+                    trial().run(steps=3, parent=state)
+                found.append(state.step)
+
+    outer(Ask()).run(passes=1)
+    assert found == [1]
+
+
+def test_the_network_itself_would_keep_the_gradients_of_a_trial_without_an_updater():
+    def trained(*rings):
+        training(network := toy_network(), *rings).run(passes=1)
+        return network.linear.weight.numpy().tobytes()
+
+    class Look(RunnerItem):
+        def on_batch(self, state):
+            network = state.runner[GradientMachine].network
+            Runner(Trial(), data(), Forward(network)).run(steps=state.step + 1, parent=state)
+            with pytest.raises(HookError, match="gradient_machine of the trial is, moves or writes what the run"):
+                Runner(Trial(), data(), GradientMachine(network)).run(steps=state.step + 1, parent=state)
+
+    assert trained(Look()) == trained()
+
+
+def test_a_saver_begins_where_its_folder_does(tmp_path):
+    with pytest.raises(CompositionError, match=r"trial begins where the run .*, and saver where its folder does"):
+        Runner(Trial(), Saver(tmp_path), data(), GradientMachine(toy_network()))
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def pair(networks, *rings, names=(None, None)):
+    """Two networks of one shape, or one of them, each in a runner with its updater."""
+    halves = []
+    for network, name in zip(networks, names, strict=True):
+        updater = ParameterUpdater(paddle.optimizer.Adam(0.0, parameters=network.parameters()))
+        machine = GradientMachine(network)
+        if name:
+            updater.name, machine.name = f"{name}_updater", name
+        halves.append(Runner(updater, machine))
+    return Runner(*rings, data(), *halves)
+
+
+@pytest.mark.parametrize("outer_names", [(None, None), ("first", "second")])
+def test_a_trial_of_one_of_several_networks_says_which(outer_names):
+    networks = toy_network(seed=1), toy_network(seed=2)
+    refused(
+        lambda: pair([deepcopy(networks[1])], Trial(), names=[None]),
+        lambda ask: pair(networks, ask, names=outer_names),
+        "so it is not clear which takes over from which; give every ParameterUpdater a name, the same in both",
+    )
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_with_a_name_it_takes_over_from_its_namesake(chosen):
+    networks = toy_network(seed=1), toy_network(seed=2)
+    fresh = toy_network(seed=3)
+    name = ("first", "second")[chosen]
+
+    class Take(RunnerItem):
+        def on_batch(self, state):
+            pair([fresh], Trial(), names=[name]).run(steps=state.step + 1, parent=state)
+
+    pair(networks, Take(), names=("first", "second")).run(steps=1)
+    assert np.array_equal(fresh.linear.weight, networks[chosen].linear.weight)
+
+
+def test_one_without_a_name_is_not_taken_for_one_with():
+    network = toy_network(seed=1)
+    refused(
+        lambda: pair([deepcopy(network)], Trial(), names=[None]),
+        lambda ask: pair([network], ask, names=["first"]),
+        "the trial has parameter_updater, the run around it first_updater, so it is not clear",
+    )
+
+
+def test_a_name_of_its_own_lets_it_begin_anew():
+    networks = toy_network(seed=1), toy_network(seed=2)
+    fresh = toy_network(seed=3)
+    before = fresh.linear.weight.numpy().copy()
+
+    class Take(RunnerItem):
+        def on_batch(self, state):
+            pair([fresh], Trial(), names=["third"]).run(steps=state.step + 1, parent=state)
+
+    pair(networks, Take()).run(steps=1)
+    assert np.array_equal(fresh.linear.weight, before)
+
+
+def test_a_trial_of_all_of_several_networks_needs_no_names():
+    networks = toy_network(seed=1), toy_network(seed=2)
+    fresh = toy_network(seed=3), toy_network(seed=4)
+
+    class Take(RunnerItem):
+        def on_batch(self, state):
+            pair(fresh, Trial()).run(steps=state.step + 1, parent=state)
+
+    pair(networks, Take()).run(steps=1)
+    for own, other in zip(fresh, networks, strict=True):
+        assert np.array_equal(own.linear.weight, other.linear.weight)
+
+
+def test_a_trial_with_more_networks_than_the_run_says_which_is_its():
+    networks = toy_network(seed=1), toy_network(seed=2)
+    refused(
+        lambda: pair(deepcopy(networks), Trial()),
+        lambda ask: pair(networks[:1], ask, names=[None]),
+        "the trial has parameter_updater and parameter_updater-2, the run around it parameter_updater, so it is not",
+    )
+
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+
+def test_its_log_is_its_own_and_begins_anew_every_time(tmp_path):
+    def steps(name):
+        return [json.loads(line)["step"] for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()]
+
+    class Twice(Try):
+        def on_batch(self, state):
+            yield
+            if state.step in (3, 6):
+                self.inside = (Logger(tmp_path / "trial.jsonl", every=1),)
+                self.act(state)
+
+    training(Dropped(), Logger(tmp_path / "run.jsonl", every=1), Twice(0, steps=2)).run(steps=8)
+    assert steps("run.jsonl") == list(range(1, 9))
+    assert steps("trial-1.jsonl") == [4, 5]
+    assert steps("trial.jsonl") == [7, 8]
+
+
+def test_the_log_of_the_run_around_is_refused(tmp_path):
+    network = toy_network()
+    refused(
+        lambda: training(deepcopy(network), Trial(), Logger(tmp_path / "x" / ".." / "log.jsonl", every=1)),
+        lambda ask: training(network, Logger(tmp_path / "log.jsonl", every=1), ask),
+        "logger of the trial is, moves or writes what the run around it has; .* another log file",
+    )
+    assert len((tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()) == 5

@@ -10,6 +10,8 @@ from onion import (
     DataProvider,
     Evaluator,
     Forward,
+    Freeze,
+    Frozen,
     GradientMachine,
     ParameterUpdater,
     Runner,
@@ -146,10 +148,10 @@ def test_only_the_ids_embedding_of_the_task_gets_a_gradient():
     assert gradient[:2].tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("task_id", [-1, 3])
+@pytest.mark.parametrize("task_id", [-1, 3, 1.5, "1", None])
 def test_an_id_that_the_encoder_has_not_is_refused(task_id):
     encoder = ernie()
-    with pytest.raises(CompositionError, match=f"id of the task 'a' is {task_id}; the encoder has ids of tasks"):
+    with pytest.raises(CompositionError, match=f"id of the task 'a' is {task_id!r}; the encoder has ids of tasks"):
         MultiHead(encoder, {"a": Classifier(encoder, 2)}, task_ids={"a": task_id})
 
 
@@ -180,10 +182,53 @@ def test_what_is_no_network_of_a_task_is_refused(encoder):
         MultiHead(encoder, {"v1.0": Classifier(encoder, 2)})
 
 
-@pytest.mark.parametrize("weight", [0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("weight", [0, -1.0, float("nan"), float("inf"), "2", None, True])
 def test_a_weight_is_a_number_above_0(encoder, weight):
     with pytest.raises(CompositionError, match="the weight of the task 'kind' is"):
         MultiHead(encoder, heads(encoder), weights={"kind": weight})
+
+
+def test_an_encoder_that_is_no_transformer_has_no_ids_of_tasks():
+    encoder = paddle.nn.Linear(2, 2)
+    head = paddle.nn.Linear(2, 2)
+    head.encoder, head.cost = encoder, print
+    with pytest.raises(CompositionError, match="the encoder has no ids of tasks"):
+        MultiHead(encoder, {"a": head}, task_ids={"a": 0})
+
+
+@pytest.mark.parametrize(("what", "given"), [("weights", [1.0]), ("task_ids", {1})])
+def test_what_is_not_given_by_task_is_refused(encoder, what, given):
+    with pytest.raises(CompositionError, match=f"MultiHead: {what} is a {type(given).__name__}; give it by task"):
+        MultiHead(encoder, heads(encoder), **{what: given})
+
+
+def test_networks_come_by_task(encoder):
+    with pytest.raises(CompositionError, match=r"MultiHead takes its networks by task, .* not as a list"):
+        MultiHead(encoder, [Classifier(encoder, 2)])
+
+
+@pytest.mark.parametrize(("name", "said"), [(3, "3 is a int"), ("training", "a setting of its own as 'training'")])
+def test_a_name_that_cannot_be_one_is_refused(encoder, name, said):
+    with pytest.raises(CompositionError, match=said):
+        MultiHead(encoder, {name: Classifier(encoder, 2)})
+
+
+@pytest.mark.parametrize("name", ["keys", "encoder", "weight", "a/b", "cost", "eval", "items", "name"])
+def test_other_names_do_whatever_else_they_mean(encoder, name):
+    joint = MultiHead(encoder, {name: Classifier(encoder, 2), "other": Regressor(encoder)})
+    joint.train()
+    batch = tensors(batch_of(name))
+    joint.cost(joint(batch), batch).backward()
+    joint.eval()
+    assert joint.tasks == (name, "other")
+    assert f"networks.{name}.classifier.weight" in GradientMachine(joint).state_dict()
+
+
+def test_a_head_that_takes_wider_vectors_is_refused_by_name(encoder):
+    wide = Classifier(encoder, 2)
+    wide.classifier = paddle.nn.Linear(2 * HIDDEN, 2)
+    with pytest.raises(CompositionError, match=r"the network of the task 'b' does not fit .*: classifier takes"):
+        MultiHead(encoder, {"a": Classifier(encoder, 2), "b": wide})
 
 
 @pytest.mark.parametrize("what", ["weights", "task_ids"])
@@ -196,6 +241,41 @@ def test_a_sampler_with_a_task_that_has_no_head_is_refused_with_the_drawing(enco
     tasks = {name: Task(DataProvider([batch_of(name)], 1)) for name in ("kind", "rank")}
     with pytest.raises(CompositionError, match=r"the task 'rank', for which .* has no head(.|\n)*GradientMachine\("):
         Runner(TaskSampler(tasks), GradientMachine(MultiHead(encoder, heads(encoder))))
+
+
+def joint_run(joint, parameters, *rings):
+    tasks = {name: Task(DataProvider([batch_of(name)], 1, collate=lambda rows: rows[0])) for name in joint.tasks}
+    updater = ParameterUpdater(paddle.optimizer.Adam(0.01, parameters=parameters))
+    return Runner(TaskSampler(tasks), *rings, updater, GradientMachine(joint))
+
+
+def test_an_optimizer_that_lacks_a_head_is_refused_by_task(encoder):
+    joint = MultiHead(encoder, heads(encoder))
+    lacking = encoder.parameters() + joint.own_parameters("kind")
+    with pytest.raises(CompositionError, match=r"no optimizer around gradient_machine has .* of the task 'score'"):
+        joint_run(joint, lacking)
+    joint_run(joint, joint.parameters())
+    joint_run(joint, [{"params": lacking}, {"params": joint.own_parameters("score")}])
+
+
+def test_a_head_may_be_another_optimizers_or_frozen(encoder):
+    joint = MultiHead(encoder, heads(encoder))
+    kind = joint.own_parameters("kind")
+    other = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=joint.own_parameters("score")))
+    joint_run(joint, kind, other)
+    joint_run(joint, kind, Freeze(joint, "networks.score.classifier.*"))
+    joint_run(joint, kind, Frozen(joint, "networks.score.classifier.*"))
+    with pytest.raises(CompositionError, match="of the task 'score'"):
+        joint_run(joint, kind, Freeze(joint, "networks.kind.classifier.bias"))
+    for parameter in joint.own_parameters("score"):
+        parameter.stop_gradient = True
+    joint_run(joint, kind)
+
+
+def test_own_parameters_are_those_of_the_head(encoder):
+    joint = MultiHead(encoder, heads(encoder))
+    head = joint.networks["kind"].classifier
+    assert [id(each) for each in joint.own_parameters("kind")] == [id(head.weight), id(head.bias)]
 
 
 # -- what moves --------------------------------------------------------------------------------------------------------
