@@ -25,7 +25,10 @@ class Freeze(RunnerItem):
 
     Their ``stop_gradient`` is set, so they get no gradient, and no optimizer moves them: not by momentum and not by
     weight decay either. After the run, also one that failed, each parameter may be trained or not as before it. Where
-    another ring trains the same parameters in the same batch, ``Frozen`` keeps them out of one ring only.
+    ring trains the same parameters in the same batch, ``Frozen`` keeps them out of one ring only.
+
+    Inside an item that lets only some batches through (Every, ForTask) they stay frozen until the first of those, from
+    the step on.
 
     Args:
         network: whose parameters.
@@ -45,17 +48,28 @@ class Freeze(RunnerItem):
             _refuse_no_step("Freeze", "until", until)
         self.network, self.pattern, self.until = network, pattern, until
         self._parameters = matching(network, pattern)
+        self._waits = False
+
+    @property
+    def frozen(self) -> list[Any]:
+        """The parameters that never learn."""
+        return self._parameters if self.until is None else []
 
     def initialize(self, state: State) -> Way:
         """Freeze, where it is not too late for it; put everything back on the way out."""
-        with _put_back(self._parameters):
-            if self.until is None or state.step < self.until:
-                _set(self._parameters, frozen=True)
-            yield
+        outer, self._waits = self._waits, self.until is not None and state.step < self.until
+        try:
+            with _put_back(self._parameters):
+                if self.until is None or self._waits:
+                    _set(self._parameters, frozen=True)
+                yield
+        finally:
+            self._waits = outer
 
     def on_batch(self, state: State) -> None:
-        """Unfreeze when it is time."""
-        if state.next_step - 1 == self.until:
+        """Unfreeze, once, when it is time."""
+        if self._waits and self.until is not None and state.next_step > self.until:
+            self._waits = False
             _set(self._parameters, frozen=False)
 
 
@@ -82,6 +96,7 @@ class Unfreeze(RunnerItem):
         _refuse_no_step("Unfreeze", "at", at)
         self.network, self.pattern, self.at = network, pattern, at
         self._parameters = matching(network, pattern)
+        self._waits = False
 
     def check(self, runner: Runner) -> None:
         """Insist on standing inside every Freeze of the network, whose word would else come last."""
@@ -91,14 +106,19 @@ class Unfreeze(RunnerItem):
 
     def initialize(self, state: State) -> Way:
         """Unfreeze, if it was time before; put everything back on the way out."""
-        with _put_back(self._parameters):
-            if state.step >= self.at:
-                _set(self._parameters, frozen=False)
-            yield
+        outer, self._waits = self._waits, state.step < self.at
+        try:
+            with _put_back(self._parameters):
+                if not self._waits:
+                    _set(self._parameters, frozen=False)
+                yield
+        finally:
+            self._waits = outer
 
     def on_batch(self, state: State) -> None:
-        """Unfreeze when it is time."""
-        if state.next_step - 1 == self.at:
+        """Unfreeze, once, when it is time."""
+        if self._waits and state.next_step > self.at:
+            self._waits = False
             _set(self._parameters, frozen=False)
 
 

@@ -9,6 +9,7 @@ from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.items.freeze import Freeze, Unfreeze, matching
 from onion.items.parameter_updater import ParameterUpdater, parameters_of
+from onion.items.shares import machines_inside
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -29,34 +30,42 @@ class Frozen(RunnerItem):
         pattern: their paths, as in Freeze. Default: all.
 
     Raises:
-        CompositionError: no parameter matches; nothing inside makes gradients; an optimizer inside has no other
-            parameters, so that it would never move; or a Freeze or Unfreeze of the same network stands inside.
+        CompositionError: no parameter matches; nothing inside makes gradients; an optimizer has no other parameters and
+            no gradients from outside, so that it would never move; or a Freeze or Unfreeze of the same network stands
+            inside.
     """
 
     predicts = False
 
     def __init__(self, network: Any, pattern: str | re.Pattern[str] = "*") -> None:
         self.network, self.pattern = network, pattern
-        self._parameters = matching(network, pattern)
+        self.frozen = matching(network, pattern)
 
     def check(self, runner: Runner) -> None:
         """Insist on something to be kept out of, and refuse an inside that this would make no sense for."""
         inside = runner.inside(self)
         if not any(getattr(item, "makes_gradients", False) for item in inside):
             raise CompositionError(f"{self.name} has no gradient machine inside it; put it outside of one (before it).")
-        frozen = {id(parameter) for parameter in self._parameters}
+        self._refuse_stilled(runner)
         for item in inside:
-            if isinstance(item, ParameterUpdater) and frozen.issuperset(map(id, parameters_of(item.optimizer))):
-                raise CompositionError(
-                    f"{item.name} stands inside {self.name}, which keeps gradients from all of its parameters; put it "
-                    "outside, or give it those of the other network."
-                )
             if isinstance(item, (Freeze, Unfreeze)) and item.network is self.network:
                 raise CompositionError(f"{item.name} stands inside {self.name}; put it outside (before it).")
 
+    def _refuse_stilled(self, runner: Runner) -> None:
+        """Raise CompositionError for an updater, inside or around, that would never move anything."""
+        inside, frozen = {id(item) for item in runner.inside(self)}, {id(parameter) for parameter in self.frozen}
+        for updater in runner.all(ParameterUpdater):
+            machines = machines_inside(updater, runner)
+            if inside.issuperset(map(id, machines)) and frozen.issuperset(map(id, parameters_of(updater.optimizer))):
+                where = "inside" if id(updater) in inside else "outside"
+                raise CompositionError(
+                    f"{updater.name} stands {where} {self.name}, which keeps gradients from all of its parameters: it "
+                    "would never move anything; give its optimizer, or Frozen, the parameters of the other network."
+                )
+
     def on_batch(self, state: State) -> Way:
         """Freeze on the way in; on the way out, also after an error, let those learn that did before."""
-        learning = [parameter for parameter in self._parameters if not parameter.stop_gradient]
+        learning = [parameter for parameter in self.frozen if not parameter.stop_gradient]
         for parameter in learning:
             parameter.stop_gradient = True
         try:

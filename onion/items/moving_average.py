@@ -11,7 +11,7 @@ from onion.device import paddle
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.items.gradient_machine import load_network, saved_network
-from onion.items.parameter_updater import ParameterUpdater, parameters_of
+from onion.items.parameter_updater import ParameterUpdater, moves
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ class MovingAverage(RunnerItem):
         Runner(Tester(test), DataProvider(train), smooth, ParameterUpdater(optimizer), GradientMachine(network))
 
     Where a test needs the very objects that are trained, ``Averaged`` lends them the averages.
+
+    It follows in every batch that counts as a step. In a nested runner, whose rings leave before the batch counts, it
+    follows in every batch that gets to it: there an item that skips batches (SkipIf) stands outside of it.
 
     The average begins at the parameters of the first run's start, so there is no bias to correct. Buffers of floating
     point (BatchNorm's statistics) are averaged too, others (counters) are copied. In a checkpoint the averages stand by
@@ -60,11 +63,10 @@ class MovingAverage(RunnerItem):
 
     def check(self, runner: Runner) -> None:
         """Insist on a ParameterUpdater inside that moves the network."""
-        ours = {id(parameter) for parameter in self.network.parameters()}
         updaters = [item for item in runner.inside(self) if isinstance(item, ParameterUpdater)]
         if not updaters:
             raise CompositionError(f"{self.name} has no ParameterUpdater inside it; move it further out, just outside.")
-        if not any(id(parameter) in ours for updater in updaters for parameter in parameters_of(updater.optimizer)):
+        if not any(moves(updater, self.network) for updater in updaters):
             names = ", ".join(updater.name for updater in updaters)
             raise CompositionError(
                 f"{self.name} averages a network of which {names} moves no parameter; give both the same network."
@@ -75,7 +77,7 @@ class MovingAverage(RunnerItem):
         self._begin()
 
     def on_batch(self, state: State) -> Way:
-        """Follow the parameters once they have moved. A skipped batch moves nothing."""
+        """Follow the parameters once they have moved. A batch that was skipped, which never counts, moves nothing."""
         yield
         if state.step == state.next_step or self._is_nested(state):
             self._follow(1 - self.decay)

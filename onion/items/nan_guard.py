@@ -11,7 +11,7 @@ from onion.device import paddle
 from onion.errors import CompositionError, OnionError
 from onion.item import RunnerItem, Way
 from onion.items.attempt import Attempt
-from onion.items.parameter_updater import SCHEDULE
+from onion.items.parameter_updater import NO_PARAMETERS, SCHEDULE
 from onion.items.shares import insist_on_place, machines_inside, refuse_sharers_around, updaters_around
 from onion.state import State
 
@@ -31,7 +31,8 @@ class NanGuard(RunnerItem):
     ``skip`` throws the gradients away and puts running means back, so that the updater has nothing to move and the
     network and the optimizer stay to the bit as they were. ``rollback`` goes further back, to a copy of both that is
     kept in memory: a new one every ``every`` steps, taken when the cost was a number and before the update. The data go
-    on, and so do ``state.step`` and the learning rate schedule, which follows it: they count batches that were run.
+    on, and so do ``state.step`` and the learning rate schedule, which follows it: they count batches that were run. A
+    learning rate that was set by hand stays.
     ``state.cost`` stays what it was, for a log to show. A batch without a cost is not looked at.
 
     With MixedPrecision it stands outside that, which clears what overflowed by itself.
@@ -69,23 +70,33 @@ class NanGuard(RunnerItem):
         self._kept_step: int | None = None
 
     def check(self, runner: Runner) -> None:
-        """Insist on the place, and find what is guarded."""
+        """Insist on the place, and on networks to guard."""
         insist_on_place(self, runner)
         refuse_sharers_around(self, runner, "and would judge a part of an update; move it outside.")
-        machines = machines_inside(self, runner)
-        for machine in machines:
+        for machine in machines_inside(self, runner):
             if not hasattr(machine, "network"):
                 raise CompositionError(
                     f"{self.name} finds no network in {machine.name}; give it the attribute network."
                 )
-        self._networks = [machine.network for machine in machines]  # type: ignore[attr-defined]
-        self._guarded = [*machines, *updaters_around(self, runner)]
 
-    def initialize(self, state: State) -> None:
-        """Count from 0, without a copy, unless the run is resumed."""
+    def initialize(self, state: State) -> Way:
+        """Count from 0, without a copy, unless the run is resumed; find what is guarded in the onion that runs."""
         if not self._resumed:
             self._forget()
         self._resumed = False
+        outer = self._guarded, self._networks
+        self._guarded, self._networks = self._found(state.runner)
+        try:
+            yield
+        finally:
+            self._guarded, self._networks = outer
+
+    def _found(self, runner: Runner | None) -> tuple[list[RunnerItem], list[Any]]:
+        """Return the machines inside with the updaters around, and the machines' networks."""
+        if runner is None:
+            return [], []
+        machines: list[Any] = list(machines_inside(self, runner))
+        return [*machines, *updaters_around(self, runner)], [machine.network for machine in machines]
 
     def on_batch(self, state: State) -> Way:
         """Run the inside, look, and act."""
@@ -137,7 +148,7 @@ class NanGuard(RunnerItem):
 
     def _go_back(self) -> None:
         for item in self._guarded:
-            kept = self._kept[item.name]
+            kept = self._kept.get(item.name, {})  # a loaded copy has no entry for an optimizer without a state
             now = item.state_dict()
             if hasattr(item, "optimizer"):
                 _empty(item.optimizer)
@@ -155,11 +166,11 @@ class NanGuard(RunnerItem):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take them back."""
         self._seen, self._kept_step, self._resumed = saved["not_finite"], saved["kept_step"], True
-        self._kept = {} if self._kept_step is None else {item.name: {} for item in self._guarded}
+        self._kept = {}
         for key, value in saved.items():
             name, slash, own = key.partition("/")
             if slash:
-                self._kept[name][own] = value
+                self._kept.setdefault(name, {})[own] = value
 
 
 def _where(state: State) -> str:
@@ -176,8 +187,8 @@ def _finite(network: Any) -> bool:
 
 
 def _copied(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy the arrays of a state; the learning rate schedule is left out, for it goes on."""
-    arrays = {key: value for key, value in saved.items() if key != SCHEDULE}
+    """Copy the arrays of a state; the learning rate and its schedule are left out, for they go on."""
+    arrays = {key: value for key, value in saved.items() if key not in NO_PARAMETERS}
     return {key: value.detach().clone() if hasattr(value, "detach") else value for key, value in arrays.items()}
 
 

@@ -6,8 +6,10 @@ import inspect
 import json
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from onion.checkpoint import plain
 from onion.device import paddle
@@ -32,7 +34,9 @@ class ParameterUpdater(RunnerItem):
             A schedule is stepped once a batch.
 
     Raises:
-        CompositionError: the schedule's ``step`` wants a metric (ReduceOnPlateau); a batch has none to give.
+        CompositionError: the schedule's ``step`` wants a metric (ReduceOnPlateau), which a batch has not; nothing
+            inside makes gradients; the optimizer has no parameters, or none of a network inside; or a network inside
+            learns, and no updater around it moves any of it.
     """
 
     predicts = False
@@ -47,20 +51,43 @@ class ParameterUpdater(RunnerItem):
                 f"ParameterUpdater steps a schedule once a batch, and {type(rate).__name__}.step wants a metric; give "
                 "the optimizer a plain number, and set it (optimizer.set_lr) in an item that sees the metric."
             )
+        self.rate: float | None = None
+        """The learning rate that was set by hand, or None."""
+        self._onions: tuple[ref[Runner], ...] = ()
         self._networks: list[tuple[str, Any]] = []
-        self._rate: float | None = None
 
     def check(self, runner: Runner) -> None:
         """Insist on something inside that makes gradients, and on one name for every parameter.
 
         A gradient machine of your own subclasses GradientMachine or has the class attribute ``makes_gradients = True``.
         """
-        machines = [item for item in runner.inside(self) if getattr(item, "makes_gradients", False)]
+        machines = _machines_inside(self, runner)
         if not machines:
             raise CompositionError(
                 f"{self.name} has no gradient machine inside it; put a GradientMachine further in (after it)."
             )
-        self._networks = [(machine.name, getattr(machine, "network", None)) for machine in machines]
+        self._refuse_idle(machines)
+        if any(getattr(item, "brings_data", False) for item in runner.walk()):  # else it is a part of an onion
+            for machine in machines:
+                _refuse_unmoved(machine, runner)
+        self._onions = (*(onion for onion in self._onions if onion() is not None), ref(runner))
+        self._networks = _networks_of(machines)
+
+    def _refuse_idle(self, machines: Sequence[RunnerItem]) -> None:
+        """Raise CompositionError for an optimizer that has nothing to move."""
+        if not hasattr(self.optimizer, "_parameter_list"):  # no optimizer of Paddle's: what it moves is not seen
+            return
+        if not parameters_of(self.optimizer):
+            raise CompositionError(f"the optimizer of {self.name} has no parameters; give it network.parameters().")
+        # A cost function of the user's may have parameters of its own: they are seen nowhere.
+        if all(_costs_by_its_network(machine) for machine in machines) and not any(
+            moves(self, network) for _, network in _networks_of(machines)
+        ):
+            told = ", ".join(_told(machine) for machine in machines)
+            raise CompositionError(
+                f"{self.name} moves no parameter of {told}, which it stands outside of; give its optimizer the "
+                "parameters of this very network (a copy has others)."
+            )
 
     def on_batch(self, state: State) -> Way:
         """Update the parameters once the rings inside have left."""
@@ -84,7 +111,7 @@ class ParameterUpdater(RunnerItem):
             OnionError: ``rate`` is no positive number, or the schedule is another one, which has a rate of its own
                 wherever it is in it.
         """
-        if not (isinstance(rate, int | float) and 0 < rate < math.inf):
+        if isinstance(rate, bool) or not (isinstance(rate, Real) and 0 < rate < math.inf):
             raise OnionError(f"{self.name}: the learning rate {rate!r} is no positive number.")
         if self._schedule is None:
             self.optimizer.set_lr(float(rate))
@@ -96,7 +123,7 @@ class ParameterUpdater(RunnerItem):
                 f"{self.name}: {type(self._schedule).__name__} sets the learning rate by itself; use a schedule of "
                 "onion.schedules, whose peak can be set."
             )
-        self._rate = float(rate)
+        self.rate = float(rate)
 
     def readings(self) -> dict[str, float]:
         """Return the learning rate."""
@@ -112,8 +139,8 @@ class ParameterUpdater(RunnerItem):
             saved |= {f"{owners[name]}/{slot}": value for name, value in accumulators.items()}
         if self._schedule is not None:
             saved[SCHEDULE] = json.dumps(self._schedule.state_dict(), default=plain)
-        if self._rate is not None:
-            saved[RATE] = self._rate
+        if self.rate is not None:
+            saved[RATE] = self.rate
         return saved
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
@@ -149,6 +176,15 @@ class ParameterUpdater(RunnerItem):
         if RATE in saved:
             self.set_learning_rate(saved[RATE])
 
+    def _networks_now(self) -> list[tuple[str, Any]]:
+        """Return the networks inside, each with its machine's name, in the onion that runs; else in the newest one.
+
+        A Saver loads before any item further in has seen the run's State.
+        """
+        onions = [runner for runner in (onion() for onion in self._onions) if runner is not None]
+        running = [runner for runner in onions if runner._state is not None]
+        return _networks_of(_machines_inside(self, max(running, key=_depth))) if running else self._networks
+
     def _lend_helper(self) -> None:
         # Paddle 2.6 makes its state through an object that it makes in its first step, which is yet to come.
         if self.optimizer.helper is None:
@@ -181,12 +217,60 @@ class ParameterUpdater(RunnerItem):
     def _paths(self) -> dict[str, str]:
         """Return {Paddle's name of a parameter: its path}, such as {"linear_3.w_0": "gradient_machine.fc.weight"}."""
         paths: dict[str, str] = {}
-        for machine, network in self._networks:
-            for path, parameter in network.named_parameters() if network is not None else ():
+        for machine, network in self._networks_now():
+            for path, parameter in network.named_parameters():
                 paths.setdefault(parameter.name, f"{machine}.{path}")
         for place, parameter in enumerate(parameters_of(self.optimizer)):
             paths.setdefault(parameter.name, f"parameter-{place}")
         return paths
+
+
+def _machines_inside(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
+    return [each for each in runner.inside(item) if getattr(each, "makes_gradients", False)]
+
+
+def _networks_of(machines: Sequence[Any]) -> list[tuple[str, Any]]:
+    return [(machine.name, machine.network) for machine in machines if getattr(machine, "network", None) is not None]
+
+
+def _depth(runner: Runner) -> int:
+    """Return how many runs a runner's run stands within."""
+    depth, state = 0, runner._state
+    while state is not None:
+        depth, state = depth + 1, state.parent
+    return depth
+
+
+def _costs_by_its_network(machine: Any) -> bool:
+    """Tell whether all that can learn from a machine are its network's parameters."""
+    return hasattr(machine, "network") and getattr(machine, "cost", None) == getattr(machine.network, "cost", machine)
+
+
+def _refuse_unmoved(machine: Any, runner: Runner) -> None:
+    """Raise CompositionError for a machine whose network learns, and that no updater around it moves."""
+    around = [item for item in runner.walk() if any(machine is each for each in runner.inside(item))]
+    frozen = {id(parameter) for item in around for parameter in getattr(item, "frozen", ())}
+    network = getattr(machine, "network", None)
+    learning = [] if network is None else [each for each in network.parameters() if not each.stop_gradient]
+    updaters = [item for item in around if hasattr(item, "optimizer")]
+    seen = all(hasattr(updater.optimizer, "_parameter_list") for updater in updaters)
+    if not seen or frozen.issuperset(map(id, learning)) or any(moves(updater, network) for updater in updaters):
+        return
+    raise CompositionError(
+        f"no updater around {_told(machine)} moves a parameter of it: {', '.join(each.name for each in updaters)} has "
+        "those of another network; give an optimizer the parameters of this one, or put Frozen(network) around the "
+        "machine if it is not to learn."
+    )
+
+
+def _told(machine: Any) -> str:
+    return f"{machine.name} ({type(machine.network).__name__})"
+
+
+def moves(updater: Any, network: Any) -> bool:
+    """Tell whether an updater's optimizer has any parameter of a network."""
+    ours = {id(parameter) for parameter in network.parameters()}
+    return any(id(parameter) in ours for parameter in parameters_of(updater.optimizer))
 
 
 def _wants_arguments(function: Callable[..., object]) -> bool:

@@ -12,6 +12,7 @@ from onion import checkpoint, generators
 from onion.errors import CheckpointError, CompositionError
 from onion.item import RunnerItem, Way, overrides
 from onion.items.best import Best, Mode
+from onion.items.parameter_updater import ParameterUpdater
 from onion.items.periodic import Every, Periodic
 from onion.state import State
 
@@ -56,6 +57,7 @@ class Saver(Periodic):
         self.folder, self.keep, self.best, self.mode, self.resume = Path(folder), keep, best, mode, resume
         self._best = Best(best or "", mode)
         self._saved_step = -1
+        self._saved_rates: list[float | None] = []
         self._due_at_end = False
         self._asked = False
         self._generators: Mapping[str, Any] | None = None
@@ -78,7 +80,7 @@ class Saver(Periodic):
         checkpoint.make(self.folder)
         self._load(state)
         yield
-        if state.step != self._saved_step:
+        if self._asked or state.step != self._saved_step or _rates(state) != self._saved_rates:
             self._save(state, state.pass_id, state.batch_id)
 
     def on_pass(self, state: State) -> Way:
@@ -106,12 +108,15 @@ class Saver(Periodic):
     def save(self, state: State) -> bool:
         """Save between two batches, as a letter of a Mailbox does: ``mailbox.post(saver.save)``.
 
+        What other letters have changed since the newest checkpoint is in it, also if that is of the same step, which it
+        takes the place of.
+
         Returns:
             Whether the checkpoint is there. False: before the first batch of a pass, or after its last, items have
             done things in the pass that is not over or has only begun; the next batch, or the pass, is finished first.
         """
-        self._asked = state.step != self._saved_step
-        if self._asked and state.batch_id > 0 and length_hint(state.batches, 1) > 0:
+        self._asked = True
+        if state.batch_id > 0 and length_hint(state.batches, 1) > 0:
             self._save(state, state.pass_id, state.batch_id)
         return not self._asked
 
@@ -140,7 +145,7 @@ class Saver(Periodic):
         }
         items = {item.name: item.state_dict() for item in _saved_items(state)}
         checkpoint.write(self.folder, checkpoint.Checkpoint(state.step, run, items))
-        self._saved_step = state.step
+        self._saved_step, self._saved_rates = state.step, _rates(state)
         self._due_at_end = self._asked = False
         self._prune(state.step)
 
@@ -168,6 +173,7 @@ class Saver(Periodic):
             item.load_state_dict(saved.items[name])
         state.pass_id, state.batch_id = saved.run["counters"]["pass_id"], saved.run["counters"]["batch_id"]
         state.step = self._saved_step = saved.step
+        self._saved_rates = _rates(state)
         state.cost = saved.run["cost"]
         state.metrics.update(saved.run["metrics"])
         state.reported.update(saved.run["reported"])
@@ -190,6 +196,11 @@ def stateful(runner: Runner) -> list[RunnerItem]:
 
 def _saved_items(state: State) -> list[RunnerItem]:
     return [] if state.runner is None else stateful(state.runner)
+
+
+def _rates(state: State) -> list[float | None]:
+    """Return the learning rates that were set by hand: they may change between two steps."""
+    return [] if state.runner is None else [updater.rate for updater in state.runner.all(ParameterUpdater)]
 
 
 def best_checkpoint(folder: Path) -> checkpoint.Checkpoint:

@@ -395,7 +395,7 @@ def test_it_stands_between_the_updater_and_all_its_machines():
     updater, machine = parts()
     refused(Accumulate(2), updater, machine, match="accumulate stands outside any ParameterUpdater; move it into one")
     refused(updater, machine, Accumulate(2), match="inside parameter_updater and not outside gradient_machine")
-    second = GradientMachine(toy_network())
+    second = GradientMachine(machine.network)
     refused(updater, machine, Accumulate(2), second, match="not outside gradient_machine; put it between the two")
     Runner(DataProvider(toy_examples()), Runner(updater, Accumulate(2), machine, second))
 

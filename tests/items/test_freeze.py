@@ -9,6 +9,7 @@ from onion import (
     Accumulate,
     CompositionError,
     DataProvider,
+    Every,
     Freeze,
     GradientMachine,
     Observer,
@@ -152,6 +153,31 @@ def test_a_skipped_batch_does_not_count():
     assert moved(network, skip, Freeze(network, "layers.*", until=2)) == [ALL[6:], [], ALL[6:], ALL]
 
 
+@pytest.mark.parametrize("item", [lambda n: Freeze(n, "*", until=2), lambda n: Unfreeze(n, "*", at=2)])
+def test_where_only_some_batches_come_by_the_first_from_the_step_on_is_trained(item):
+    network, trace = Deep(), []
+    updater = ParameterUpdater(OPTIMIZERS["lamb"](network.parameters()))
+    inner = Every(2, Runner(item(network), updater, GradientMachine(network)))
+    rings = moving(network, trace), Freeze(network, "*"), Batches(batches(6)), inner
+    Runner(*rings).run(passes=1)
+    assert trace == [[], [], [], ALL, [], ALL]
+
+
+def batches(count):
+    return [{name: each[name][None] for name in ("x", "y")} for each in toy_examples(count)]
+
+
+def test_it_unfreezes_once_and_then_leaves_it_to_others():
+    network = Deep()
+
+    def freeze_again(state):
+        if state.step == 3:
+            network.head.bias.stop_gradient = True
+
+    rings = Freeze(network, "head.*", until=1), Unfreeze(network, "head.*", at=2), Observer(on_batch_end=freeze_again)
+    assert moved(network, *rings, passes=2)[4:] == [ALL[:7]] * 4
+
+
 # -- putting back ------------------------------------------------------------------------------------------------------
 
 
@@ -177,17 +203,24 @@ def test_after_an_error_too():
     assert trainable(network) == ALL
 
 
-def test_an_inner_run_with_the_same_items_leaves_the_outer_one_as_it_was():
+@pytest.mark.parametrize(
+    "items",
+    [
+        lambda n: [Freeze(n, "layers.*", until=1)],
+        lambda n: [Freeze(n, "layers.*"), Unfreeze(n, "layers.*", at=1)],
+    ],
+)
+def test_an_inner_run_with_the_same_items_leaves_the_outer_one_as_it_was(items):
     network = Deep()
-    freeze = Freeze(network, "layers.*", until=1)
-    inner = Runner(Batches(3), freeze)
+    items = items(network)
+    inner = Runner(Batches(3), *items)
     seen = []
 
     def test(state):
         inner.run(passes=1, parent=state)
         seen.append(trainable(network))
 
-    onion(network, freeze, Observer(on_batch_begin=test)).run(passes=1)
+    onion(network, *items, Observer(on_batch_begin=test)).run(passes=1)
     assert seen == [ALL[6:], ALL, ALL, ALL]
 
 

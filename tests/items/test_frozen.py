@@ -161,6 +161,19 @@ def test_it_refuses_an_optimizer_that_would_never_move():
     Runner(Batches(POINTS), Frozen(pair.discriminator, "0.*"), ParameterUpdater(pair.movers[0]), machine)
 
 
+def test_it_refuses_to_keep_all_from_an_updater_around():
+    pair = Pair()
+    machine = GradientMachine(pair.discriminator, pair.told_apart)
+    with pytest.raises(
+        CompositionError, match=r"parameter_updater stands outside frozen, which keeps gradients from all"
+    ):
+        Runner(Batches(POINTS), ParameterUpdater(pair.movers[0]), Frozen(pair.discriminator), machine)
+    Runner(Batches(POINTS), ParameterUpdater(pair.movers[0]), Frozen(pair.discriminator, "0.*"), machine)
+    generator = GradientMachine(pair.generator, pair.fooled)
+    both = [ParameterUpdater(each) for each in pair.movers]
+    Runner(Batches(POINTS), *both, machine, Frozen(pair.discriminator), generator)
+
+
 @pytest.mark.parametrize("kind", [lambda n: Freeze(n, "0.*", until=2), lambda n: Unfreeze(n, "0.*", at=2)])
 def test_it_refuses_a_freeze_of_the_same_network_inside(kind):
     pair = Pair()

@@ -506,7 +506,7 @@ def test_inside_an_updater_without_a_machine_it_is_refused_with_the_drawing():
 
 def test_outside_one_of_two_machines_of_an_update_it_is_refused():
     updater, machine = parts()
-    said = refused(updater, machine, MixedPrecision(), GradientMachine(toy_network()))
+    said = refused(updater, machine, MixedPrecision(), GradientMachine(machine.network))
     assert "mixed_precision stands inside parameter_updater and not outside gradient_machine; put it between" in said
 
 

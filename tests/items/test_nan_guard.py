@@ -19,6 +19,7 @@ from onion import (
     Saver,
     SkipIf,
     SplitOnMemoryError,
+    schedules,
 )
 from onion.testing import Batches, toy_examples, toy_network
 
@@ -198,7 +199,21 @@ def test_a_batch_that_is_skipped_inside_is_not_judged_by_the_cost_of_another(pol
     assert runner.run(passes=1).step == 2
     assert runner[NanGuard].readings() == {"not_finite": 0}
     assert costs[0] is None
-    assert costs[2] is costs[1], "the cost that was there before"
+    assert costs[1] is not None
+    assert costs[2] is None
+
+
+def test_the_cost_of_another_machine_stays_where_the_inside_is_skipped():
+    class Price(RunnerItem):
+        def on_batch(self, state):
+            state.cost = 2.0
+
+    costs = []
+    note = Observer(on_batch_end=lambda state: costs.append(state.cost))
+    onion(batches(2), NanGuard(), SkipIf(lambda state: True), outside=[note]).insert_after(Batches, Price()).run(
+        passes=1
+    )
+    assert costs == [2.0, 2.0]
 
 
 def test_outside_accumulate_the_whole_update_is_skipped():
@@ -261,6 +276,26 @@ def test_the_schedule_does_not_go_back():
     updater = ParameterUpdater(paddle.optimizer.AdamW(schedule, parameters=network.parameters()))
     Runner(Batches(batches(4, {3})), updater, NanGuard("rollback"), GradientMachine(network)).run(passes=1)
     assert schedule.get_lr() == 0.5**4
+
+
+@pytest.mark.parametrize("rate", [0.05, schedules.linear_warmup_and_decay(0.05, steps=20, warmup=0.0)])
+def test_a_learning_rate_that_was_set_by_hand_does_not_go_back_either(rate):
+    network = toy_network()
+    updater = ParameterUpdater(paddle.optimizer.Momentum(rate, parameters=network.parameters()))
+    rates = []
+
+    def set_rate(state):
+        if state.step in (1, 3):
+            updater.set_learning_rate(0.05 / 10**state.step)
+        rates.append(updater.rate)
+
+    guard, watch = NanGuard("rollback", every=2), Observer(on_batch_begin=set_rate)
+    Runner(watch, Batches(batches(6, {3})), updater, guard, GradientMachine(network)).run(passes=1)
+    assert guard.readings() == {"not_finite": 1}
+    assert rates == [None, 0.005, 0.005, 0.00005, 0.00005, 0.00005]
+    assert updater.state_dict()["learning_rate"] == 0.00005
+    left = 1 if rate == 0.05 else 1 - 6 / 20
+    assert updater.readings()["learning_rate"] == pytest.approx(0.00005 * left)
 
 
 def test_a_parameter_spoilt_by_an_update_is_made_whole_again():
@@ -326,7 +361,7 @@ def test_a_resumed_run_goes_back_to_the_same_copy_and_ends_with_the_same_bits(cu
 def test_it_stands_between_the_updater_and_all_its_machines_and_outside_what_shares():
     network = toy_network()
     updater, machine = ParameterUpdater(OPTIMIZERS["sgd"](network.parameters())), GradientMachine(network)
-    second = GradientMachine(toy_network())
+    second = GradientMachine(network)
     for items, said in [
         ([NanGuard(), updater, machine], "nan_guard stands outside any ParameterUpdater; move it into one"),
         ([updater, machine, NanGuard()], "not outside gradient_machine; put it between the two"),
@@ -356,6 +391,25 @@ def test_two_machines_are_guarded_together():
 
     assert two(data, NanGuard("skip")) == two(good(data, {2}))
     assert two(data, NanGuard("rollback", every=1)) == two([data[0], data[3]])
+
+
+@pytest.mark.parametrize("policy", ["skip", "rollback"])
+@pytest.mark.parametrize("nested", [False, True], ids=["made beforehand", "run within the run"])
+def test_an_onion_made_of_the_guarded_one_leaves_it_guarded(nested, policy):
+    one, other = Running(), Running(seed=1)
+    optimizer = OPTIMIZERS["sgd"]([*one.parameters(), *other.parameters()])
+    machines = GradientMachine(one), GradientMachine(other)
+    runner = Runner(Batches(batches(4, {2})), ParameterUpdater(optimizer), NanGuard(policy, every=1), *machines)
+    part = runner.without("gradient_machine-2").replace(Batches, Batches(batches(1)))
+
+    def run_part(state):
+        if state.step == 1 and state.parent is None:
+            part.run(passes=1, parent=state)
+
+    if nested:
+        runner = runner.insert_before(Batches, Observer(on_batch_begin=run_part))
+    runner.run(passes=1)
+    assert all(np.isfinite(each.numpy()).all() for network in (one, other) for each in network.state_dict().values())
 
 
 def test_a_machine_without_a_network_is_refused():

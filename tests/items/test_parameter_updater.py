@@ -1,6 +1,7 @@
 """ParameterUpdater: steps the optimizer and the schedule; its state survives into a process with other Paddle names."""
 
 import re
+from copy import deepcopy
 
 import numpy as np
 import paddle
@@ -10,12 +11,15 @@ from onion import (
     CheckpointError,
     CompositionError,
     DataProvider,
+    Freeze,
+    Frozen,
     GradientMachine,
     Observer,
     OnionError,
     ParameterUpdater,
     Runner,
     RunnerItem,
+    Saver,
     schedules,
 )
 from onion.checkpoint import Checkpoint, folder_of, read, write
@@ -192,6 +196,134 @@ def test_a_machine_of_ones_own_counts_by_its_class_attribute():
     network.cost(network({"x": paddle.ones([1, 8])}), {"y": paddle.ones([1, 1])}).backward()
     updater.optimizer.step()
     assert sorted(updater.state_dict()) == ["parameter-0/velocity", "parameter-1/velocity"]
+
+
+def sgd(*networks):
+    return ParameterUpdater(OPTIMIZERS["sgd"]([each for network in networks for each in network.parameters()]))
+
+
+def test_an_optimizer_of_another_network_is_refused_be_it_a_copy():
+    network = toy_network()
+    for other in (toy_network(), deepcopy(network)):
+        with pytest.raises(
+            CompositionError, match=r"^parameter_updater moves no parameter of gradient_machine \(ToyNet"
+        ):
+            Runner(Batches(1), sgd(other), GradientMachine(network))
+    with pytest.raises(
+        CompositionError, match=r"moves no parameter of gradient_machine \(ToyNetwork\), gradient_machine-2"
+    ):
+        Runner(Batches(1), sgd(network, other), sgd(toy_network()), GradientMachine(network), GradientMachine(other))
+
+
+def test_an_optimizer_without_parameters_is_refused():
+    with pytest.raises(
+        CompositionError, match=r"optimizer of parameter_updater has no parameters; give it network\.para"
+    ):
+        Runner(Batches(1), sgd(), GradientMachine(toy_network()))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_swapped_optimizers_of_two_networks_are_refused_though_their_costs_reach_either(nested):
+    one, other = toy_network(), toy_network()
+    parts = [
+        (sgd(mover), GradientMachine(network, cost=lambda outputs, batch: one.cost(outputs, batch)))
+        for mover, network in ((other, one), (one, other))
+    ]
+    items = [Runner(*part) for part in parts] if nested else [item for part in parts for item in part][:2]
+    with pytest.raises(
+        CompositionError, match=r"no updater around gradient_machine \(ToyNetwork\) moves a parameter of"
+    ):
+        Runner(Batches(1), *items)
+
+
+@pytest.mark.parametrize("cost", [None, lambda outputs, batch: outputs.mean()])
+def test_a_second_network_that_nobody_moves_is_refused_unless_it_is_frozen(cost):
+    one, other = toy_network(), toy_network()
+
+    def onion(*rings):
+        return Runner(Batches(1), *rings, sgd(one), GradientMachine(one), GradientMachine(other, cost=cost))
+
+    for rings in ([], [Freeze(other, "*", until=3)], [Frozen(other, "*bias")]):
+        with pytest.raises(CompositionError, match=r"no updater around gradient_machine-2 \(ToyNetwork\) moves"):
+            onion(*rings)
+    onion(Frozen(other))
+    onion(Freeze(other, "*"))
+    onion(sgd(other))
+    for parameter in other.parameters():
+        parameter.stop_gradient = True
+    onion()
+
+
+def test_parameters_of_a_cost_function_have_an_updater_of_their_own():
+    network, scale = toy_network(), toy_network()
+    machine = GradientMachine(network, cost=lambda outputs, batch: scale.cost(outputs * scale.linear.bias, batch))
+    Runner(Batches(1), sgd(network), Runner(sgd(scale), machine))
+
+
+def test_one_network_may_have_two_updaters():
+    network = toy_network()
+    movers = [ParameterUpdater(OPTIMIZERS["sgd"]([each])) for each in network.parameters()]
+    Runner(Batches(1), *movers, GradientMachine(network))
+
+
+# -- one updater in several onions -------------------------------------------------------------------------------------
+
+
+def two_networks(folder, *rings):
+    one, other = toy_network(seed=0), toy_network(seed=1)
+    updater = ParameterUpdater(OPTIMIZERS["adam"]([*one.parameters(), *other.parameters()]))
+    return Runner(Saver(folder), *rings, Batches(batches()), updater, GradientMachine(one), GradientMachine(other))
+
+
+def batches():
+    return [{name: np.stack([each[name]]) for name in ("x", "y")} for each in toy_examples(4)]
+
+
+def paths(runner):
+    return {key.rpartition("/")[0] for key in runner[ParameterUpdater].state_dict()}
+
+
+@pytest.mark.parametrize("kept", ["gradient_machine", "gradient_machine-2"])
+@pytest.mark.parametrize("when", [0, 2, 4, 6])
+def test_an_onion_made_of_the_running_one_changes_no_path_in_its_checkpoints(kept, when, tmp_path):
+    dropped = {"gradient_machine": "gradient_machine-2", "gradient_machine-2": "gradient_machine"}[kept]
+    derived = []
+
+    def derive(state):
+        if state.step == when:
+            derived.append(state.runner.without(dropped))
+
+    runner = two_networks(tmp_path, Observer(on_batch_begin=derive))
+    if when == 0:
+        derived.append(runner.without(dropped))
+    runner.run(passes=1)
+    runner.run(passes=2)  # loads what the first has saved
+    assert len(derived) == 1 + (when == 0)
+    resumed = two_networks(tmp_path)
+    assert resumed.run(passes=3).step == 12
+    assert paths(resumed) == {f"gradient_machine{n}.linear.{kind}" for n in ("", "-2") for kind in ("weight", "bias")}
+
+
+def test_in_a_run_within_a_run_the_inner_onion_names_the_parameters():
+    class Own(GradientMachine):
+        pass
+
+    runner = two_networks("unused").without(Saver)
+    named = runner.replace("gradient_machine", Own(runner["gradient_machine"].network))
+    seen = []
+
+    def look(state):
+        seen.append(paths(state.runner))
+        if state.parent is None:
+            named.run(passes=1, parent=state)
+            seen.append(paths(state.runner))
+
+    watched = runner.insert_after(Batches, Observer(on_batch_end=look))
+    named = named.insert_after(Batches, Observer(on_batch_end=look))
+    watched.run(steps=1)
+    assert all("gradient_machine.linear.bias" in each for each in (seen[0], seen[-1]))
+    assert len(seen) == 6
+    assert all("own.linear.bias" in each for each in seen[1:-1])
 
 
 # -- awkward states --------------------------------------------------------------------------------------------------
@@ -405,7 +537,15 @@ def test_a_schedule_that_has_a_rate_of_its_own_is_not_set():
     assert updater.readings() == {"learning_rate": pytest.approx(0.1)}
 
 
-@pytest.mark.parametrize("rate", [0, -0.1, float("nan"), float("inf"), "0.1", None])
+@pytest.mark.parametrize("rate", [1, np.float32(0.5), np.float64(0.5), np.int64(2)])
+def test_any_real_number_is_a_learning_rate(rate):
+    updater = updater_with(0.1)
+    updater.set_learning_rate(rate)
+    assert updater.readings() == {"learning_rate": pytest.approx(float(rate))}
+    assert type(updater.state_dict()["learning_rate"]) is float
+
+
+@pytest.mark.parametrize("rate", [0, -0.1, float("nan"), float("inf"), "0.1", None, True, 1j])
 def test_what_is_no_learning_rate_is_refused(rate):
     updater = updater_with(0.1)
     with pytest.raises(OnionError, match="is no positive number"):

@@ -23,6 +23,7 @@ from onion import (
     Forward,
     GradientMachine,
     Logger,
+    Mailbox,
     Observer,
     ParameterUpdater,
     Runner,
@@ -564,6 +565,104 @@ def test_what_a_killed_run_left_half_written_is_swept_when_the_next_begins(tmp_p
     (tmp_path / "step-00000007.partial").mkdir(parents=True)
     numbers(tmp_path, 1).run(steps=0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000000"]
+
+
+# -- saved by a letter -------------------------------------------------------------------------------------------------
+
+
+def lettered(folder, rate=None, *letters, every=5, at=4):
+    """Return an onion that posts letters in a batch: one that sets the rate, and one for each of the given kinds."""
+    network = toy_network()
+    updater = ParameterUpdater(paddle.optimizer.Adam(0.05, parameters=network.parameters()))
+    saver, mailbox = Saver(folder, every=every, keep=9), Mailbox()
+    kinds = {"save": saver.save, "stop": lambda state: state.stop("enough")}
+
+    def post(state):
+        if state.step == at:
+            given = [] if rate is None else [lambda state: updater.set_learning_rate(rate)]
+            answers.extend(map(mailbox.post, [*given, *(kinds[letter] for letter in letters)]))
+
+    answers = []
+    data = DataProvider(toy_examples(64), 8, prefetch=0)
+    rings = saver, data, mailbox, Observer(on_batch_begin=post), updater, GradientMachine(network)
+    return Runner(*rings), answers
+
+
+def kept_rate(folder):
+    return checkpoint.newest(folder).items["parameter_updater"].get("learning_rate")
+
+
+def test_a_letter_that_saves_replaces_the_checkpoint_of_the_same_step(tmp_path):
+    runner, answers = lettered(tmp_path, 0.001, "save")
+    with pytest.raises(PlannedError):
+        runner.insert_after(DataProvider, Failing("on_batch", step=7)).run(passes=1)
+    assert answers[-1].result(0) is True
+    assert steps(tmp_path) == [5]
+    assert kept_rate(tmp_path) == 0.001
+    resumed, uncut = lettered(tmp_path)[0], lettered(tmp_path / "uncut", 0.001)[0]
+    for each in (resumed, uncut):
+        each.run(passes=1)
+    assert bits_of(resumed) == bits_of(uncut)
+
+
+def bits_of(runner):
+    return [each.numpy().tobytes() for each in runner[GradientMachine].network.parameters()]
+
+
+def test_a_rate_that_was_set_after_the_newest_checkpoint_is_saved_at_the_end(tmp_path):
+    runner, _ = lettered(tmp_path, 0.001, "stop")
+    assert runner.run(passes=1).step == 5
+    assert kept_rate(tmp_path) == 0.001
+    assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 0, "batch_id": 5, "step": 5}
+    resumed = lettered(tmp_path)[0]
+    resumed.run(passes=1)
+    uncut = lettered(tmp_path / "uncut", 0.001)[0]
+    uncut.run(passes=1)
+    assert bits_of(resumed) == bits_of(uncut)
+
+
+def test_what_is_asked_for_before_a_pass_and_stopped_there_is_saved_at_the_end(tmp_path):
+    runner, _ = lettered(tmp_path, every="pass")
+    bias = runner[GradientMachine].network.linear.bias
+
+    def post(state):
+        if state.pass_id == 1:
+            for letter in (lambda _: bias.set_value(paddle.full([1], 7.0)), runner[Saver].save, lambda s: s.stop("")):
+                runner[Mailbox].post(letter)
+
+    assert runner.insert_after(DataProvider, Observer(on_pass_begin=post)).run(passes=2).step == 8
+    assert steps(tmp_path) == [8]
+    assert checkpoint.newest(tmp_path).items["gradient_machine"]["linear.bias"].tolist() == [7.0]
+
+
+def written(folder):
+    """Return what tells one folder of a checkpoint from another that takes its place."""
+    return checkpoint.folder_of(folder, 4).stat().st_ino
+
+
+def test_the_end_is_not_written_twice_for_nothing(tmp_path):
+    seen = []
+    runner, _ = lettered(tmp_path, 0.001, every=2, at=1)
+    runner.insert_after(DataProvider, Observer(on_pass_end=lambda state: seen.append(written(tmp_path)))).run(steps=4)
+    lettered(tmp_path)[0].run(steps=4)
+    assert kept_rate(tmp_path) == 0.001
+    assert seen == [written(tmp_path)]
+
+
+@pytest.mark.parametrize(("letters", "there"), [(["save"], [1]), (["save", "stop"], [0])])
+def test_a_save_that_is_asked_for_before_the_first_batch_waits_for_it_or_for_the_end(letters, there, tmp_path):
+    runner, seen = lettered(tmp_path, every=100)[0], []
+    asked = runner[Mailbox].post(runner[Saver].save)
+    if "stop" in letters:
+        runner[Mailbox].post(lambda state: state.stop("enough"))
+    watch = Observer(
+        on_batch_begin=lambda state: state.step == 1 and seen.append(steps(tmp_path)),
+        on_pass_end=lambda state: seen.append(steps(tmp_path)),
+    )
+    runner.insert_after(DataProvider, watch).run(passes=1)
+    assert asked.result(0) is False
+    assert seen[0] == ([] if "stop" in letters else there)
+    assert there[0] in steps(tmp_path)
 
 
 # -- damage ----------------------------------------------------------------------------------------------------------
