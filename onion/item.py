@@ -33,7 +33,8 @@ class RunnerItem:
 
     name: str = "runner_item"
     """Its name in drawings, metrics and checkpoints: the class's in snake case, unless a class or an instance sets one.
-    Of several items with the same default name in one onion the later ones are numbered: ``tester``, ``tester-2``."""
+    Of several items with the same default name in one onion the later ones are numbered: ``tester``, ``tester-2``. An
+    item that several onions share has one name in all of them: set it where their numbers would differ."""
 
     predicts: bool = True
     """Whether the item stays where an onion that trains is made into one that predicts (``inference_onion``)."""
