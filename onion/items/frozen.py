@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.items.freeze import Freeze, Unfreeze, matching
-from onion.items.parameter_updater import ParameterUpdater, parameters_of
-from onion.items.shares import machines_inside
+from onion.items.pairing import machines_inside, parameters_of
+from onion.items.parameter_updater import ParameterUpdater
 from onion.state import State
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from onion.item import RunnerItem
 from onion.items.freeze import Freeze, matching
 from onion.items.frozen import Frozen
-from onion.items.parameter_updater import ParameterUpdater, parameters_of
+from onion.items.pairing import parameters_of
+from onion.items.parameter_updater import ParameterUpdater
 
 if TYPE_CHECKING:
     from onion.runner import Runner

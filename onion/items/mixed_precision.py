@@ -11,8 +11,9 @@ from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError, HookError
 from onion.item import RunnerItem, Way
 from onion.items.loss_scale import LossScale
-from onion.items.parameter_updater import ParameterUpdater, parameters_of
-from onion.items.shares import insist_on_place, machines_inside, refuse_sharers_around, updaters_around
+from onion.items.pairing import machines_inside, parameters_of
+from onion.items.parameter_updater import ParameterUpdater
+from onion.items.shares import insist_on_place, refuse_sharers_around, updaters_around
 from onion.state import State
 
 if TYPE_CHECKING:

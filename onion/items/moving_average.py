@@ -11,7 +11,8 @@ from onion.device import paddle
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.items.gradient_machine import load_network, saved_network
-from onion.items.parameter_updater import ParameterUpdater, moves
+from onion.items.pairing import moves
+from onion.items.parameter_updater import ParameterUpdater
 from onion.state import State
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from onion.device import paddle
 from onion.errors import CompositionError, OnionError
 from onion.item import RunnerItem, Way
 from onion.items.attempt import Attempt
+from onion.items.pairing import machines_inside
 from onion.items.parameter_updater import NO_PARAMETERS, SCHEDULE
-from onion.items.shares import insist_on_place, machines_inside, refuse_sharers_around, updaters_around
+from onion.items.shares import insist_on_place, refuse_sharers_around, updaters_around
 from onion.state import State
 
 if TYPE_CHECKING:

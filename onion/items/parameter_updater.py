@@ -6,7 +6,7 @@ import inspect
 import json
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -16,6 +16,7 @@ from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError, OnionError
 from onion.item import RunnerItem, Way
 from onion.items.gradient_machine import array_kind
+from onion.items.pairing import machines_inside, networks_of, parameters_of, refuse_idle, refuse_unmoved
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -61,33 +62,17 @@ class ParameterUpdater(RunnerItem):
 
         A gradient machine of your own subclasses GradientMachine or has the class attribute ``makes_gradients = True``.
         """
-        machines = _machines_inside(self, runner)
+        machines = machines_inside(self, runner)
         if not machines:
             raise CompositionError(
                 f"{self.name} has no gradient machine inside it; put a GradientMachine further in (after it)."
             )
-        self._refuse_idle(machines)
+        refuse_idle(self, machines)
         if any(getattr(item, "brings_data", False) for item in runner.walk()):  # else it is a part of an onion
             for machine in machines:
-                _refuse_unmoved(machine, runner)
+                refuse_unmoved(machine, runner)
         self._onions = (*(onion for onion in self._onions if onion() is not None), ref(runner))
-        self._networks = _networks_of(machines)
-
-    def _refuse_idle(self, machines: Sequence[RunnerItem]) -> None:
-        """Raise CompositionError for an optimizer that has nothing to move."""
-        if not hasattr(self.optimizer, "_parameter_list"):  # no optimizer of Paddle's: what it moves is not seen
-            return
-        if not parameters_of(self.optimizer):
-            raise CompositionError(f"the optimizer of {self.name} has no parameters; give it network.parameters().")
-        # A cost function of the user's may have parameters of its own: they are seen nowhere.
-        if all(_costs_by_its_network(machine) for machine in machines) and not any(
-            moves(self, network) for _, network in _networks_of(machines)
-        ):
-            told = ", ".join(_told(machine) for machine in machines)
-            raise CompositionError(
-                f"{self.name} moves no parameter of {told}, which it stands outside of; give its optimizer the "
-                "parameters of this very network (a copy has others)."
-            )
+        self._networks = networks_of(machines)
 
     def on_batch(self, state: State) -> Way:
         """Update the parameters once the rings inside have left."""
@@ -183,7 +168,7 @@ class ParameterUpdater(RunnerItem):
         """
         onions = [runner for runner in (onion() for onion in self._onions) if runner is not None]
         running = [runner for runner in onions if runner._state is not None]
-        return _networks_of(_machines_inside(self, max(running, key=_depth))) if running else self._networks
+        return networks_of(machines_inside(self, max(running, key=_depth))) if running else self._networks
 
     def _lend_helper(self) -> None:
         # Paddle 2.6 makes its state through an object that it makes in its first step, which is yet to come.
@@ -225,54 +210,6 @@ class ParameterUpdater(RunnerItem):
         return paths
 
 
-def _machines_inside(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
-    return [each for each in runner.inside(item) if getattr(each, "makes_gradients", False)]
-
-
-def _networks_of(machines: Sequence[Any]) -> list[tuple[str, Any]]:
-    return [(machine.name, machine.network) for machine in machines if getattr(machine, "network", None) is not None]
-
-
-def _depth(runner: Runner) -> int:
-    """Return how many runs a runner's run stands within."""
-    depth, state = 0, runner._state
-    while state is not None:
-        depth, state = depth + 1, state.parent
-    return depth
-
-
-def _costs_by_its_network(machine: Any) -> bool:
-    """Tell whether all that can learn from a machine are its network's parameters."""
-    return hasattr(machine, "network") and getattr(machine, "cost", None) == getattr(machine.network, "cost", machine)
-
-
-def _refuse_unmoved(machine: Any, runner: Runner) -> None:
-    """Raise CompositionError for a machine whose network learns, and that no updater around it moves."""
-    around = [item for item in runner.walk() if any(machine is each for each in runner.inside(item))]
-    frozen = {id(parameter) for item in around for parameter in getattr(item, "frozen", ())}
-    network = getattr(machine, "network", None)
-    learning = [] if network is None else [each for each in network.parameters() if not each.stop_gradient]
-    updaters = [item for item in around if hasattr(item, "optimizer")]
-    seen = all(hasattr(updater.optimizer, "_parameter_list") for updater in updaters)
-    if not seen or frozen.issuperset(map(id, learning)) or any(moves(updater, network) for updater in updaters):
-        return
-    raise CompositionError(
-        f"no updater around {_told(machine)} moves a parameter of it: {', '.join(each.name for each in updaters)} has "
-        "those of another network; give an optimizer the parameters of this one, or put Frozen(network) around the "
-        "machine if it is not to learn."
-    )
-
-
-def _told(machine: Any) -> str:
-    return f"{machine.name} ({type(machine.network).__name__})"
-
-
-def moves(updater: Any, network: Any) -> bool:
-    """Tell whether an updater's optimizer has any parameter of a network."""
-    ours = {id(parameter) for parameter in network.parameters()}
-    return any(id(parameter) in ours for parameter in parameters_of(updater.optimizer))
-
-
 def _wants_arguments(function: Callable[..., object]) -> bool:
     """Tell whether a function cannot be called without arguments."""
     try:
@@ -282,14 +219,13 @@ def _wants_arguments(function: Callable[..., object]) -> bool:
     return False
 
 
-def parameters_of(optimizer: Any) -> list[Any]:
-    """Return an optimizer's parameters, whether it was given a list or groups."""
-    return [
-        parameter
-        for entry in optimizer._parameter_list or []
-        for parameter in (entry["params"] if isinstance(entry, dict) else [entry])
-    ]
-
-
 def _kind(arrays: Mapping[str, Any], key: str) -> str | None:
     return array_kind(arrays[key]) if key in arrays else None
+
+
+def _depth(runner: Runner) -> int:
+    """Return how many runs a runner's run stands within."""
+    depth, state = 0, runner._state
+    while state is not None:
+        depth, state = depth + 1, state.parent
+    return depth

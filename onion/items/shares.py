@@ -9,6 +9,7 @@ from onion.data import pieces
 from onion.errors import CompositionError, DataError
 from onion.item import RunnerItem, Way
 from onion.items.evaluator import Evaluator
+from onion.items.pairing import machines_inside
 from onion.items.parameter_updater import ParameterUpdater
 from onion.state import State
 
@@ -80,11 +81,6 @@ def _plus(sum_: Any, cost: Any, share: float) -> Any:
 def updaters_around(item: RunnerItem, runner: Runner) -> list[ParameterUpdater]:
     """Return the updaters that an item stands inside of, the outermost first."""
     return [updater for updater in runner.all(ParameterUpdater) if any(item is each for each in runner.inside(updater))]
-
-
-def machines_inside(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
-    """Return the gradient machines that an item stands outside of."""
-    return [each for each in runner.inside(item) if getattr(each, "makes_gradients", False)]
 
 
 def insist_on_place(item: RunnerItem, runner: Runner) -> None:

@@ -10,7 +10,8 @@ from onion import generators
 from onion.errors import CompositionError, HookError
 from onion.item import RunnerItem, Way, overrides
 from onion.items.logger import Logger
-from onion.items.parameter_updater import ParameterUpdater, parameters_of
+from onion.items.pairing import parameters_of
+from onion.items.parameter_updater import ParameterUpdater
 from onion.items.saver import Saver, stateful
 from onion.state import State
 
