@@ -68,7 +68,7 @@ def _chinese(name: str, title: str, task: str, figures: tuple[str, ...], suffix:
 _READING = {"max_length": 384, "figures": ("exact_match", "f1")}
 
 ROWS = (
-    _glue("rte", "RTE", ("accuracy",)),
+    _glue("rte", "RTE", ("accuracy",), seeds=(1, 2, 3, 4, 5)),  # 277 rows: a point is less than three of them
     _glue("mrpc", "MRPC", ("accuracy", "f1")),
     _glue("cola", "CoLA", ("matthews",)),
     _glue("sts-b", "STS-B", ("pearson", "spearman"), task="regress"),
@@ -82,7 +82,7 @@ ROWS = (
         **_READING,
         options={"doc_stride": 128, "max_answer_length": 30},
     ),
-    _glue("sst-2", "SST-2", ("accuracy",), passes=1),
+    _glue("sst-2", "SST-2", ("accuracy",), passes=1, seeds=(1,)),
     _chinese("chnsenticorp", "ChnSentiCorp", "classify", ("accuracy",)),
     _chinese("lcqmc", "LCQMC, the split at hand", "classify", ("accuracy",)),
     _chinese("tnews", "TNEWS", "classify", ("accuracy",), passes=1),
