@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onion.data.batching import collate as stack
 from onion.data.loader import Batches, Loader
+from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
 
 
 class DataProvider(RunnerItem):
@@ -31,6 +35,7 @@ class DataProvider(RunnerItem):
 
     Raises:
         DataError: the source is missing, broken or empty.
+        CompositionError: another item of the onion brings data too.
     """
 
     brings_data = True
@@ -62,6 +67,10 @@ class DataProvider(RunnerItem):
         self._start = self._skip = 0
         self._examples = 0
         self._under_way = False
+
+    def check(self, runner: Runner) -> None:
+        """Insist on being the only one to bring data."""
+        refuse_other_data(self, runner)
 
     def on_pass(self, state: State) -> Way:
         """Put the batches of this pass on the state; close them on the way out."""
@@ -104,3 +113,13 @@ class DataProvider(RunnerItem):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Go on at that place in the next pass to be begun."""
         self._skip, self._examples, self._batches = int(saved["batch"]), int(saved["examples"]), None
+
+
+def refuse_other_data(provider: RunnerItem, runner: Runner) -> None:
+    """Raise CompositionError for another item that brings data: of two, only that further in would be read."""
+    for item in runner.walk():
+        if item is not provider and getattr(item, "brings_data", False):
+            raise CompositionError(
+                f"{provider.name}: {item.name} brings data too, and only the one further in would be read; leave one "
+                "of them out."
+            )

@@ -14,6 +14,7 @@ import numpy as np
 from onion.data.feed import Feed
 from onion.errors import CheckpointError, CompositionError, DataError, HookError
 from onion.item import RunnerItem, Way
+from onion.items.data_provider import refuse_other_data
 from onion.items.heads import complaints_of_heads
 from onion.items.task import Task, complaints, endless_target, plan
 from onion.sampling import Facts, MixRatio, Strategy
@@ -84,17 +85,12 @@ class TaskSampler(RunnerItem):
         self._refuse(self._complaints())
         self.strategy.check(self._facts())
         self._refuse(endless_target(self.tasks, self.reference, self.strategy, self.finished))
-        self._refuse(self._others_with_data(runner))
+        refuse_other_data(self, runner)
         self._refuse(complaints_of_heads(self.tasks, self, runner))
 
     def _refuse(self, complaints: Iterator[str]) -> None:
         for complaint in complaints:
             raise CompositionError(f"{self.name}: {complaint}.")
-
-    def _others_with_data(self, runner: Runner) -> Iterator[str]:
-        for item in runner.walk():
-            if item is not self and getattr(item, "brings_data", False):
-                yield f"{item.name} brings data too, and only the one further in would be read; leave one of them out"
 
     def _complaints(self) -> Iterator[str]:
         yield from complaints(self.tasks, self.reference)

@@ -7,8 +7,8 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from onion import DataError, DataProvider, Observer, Runner
-from onion.testing import Failing, PlannedError
+from onion import CompositionError, DataError, DataProvider, Observer, Runner
+from onion.testing import Batches, Failing, PlannedError
 
 
 def batches_of(provider, **limits):
@@ -158,3 +158,11 @@ def test_a_file_is_read(tmp_path):
 def test_a_missing_file_is_an_error_when_the_onion_is_built(tmp_path):
     with pytest.raises(DataError, match=r"missing\.tsv"):
         DataProvider(tmp_path / "missing.tsv")
+
+
+@pytest.mark.parametrize("nest", [lambda item: item, Runner])
+def test_two_that_bring_data_are_refused_wherever_they_stand(nest):
+    with pytest.raises(CompositionError, match="brings data too, and only the one further in would be read"):
+        Runner(DataProvider([1, 2]), nest(DataProvider([3, 4])))
+    with pytest.raises(CompositionError, match="brings data too"):
+        Runner(Batches(2), nest(DataProvider([3, 4])))

@@ -778,7 +778,7 @@ def test_a_saver_inside_something_it_has_to_save_is_refused_with_the_drawing(tmp
 
 
 def test_a_saver_inside_items_without_state_and_runners_is_fine(tmp_path):
-    Runner(Observer(), Failing("on_batch"), Saver(tmp_path), Batches(1), Runner(*trained(toy_network(), sgd)))
+    Runner(Observer(), Failing("on_batch"), Saver(tmp_path), Runner(*trained(toy_network(), sgd)))
 
 
 def test_a_saver_in_a_nested_runner_beside_stateful_items_is_refused(tmp_path):
