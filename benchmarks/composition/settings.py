@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.composition.compared import Example
 
-NOT_SETTINGS = {"example", "variant", "role", "seed", "seconds"}
+NOT_SETTINGS = {"example", "variant", "role", "seed", "seconds", "examples_per_second"}
 
 Settings = dict[str, str]
 
