@@ -129,6 +129,19 @@ def to_tensors(batch: Any) -> Any:
     return batch
 
 
+def detached(value: Any) -> Any:
+    """Return a tensor (also in a dict or a tuple) without what it was computed from, which would stay in memory too.
+
+    Anything else stays as it is.
+    """
+    if isinstance(value, dict):
+        return {key: detached(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        values = [detached(each) for each in value]
+        return type(value)(*values) if hasattr(value, "_fields") else tuple(values)
+    return value.detach() if hasattr(value, "detach") else value
+
+
 def _processors() -> int:
     """Count the processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Linux: a container or taskset may allow fewer than there are

@@ -129,6 +129,11 @@ def named(item: RunnerItem) -> bool:
     return "name" in vars(item) or item.name != type(item).name
 
 
+def by_default(item: RunnerItem) -> bool:
+    """Tell whether an item's name is its class's, perhaps with a number, rather than one of its own."""
+    return item.name == type(item).name or _numbered(item)
+
+
 def _numbered(item: RunnerItem) -> bool:
     """Tell whether an item's name is its default one with a number."""
     name, _, number = item.name.rpartition("-")

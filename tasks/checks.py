@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection
 from typing import Any
 
+from onion.checks import is_whole
 from onion.errors import DataError
 
 Check = Callable[[Any, Any, Any], None]
@@ -33,11 +34,6 @@ def as_float(value: Any) -> Any:
         return value if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         return value
-
-
-def is_whole(value: Any) -> bool:
-    """Whether a value is an integer; true and false are none."""
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:

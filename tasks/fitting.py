@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from paddle import nn
 from onion import generators
 from onion.device import to_tensors
 from onion.errors import CompositionError
+from onion.items.forward import evaluating
 
 
 def refuse_unfit(network: nn.Layer, called: str) -> None:
@@ -69,18 +70,6 @@ def _run_once(network: nn.Layer) -> None:
     one = np.ones((1, 1), np.int64)
     batch = to_tensors({"input_ids": one, "token_type_ids": one * 0, "lengths": [1]})
     drawn = generators.capture()
-    with _evaluating(network), paddle.no_grad(), suppress(Exception):
+    with evaluating(network), paddle.no_grad(), suppress(Exception):
         network(batch)
     generators.restore(drawn)
-
-
-@contextmanager
-def _evaluating(network: nn.Layer) -> Iterator[None]:
-    """Put a network into evaluation mode, and every layer back into its own."""
-    before = [(layer, layer.training) for layer in network.sublayers(include_self=True)]
-    network.eval()
-    try:
-        yield
-    finally:
-        for layer, training in before:
-            layer.training = training

@@ -8,9 +8,9 @@ from typing import Any
 
 from paddle import nn
 
+from onion.checks import is_number
 from onion.errors import CompositionError, DataError
 from onion.items.gradient_machine import saved_network
-from onion.sampling.strategy import is_number
 from onion.tasks.fitting import refuse_unfit
 
 

@@ -9,7 +9,6 @@ others go on; the exit status is then 1.
 from __future__ import annotations
 
 import argparse
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,36 +16,29 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from benchmarks.common.driver import DATA, complete, no_data, run_all
 from benchmarks.common.processes import ROOT
 from benchmarks.results.pieces import Piece, Results, missing_files, pieces_of
 from benchmarks.results.processes import FailedError, run
-from benchmarks.results.rows import ROWS, SIDES, Row, chosen
+from benchmarks.results.rows import ROWS, SIDES, chosen
 from benchmarks.results.table import page
 from onion.disk import replace_file
 from onion.errors import OnionError
-
-DATA = ROOT.parent / "shared" / "data"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do it; return the exit status."""
     options = _parser().parse_args(arguments)
-    if not options.data.is_dir():
-        print(f"the data sets are not in {options.data}; give their folder: make results DATA=...", file=sys.stderr)
+    if no_data(options.data, "results"):
         return 2
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: sys.exit(128 + number))  # the child is stopped on the way out
     results = Results(options.out, options.data)
-    rows = [row for row in chosen(options.rows) if _complete(row, options.data)]
+    rows = [row for row in chosen(options.rows) if complete(row.name, missing_files(row, options.data))]
     missing = [piece for piece in pieces_of(rows, options.sides) if results.read(piece) is None]
-    _write_table(results, options.table)
-    failed = 0
-    for number, piece in enumerate(missing, start=1):
-        print(f"{number} of {len(missing)}: {piece}", flush=True)
-        failed += not _done(piece, results)
-        _write_table(results, options.table)
-    print(f"{options.table} tells what there is" + (f"; {failed} pieces failed" if failed else ""))
-    return 1 if failed else 0
+
+    def write() -> None:
+        replace_file(options.table, page(ROWS, results).encode())
+
+    return run_all(missing, lambda piece: _done(piece, results), write, options.table)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,13 +63,6 @@ def _one_of(names: Sequence[str]) -> Any:
     return checked
 
 
-def _complete(row: Row, data: Path) -> bool:
-    missing = missing_files(row, data)
-    if missing:
-        print(f"{row.name}: left out, {missing[0]} is not there", file=sys.stderr)
-    return not missing
-
-
 def _done(piece: Piece, results: Results) -> bool:
     begun = perf_counter()
     try:
@@ -93,10 +78,6 @@ def _done(piece: Piece, results: Results) -> bool:
     seconds = f"{result['seconds']:.0f} s of training, {perf_counter() - begun:.0f} s in all"
     print(f"    {', '.join(told)}; {result['steps']} steps, {seconds}", flush=True)
     return True
-
-
-def _write_table(results: Results, path: Path) -> None:
-    replace_file(path, page(ROWS, results).encode())
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
+from onion.checks import is_whole
 from onion.data import pieces
 from onion.errors import CompositionError, HookError
 from onion.item import RunnerItem, Way
@@ -47,7 +48,7 @@ class Accumulate(RunnerItem):
     shares_update = True
 
     def __init__(self, k: int, weight: Weight = pieces.examples) -> None:
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        if not (is_whole(k) and k >= 1):
             raise CompositionError(f"Accumulate: k={k!r} is no number of batches from 1.")
         self.k, self.weight = k, weight
         self._watched = _Watched(iter(()))

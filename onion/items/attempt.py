@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -17,13 +18,11 @@ class Attempt:
         self._buffers = [(buffer, buffer.clone()) for buffer in network.buffers()]
         # A copy, because Paddle clears the very memory that a gradient handed out earlier shares.
         self._before = [(each, each.grad.detach().clone()) for each in network.parameters() if each.grad is not None]
-        for parameter, _ in self._before:
-            parameter.clear_gradient(False)
+        clear_gradients(parameter for parameter, _ in self._before)
 
     def take_back(self) -> None:
         """Throw away the gradients made since, and put the buffers back."""
-        for parameter in self._network.parameters():
-            parameter.clear_gradient(False)  # by position: Paddle overlooks set_to_zero=False and leaves zeros
+        clear_gradients(self._network.parameters())
         for buffer, before in self._buffers:
             buffer.set_value(before)
 
@@ -32,3 +31,9 @@ class Attempt:
         for parameter, before in self._before:
             parameter.grad = before if parameter.grad is None else parameter.grad + before
         self._before = []
+
+
+def clear_gradients(parameters: Iterable[Any]) -> None:
+    """Throw gradients away, so that there are none; zeros would still move a parameter, by momentum."""
+    for parameter in parameters:
+        parameter.clear_gradient(False)  # by position: Paddle overlooks set_to_zero=False and leaves zeros

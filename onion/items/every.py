@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onion.checks import is_whole
 from onion.errors import CompositionError
 from onion.item import RunnerItem
 from onion.items.sometimes import Sometimes
@@ -25,7 +26,7 @@ class Every(Sometimes):
     """
 
     def __init__(self, n: int, item: RunnerItem) -> None:
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        if not (is_whole(n) and n >= 1):
             raise CompositionError(f"Every: n={n!r} is no number of batches from 1.")
         super().__init__(item, f"Every({n}, ...)")
         self.n = n

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from onion.device import paddle, to_tensors
@@ -27,13 +29,8 @@ class Forward(RunnerItem):
 
     def on_pass(self, state: State) -> Way:
         """Switch to evaluation mode and back."""
-        before = [(layer, layer.training) for layer in self.network.sublayers(include_self=True)]
-        self.network.eval()
-        try:
+        with evaluating(self.network):
             yield
-        finally:
-            for layer, training in before:
-                layer.training = training
 
     def on_batch(self, state: State) -> None:
         """Compute the outputs of the batch, and its cost if there is a cost function."""
@@ -41,3 +38,15 @@ class Forward(RunnerItem):
             batch = to_tensors(state.batch)
             state.outputs = self.network(batch)
             state.cost = None if self.cost is None else self.cost(state.outputs, batch)
+
+
+@contextmanager
+def evaluating(network: Any) -> Iterator[None]:
+    """Put a network into evaluation mode; afterwards every layer has the mode that it had before."""
+    before = [(layer, layer.training) for layer in network.sublayers(include_self=True)]
+    network.eval()
+    try:
+        yield
+    finally:
+        for layer, training in before:
+            layer.training = training

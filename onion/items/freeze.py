@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from onion.checks import is_whole
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.state import State
@@ -17,7 +18,34 @@ if TYPE_CHECKING:
     from onion.runner import Runner
 
 
-class Freeze(RunnerItem):
+class _FromAStep(RunnerItem):
+    """What Freeze and Unfreeze do alike: some parameters of a network learn from a step on."""
+
+    predicts = False
+
+    def __init__(self, network: Any, pattern: str | re.Pattern[str], step: int | None) -> None:
+        self.network, self.pattern = network, pattern
+        self._parameters = matching(network, pattern)
+        self._step, self._waits = step, False
+
+    @contextmanager
+    def _held(self, state: State) -> Iterator[None]:
+        """Wait for the step, if it is to come, in the body; then put everything back, also for a run around this."""
+        outer, self._waits = self._waits, self._step is not None and state.step < self._step
+        try:
+            with _put_back(self._parameters):
+                yield
+        finally:
+            self._waits = outer
+
+    def on_batch(self, state: State) -> None:
+        """Unfreeze, once, when it is time."""
+        if self._waits and self._step is not None and state.next_step > self._step:
+            self._waits = False
+            _set(self._parameters, frozen=False)
+
+
+class Freeze(_FromAStep):
     r"""Keep parameters as they are, from the beginning of the run or until a step.
 
         Freeze(network, "encoder.*", until=100)                      # a head learns first
@@ -25,7 +53,7 @@ class Freeze(RunnerItem):
 
     Their ``stop_gradient`` is set, so they get no gradient, and no optimizer moves them: not by momentum and not by
     weight decay either. After the run, also one that failed, each parameter may be trained or not as before it. Where
-    ring trains the same parameters in the same batch, ``Frozen`` keeps them out of one ring only.
+    another ring trains the same parameters in the same batch, ``Frozen`` keeps them out of one ring only.
 
     Inside an item that lets only some batches through (Every, ForTask) they stay frozen until the first of those, from
     the step on.
@@ -41,14 +69,11 @@ class Freeze(RunnerItem):
         CompositionError: no parameter matches, or ``until`` is no number of steps.
     """
 
-    predicts = False
-
     def __init__(self, network: Any, pattern: str | re.Pattern[str], until: int | None = None) -> None:
         if until is not None:
             _refuse_no_step("Freeze", "until", until)
-        self.network, self.pattern, self.until = network, pattern, until
-        self._parameters = matching(network, pattern)
-        self._waits = False
+        super().__init__(network, pattern, until)
+        self.until = until
 
     @property
     def frozen(self) -> list[Any]:
@@ -57,23 +82,13 @@ class Freeze(RunnerItem):
 
     def initialize(self, state: State) -> Way:
         """Freeze, where it is not too late for it; put everything back on the way out."""
-        outer, self._waits = self._waits, self.until is not None and state.step < self.until
-        try:
-            with _put_back(self._parameters):
-                if self.until is None or self._waits:
-                    _set(self._parameters, frozen=True)
-                yield
-        finally:
-            self._waits = outer
-
-    def on_batch(self, state: State) -> None:
-        """Unfreeze, once, when it is time."""
-        if self._waits and self.until is not None and state.next_step > self.until:
-            self._waits = False
-            _set(self._parameters, frozen=False)
+        with self._held(state):
+            if self.until is None or self._waits:
+                _set(self._parameters, frozen=True)
+            yield
 
 
-class Unfreeze(RunnerItem):
+class Unfreeze(_FromAStep):
     """Train parameters from a step on, whoever froze them.
 
         Freeze(network, "encoder.*"), Unfreeze(network, "encoder.layers.11.*", at=100), ...  # layer by layer
@@ -90,13 +105,10 @@ class Unfreeze(RunnerItem):
             inside.
     """
 
-    predicts = False
-
     def __init__(self, network: Any, pattern: str | re.Pattern[str], at: int) -> None:
         _refuse_no_step("Unfreeze", "at", at)
-        self.network, self.pattern, self.at = network, pattern, at
-        self._parameters = matching(network, pattern)
-        self._waits = False
+        super().__init__(network, pattern, at)
+        self.at = at
 
     def check(self, runner: Runner) -> None:
         """Insist on standing inside every Freeze of the network, whose word would else come last."""
@@ -106,20 +118,10 @@ class Unfreeze(RunnerItem):
 
     def initialize(self, state: State) -> Way:
         """Unfreeze, if it was time before; put everything back on the way out."""
-        outer, self._waits = self._waits, state.step < self.at
-        try:
-            with _put_back(self._parameters):
-                if not self._waits:
-                    _set(self._parameters, frozen=False)
-                yield
-        finally:
-            self._waits = outer
-
-    def on_batch(self, state: State) -> None:
-        """Unfreeze, once, when it is time."""
-        if self._waits and state.next_step > self.at:
-            self._waits = False
-            _set(self._parameters, frozen=False)
+        with self._held(state):
+            if not self._waits:
+                _set(self._parameters, frozen=False)
+            yield
 
 
 def matching(network: Any, pattern: str | re.Pattern[str]) -> list[Any]:
@@ -160,5 +162,5 @@ def _set(parameters: list[Any], *, frozen: bool) -> None:
 
 
 def _refuse_no_step(item: str, argument: str, step: object) -> None:
-    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+    if not (is_whole(step) and step >= 0):
         raise CompositionError(f"{item}: {argument}={step!r} is no number of steps from 0.")

@@ -9,7 +9,7 @@ from onion.item import RunnerItem
 from onion.items.freeze import Freeze, matching
 from onion.items.frozen import Frozen
 from onion.items.pairing import parameters_of
-from onion.items.parameter_updater import ParameterUpdater
+from onion.items.shares import updaters_around
 
 if TYPE_CHECKING:
     from onion.runner import Runner
@@ -41,9 +41,9 @@ def _left_out(head: list[Any], machine: RunnerItem, runner: Runner) -> bool:
     """Tell whether a head is to learn, and no updater around its machine has any of it."""
     frozen = _parameters_under(Freeze, runner) | _parameters_under(Frozen, runner)
     learning = {id(each) for each in head if not each.stop_gradient} - frozen
-    around = [updater for updater in runner.all(ParameterUpdater) if machine in runner.inside(updater)]
-    moved = {id(each) for updater in around for each in parameters_of(updater.optimizer)}
-    return bool(learning and around) and learning.isdisjoint(moved)
+    updaters = updaters_around(machine, runner)
+    moved = {id(each) for updater in updaters for each in parameters_of(updater.optimizer)}
+    return bool(learning and updaters) and learning.isdisjoint(moved)
 
 
 def _parameters_under(kind: type[Freeze] | type[Frozen], runner: Runner) -> set[int]:

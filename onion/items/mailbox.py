@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from operator import length_hint
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from onion.checks import is_lazy
 from onion.errors import CompositionError, HookError
 from onion.item import RunnerItem, Way
 from onion.state import State
@@ -81,8 +81,7 @@ class Mailbox(RunnerItem):
         Raises:
             CompositionError: ``letter`` is no plain function; nothing would run a coroutine or a generator.
         """
-        lazy = any(kind(letter) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction))
-        if lazy or not callable(letter):
+        if is_lazy(letter) or not callable(letter):
             raise CompositionError(f"post: {letter!r} is no plain function of the state.")
         answer: Future[Answer] = Future()
         self._letters.put(_Letter(letter, answer))

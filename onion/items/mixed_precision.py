@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError, HookError
 from onion.item import RunnerItem, Way
+from onion.items.attempt import clear_gradients
 from onion.items.loss_scale import LossScale
 from onion.items.pairing import machines_inside, parameters_of
 from onion.items.parameter_updater import ParameterUpdater
@@ -106,7 +107,7 @@ class MixedPrecision(RunnerItem):
             with self._arithmetic():
                 yield
         except BaseException:
-            self._clear()  # what is there is scaled, and half of it
+            clear_gradients(self._parameters)  # what is there is scaled, and half of it
             raise
         finally:
             state.share = share
@@ -161,12 +162,8 @@ class MixedPrecision(RunnerItem):
         scale.update(finite)
         if not finite:
             self.overflows += 1
-            self._clear()
+            clear_gradients(self._parameters)
             log.info("%s: step %d overflowed and moved nothing; loss scale %g", self.name, state.step, scale.value)
-
-    def _clear(self) -> None:
-        for parameter in self._parameters:
-            parameter.clear_gradient(False)  # set_to_zero, which Paddle does not take by its name
 
 
 def unscale(gradients: list[Any], scale: float) -> bool:

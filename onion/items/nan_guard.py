@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from onion.checks import is_whole
 from onion.device import paddle
 from onion.errors import CompositionError, OnionError
 from onion.item import RunnerItem, Way
@@ -57,7 +58,7 @@ class NanGuard(RunnerItem):
     def __init__(self, policy: Policy = "raise", *, gradients: bool = False, every: int = 100) -> None:
         if policy not in get_args(Policy):
             raise CompositionError(f"NanGuard: policy={policy!r} is none of {', '.join(get_args(Policy))}.")
-        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        if not (is_whole(every) and every >= 1):
             raise CompositionError(f"NanGuard: every={every!r} is no number of steps from 1.")
         self.policy, self.gradients, self.every = policy, gradients, every
         self._guarded: list[RunnerItem] = []
@@ -176,8 +177,7 @@ class NanGuard(RunnerItem):
 
 def _where(state: State) -> str:
     """Name the batch under way: its step, and its task if it has one."""
-    task = getattr(state, "task", None)
-    return f"step {state.next_step}" + ("" if task is None else f" (task {task})")
+    return f"step {state.next_step}" + ("" if state.task is None else f" (task {state.task})")
 
 
 def _finite(network: Any) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TypeAlias
 
+from onion.checks import is_lazy
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.state import State
@@ -55,7 +55,7 @@ class Observer(RunnerItem):
 def _refuse_lazy(*calls: Call | None) -> None:
     """Raise CompositionError for a function whose body would not run when it is called."""
     for call in calls:
-        if any(lazy(call) for lazy in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)):
+        if is_lazy(call):
             raise CompositionError(
                 f"Observer: {call!r} is a coroutine or generator function, whose body a call does not run; "
                 "give a plain function, or write a RunnerItem, whose hooks may yield."

@@ -17,6 +17,11 @@ def machines_inside(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
     return [each for each in runner.inside(item) if getattr(each, "makes_gradients", False)]
 
 
+def around(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
+    """Return the items that an item stands inside of, the outermost first."""
+    return [other for other in runner.walk() if any(item is each for each in runner.inside(other))]
+
+
 def networks_of(machines: Sequence[Any]) -> list[tuple[str, Any]]:
     """Return the networks of gradient machines, each with its machine's name; a machine of one's own may have none."""
     return [(machine.name, machine.network) for machine in machines if getattr(machine, "network", None) is not None]
@@ -61,11 +66,11 @@ def _costs_by_its_network(machine: Any) -> bool:
 
 def refuse_unmoved(machine: Any, runner: Runner) -> None:
     """Raise CompositionError for a machine whose network learns, and that no updater around it moves."""
-    around = [item for item in runner.walk() if any(machine is each for each in runner.inside(item))]
-    frozen = {id(parameter) for item in around for parameter in getattr(item, "frozen", ())}
+    outside = around(machine, runner)
+    frozen = {id(parameter) for item in outside for parameter in getattr(item, "frozen", ())}
     network = getattr(machine, "network", None)
     learning = [] if network is None else [each for each in network.parameters() if not each.stop_gradient]
-    updaters = [item for item in around if hasattr(item, "optimizer")]
+    updaters = [item for item in outside if hasattr(item, "optimizer")]
     seen = all(hasattr(updater.optimizer, "_parameter_list") for updater in updaters)
     if not seen or frozen.issuperset(map(id, learning)) or any(moves(updater, network) for updater in updaters):
         return

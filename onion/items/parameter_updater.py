@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 import warnings
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from onion.checkpoint import plain
+from onion.checks import is_number
 from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError, OnionError
 from onion.item import RunnerItem, Way
@@ -96,7 +95,7 @@ class ParameterUpdater(RunnerItem):
             OnionError: ``rate`` is no positive number, or the schedule is another one, which has a rate of its own
                 wherever it is in it.
         """
-        if isinstance(rate, bool) or not (isinstance(rate, Real) and 0 < rate < math.inf):
+        if not (is_number(rate) and rate > 0):
             raise OnionError(f"{self.name}: the learning rate {rate!r} is no positive number.")
         if self._schedule is None:
             self.optimizer.set_lr(float(rate))

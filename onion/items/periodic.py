@@ -7,6 +7,7 @@ from datetime import timedelta
 from time import monotonic
 from typing import Literal, TypeAlias
 
+from onion.checks import is_whole
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.runner import Runner
@@ -88,4 +89,4 @@ class Periodic(RunnerItem):
 def _is_period(every: object) -> bool:
     if isinstance(every, timedelta):
         return every > timedelta(0)
-    return every == "pass" or (isinstance(every, int) and not isinstance(every, bool) and every >= 1)
+    return every == "pass" or (is_whole(every) and every >= 1)

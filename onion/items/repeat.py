@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onion.checks import is_whole
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.state import State
@@ -24,7 +25,7 @@ class Repeat(RunnerItem):
     predicts = False
 
     def __init__(self, n: int) -> None:
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        if not (is_whole(n) and n >= 1):
             raise CompositionError(f"Repeat: n={n!r} is no number of times from 1.")
         self.n = n
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
 from onion.data import pieces
+from onion.device import detached
 from onion.errors import CompositionError, DataError
 from onion.item import RunnerItem, Way
 from onion.items.evaluator import Evaluator
-from onion.items.pairing import machines_inside
+from onion.items.pairing import around, machines_inside
 from onion.items.parameter_updater import ParameterUpdater
 from onion.state import State
 
@@ -74,13 +75,13 @@ def _plus(sum_: Any, cost: Any, share: float) -> Any:
     """Add a share of a cost, without reading it and without holding on to what it was computed from."""
     if cost is None:
         return sum_
-    part = (cost.detach() if hasattr(cost, "detach") else cost) * share
+    part = detached(cost) * share
     return part if sum_ is None else sum_ + part
 
 
 def updaters_around(item: RunnerItem, runner: Runner) -> list[ParameterUpdater]:
     """Return the updaters that an item stands inside of, the outermost first."""
-    return [updater for updater in runner.all(ParameterUpdater) if any(item is each for each in runner.inside(updater))]
+    return [other for other in around(item, runner) if isinstance(other, ParameterUpdater)]
 
 
 def insist_on_place(item: RunnerItem, runner: Runner) -> None:
@@ -98,8 +99,8 @@ def insist_on_place(item: RunnerItem, runner: Runner) -> None:
 
 def refuse_sharers_around(item: RunnerItem, runner: Runner, why: str) -> None:
     """Raise CompositionError if an item stands inside one that makes an update of several batches."""
-    for other in runner.walk():
-        if getattr(other, "shares_update", False) and any(item is each for each in runner.inside(other)):
+    for other in around(item, runner):
+        if getattr(other, "shares_update", False):
             raise CompositionError(f"{item.name} stands inside {other.name}, {why}")
 
 

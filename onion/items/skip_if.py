@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any
 
+from onion.checks import is_lazy
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.state import State
@@ -30,8 +30,7 @@ class SkipIf(RunnerItem):
     predicts = False
 
     def __init__(self, predicate: Callable[[State], object]) -> None:
-        lazy = any(kind(predicate) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction))
-        if lazy or not callable(predicate):
+        if is_lazy(predicate) or not callable(predicate):
             raise CompositionError(f"SkipIf: {predicate!r} is no plain function of the state.")
         self.predicate = predicate
         self._skipped = 0

@@ -6,7 +6,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from onion.checks import is_whole
 from onion.data import pieces
+from onion.device import detached
 from onion.errors import CompositionError, DataError
 from onion.item import RunnerItem, Way
 from onion.items.attempt import Attempt
@@ -66,7 +68,7 @@ class SplitOnMemoryError(RunnerItem):
     def __init__(
         self, network: Any, split: Split = pieces.split, floor: int = 1, weight: Weight = pieces.examples
     ) -> None:
-        if isinstance(floor, bool) or not isinstance(floor, int) or floor < 1:
+        if not (is_whole(floor) and floor >= 1):
             raise CompositionError(f"SplitOnMemoryError: floor={floor!r} is no number of examples from 1.")
         self.network, self.split, self.floor, self.weight = network, split, floor, weight
         self._fits: int | None = None
@@ -115,7 +117,7 @@ class SplitOnMemoryError(RunnerItem):
             state,
             [(state.task, part) for part in parts],
             self.weight,
-            lambda state: outputs.append(_detached(state.outputs)),
+            lambda state: outputs.append(detached(state.outputs)),
         )
         state.outputs = pieces.join(outputs)
 
@@ -158,13 +160,3 @@ class SplitOnMemoryError(RunnerItem):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take it back."""
         self._fits, self._resumed = saved["fits"], True
-
-
-def _detached(value: Any) -> Any:
-    """Let go of what outputs were computed from."""
-    if isinstance(value, dict):
-        return {key: _detached(each) for key, each in value.items()}
-    if isinstance(value, tuple):
-        values = [_detached(each) for each in value]
-        return type(value)(*values) if hasattr(value, "_fields") else tuple(values)
-    return value.detach() if hasattr(value, "detach") else value

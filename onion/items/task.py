@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from onion.checks import is_number
 from onion.items.data_provider import DataProvider
 from onion.sampling import Facts, Strategy
 from onion.sampling.rehearsal import LONGEST, endless
-from onion.sampling.strategy import is_number
 
 
 @attrs.frozen

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from onion.data.feed import Feed
+from onion.device import detached
 from onion.errors import CheckpointError, CompositionError, DataError, HookError
 from onion.item import RunnerItem, Way
 from onion.items.data_provider import refuse_other_data
@@ -142,8 +143,7 @@ class TaskSampler(RunnerItem):
         """Note the cost of the batch for its task; it is not read here."""
         yield
         if state.cost is not None and state.task is not None and state.step == state.next_step:
-            # Without the graph that the cost came from, which would stay in memory with it.
-            cost: Any = state.cost.detach() if hasattr(state.cost, "detach") else state.cost
+            cost = detached(state.cost)
             self._costs[state.task] = cost
             self.strategy.note(state.task, cost)
 

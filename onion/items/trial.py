@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from onion.items.pairing import parameters_of
 from onion.items.parameter_updater import ParameterUpdater
 from onion.items.saver import Saver, stateful
 from onion.state import State
+from onion.tree import by_default
 
 if TYPE_CHECKING:
     from onion.runner import Runner
@@ -114,7 +114,7 @@ def _refuse_mistaken(trial: Runner, parent: Runner) -> None:
     """Raise HookError where names that were not given leave open which item takes over from which."""
     for kind in {type(item): None for item in stateful(trial)}:
         there = {item.name for item in _of(kind, parent)}
-        here = {item.name for item in _of(kind, trial) if _by_default(item)}
+        here = {item.name for item in _of(kind, trial) if by_default(item)}
         if here and there and here != there:
             raise HookError(
                 f"the trial has {_told(here)}, the run around it {_told(there)}, so it is not clear which takes over "
@@ -125,11 +125,6 @@ def _refuse_mistaken(trial: Runner, parent: Runner) -> None:
 
 def _of(kind: type[RunnerItem], runner: Runner) -> Iterator[RunnerItem]:
     return (item for item in stateful(runner) if type(item) is kind and not isinstance(item, Logger))
-
-
-def _by_default(item: RunnerItem) -> bool:
-    """Tell whether an item's name is its class's, perhaps with a number, rather than one that was given."""
-    return re.fullmatch(rf"{re.escape(type(item).name)}(-\d+)?", item.name) is not None
 
 
 def _told(names: set[str]) -> str:

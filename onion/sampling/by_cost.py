@@ -9,8 +9,9 @@ from typing import Any
 
 import attrs
 
+from onion.checks import is_number
 from onion.errors import CompositionError
-from onion.sampling.strategy import Facts, Strategy, is_number
+from onion.sampling.strategy import Facts, Strategy
 
 
 @attrs.define

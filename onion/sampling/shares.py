@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from onion.checks import is_number
 from onion.errors import CompositionError
-from onion.sampling.strategy import Facts, Fixed, is_number, told
+from onion.sampling.strategy import Facts, Fixed, told
 
 
 class MixRatio(Fixed):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from numbers import Real
-from typing import Any, TypeGuard
+from typing import Any
 
 import attrs
 
+from onion.checks import is_number
 from onion.errors import CompositionError
 
 
@@ -94,11 +93,6 @@ class Fixed(Strategy):
     def weights(self, step: int, names: Sequence[str]) -> Mapping[str, float]:
         """Return what ``weigh`` gave."""
         return self._weights
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Tell whether something is a finite number; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def told(names: Mapping[str, Any]) -> str:

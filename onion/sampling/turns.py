@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from onion.checks import is_number
 from onion.errors import CompositionError, HookError
-from onion.sampling.strategy import Facts, Strategy, is_number, told
+from onion.sampling.strategy import Facts, Strategy, told
 
 
 class RoundRobin(Strategy):

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -177,7 +178,7 @@ def test_the_driver_runs_what_is_missing_and_goes_on_after_a_failure(load, row, 
         return found
 
     monkeypatch.setattr(main, "run", run)
-    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     arguments = ["--data", str(data), "--out", str(results.folder), "--table", str(tmp_path / "results.md")]
     assert main.main(arguments) == 1
     assert len(ran) == 4

@@ -14,6 +14,7 @@ from onion.tasks.jobs.settings import Settings
 from onion.tasks.jobs.training import Job, fine_tune
 from tests.tasks import helpers
 from tests.tasks.helpers import films, write_tsv
+from tests.toys import bits
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "joint_mrpc.py"
 spec = importlib.util.spec_from_file_location("joint_mrpc", SCRIPT)
@@ -53,10 +54,6 @@ def job(folder, encoder):
 
 def usual(encoder):
     return {"encoder": encoder, "passes": 2, "batch_size": 4, "options": joint_mrpc.OPTIONS}
-
-
-def bits(layer):
-    return {name: tensor.numpy().tobytes() for name, tensor in layer.state_dict().items()}
 
 
 class Tasks(RunnerItem):

@@ -10,27 +10,14 @@ import paddle
 import pytest
 
 from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver, generators
-from onion.testing import toy_examples, toy_network
+from onion.testing import toy_examples
+from tests.toys import Dropped
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "lr_search.py"
 spec = importlib.util.spec_from_file_location("lr_search", SCRIPT)
 lr_search = importlib.util.module_from_spec(spec)
 sys.modules["lr_search"] = lr_search
 spec.loader.exec_module(lr_search)
-
-
-class Dropped(paddle.nn.Layer):
-    """A toy network that draws random numbers."""
-
-    def __init__(self):
-        super().__init__()
-        self.inner, self.dropout = toy_network(), paddle.nn.Dropout(0.4)
-
-    def forward(self, batch):
-        return self.inner({"x": self.dropout(batch["x"])})
-
-    def cost(self, outputs, batch):
-        return self.inner.cost(outputs, batch)
 
 
 def training(network, *rings, rate=0.001):

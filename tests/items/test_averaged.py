@@ -21,6 +21,7 @@ from onion import (
     checkpoint,
 )
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
+from tests.toys import bits
 
 
 class Mse:
@@ -32,10 +33,6 @@ class Mse:
 
     def result(self):
         return {"mse": float(np.mean(self.costs))}
-
-
-def bits(network):
-    return {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
 
 
 def data(count=16):

@@ -31,6 +31,7 @@ from onion import (
 )
 from onion.items.mixed_precision import unscale
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
+from tests.toys import bits
 
 needs_gpu = pytest.mark.skipif(
     not paddle.is_compiled_with_cuda(), reason="needs a GPU: Paddle has no 16-bit arithmetic on the CPU"
@@ -61,10 +62,6 @@ OPTIMIZERS = {
     "lamb": lambda p: paddle.optimizer.Lamb(0.05, parameters=p),
     "rmsprop": lambda p: paddle.optimizer.RMSProp(0.05, parameters=p, momentum=0.9),
 }
-
-
-def bits(network):
-    return {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
 
 
 def batches(*factors):

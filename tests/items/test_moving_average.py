@@ -26,6 +26,7 @@ from onion.tasks.classification import Classifier
 from onion.tasks.optimization import fine_tuning_optimizer
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 from tests.tasks.helpers import tiny_encoder
+from tests.toys import bits
 
 pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track")  # Paddle's BatchNorm
 
@@ -44,10 +45,6 @@ def training(network, smooth, *extra):
 
 def arrays(network):
     return {name: tensor.numpy().copy() for name, tensor in network.state_dict().items()}
-
-
-def bits(network):
-    return {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
 
 
 def watched(network, trail):

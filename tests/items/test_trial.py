@@ -26,20 +26,7 @@ from onion import (
     generators,
 )
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
-
-
-class Dropped(paddle.nn.Layer):
-    """A toy network that draws random numbers."""
-
-    def __init__(self):
-        super().__init__()
-        self.inner, self.dropout = toy_network(), paddle.nn.Dropout(0.4)
-
-    def forward(self, batch):
-        return self.inner({"x": self.dropout(batch["x"])})
-
-    def cost(self, outputs, batch):
-        return self.inner.cost(outputs, batch)
+from tests.toys import Dropped
 
 
 class Costs(Observer):

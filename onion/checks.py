@@ -1,0 +1,23 @@
+"""What an argument may be, for those who refuse what it may not be in words of their own."""
+
+from __future__ import annotations
+
+import math
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from numbers import Real
+from typing import TypeGuard
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Tell whether something is an integer; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Tell whether something is a finite number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_lazy(function: object) -> bool:
+    """Tell whether a call would not run a function's body: a coroutine or generator function."""
+    return any(kind(function) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction))

@@ -1,0 +1,24 @@
+"""What tests of several folders share: a network that draws random numbers, and the bits of a network."""
+
+import paddle
+
+from onion.testing import toy_network
+
+
+class Dropped(paddle.nn.Layer):
+    """A toy network that draws random numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.dropout = toy_network(), paddle.nn.Dropout(0.4)
+
+    def forward(self, batch):
+        return self.inner({"x": self.dropout(batch["x"])})
+
+    def cost(self, outputs, batch):
+        return self.inner.cost(outputs, batch)
+
+
+def bits(network):
+    """The bytes of every parameter and buffer, by path."""
+    return {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
