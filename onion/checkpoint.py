@@ -14,8 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from onion.disk import sync_folder, write_synced
+from onion.disk import remove_tree, rename, sync_folder, write_synced
 from onion.errors import CheckpointError
 
 FORMAT = 1
@@ -86,7 +86,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     partial = final.with_name(final.name + PARTIAL)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(partial, ignore_errors=True)
+        _clear(partial)
         partial.mkdir()
         sizes = {name: _write_file(partial / name, content) for name, content in _files(checkpoint)}
         manifest = {"format": FORMAT, "step": checkpoint.step, "files": sizes}
@@ -105,12 +105,12 @@ def _swap_in(partial: Path, final: Path) -> None:
     """Rename the finished folder to its final name; an older one of the same step makes way first."""
     if final.exists():
         old = final.with_name(final.name + OLD)
-        shutil.rmtree(old, ignore_errors=True)
-        final.rename(old)
-        partial.rename(final)
-        shutil.rmtree(old)
+        _clear(old)
+        rename(final, old)
+        rename(partial, final)
+        remove_tree(old)
     else:
-        partial.rename(final)
+        rename(partial, final)
     sync_folder(final.parent)
 
 
@@ -222,8 +222,8 @@ def prune(folder: Path, keep: set[int]) -> None:
     for step in set(steps_in(folder)) - keep:
         path = folder_of(folder, step)
         doomed = path.with_name(path.name + DOOMED)
-        path.rename(doomed)  # so that a kill in the middle never leaves a torn folder with a final name
-        shutil.rmtree(doomed)
+        rename(path, doomed)  # so that a kill in the middle never leaves a torn folder with a final name
+        remove_tree(doomed)
     sweep(folder)
 
 
@@ -232,6 +232,12 @@ def sweep(folder: Path) -> None:
     for old in folder.glob(f"step-*{OLD}"):
         final = old.with_name(old.name.removesuffix(OLD))
         if not final.exists():
-            old.rename(final)
+            rename(old, final)
     for rest in folder.glob(f"step-*{PARTIAL}"):
-        shutil.rmtree(rest, ignore_errors=True)
+        _clear(rest)
+
+
+def _clear(folder: Path) -> None:
+    """Remove a folder if it is there and the disk lets us; where it does not, it is in nobody's way."""
+    with suppress(OSError):
+        remove_tree(folder)

@@ -1,15 +1,52 @@
 """Files that are whole or not there at all: written beside their final name, synced to the disk, then renamed.
 
-And folders that one process at a time writes to.
+And folders that one process at a time writes to. All of it asks one object, `Files`, for what only the system can do,
+so that a test can let any byte, sync, rename or removal fail.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+
+class Files:
+    """What onion asks of the system where files are changed; each method raises OSError where that refuses."""
+
+    def write(self, file: IO[bytes], content: bytes) -> None:
+        """Write bytes to an open file."""
+        file.write(content)
+
+    def sync(self, handle: int) -> None:
+        """Bring what was written to a file, or a folder's list of names, to the disk."""
+        os.fsync(handle)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename a file or a folder; a file that has the name already is replaced."""
+        source.replace(target)
+
+    def remove(self, folder: Path) -> None:
+        """Remove a folder and all that is in it."""
+        shutil.rmtree(folder)
+
+
+_files = Files()
+
+
+@contextmanager
+def through(files: Files) -> Iterator[None]:
+    """Ask another object instead, in every thread, until this is left; for tests."""
+    global _files
+    before, _files = _files, files
+    try:
+        yield
+    finally:
+        _files = before
 
 
 def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
@@ -30,11 +67,10 @@ def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             for piece in [content] if isinstance(content, bytes) else content:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
+                write(file, piece)
+            sync(file)
         temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner can read
-        temporary.replace(path)
+        rename(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -48,9 +84,45 @@ def write_synced(path: Path, content: bytes) -> None:
         OSError: the disk refused.
     """
     with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+        write(file, content)
+        sync(file)
+
+
+def write(file: IO[bytes], content: bytes) -> None:
+    """Write bytes to an open file.
+
+    Raises:
+        OSError: the disk refused; a part of them may be there.
+    """
+    _files.write(file, content)
+
+
+def sync(file: IO[bytes]) -> None:
+    """Flush an open file to the disk.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    file.flush()
+    _files.sync(file.fileno())
+
+
+def rename(source: Path, target: Path) -> None:
+    """Rename a file or a folder; a file that has the name already is replaced.
+
+    Raises:
+        OSError: the disk refused; nothing has changed.
+    """
+    _files.rename(source, target)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder and all that is in it.
+
+    Raises:
+        OSError: the disk refused; a part of it may be gone.
+    """
+    _files.remove(folder)
 
 
 def sync_folder(folder: Path) -> None:
@@ -59,7 +131,7 @@ def sync_folder(folder: Path) -> None:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        _files.sync(handle)
     finally:
         os.close(handle)
 

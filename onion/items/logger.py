@@ -7,9 +7,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TextIO
+from typing import IO, Any
 
 from onion.checkpoint import plain
+from onion.disk import sync, write
 from onion.errors import CheckpointError
 from onion.item import Way
 from onion.items.periodic import Every, Periodic
@@ -32,7 +33,7 @@ class Logger(Periodic):
     def __init__(self, path: str | Path, every: Every = 100) -> None:
         super().__init__(every)
         self.path = Path(path)
-        self._file: TextIO | None = None
+        self._file: IO[bytes] | None = None
         self._offset = 0
         self._logged: dict[str, int] = {}
         self._before = 0.0
@@ -52,7 +53,7 @@ class Logger(Periodic):
             file, self._file = self._file, None
             self._close(file)
 
-    def _open(self) -> TextIO:
+    def _open(self) -> IO[bytes]:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             size = self.path.stat().st_size if self.path.exists() else 0
@@ -60,11 +61,11 @@ class Logger(Periodic):
                 self.path.rename(_free_name(self.path))
             elif size > self._offset:
                 os.truncate(self.path, self._offset)
-            return self.path.open("a", encoding="utf-8")
+            return self.path.open("ab")
         except OSError as error:
             raise self._refused(error) from error
 
-    def _close(self, file: TextIO) -> None:
+    def _close(self, file: IO[bytes]) -> None:
         try:
             with file:
                 self._offset = self._synced(file)
@@ -100,7 +101,7 @@ class Logger(Periodic):
         if self._file is None:
             return
         try:
-            self._file.write(json.dumps(row, default=plain) + "\n")
+            write(self._file, (json.dumps(row, default=plain) + "\n").encode())
             self._file.flush()
         except OSError as error:
             raise self._refused(error) from error
@@ -111,10 +112,10 @@ class Logger(Periodic):
             self._offset = self._synced(self._file)
         return {"offset": self._offset, "logged": json.dumps(self._logged), "seconds": self._seconds()}
 
-    def _synced(self, file: TextIO) -> int:
+    def _synced(self, file: IO[bytes]) -> int:
         """Bring what was written to the disk; return the length of the log."""
         try:
-            os.fsync(file.fileno())
+            sync(file)
             return file.tell()
         except OSError as error:
             raise self._refused(error) from error
