@@ -2,11 +2,15 @@
 # make bench   the cost of the loop                             make draw   the README's picture
 # make parity  onion beside transformers, sentence-transformers and PaddleNLP: a table. They go into environments of their own
 #              (3 GB) in ONION_PARITY, by default onion-parity in the user's cache
+# make kill    runs killed anywhere by SIGKILL and started again, each held against one that was not: a table. N=1000 for more
+#              than 200; SEED to draw the same again; JOBS at the same time, by default 2
 # make sst2    one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
 # make results onion's figures on real data beside Hugging Face's: docs/results.md. Hours; goes on where it stopped.
 #              ROWS="mrpc rte" and SIDES=onion do a part; DATA is the folder of all data sets
 # make composition   the examples of several tasks or networks beside plain training: docs/composition.md. Hours; goes on
 #              where it stopped. ROWS="joint_mrpc siamese" does a part; DATA is the folder of all data sets
+# make lowest  all tests with the lowest versions that setup.cfg admits, which Python 3.10 and 3.11 have; and a run that is
+#              resumed with Paddle 2.6. TESTS="tests/items tests/models" does a part
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
@@ -14,7 +18,7 @@ RUN := $(VENV)/bin/python
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train test lint bench parity draw sst2 results composition wheel
+.PHONY: train test lint bench parity kill draw sst2 results composition wheel lowest
 
 train: $(READY)
 	@$(RUN) examples/main_job.py $(TEXTS)
@@ -33,6 +37,9 @@ bench: $(READY)
 parity: $(READY)
 	@$(RUN) scripts/parity.py
 
+kill: $(READY)
+	@$(RUN) scripts/kill.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
+
 draw: $(READY)
 	$(RUN) examples/nested_test.py --draw docs/onion.svg
 
@@ -50,6 +57,23 @@ composition: $(READY)
 
 wheel: $(READY)
 	$(RUN) -m build --wheel --outdir dist .
+
+LOWEST := .venv-lowest
+TESTS ?= tests
+
+lowest: $(LOWEST)/.ready $(LOWEST)-paddle2/.ready
+	$(LOWEST)/bin/python -m pytest -x -q -p no:cacheprovider $(TESTS)
+	$(LOWEST)-paddle2/bin/python .ci/resume_a_little.py
+
+# Paddle 3.0 does less: AdamW cannot set its state there on the CPU. Of Paddle 2 the bound in setup.cfg itself is tried.
+$(LOWEST)/.ready: INSTEAD := paddlepaddle==3.1.0
+
+$(LOWEST)/.ready $(LOWEST)-paddle2/.ready: setup.cfg scripts/lowest.py
+	$(PYTHON) -m venv --clear $(@D)
+	$(PYTHON) scripts/lowest.py $(INSTEAD) > $(@D)/pins.txt
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(@D)/pins.txt
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
 
 # One installation serves every target; it is made anew when the dependencies change.
 $(READY): setup.cfg pyproject.toml

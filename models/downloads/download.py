@@ -17,12 +17,13 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
 import attrs
+from attrs.validators import instance_of, optional
 
 from onion.disk import replace_file, sync_folder
 from onion.errors import WeightsError
@@ -35,12 +36,18 @@ TIMEOUT = 30.0  # seconds of silence
 REDIRECTS = 10
 LARGEST = 32 << 30
 BLOCK = 1 << 18
+ALGORITHMS = ("sha256", "md5")  # of checksums that servers tell
 SYNC_EVERY = 1 << 26  # bytes; so much is fetched again after a power cut or a kill
 AGAIN = (408, 425, 429, 500, 502, 503, 504)  # states of the server that may pass
 
 
 class _AgainError(Exception):
     """This attempt failed; another one may not."""
+
+
+def _known_algorithm(part: object, field: object, digest: Sequence[str] | None) -> None:
+    if digest is not None and digest[0] not in ALGORITHMS:
+        raise ValueError(f"{digest[0]!r} is no checksum that is told")
 
 
 @attrs.define
@@ -56,10 +63,10 @@ class _Part:
     """
 
     url: str
-    validator: str | None = None
-    size: int | None = None
-    digest: tuple[str, str] | None = None
-    done: int = 0
+    validator: str | None = attrs.field(default=None, validator=optional(instance_of(str)))
+    size: int | None = attrs.field(default=None, validator=optional(instance_of(int)))
+    digest: tuple[str, str] | None = attrs.field(default=None, validator=_known_algorithm)
+    done: int = attrs.field(default=0, validator=instance_of(int))
 
 
 def download(
@@ -281,7 +288,7 @@ def _read_notes(notes: Path, file: Path, url: str) -> _Part:
         part = _Part(**json.loads(notes.read_text(encoding="utf-8")))
         if part.url == url and part.validator and 0 < part.done <= file.stat().st_size:
             return part
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
         pass
     return _Part(url)
 

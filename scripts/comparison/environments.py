@@ -42,6 +42,6 @@ def python_of(reference: str) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, with_pip=True)
     pip = [str(python), "-m", "pip", "-qq", "--disable-pip-version-check"]  # errors only
-    subprocess.run([*pip, "install", "--requirement", str(requirements)], check=True)  # noqa: S603
+    subprocess.run([*pip, "install", "--requirement", str(requirements)], check=True)  # noqa: S603 - our own words only
     ready.write_text(wanted, encoding="utf-8")
     return python

@@ -22,7 +22,7 @@ def run(reference: str, *words: str | Path) -> None:
     """
     command = [str(python_of(reference)), "-m", "references", *map(str, words)]
     print(f"{reference}: {words[0]}", file=sys.stderr, flush=True)
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(  # noqa: S603 - our own words only
         command, cwd=SCRIPTS, env=os.environ | OFFLINE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     if done.returncode:

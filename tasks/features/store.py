@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.format import open_memmap, read_array
 
 from onion.disk import write_synced
 from onion.errors import DataError
@@ -64,10 +65,13 @@ def open_store(folder: Path) -> Examples | None:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT or manifest["sums"] != _sums(folder):
             return None
-        columns = {name: _column(folder, name, ragged) for name, ragged in manifest["fields"].items()}
+        fields = manifest["fields"].items()
+        if not all(f"{name}.npy" in manifest["sums"] for name, _ in fields):  # a name may not lead out of the folder
+            return None
+        columns = {name: _column(folder, name, ragged) for name, ragged in fields}
         return Examples(columns, manifest["notes"]) if columns else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError):
+        return None  # MemoryError: a file without values may tell any shape
 
 
 def about_store(folder: Path) -> dict[str, str]:
@@ -93,11 +97,19 @@ def _sum(path: Path) -> int:
 
 
 def _column(folder: Path, name: str, ragged: bool) -> Column:
-    # A file without any value cannot be mapped.
-    values, starts = folder / f"{name}.npy", folder / f"{name}.starts.npy"
-    mapped = np.load(values, mmap_mode="r" if values.stat().st_size > NpyFile.START else None)
+    mapped = _numbers(folder / f"{name}.npy")
+    if not ragged:
+        return Column(np.asarray(mapped))
     # Mapped arrays are slow to take single numbers from; the starts are 8 bytes an example.
-    return Column(mapped, np.load(starts)) if ragged else Column(np.asarray(mapped))
+    return Column(mapped, np.array(_numbers(folder / f"{name}.starts.npy")))
+
+
+def _numbers(path: Path) -> np.ndarray:
+    # Not np.load: it reads zip files too, and gives something else than an array.
+    if path.stat().st_size > NpyFile.START:
+        return open_memmap(path, mode="r")
+    with path.open("rb") as file:  # without any value, and so it cannot be mapped
+        return read_array(file, allow_pickle=False)
 
 
 class _Writer:

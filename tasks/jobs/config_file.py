@@ -48,8 +48,14 @@ def _from_yaml(path: Path, text: str) -> Any:
     except ModuleNotFoundError:
         raise OnionError(f"{path}: YAML needs PyYAML: pip install 'onion-paddle[yaml]', or write it as .json") from None
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        found = yaml.safe_load(text)
+        # A few lines of aliases of aliases are a value that fills the memory when it is written, and one of itself has
+        # no end. Asked second: brackets without end are refused above at once, and would be slow here.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise DataError(f"{path}: an alias (*name), which settings do not need; write the value out")
+        return found
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        # LookupError, AttributeError: PyYAML's own, of a value that is not what its tag says, as in !!int ''
         raise DataError(f"{path}: broken YAML: {' '.join(str(error).split())}") from None
 
 

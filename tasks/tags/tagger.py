@@ -86,8 +86,9 @@ def tagging_batch(examples: Sequence[Example], pad_id: int = 0) -> dict[str, Any
     batch = batch_of(examples, pad_id)
     starts = _starts(batch["lengths"])
     own = [tuple(example["own"].tolist()) for example in examples]
+    firsts = [start + each["firsts"] for start, each in zip(starts, examples, strict=True)]
     batch |= {
-        "firsts": np.concatenate([start + each["firsts"] for start, each in zip(starts, examples, strict=True)]),
+        "firsts": np.concatenate(firsts).astype(np.int64),
         "words": [len(example["firsts"]) for example in examples],
         "own": own,
         "rows": [example["row"] for example in examples],

