@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from onion.items.nan_guard import NanGuard
     from onion.items.observer import Observer
     from onion.items.parameter_updater import ParameterUpdater
+    from onion.items.preemption import Preemption
     from onion.items.progress import Progress
     from onion.items.repeat import Repeat
     from onion.items.saver import Saver
@@ -81,6 +82,7 @@ ITEMS = {
     "NanGuard": "nan_guard",
     "Observer": "observer",
     "ParameterUpdater": "parameter_updater",
+    "Preemption": "preemption",
     "Progress": "progress",
     "Repeat": "repeat",
     "Saver": "saver",
@@ -124,6 +126,7 @@ __all__ = [
     "Observer",
     "OnionError",
     "ParameterUpdater",
+    "Preemption",
     "Progress",
     "Repeat",
     "Runner",

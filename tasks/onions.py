@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from paddle import nn
 
@@ -46,6 +46,7 @@ def training_onion(
     test_every: int,
     pad_id: int = 0,
     rings: Sequence[RunnerItem] = (),
+    resume: bool | Literal["anyway"] = True,
 ) -> Runner:
     """Return the onion that fine-tunes a network, tests it while it trains and keeps the best checkpoint.
 
@@ -62,13 +63,14 @@ def training_onion(
         test_every: steps between two tests; each is followed by a checkpoint.
         pad_id: the padding token.
         rings: stand between the data and the network.
+        resume: as Saver takes it.
     """
     collate = partial(task.collate, pad_id=pad_id)
     shuffled = {"shuffle": True, "seed": seed, "length": train.lengths} if isinstance(train, Examples) else {}
     return Runner(
         Progress(),
-        Signals(),
-        Saver(out, every=test_every, keep=1, best=f"dev.{best}"),
+        Signals(leave=False),  # whoever runs it has figures to report, and leaves by itself
+        Saver(out, every=test_every, keep=1, best=f"dev.{best}", resume=resume),
         Logger(out / LOG, every=50),
         Tester(test, every=test_every, name="dev"),
         DataProvider(train, batch_size, collate=collate, **shuffled),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onion.data.loader import Batches, Loader
+from onion.data.loader import Batches, Loader, place_of
+from onion.data.wait import Wait
 from onion.errors import DataError
 
 
@@ -23,11 +24,13 @@ class Feed(Iterator[Any]):
         batch: How many batches of this pass were handed out.
         given: How many batches were handed out in all.
         examples: How many examples they had.
+        wait: What ends the wait for a batch, from the next opening on.
     """
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._batches: Batches | None = None
+        self.wait = Wait()
         self.pass_id = self.batch = self.given = self.examples = 0
 
     def __next__(self) -> Any:
@@ -43,12 +46,17 @@ class Feed(Iterator[Any]):
 
     def _take(self) -> Any:
         if self._batches is None:
-            self._batches = self._loader.batches(self.pass_id, self.batch)
+            self._batches = self._loader.batches(self.pass_id, self.batch, self.wait)
         before = self._batches.examples
         batch = next(self._batches)
         self.batch, self.given = self.batch + 1, self.given + 1
         self.examples += self._batches.examples - before
         return batch
+
+    @property
+    def place(self) -> str:
+        """Where the next batch is, for a person to read."""
+        return place_of(self.pass_id, self.batch)
 
     def close(self) -> None:
         """End the loader's thread here; the place is kept. Harmless when called again."""

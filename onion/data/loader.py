@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import islice
+from numbers import Real
+from operator import length_hint
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onion.data import batching, order
+from onion.data.fingerprint import fingerprint
+from onion.data.place import say_where
 from onion.data.prefetch import Prefetcher
 from onion.data.source import Indexed, Stream, as_source
+from onion.data.wait import Wait
 from onion.errors import DataError
 
 Counted = tuple[int, Any]
 """How many examples a batch has, and the batch."""
+
+SHOWN = 8
+"""How many examples of a batch an error names."""
 
 Length = Callable[[Any], int] | Sequence[int] | NDArray[np.integer]
 """The length of an example by a function, or the lengths of all."""
@@ -39,10 +48,15 @@ class Loader:
         collate: A function from a list of examples to a batch. Default `onion.data.collate`.
         drop_last: Leave out a last batch that is not full. Default: keep it.
         prefetch: Batches made ahead in a background thread; 0 means no thread. Default 2.
+        patience: Seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
+            resumed takes the time of all those before it. Needs the thread. Default: as long as it takes.
 
     Raises:
-        DataError: The source cannot be read, is empty, or lacks the length that `shuffle` or `length` needs.
+        DataError: The source cannot be read, is empty, or lacks the length that `shuffle` or `length` needs. While
+            batches are drawn: it has another length than it had, fewer examples than its length, or gives nothing.
         ValueError: An argument is out of its range.
+
+    What source and `collate` raise comes out as it is, with a note that says which examples it was about.
     """
 
     def __init__(
@@ -56,15 +70,18 @@ class Loader:
         collate: Callable[[list[Any]], Any] = batching.collate,
         drop_last: bool = False,
         prefetch: int = 2,
+        patience: float | None = None,
     ) -> None:
         _at_least("batch_size", batch_size, 1)
         _at_least("seed", seed, 0)
         _at_least("prefetch", prefetch, 0)
+        _check_patience(patience, prefetch)
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
         self.drop_last = drop_last
         self.prefetch = prefetch
+        self.patience = patience
         self._collate = collate
         self._length = length
         self._lengths: NDArray[np.integer] | None = None
@@ -88,38 +105,54 @@ class Loader:
             self._lengths = _checked_lengths(self._length, self._size)
 
     @property
+    def fingerprint(self) -> str | None:
+        """What tells its data from others; see `onion.data.fingerprint`."""
+        return fingerprint(self._source)
+
+    @property
     def batches_per_pass(self) -> int | None:
         """How many batches a pass has; None where only reading the source to its end would tell."""
         if isinstance(self._source, Stream):
             return None
         return self._size // self.batch_size if self.drop_last else -(-self._size // self.batch_size)
 
-    def batches(self, pass_id: int, start: int = 0) -> Batches:
+    def batches(self, pass_id: int, start: int = 0, wait: Wait | None = None) -> Batches:
         """The batches of one pass.
 
         Args:
             pass_id: The pass, from 0.
             start: How many batches to skip, from 0. Skipped examples are not read, except those of a stream.
+            wait: What may end the wait for a batch. Default: nothing.
 
         Raises:
-            DataError: The pass has fewer than `start` batches, or the source cannot give another pass.
+            DataError: The pass has fewer than `start` batches, the source cannot give another pass, or its length has
+                changed.
         """
         _at_least("pass_id", pass_id, 0)
         _at_least("start", start, 0)
         if isinstance(self._source, Stream):
-            return self._batches(self._streamed(self._source.examples(), start), None)
+            return self._batches(self._streamed(self._source.examples(), start), None, wait)
+        self._refuse_other_size(self._source)
         plan = self._plan(self._source, pass_id)
         if start > len(plan):
             raise _too_far(start, len(plan))
-        return self._batches(self._indexed(self._source, plan[start:]), len(plan) - start)
+        return self._batches(self._indexed(self._source, plan[start:]), len(plan) - start, wait)
 
-    def _batches(self, made: Generator[Counted, None, None], total: int | None) -> Batches:
-        return Batches(Prefetcher(made, self.prefetch) if self.prefetch else made, total)
+    def _batches(self, made: Generator[Counted, None, None], total: int | None, wait: Wait | None) -> Batches:
+        ahead = Prefetcher(made, self.prefetch, timeout=self.patience) if self.prefetch else made
+        return Batches(ahead, total, wait or Wait())
+
+    def _refuse_other_size(self, source: Indexed) -> None:
+        if len(source) != self._size:
+            raise DataError(
+                f"the data source has {len(source)} examples now, and had {self._size} when it was given; the order of "
+                "a pass is made of that number: give data that grows as a stream (a function that yields examples)"
+            )
 
     def _plan(self, source: Indexed, pass_id: int) -> list[order.Indices]:
         """Which examples each batch of the pass has."""
         if callable(self._length) and self._lengths is None:
-            lengths = [self._length(source[i]) for i in range(self._size)]
+            lengths = [self._length(one) for i in range(self._size) for one in self._read(source, (i,))]
             self._lengths = _checked_lengths(lengths, self._size)
         if self._lengths is not None:
             return order.bucketed(
@@ -130,11 +163,34 @@ class Loader:
         return order.batches_in_order(self._size, self.batch_size, self.drop_last)
 
     def _indexed(self, source: Indexed, plan: list[order.Indices]) -> Generator[Counted, None, None]:
-        collate = self._collate
         for indices in plan:
             # Python's integers: a list takes them twice as fast as NumPy's, and a user's dataset expects them.
-            examples = [source[i] for i in indices.tolist()]
-            yield len(examples), collate(examples)
+            wanted = indices.tolist()
+            examples = self._read(source, wanted)
+            yield len(examples), self._collated(examples, wanted)
+
+    def _read(self, source: Indexed, wanted: Sequence[int]) -> list[Any]:
+        """The examples of these numbers; an error says at which of them it came up."""
+        left = iter(wanted)
+        try:
+            return [source[i] for i in left]
+        except Exception as error:
+            failed = wanted[-1 - length_hint(left)]
+            if isinstance(error, IndexError) or (isinstance(error, KeyError) and error.args == (failed,)):
+                raise DataError(
+                    f"the data source says that it has {self._size} examples, but example {failed} (from 0) is not "
+                    f"there: {type(error).__name__}: {error}"
+                ) from error
+            say_where(error, f"example {failed} (from 0)")
+            raise
+
+    def _collated(self, examples: list[Any], numbers: list[int]) -> Any:
+        try:
+            return self._collate(examples)
+        except Exception as error:
+            some = ", ".join([*map(str, numbers[:SHOWN]), *(["..."] if len(numbers) > SHOWN else [])])
+            say_where(error, f"the batch of the examples {some} (from 0)")
+            raise
 
     def _streamed(self, examples: Iterator[Any], start: int) -> Generator[Counted, None, None]:
         for done in range(start):
@@ -156,18 +212,21 @@ class Batches(Iterator[Any]):
         examples: How many examples they had.
     """
 
-    __slots__ = ("_made", "_next", "_total", "examples", "given")
+    __slots__ = ("_made", "_next", "_total", "_wait", "examples", "given")
 
-    def __init__(self, made: Generator[Counted, None, None] | Prefetcher[Counted], total: int | None) -> None:
-        self._made = made
+    def __init__(
+        self, made: Generator[Counted, None, None] | Prefetcher[Counted], total: int | None, wait: Wait
+    ) -> None:
+        self._made, self._wait = made, wait
         self._next = made.__next__
         self._total = total
         self.given = 0
         self.examples = 0
 
     def __next__(self) -> Any:
-        count, batch = self._next()
-        self.given += 1
+        with self._wait:
+            count, batch = self._next()
+        self.given += 1  # not before it is there, and the wait cannot be ended any more (see onion/data/wait.py)
         self.examples += count
         return batch
 
@@ -181,7 +240,14 @@ class Batches(Iterator[Any]):
 
     def close(self) -> None:
         """End the pass here: no more batches come, and the background thread is gone. Harmless when called again."""
+        if self._wait.asked and isinstance(self._made, Prefetcher):
+            self._made.hurry()
         self._made.close()
+
+
+def place_of(pass_id: int, batch: int) -> str:
+    """A place in the data, for a person to read."""
+    return f"pass {pass_id}, batch {batch} (both from 0)"
 
 
 def _take(examples: Iterator[Any], n: int) -> list[Any]:
@@ -191,6 +257,18 @@ def _take(examples: Iterator[Any], n: int) -> list[Any]:
 def _at_least(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} has to be an integer from {least}; got {value!r}")
+
+
+def _check_patience(patience: float | None, prefetch: int) -> None:
+    if patience is None:
+        return
+    if isinstance(patience, bool) or not isinstance(patience, Real) or not 0 < patience < threading.TIMEOUT_MAX:
+        raise ValueError(f"patience has to be a number of seconds above 0; got {patience!r}")
+    if prefetch == 0:
+        raise ValueError(
+            "patience= needs the background thread, prefetch= from 1: without it the run itself is inside the source, "
+            "and cannot look at the clock"
+        )
 
 
 def _checked_lengths(lengths: Sequence[int] | NDArray[np.integer], size: int) -> NDArray[np.integer]:

@@ -12,14 +12,26 @@ its thread when it is garbage-collected.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from onion.errors import DataError
+
 T = TypeVar("T")
+
+BRIEF = 0.2
+"""Seconds that `close` waits for a source that has kept everybody waiting already."""
+
+LOOK = 0.5
+"""Seconds after which the wait for an item is begun anew. A signal that comes at the very moment at which the thread
+falls asleep does not wake it, and Python would not look at it before the item is there."""
 
 _END = object()
 _LOG = logging.getLogger(__name__)
@@ -78,7 +90,12 @@ class Prefetcher(Iterator[T]):
     Args:
         source: An iterable, or a function that makes one. It is called and iterated in the thread only.
         depth: How many items to make ahead, from 1.
-        patience: How long `close` waits for a source that is in the middle of an item, in seconds. Default 10.
+        patience: How long `close` waits for a source that is in the middle of an item, in seconds. Default 10; less
+            once somebody gave up waiting for that item.
+        timeout: How long to wait for an item at most, in seconds. Default: as long as it takes.
+
+    Raises:
+        DataError: The source has given nothing for `timeout` seconds.
 
     Example::
 
@@ -87,11 +104,17 @@ class Prefetcher(Iterator[T]):
                 ...
     """
 
-    def __init__(self, source: Iterable[T] | Callable[[], Iterable[T]], depth: int = 2, patience: float = 10.0) -> None:
+    def __init__(
+        self,
+        source: Iterable[T] | Callable[[], Iterable[T]],
+        depth: int = 2,
+        patience: float = 10.0,
+        timeout: float | None = None,
+    ) -> None:
         if depth < 1:
             raise ValueError(f"depth is the number of items made ahead, from 1; got {depth}")
         self._line: _Line[T] = _Line(depth)
-        self._patience = patience
+        self._patience, self._timeout = patience, timeout
         self._ended = False
         self._thread = threading.Thread(target=_work, args=(self._line, source), name="onion-prefetch", daemon=True)
         self._thread.start()
@@ -100,7 +123,7 @@ class Prefetcher(Iterator[T]):
     def __next__(self) -> T:
         if self._ended:
             raise StopIteration
-        item = self._line.items.get()
+        item = self._awaited()
         if item is _END:
             self.close()
             raise StopIteration
@@ -113,6 +136,25 @@ class Prefetcher(Iterator[T]):
         self._line.permits.put(None)
         result: T = item
         return result
+
+    def _awaited(self) -> Any:
+        """Whatever comes next from the thread. It may take a while, and a signal's handler may raise an error here."""
+        end = math.inf if self._timeout is None else monotonic() + self._timeout
+        try:
+            while (left := end - monotonic()) > 0:
+                with suppress(Empty):
+                    return self._line.items.get(timeout=min(LOOK, left))
+        except BaseException:
+            self.hurry()
+            raise
+        self.hurry()
+        raise DataError(
+            f"the data source has given nothing for {self._timeout:g} s; see what it waits for, or have more patience"
+        )
+
+    def hurry(self) -> None:
+        """Have `close` wait for `BRIEF` seconds at most."""
+        self._patience = min(self._patience, BRIEF)
 
     def close(self) -> None:
         """End the iterator and its thread; harmless when called again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -47,6 +48,14 @@ class Table(Sequence[Row]):
 
     def __len__(self) -> int:
         return len(self._cells)
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256 of columns and cells; it reads all of them."""
+        digest = hashlib.sha256(repr(self.columns).encode())
+        for cells in self._cells:
+            digest.update(repr(cells).encode("utf-8", "surrogatepass"))
+        return f"sha256 {digest.hexdigest()}"
 
     @overload
     def __getitem__(self, index: int) -> Row: ...

@@ -46,6 +46,7 @@ class Accumulate(RunnerItem):
 
     predicts = False
     shares_update = True
+    unsaved = ("_watched", "_place", "_group")  # of the batch under way; every batch begins with its own
 
     def __init__(self, k: int, weight: Weight = pieces.examples) -> None:
         if not (is_whole(k) and k >= 1):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onion.data.batching import collate as stack
-from onion.data.loader import Batches, Loader
+from onion.data.loader import Batches, Loader, place_of
+from onion.data.place import say_where
+from onion.data.wait import Wait
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
+from onion.items.supply import Supply
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -31,14 +35,27 @@ class DataProvider(RunnerItem):
             similar length, which wastes little on padding. Default: no buckets.
         collate: makes a batch of a list of examples. Default: stack arrays and numbers field by field.
         drop_last: drop a last batch that is not full. Default False.
-        prefetch: batches prepared ahead in a background thread, which never outlives the pass; 0: no thread. Default 2.
+        prefetch: batches prepared ahead in a background thread, which never outlives the pass (but see ``wake``); 0: no
+            thread. Default 2.
+        patience: seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
+            resumed takes the time of all those before it. It needs the thread. Default: as long as it takes, as data
+            want that come as they arise.
 
     Raises:
-        DataError: the source is missing, broken or empty.
+        DataError: the source is missing, broken or empty; or, in the run, it gives nothing, has another length than it
+            had, or fewer examples than its length.
+        ValueError: an argument is out of its range.
         CompositionError: another item of the onion brings data too.
+
+    An error of the source or of ``collate`` comes out with its type and traceback. A note says where it came up: this
+    item's name, pass, batch, and the example where it is known. A DataError has that in its message. What was handed
+    out before is counted, and that batch is not: a run that is resumed begins with it.
     """
 
     brings_data = True
+    # The place in the pass is start + given, and the examples are those before and those given; a resumed run has both
+    # in other parts.
+    unsaved = ("_batches", "_start", "_examples", "_supply")
 
     def __init__(
         self,
@@ -51,6 +68,7 @@ class DataProvider(RunnerItem):
         collate: Callable[[list[Any]], Any] = stack,
         drop_last: bool = False,
         prefetch: int = 2,
+        patience: float | None = None,
     ) -> None:
         self.batch_size, self.shuffle, self.seed, self.drop_last = batch_size, shuffle, seed, drop_last
         self.loader = Loader(
@@ -62,7 +80,9 @@ class DataProvider(RunnerItem):
             collate=collate,
             drop_last=drop_last,
             prefetch=prefetch,
+            patience=patience,
         )
+        self._supply: Supply | None = None
         self._batches: Batches | None = None
         self._start = self._skip = 0
         self._examples = 0
@@ -76,8 +96,10 @@ class DataProvider(RunnerItem):
         """Put the batches of this pass on the state; close them on the way out."""
         with self._alone():
             self._start, self._skip = self._skip, 0
-            self._batches = self.loader.batches(state.pass_id, self._start)
-            state.batches = self._batches
+            wait = Wait()
+            self._batches = self._of(state.pass_id, wait)
+            where = partial(self._place, state.pass_id, self._batches)
+            state.batches = self._supply = Supply(state, wait, self._batches, where)
             try:
                 yield
             finally:
@@ -86,17 +108,44 @@ class DataProvider(RunnerItem):
                 self._examples += self._batches.examples
                 self._batches = None
 
+    def _of(self, pass_id: int, wait: Wait) -> Batches:
+        try:
+            return self.loader.batches(pass_id, self._start, wait)
+        except Exception as error:
+            say_where(error, self._place(pass_id))
+            raise
+
+    def _place(self, pass_id: int, batches: Batches | None = None) -> str:
+        """Return where in the data the next batch is."""
+        return f"{self.name}, {place_of(pass_id, self._start + (batches.given if batches else 0))}"
+
+    def wake(self, state: State) -> None:
+        """End the wait for the next batch, if this is the run that waits and no batch is under way; see Signals.
+
+        A thread that hangs in the source is left behind; it ends when the source comes back, or with the process.
+
+        Raises:
+            Woken: into the wait, which ends as the batches of a pass end.
+        """
+        if self._supply is not None:
+            self._supply.wake(state)
+
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Set the place aside of a run around this one that shares the item, as a test made of the training does."""
-        around = (self._batches, self._start, self._examples) if self._under_way else None
+        around = (self._supply, self._batches, self._start, self._examples) if self._under_way else None
         self._under_way = True
         try:
             yield
         finally:
             self._under_way = around is not None
             if around is not None:
-                self._batches, self._start, self._examples = around
+                self._supply, self._batches, self._start, self._examples = around
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings of the order, and what tells these data from others."""
+        names = ("batch_size", "shuffle", "seed", "drop_last")
+        return {**{name: getattr(self, name) for name in names}, "data": self.loader.fingerprint}
 
     def readings(self) -> dict[str, float]:
         """Return how many examples were handed out, resumed runs included."""

@@ -4,43 +4,110 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
+from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
+from onion.items.saver import Saver
 from onion.state import State
 
-HANDLED = (signal.SIGINT, signal.SIGTERM)
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+HANDLED: tuple[signal.Signals, ...] = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""Ctrl-C, what schedulers send before they kill, and the end of the terminal, which Windows does not have."""
+
+_HANG_UP = getattr(signal, "SIGHUP", None)
 
 
 class Signals(RunnerItem):
-    """Answer Ctrl-C and SIGTERM with ``state.stop``: the batch is finished, the rings leave, a Saver outside saves.
+    """Answer Ctrl-C, SIGTERM and SIGHUP in good order: finish the batch, leave all rings, and then the process.
 
-    A second one raises KeyboardInterrupt at once. Afterwards the handlers are those of before. Python delivers signals
-    to its main thread only, so in another thread this item does nothing; a signal that is ignored stays so.
+        Runner(Signals(), Saver("out"), DataProvider(train), ...).run(passes=3)
+
+    The first signal is a ``state.stop``: the batch under way is finished, a nested test too, and a Saver saves. Where
+    the run waits for its next batch, it ends there and then, for an item that brings the data and has a method
+    ``wake(state)``, as DataProvider and TaskSampler have. At the end of the run the process leaves with 128 + n after
+    signal n, as shells and schedulers expect.
+
+    The second one leaves at once: Ctrl-C by KeyboardInterrupt, the others by SystemExit(128 + n). Nothing is saved
+    then; what was saved is whole. SIGHUP is no second one to SIGHUP: a terminal that is closed sends it twice, from the
+    system and from the shell.
+
+    Afterwards the handlers are those of before. A signal that is ignored stays so (``nohup``). Python delivers signals
+    to its main thread only, so in another thread this item does nothing; nor does it in a run inside another one, whose
+    signals are those of the outermost.
 
     After the run ``received`` is the number of the first signal, or None.
+
+    Args:
+        leave: leave the process. False: the run returns, and the program goes on; it asks ``received``. Default True.
+
+    Raises:
+        CompositionError: it stands inside a Saver, which would save outside of its protection.
+        SystemExit: at the end of a run that a signal stopped, unless ``leave=False``; the code is 128 + n.
     """
 
-    def __init__(self) -> None:
+    watches = True
+
+    def __init__(self, leave: bool = True) -> None:
+        self.leave = leave
         self.received: int | None = None
 
+    def check(self, runner: Runner) -> None:
+        """Insist on standing outside every Saver."""
+        for saver in runner.all(Saver):
+            if any(item is self for item in runner.inside(saver)):
+                raise CompositionError(
+                    f"{self.name} stands inside {saver.name}, which has to save before the process leaves, and while "
+                    f"signals are still answered; move it further out (before {saver.name})."
+                )
+
     def initialize(self, state: State) -> Way:
-        """Install the handlers around the run."""
-        self.received = None
-        if threading.current_thread() is not threading.main_thread():
+        """Answer signals during the run; then leave, if there was one."""
+        if state.parent is not None or threading.current_thread() is not threading.main_thread():
             yield
             return
+        self.received = None
+        with self._answering(state):
+            yield
+        if self.leave and self.received is not None:
+            raise SystemExit(128 + self.received)
+
+    @contextmanager
+    def _answering(self, state: State) -> Iterator[None]:
+        """Have the handlers in place."""
 
         def handle(number: int, frame: FrameType | None) -> None:
-            if self.received is not None:
-                raise KeyboardInterrupt
-            self.received = number
-            state.stop(f"received {signal.Signals(number).name}")
+            self._answer(number, state)
 
-        heeded = [number for number in HANDLED if signal.getsignal(number) is not signal.SIG_IGN]  # nohup, for one
+        # None: somebody's who is not Python, and could not be put back.
+        heeded = [number for number in HANDLED if signal.getsignal(number) not in (signal.SIG_IGN, None)]
         before = {number: signal.signal(number, handle) for number in heeded}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _answer(self, number: int, state: State) -> None:
+        if self.received is None:
+            self.received = number
+            state.stop(f"received {signal.Signals(number).name}")
+            _wake(state)
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+        elif not number == self.received == _HANG_UP:
+            raise SystemExit(128 + number)
+
+
+def _wake(state: State) -> None:
+    """End the wait of this run for its next batch, if it is waiting."""
+    for item in state.runner.walk() if state.runner is not None else ():
+        if getattr(item, "brings_data", False) and hasattr(item, "wake"):
+            item.wake(state)

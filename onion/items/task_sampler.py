@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from onion.data.feed import Feed
+from onion.data.wait import Wait
 from onion.device import detached
-from onion.errors import CheckpointError, CompositionError, DataError, HookError
+from onion.errors import CheckpointError, CompositionError, HookError
 from onion.item import RunnerItem, Way
 from onion.items.data_provider import refuse_other_data
 from onion.items.heads import complaints_of_heads
+from onion.items.supply import Supply
 from onion.items.task import Task, complaints, endless_target, plan
 from onion.sampling import Facts, MixRatio, Strategy
 from onion.sampling.rehearsal import LONGEST
@@ -56,6 +58,7 @@ class TaskSampler(RunnerItem):
     """
 
     brings_data = True
+    unsaved = ("_feeds", "_supply")  # their places are saved; the batches under way are made anew from there
 
     def __init__(
         self,
@@ -75,6 +78,8 @@ class TaskSampler(RunnerItem):
         self.strategy = MixRatio() if strategy is None else strategy
         self.seed, self.reference, self.finished = seed, reference, finished
         self._feeds: dict[str, Feed] = {}
+        self._supply: Supply | None = None
+        self._chosen: str | None = None
         self._planned: dict[str, float] = {}
         self._costs: dict[str, Any] = {}
         self._resumed = False
@@ -121,6 +126,7 @@ class TaskSampler(RunnerItem):
         self._feeds = {name: Feed(task.provider.loader) for name, task in self.tasks.items()}
         self._planned = dict.fromkeys(self.tasks, 0.0)
         self._costs = {}
+        self._chosen = None
         self._random = np.random.PCG64(self.seed)
         self.strategy.begin(self._facts())
 
@@ -128,7 +134,11 @@ class TaskSampler(RunnerItem):
         """Put the batches of this pass on the state; end the threads of all tasks on the way out."""
         planned = plan(self.tasks, self.reference, state.pass_id + 1)
         last = self._drawn() + LONGEST * sum(plan(self.tasks, self.reference, 1).values())
-        state.batches = _Draws(partial(self._left, planned), partial(self._draw, planned, last, state))
+        wait = Wait()
+        for feed in self._feeds.values():
+            feed.wait = wait
+        draws = _Draws(partial(self._left, planned), partial(self._draw, planned, last, state))
+        state.batches = self._supply = Supply(state, wait, draws, self._place)
         try:
             yield
         finally:
@@ -157,23 +167,36 @@ class TaskSampler(RunnerItem):
         return max(0, planned[name] - self._feeds[name].given)
 
     def _draw(self, planned: Mapping[str, int], last: int, state: State) -> Any:
-        """Choose a task, put its name on the state, return its batch; ``last``: after so many a pass has no end."""
+        """Return a batch of the task whose turn it is, with its name on the state.
+
+        A choice whose batch did not come is kept, and is not made again: the strategy and the generator have moved on.
+        """
+        if self._chosen is None:
+            self._chosen = self._choose(planned, last)
+        name = self._chosen
+        batch = next(self._feeds[name])
+        state.task, self._chosen = name, None
+        return {**batch, "task": name} if isinstance(batch, dict) else batch
+
+    def _choose(self, planned: Mapping[str, int], last: int) -> str:
+        """Choose a task; ``last``: after so many batches a pass has no end."""
         if self._drawn() >= last:
             raise self._endless(planned)
         weights = self._weights([name for name in self.tasks if self._open(name, planned)])
         total = sum(weights.values())
         for name, weight in weights.items():
             self._planned[name] += weight / total
-        name = _pick(weights, total * self._chance())
-        batch = self._next_of(name)
-        state.task = name
-        return {**batch, "task": name} if isinstance(batch, dict) else batch
+        return _pick(weights, total * self._chance())
 
-    def _next_of(self, name: str) -> Any:
-        try:
-            return next(self._feeds[name])
-        except DataError as error:
-            raise DataError(f"{self.name}, the task {name!r}: {error}") from error
+    def _place(self) -> str:
+        """Return where in the data the next batch is."""
+        name = self._chosen
+        return self.name if name is None else f"{self.name}, the task {name!r}, {self._feeds[name].place}"
+
+    def wake(self, state: State) -> None:
+        """End the wait for the next batch, as ``DataProvider.wake`` does."""
+        if self._supply is not None:
+            self._supply.wake(state)
 
     def _endless(self, planned: Mapping[str, int]) -> HookError:
         waiting = [name for name, task in self.tasks.items() if task.target and self._lacks(name, planned)]
@@ -227,6 +250,7 @@ class TaskSampler(RunnerItem):
             "strategy": json.dumps(self.strategy.state_dict()),
             "feeds": json.dumps({name: feed.state_dict() for name, feed in self._feeds.items()}),
             "planned": json.dumps(self._planned),
+            "chosen": self._chosen,
             "costs": json.dumps({name: float(cost) for name, cost in self._costs.items()}),
         }
 
@@ -247,6 +271,7 @@ class TaskSampler(RunnerItem):
         self._random.state = json.loads(saved["generator"])
         self.strategy.load_state_dict(json.loads(saved["strategy"]))
         self._planned, self._costs = json.loads(saved["planned"]), json.loads(saved["costs"])
+        self._chosen = saved.get("chosen")
         self._resumed = True
 
 

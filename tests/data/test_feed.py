@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from onion.data.feed import Feed
 from onion.data.loader import Loader
+from onion.data.wait import Wait, Woken
 from onion.errors import DataError
 
 
@@ -106,5 +107,30 @@ def test_an_error_in_the_source_comes_at_its_place(prefetch):
     assert next(feed) == [0, 1, 2]
     with pytest.raises(DataError, match="line 4 is broken"):
         next(feed)
+    feed.close()
+    assert threads() == []
+
+
+def test_it_tells_the_place_of_the_next_batch():
+    feed = Feed(loader())
+    assert feed.place == "pass 0, batch 0 (both from 0)"
+    take(feed, 5)
+    assert feed.place == "pass 1, batch 2 (both from 0)"
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_wait_that_is_ended_leaves_the_place(prefetch):
+    feed, uncut = Feed(loader(prefetch=prefetch)), Feed(loader())
+    assert take(feed, 2) == take(uncut, 2)
+    feed.close()
+    feed.wait = Wait()
+    feed.wait.may_end = True
+    feed.wait.wake()
+    with pytest.raises(Woken):
+        next(feed)
+    feed.close()
+    assert feed.state_dict() == uncut.state_dict()
+    feed.wait = Wait()
+    assert take(feed, 5) == take(uncut, 5)
     feed.close()
     assert threads() == []

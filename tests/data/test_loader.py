@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.data import Loader
+from onion.data.wait import Wait
 from onion.errors import DataError
 
 
@@ -247,3 +248,139 @@ def test_a_place_behind_the_end_is_not_the_same_data(source):
     assert list(loader.batches(0, 2)) == []
     with pytest.raises(DataError, match="cannot go on after batch 3 of this pass: it has 2 batches"):
         list(loader.batches(0, 3))
+
+
+# -- sources that fail -------------------------------------------------------------------------------------------------
+
+
+class Failing(Counting):
+    """A dataset whose example 4 cannot be read."""
+
+    def __init__(self, n, error):
+        super().__init__(n)
+        self.error = error
+
+    def __getitem__(self, index):
+        if index == 4:
+            raise self.error
+        return index
+
+
+@prefetch
+@pytest.mark.parametrize("error", [OSError("no disk"), ValueError("no number"), KeyError("label"), KeyError(3)])
+def test_an_error_keeps_its_type_and_says_which_example(prefetch, error):
+    batches = Loader(Failing(6, error), 3, prefetch=prefetch).batches(0)
+    next(batches)
+    with pytest.raises(type(error)) as caught:
+        next(batches)
+    assert caught.value is error
+    assert error.__notes__ == ["example 4 (from 0)"]
+    error.__notes__.clear()
+
+
+@prefetch
+def test_a_shuffled_example_is_told_by_its_number_in_the_source(prefetch):
+    loader = Loader(Failing(6, error := OSError("no disk")), 3, shuffle=True, seed=2, prefetch=prefetch)
+    with pytest.raises(OSError, match="no disk"):
+        list(loader.batches(0))
+    assert error.__notes__ == ["example 4 (from 0)"]
+
+
+def test_the_length_of_an_example_that_cannot_be_read_says_so_too():
+    loader = Loader(Failing(6, DataError("line 5 is broken")), 3, length=lambda example: 1)
+    with pytest.raises(DataError, match=r"^example 4 \(from 0\): line 5 is broken$"):
+        loader.batches(0)
+
+
+@prefetch
+def test_an_error_in_collate_says_which_examples(prefetch):
+    def refuse(examples):
+        raise ValueError("ragged")
+
+    with pytest.raises(ValueError, match="ragged") as caught:
+        next(Loader(range(6), 3, collate=refuse, prefetch=prefetch).batches(0, 1))
+    assert caught.value.__notes__ == ["the batch of the examples 3, 4, 5 (from 0)"]
+    with pytest.raises(ValueError, match="ragged") as caught:
+        next(Loader(range(9), 9, collate=refuse, prefetch=prefetch).batches(0))
+    assert caught.value.__notes__ == ["the batch of the examples 0, 1, 2, 3, 4, 5, 6, 7, ... (from 0)"]
+
+
+@prefetch
+@pytest.mark.parametrize("error", [IndexError("list index out of range"), KeyError(4)])
+def test_a_length_that_promises_too_much(prefetch, error):
+    batches = Loader(Failing(6, error), 3, prefetch=prefetch).batches(0)
+    next(batches)
+    told = r"says that it has 6 examples, but example 4 \(from 0\) is not there: (IndexError|KeyError): "
+    with pytest.raises(DataError, match=told) as caught:
+        next(batches)
+    assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize("change", [list.pop, lambda data: data.append(1)])
+def test_a_length_that_changes_between_passes(change):
+    data = [1, 2, 3, 4]
+    loader = Loader(data, 2)
+    lists(loader, 0)
+    change(data)
+    with pytest.raises(DataError, match=rf"the data source has {len(data)} examples now, and had 4 when it was given"):
+        loader.batches(1)
+
+
+def test_no_patience_is_left(caplog):
+    release = threading.Event()
+
+    def source():
+        yield from range(2)
+        release.wait(10)
+
+    batches = Loader(source, 2, patience=0.01).batches(0)
+    assert next(batches).tolist() == [0, 1]
+    with pytest.raises(DataError, match=r"given nothing for 0.01 s"):
+        next(batches)
+    assert (batches.given, batches.examples) == (1, 2)
+    batches.close()
+    release.set()
+    for thread in threads():
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("patience", "prefetch", "message"),
+    [
+        (0, 2, "patience has to be a number of seconds above 0; got 0"),
+        (-1.0, 2, "got -1.0"),
+        (float("nan"), 2, "got nan"),
+        (float("inf"), 2, "got inf"),
+        (True, 2, "got True"),
+        ("1", 2, "got '1'"),
+        (1.0, 0, "patience= needs the background thread, prefetch= from 1: without it"),
+    ],
+)
+def test_patience_out_of_range(patience, prefetch, message):
+    with pytest.raises(ValueError, match=message):
+        Loader([1], patience=patience, prefetch=prefetch)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_thread_that_hangs_is_left_soon_once_somebody_asked_to_wake(asked, caplog, monkeypatch):
+    monkeypatch.setattr("onion.data.prefetch.BRIEF", 0.01)
+    entered, release = threading.Event(), threading.Event()
+
+    def source():
+        yield from range(2)
+        entered.set()
+        assert release.wait(10)
+
+    wait = Wait()
+    batches = Loader(source, 2).batches(0, wait=wait)
+    next(batches)
+    assert entered.wait(10)
+    if asked:
+        wait.wake()
+    else:
+        release.set()
+    batches.close()
+    assert ("busy with one item for 0.01 s" in caplog.text) == asked
+    release.set()
+    for thread in threads():
+        thread.join(10)

@@ -2,6 +2,8 @@
 
 import gc
 import itertools
+import signal
+import sys
 import threading
 import traceback
 
@@ -10,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.data import Prefetcher
+from onion.data.prefetch import BRIEF
+from onion.errors import DataError
 
 WAIT = 10  # seconds until a test that hangs fails; nothing waits that long when it works
 
@@ -199,6 +203,72 @@ def test_a_source_that_never_comes_back_is_left_behind_with_a_warning(caplog):
     assert thread.daemon
     release.set()
     thread.join(WAIT)
+
+
+class Silent:
+    """A source that gives one item, and then none until it is released."""
+
+    def __init__(self):
+        self.release = threading.Event()
+
+    def __call__(self):
+        yield 1
+        self.release.wait(WAIT)
+        yield 2
+
+
+@pytest.fixture
+def silent():
+    source = Silent()
+    yield source
+    source.release.set()
+    for thread in threads():
+        thread.join(WAIT)
+
+
+@pytest.mark.parametrize("timeout", [0.01, 0.6])
+def test_a_source_that_gives_nothing_in_time_is_an_error_and_left_behind(timeout, silent, caplog):
+    ahead = Prefetcher(silent, timeout=timeout)
+    assert next(ahead) == 1
+    with pytest.raises(DataError, match=f"the data source has given nothing for {timeout} s"):
+        next(ahead)
+    ahead.close()
+    assert f"busy with one item for {BRIEF} s" in caplog.text
+
+
+def test_a_source_in_time_is_none():
+    with Prefetcher(range(3), timeout=WAIT) as ahead:
+        assert list(ahead) == [0, 1, 2]
+
+
+def test_who_gives_up_waiting_does_not_wait_again_to_close(silent, caplog):
+    def interrupt():
+        main = threading.main_thread().ident
+        while sys._current_frames()[main].f_code.co_name != "_awaited":
+            pass
+        signal.pthread_kill(main, signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        ahead = Prefetcher(silent, timeout=WAIT)
+        assert next(ahead) == 1
+        sender = threading.Thread(target=interrupt)
+        sender.start()
+        with pytest.raises(KeyboardInterrupt):
+            next(ahead)
+        sender.join(WAIT)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    ahead.close()
+    assert "left it behind" in caplog.text
+
+
+def test_to_hurry_is_not_to_wait_longer(caplog, silent):
+    ahead = Prefetcher(silent, patience=0.01)
+    assert next(ahead) == 1
+    ahead.hurry()
+    ahead.close()
+    assert "busy with one item for 0.01 s" in caplog.text
 
 
 @pytest.mark.parametrize("depth", [0, -1])

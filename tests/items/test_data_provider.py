@@ -7,7 +7,8 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from onion import CompositionError, DataError, DataProvider, Observer, Runner
+from onion import CompositionError, DataError, DataProvider, Observer, Runner, RunnerItem, Task, TaskSampler
+from onion.sampling import Uniform
 from onion.testing import Batches, Failing, PlannedError
 
 
@@ -166,3 +167,145 @@ def test_two_that_bring_data_are_refused_wherever_they_stand(nest):
         Runner(DataProvider([1, 2]), nest(DataProvider([3, 4])))
     with pytest.raises(CompositionError, match="brings data too"):
         Runner(Batches(2), nest(DataProvider([3, 4])))
+
+
+# -- data that fail ----------------------------------------------------------------------------------------------------
+
+
+class Once:
+    """Examples, one of which cannot be read the first time."""
+
+    def __init__(self, examples, at, error):
+        self.examples, self.at, self.error = examples, at, error
+
+    def __len__(self):
+        return len(self.examples)
+
+    def __getitem__(self, index):
+        if index == self.at and self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        return self.examples[index]
+
+    def __call__(self):
+        return (self[index] for index in range(len(self)))
+
+
+class Keeper(RunnerItem):
+    """Stands around a provider and keeps what it would save when an error comes by."""
+
+    def __init__(self, provider):
+        self.provider, self.saved = provider, []
+
+    def on_pass(self, state):
+        try:
+            yield
+        except Exception:
+            self.saved.append((state.pass_id, state.batch_id, state.step, self.provider.state_dict()))
+            raise
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 3])
+@pytest.mark.parametrize("kind", ["indexed", "shuffled", "stream"])
+@pytest.mark.parametrize("at", [0, 2, 5, 7])
+def test_after_an_error_the_place_is_that_of_the_batch_that_failed(at, kind, prefetch):
+    shuffle = {"shuffle": True, "seed": 3} if kind == "shuffled" else {}
+
+    def provider(error=None):
+        source = Once([10, 11, 12, 13, 14, 15, 16, 17], at, error)
+        return DataProvider(source.__call__ if kind == "stream" else source, 2, prefetch=prefetch, **shuffle)
+
+    uncut = batches_of(provider(), passes=1)
+    first, seen = provider(OSError("no disk")), []
+    keeper = Keeper(first)
+    look = Observer(on_batch_begin=lambda state: seen.append(state.batch.tolist()))
+    with pytest.raises(OSError, match="no disk") as caught:
+        Runner(keeper, look, first).run(passes=1)
+    ((*place, saved),) = keeper.saved
+    assert saved == {"batch": len(seen), "examples": 2 * len(seen)} == first.state_dict()
+    assert place == [0, len(seen), len(seen)]
+    assert caught.value.__notes__[-1] == f"data_provider, pass 0, batch {len(seen)} (both from 0)"
+    assert threads() == []
+
+    resumed = provider()
+    resumed.load_state_dict(saved)
+    assert seen + batches_of(resumed, passes=1) == uncut
+
+
+def test_the_place_counts_from_the_beginning_of_the_pass_in_a_resumed_run_too():
+    provider = DataProvider(Once(list(range(8)), 5, DataError("line 6 is broken")), 2)
+    provider.load_state_dict({"batch": 1, "examples": 2})
+    told = r"^data_provider, pass 0, batch 2 \(both from 0\): example 5 \(from 0\): line 6 is broken$"
+    with pytest.raises(DataError, match=told):
+        batches_of(provider, passes=1)
+
+
+def test_a_pass_that_cannot_begin_says_which():
+    provider = DataProvider(iter(range(4)), 2)
+    with pytest.raises(DataError, match=r"^data_provider, pass 1, batch 0 \(both from 0\): the iterator is used up"):
+        batches_of(provider, passes=2)
+
+
+def test_a_source_that_ends_before_the_place_says_what_may_have_changed():
+    provider = DataProvider(lambda: iter(range(4)), 2)
+    provider.load_state_dict({"batch": 3, "examples": 6})
+    told = r"cannot go on after batch 3 of this pass: it has 2 batches; did the data or the batch_size change"
+    with pytest.raises(DataError, match=told):
+        batches_of(provider, passes=1)
+
+
+def test_a_length_that_changes_is_told_with_both_numbers():
+    data = [1, 2, 3, 4]
+    with pytest.raises(DataError, match=r"pass 1, batch 0 .*: the data source has 5 examples now, and had 4"):
+        Runner(DataProvider(data, 2), Observer(on_pass_end=lambda state: data.append(5))).run(passes=2)
+
+
+def test_a_source_that_gives_nothing_ends_the_run_when_patience_is_over():
+    release = threading.Event()
+
+    def source():
+        yield from range(4)
+        release.wait(10)
+
+    provider = DataProvider(source, 2, patience=0.05)
+    told = r"^data_provider, pass 0, batch 2 \(both from 0\): the data source has given nothing for 0.05 s"
+    with pytest.raises(DataError, match=told):
+        Runner(provider).run(passes=1)
+    assert provider.state_dict() == {"batch": 2, "examples": 4}
+    release.set()
+    for thread in threads():
+        thread.join(10)
+
+
+def test_patience_needs_the_thread():
+    with pytest.raises(ValueError, match="patience= needs the background thread"):
+        DataProvider([1], patience=1, prefetch=0)
+
+
+def test_a_task_sampler_goes_on_with_the_choice_that_failed():
+    """Its strategy and its generator have moved on; the task and its batch are those of the run that did not fail."""
+
+    def sampler(error=None):
+        tasks = {
+            "a": Task(DataProvider(Once(list(range(12)), 4, error), 2)),
+            "b": Task(DataProvider(list(range(12)), 2)),
+        }
+        return TaskSampler(tasks, Uniform(), seed=5)
+
+    def drawn(data, seen):
+        look = Observer(on_batch_begin=lambda state: seen.append((state.task, state.batch.tolist())))
+        Runner(look, data).run(passes=1)
+        return seen
+
+    uncut, seen = drawn(sampler(), []), []
+    first = sampler(ValueError("no number"))
+    with pytest.raises(ValueError, match="no number") as caught:
+        drawn(first, seen)
+    assert caught.value.__notes__ == [
+        "example 4 (from 0)",
+        "task_sampler, the task 'a', pass 0, batch 2 (both from 0)",
+    ]
+    resumed = sampler()
+    resumed.load_state_dict(first.state_dict())
+    assert drawn(resumed, seen) == uncut
+    assert resumed.state_dict()["chosen"] is None

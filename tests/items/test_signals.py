@@ -1,17 +1,23 @@
-"""Signals: the first one finishes the batch and saves, the second leaves at once."""
+"""Signals: the first one finishes the batch, saves and leaves; the second one leaves at once."""
 
 import os
+import pty
 import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from onion import Observer, Runner, Saver, Signals, Tester, checkpoint
+from onion import CompositionError, DataProvider, Observer, Runner, RunnerItem, Saver, Signals, Tester, checkpoint
+from onion.disk import Files, through
 from onion.testing import Batches, Failing, PlannedError
 
-HANDLED = [signal.SIGINT, signal.SIGTERM]
+HANDLED = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+SECOND = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit, signal.SIGHUP: SystemExit}
+on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="/proc tells whether a process sleeps")
 
 
 def sending(number, step, **moment):
@@ -20,24 +26,36 @@ def sending(number, step, **moment):
     return Observer(**{hook: lambda state: state.step == step and signal.raise_signal(number)})
 
 
+def left(runner, number, **limits):
+    """Run an onion that leaves with 128 + n; return the state."""
+    states = []
+    watched = runner.insert_after(Signals, Observer(initialize=states.append))
+    with pytest.raises(SystemExit) as caught:
+        watched.run(**limits)
+    assert caught.value.code == 128 + number
+    return states[0]
+
+
 @pytest.fixture(autouse=True)
 def _handlers_are_those_of_before():
-    before = [signal.getsignal(number) for number in HANDLED]
+    usual = [signal.default_int_handler, signal.SIG_DFL, signal.SIG_DFL]  # or not, where pytest runs in the background
+    before = [signal.signal(*each) for each in zip(HANDLED, usual, strict=True)]
     yield
-    assert [signal.getsignal(number) for number in HANDLED] == before
+    assert [signal.signal(*each) for each in zip(HANDLED, before, strict=True)] == usual
 
 
 @pytest.mark.parametrize("number", HANDLED)
-def test_the_first_signal_finishes_the_batch_and_saves(number, tmp_path):
+def test_the_first_signal_finishes_the_batch_saves_and_leaves(number, tmp_path):
     ended = []
     signals = Signals()
-    state = Runner(
+    runner = Runner(
         signals,
         Saver(tmp_path, every=100),
         Observer(on_batch_end=lambda state: ended.append(state.step)),
         sending(number, step=3),
         Batches(10),
-    ).run(passes=1)
+    )
+    state = left(runner, number, passes=1)
     assert ended == [1, 2, 3, 4]
     assert state.stopped == f"received {signal.Signals(number).name}"
     assert state.pass_cut
@@ -46,18 +64,31 @@ def test_the_first_signal_finishes_the_batch_and_saves(number, tmp_path):
 
 
 @pytest.mark.parametrize("number", HANDLED)
-def test_the_second_signal_leaves_at_once_and_saves_nothing(number, tmp_path):
+def test_a_program_that_goes_on_is_told_and_not_left(number):
+    signals = Signals(leave=False)
+    state = Runner(signals, sending(number, step=3), Batches(10)).run(passes=1)
+    assert (state.step, signals.received) == (4, number)
+
+
+@pytest.mark.parametrize("second", HANDLED)
+@pytest.mark.parametrize("first", HANDLED)
+def test_the_second_signal_leaves_at_once_and_saves_nothing(first, second, tmp_path):
     ended = []
-    with pytest.raises(KeyboardInterrupt):
-        Runner(
-            Saver(tmp_path, every=100),
-            Signals(),
-            Observer(on_batch_end=lambda state: ended.append(state.step)),
-            sending(signal.SIGTERM, step=3),
-            sending(number, step=3),
-            Batches(10),
-        ).run(passes=1)
+    runner = Runner(
+        Signals(),
+        Saver(tmp_path, every=100),
+        Observer(on_batch_end=lambda state: ended.append(state.step)),
+        sending(first, step=3),
+        sending(second, step=3),
+        Batches(10),
+    )
+    if first == second == signal.SIGHUP:  # a closed terminal sends it twice
+        assert left(runner, signal.SIGHUP, passes=1).step == 4
+        return
+    with pytest.raises(SECOND[second]) as caught:
+        runner.run(passes=1)
     assert ended == [1, 2, 3]
+    assert getattr(caught.value, "code", 128 + second) == 128 + second
     assert checkpoint.steps_in(tmp_path) == []
 
 
@@ -69,7 +100,7 @@ def test_without_a_signal_nothing_was_received():
 
 
 def test_a_later_run_begins_anew():
-    signals = Signals()
+    signals = Signals(leave=False)
     runner = Runner(signals, sending(signal.SIGTERM, step=1), Batches(3))
     assert runner.run(passes=1).step == 2
     assert runner.run(passes=1).step == 2
@@ -78,15 +109,54 @@ def test_a_later_run_begins_anew():
     assert signals.received is None
 
 
+@pytest.mark.parametrize("nest", [lambda item: item, Runner])
+@pytest.mark.parametrize("leave", [True, False])
+def test_it_stands_outside_every_saver(nest, leave, tmp_path):
+    with pytest.raises(CompositionError, match=r"signals stands inside saver, .* move it further out \(before saver\)"):
+        Runner(Saver(tmp_path), nest(Signals(leave)), Batches(1))
+
+
+def test_an_error_is_not_hidden_by_leaving():
+    with pytest.raises(PlannedError):
+        Runner(Signals(), sending(signal.SIGTERM, step=0), Failing("on_pass", "out", step=0), Batches(3)).run(passes=1)
+
+
+def test_in_a_with_block_the_process_leaves_at_its_end():
+    runner = Runner(Signals(), sending(signal.SIGTERM, step=1), Batches(3))
+    steps = []
+    with pytest.raises(SystemExit) as caught, runner:
+        steps += [runner.run_pass().step, runner.run_pass().step]
+    assert (steps, caught.value.code) == ([2, 2], 143)
+
+
+# -- tests inside ------------------------------------------------------------------------------------------------------
+
+
 def test_during_a_nested_test_the_training_batch_is_finished_and_saved(tmp_path):
     tested = []
     test = Runner(
         Observer(on_batch_end=lambda state: tested.append(state.step)), sending(signal.SIGTERM, step=1), Batches(4)
     )
-    state = Runner(Signals(), Saver(tmp_path, every=100), Tester(test, every=2), Batches(10)).run(passes=1)
+    state = left(
+        Runner(Signals(), Saver(tmp_path, every=100), Tester(test, every=2), Batches(10)), signal.SIGTERM, passes=1
+    )
     assert tested == [1, 2, 3, 4]
     assert state.step == 2
     assert checkpoint.steps_in(tmp_path) == [2]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_in_a_test_onion_that_has_it_too_the_outermost_answers(shared, tmp_path):
+    signals, tested = Signals(), []
+    test = Runner(
+        signals if shared else Signals(),
+        Observer(on_batch_end=lambda state: tested.append(state.step)),
+        sending(signal.SIGTERM, step=1),
+        Batches(4),
+    )
+    runner = Runner(signals, Saver(tmp_path, every=100), Tester(test, every=2), Batches(10))
+    state = left(runner, signal.SIGTERM, passes=1)
+    assert (tested, state.step, signals.received) == ([1, 2, 3, 4], 2, signal.SIGTERM)
 
 
 def test_during_a_nested_test_the_second_signal_leaves_at_once(tmp_path):
@@ -103,15 +173,41 @@ def test_during_a_nested_test_the_second_signal_leaves_at_once(tmp_path):
     assert checkpoint.steps_in(tmp_path) == []
 
 
+def test_a_test_that_waits_for_its_data_is_finished_though_it_shares_the_item_with_the_training():
+    sent, trained, tested = [], [], []
+
+    def source():
+        for i in range(3):
+            if trained == [0, 1] and tested == [0]:
+                sent.append(signal.raise_signal(signal.SIGTERM))
+            yield i
+
+    data = DataProvider(source, 1, collate=lambda one: one[0], prefetch=0)
+    test = Runner(Observer(on_batch_begin=lambda state: tested.append(state.batch)), data)
+    training = Runner(
+        Signals(leave=False),
+        data,
+        Observer(on_batch_begin=lambda state: trained.append(state.batch)),
+        Tester(test, every=2),
+    )
+    state = training.run(passes=5)
+    assert (len(sent), trained, tested) == (1, [0, 1], [0, 1, 2])
+    assert (state.pass_cut, data.state_dict()["batch"]) == (True, 2)
+
+
+# -- moments -----------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("moment", ["on_pass_begin", "initialize"])
 def test_a_signal_before_the_first_batch_ends_the_run_before_it(moment):
-    state = Runner(Signals(), sending(signal.SIGTERM, 0, **{moment: True}), Batches(3)).run(passes=2)
+    runner = Runner(Signals(leave=False), sending(signal.SIGTERM, 0, **{moment: True}), Batches(3))
+    state = runner.run(passes=2)
     assert state.step == 0
     assert state.stopped == "received SIGTERM"
 
 
 def test_a_signal_at_the_end_of_a_pass_ends_the_run_there():
-    state = Runner(Signals(), sending(signal.SIGTERM, 3, on_pass_end=True), Batches(3)).run(passes=2)
+    state = Runner(Signals(leave=False), sending(signal.SIGTERM, 3, on_pass_end=True), Batches(3)).run(passes=2)
     assert (state.step, state.pass_id) == (3, 1)
     assert not state.pass_cut
 
@@ -123,7 +219,7 @@ def test_the_handlers_are_put_back_after_an_error():
 
 def test_the_reason_that_came_first_is_kept():
     stop = Observer(on_batch_begin=lambda state: state.stop("enough"))
-    state = Runner(Signals(), stop, sending(signal.SIGTERM, 0), Batches(3)).run(passes=1)
+    state = Runner(Signals(leave=False), stop, sending(signal.SIGTERM, 0), Batches(3)).run(passes=1)
     assert state.stopped == "enough"
 
 
@@ -135,72 +231,220 @@ def test_in_another_thread_it_does_nothing():
     assert steps == [3]
 
 
-# -- whole processes -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("number", HANDLED)
+def test_a_signal_that_is_ignored_stays_ignored(number):
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        assert Runner(Signals(), sending(number, 0), Batches(3)).run(passes=1).step == 3
+    finally:
+        signal.signal(number, before)
+
+
+# -- in a save ---------------------------------------------------------------------------------------------------------
+
+
+class Sending(Files):
+    """The disk of this machine, and signals before its n-th operation."""
+
+    def __init__(self, at, *numbers):
+        self.done, self.at, self.numbers = 0, at, numbers
+
+    def count(self):
+        self.done += 1
+        for number in self.numbers if self.done == self.at else ():
+            signal.raise_signal(number)
+
+    def write(self, file, content):
+        self.count()
+        super().write(file, content)
+
+    def sync(self, handle):
+        self.count()
+        super().sync(handle)
+
+    def rename(self, source, target):
+        self.count()
+        super().rename(source, target)
+
+
+class Sum(RunnerItem):
+    """A state worth saving."""
+
+    def __init__(self):
+        self.sum = np.zeros(2000)
+
+    def on_batch(self, state):
+        self.sum = self.sum * 0.5 + state.batch
+
+    def state_dict(self):
+        return {"sum": self.sum}
+
+    def load_state_dict(self, saved):
+        self.sum = saved["sum"]
+
+
+def saving(folder):
+    return Runner(Signals(leave=False), Saver(folder, every=2), DataProvider([1.0, 2, 3, 4, 5], 1, prefetch=0), Sum())
+
+
+def operations(folder):
+    with through(counting := Sending(0)):
+        saving(folder).run(passes=1)
+    return counting.done
+
+
+def sum_after(runner, **limits):
+    runner.run(**limits)
+    return runner[Sum].sum.tobytes()
+
+
+def test_a_signal_at_any_moment_of_a_save_lets_it_be_finished(tmp_path):
+    whole = sum_after(saving(tmp_path / "whole"), passes=1)
+    for at in range(1, operations(tmp_path / "counted") + 1):
+        folder = tmp_path / str(at)
+        with through(Sending(at, signal.SIGTERM)):
+            state = saving(folder).run(passes=1)
+        assert state.stopped == "received SIGTERM"
+        assert checkpoint.newest(folder).step == state.step
+        assert sum_after(saving(folder), passes=1) == whole
+
+
+def test_a_second_signal_at_any_moment_of_a_save_leaves_the_older_ones_whole(tmp_path):
+    whole = sum_after(saving(tmp_path / "whole"), passes=1)
+    for at in range(1, operations(tmp_path / "counted") + 1):
+        folder = tmp_path / str(at)
+        with through(Sending(at, signal.SIGTERM, signal.SIGTERM)), pytest.raises(SystemExit):
+            saving(folder).run(passes=1)
+        assert sum_after(saving(folder), passes=1) == whole
+        assert [path for path in folder.iterdir() if not path.name.startswith("step-")] == []
+        assert [path.name for path in folder.iterdir() if "." in path.name] == []
+
+
+# -- whole processes ---------------------------------------------------------------------------------------------------
 
 SCRIPT = """
-import sys, warnings
-warnings.simplefilter("ignore")
-import paddle
-from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver, Signals, Tester
-from onion.testing import toy_examples, toy_network
+import signal, sys, threading
+from onion import DataProvider, Observer, Progress, Runner, Saver, Signals, Tester
 
-def wait(state):
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+def ask(word):
+    print(word, flush=True)
+    return sys.stdin.readline()
+
+def lines():
+    while line := sys.stdin.readline():
+        yield float(line)
+
+total = 0.0
+def add(state):
+    global total
+    total = total * 0.5 + float(state.batch[0])
+
+folder, prefetch = sys.argv[1], int(sys.argv[2])
+def run(*rings, data=range(40)):
+    rings = [Saver(folder, every=100), DataProvider(data, 1, prefetch=prefetch), *rings]
+    state = Runner(Progress(), Signals(), *rings).run(passes=1)
+    print("whole", state.step)
+"""
+MID_BATCH = """
+run(Observer(on_batch_begin=lambda state: state.step == 2 and ask("in batch 3")))
+"""
+TOLD_ONCE = """
+def tell(state):
     if state.step == 2:
-        print("in batch 3", flush=True)
-        sys.stdin.readline()
-        print("told to go on", flush=True)
-
-network = toy_network()
-signals = Signals()
-state = Runner(
-    signals,
-    Saver(sys.argv[1], every=100),
-    Observer(on_batch_begin=wait),
-    DataProvider(toy_examples(40), 4),
-    ParameterUpdater(paddle.optimizer.Adam(0.05, parameters=network.parameters())),
-    GradientMachine(network),
-).run(passes=1)
-print(state.step, state.stopped, flush=True)
-sys.exit(128 + signals.received if signals.received else 0)
+        signal.raise_signal(signal.{0})
+        ask("told once")
+run(Observer(on_batch_begin=tell))
+"""
+WAITING = """
+run(Observer(on_batch_end=lambda state: print("ended", state.step, flush=True)), data=lines)
+"""
+TEST_WAITING = """
+def source():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    ask("told once, testing")
+    yield 1
+run(Tester(Runner(DataProvider(source, 1, prefetch=prefetch)), every=2))
 """
 
 
-def process(folder):
+def process(folder, what, prefetch=0, until=None, **options):
     started = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, folder],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", SCRIPT + what, folder, str(prefetch)],
+        **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options},
     )
-    assert started.stdout.readline() == "in batch 3\n"
+    if until is not None:
+        assert started.stdout.readline() == until + "\n"
     return started
+
+
+def until_it_sleeps(started):
+    """A signal that comes just before a thread falls asleep in the system does not wake it, in any Python program."""
+    while Path(f"/proc/{started.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        pass
 
 
 @pytest.mark.parametrize("number", HANDLED)
 def test_a_process_told_to_end_finishes_its_batch_saves_and_leaves(number, tmp_path):
-    with process(tmp_path) as started:
+    with process(tmp_path, MID_BATCH, until="in batch 3") as started:
         os.kill(started.pid, number)
         told, errors = started.communicate("go on\n")
-    assert told == f"told to go on\n3 received {signal.Signals(number).name}\n"
+    assert told == ""
     assert started.returncode == 128 + number, errors
     assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 0, "batch_id": 3, "step": 3}
 
 
-def test_a_process_told_twice_leaves_at_once_without_saving(tmp_path):
-    with process(tmp_path) as started:
-        os.kill(started.pid, signal.SIGTERM)
-        os.kill(started.pid, signal.SIGINT)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, -2), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_process_told_twice_leaves_at_once_without_saving(number, status, tmp_path):
+    with process(tmp_path, TOLD_ONCE.format("SIGTERM"), until="told once") as started:
+        os.kill(started.pid, number)
         told, errors = started.communicate()
-    assert told == ""
-    assert "KeyboardInterrupt" in errors
-    assert started.returncode != 0
+    assert (told, started.returncode) == ("", status), errors
     assert checkpoint.steps_in(tmp_path) == []
 
 
-def test_a_signal_that_is_ignored_stays_ignored():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        assert Runner(Signals(), sending(signal.SIGINT, 0), Batches(3)).run(passes=1).step == 3
-    finally:
-        signal.signal(signal.SIGINT, before)
+@on_linux
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_process_that_waits_for_data_saves_leaves_and_goes_on_with_the_very_batch(prefetch, tmp_path):
+    fed = "".join(f"{i}\n" for i in range(5))
+    with process(tmp_path, WAITING, prefetch) as started:
+        started.stdin.write(fed[:6])  # three of them
+        started.stdin.flush()
+        assert [started.stdout.readline() for _ in range(3)] == [f"ended {i}\n" for i in (1, 2, 3)]
+        until_it_sleeps(started)
+        os.kill(started.pid, signal.SIGTERM)
+        assert started.stdout.read() == ""
+        assert started.wait() == 143
+    assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 0, "batch_id": 3, "step": 3}
+    assert checkpoint.newest(tmp_path).items["data_provider"]["batch"] == 3
+
+    with process(tmp_path, WAITING, prefetch) as again:
+        told, errors = again.communicate(fed)
+    assert told == "ended 4\nended 5\nwhole 5\n", errors
+    assert again.returncode == 0
+
+
+@on_linux
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_test_that_waits_for_data_is_left_by_the_second_signal_at_once(prefetch, tmp_path):
+    with process(tmp_path, TEST_WAITING, prefetch, until="told once, testing") as started:
+        until_it_sleeps(started)
+        os.kill(started.pid, signal.SIGTERM)
+        assert started.stdout.read() == ""
+        assert started.wait() == 143
+        assert ("busy with one item for 0.2 s" in started.stderr.read()) == (prefetch == 2)  # and not for ten
+    assert checkpoint.steps_in(tmp_path) == []
+
+
+def test_a_terminal_that_is_closed_loses_nothing(tmp_path):
+    """The progress bar cannot be written any more, nor anything else."""
+    ours, theirs = pty.openpty()
+    begin = "import fcntl, os, termios\nos.setsid()\nfcntl.ioctl(2, termios.TIOCSCTTY, 0)"
+    with process(tmp_path, begin + MID_BATCH, until="in batch 3", stderr=theirs) as started:
+        os.close(theirs)
+        os.close(ours)
+        told, _ = started.communicate("go on\n")
+    assert (told, started.returncode) == ("", 129)
+    assert checkpoint.steps_in(tmp_path) == [3]

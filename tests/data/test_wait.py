@@ -1,0 +1,63 @@
+"""Wait: it is ended while it is under way, or before; never after."""
+
+import pytest
+
+from onion.data.wait import Wait, Woken
+
+
+def waited(wait, wakes=True):
+    with wait:
+        if wakes:
+            wait.wake()
+        return "not woken"
+
+
+def test_a_wait_under_way_is_ended_where_it_is():
+    wait = Wait()
+    wait.may_end = True
+    with pytest.raises(Woken) as caught:
+        waited(wait)
+    assert caught.value.wait is wait
+
+
+def test_a_wait_to_come_is_ended_before_it_begins():
+    wait = Wait()
+    wait.may_end = True
+    wait.wake()
+    with pytest.raises(Woken):
+        waited(wait, wakes=False)
+    wait.wake()  # the wait was over before it began
+
+
+def test_afterwards_nothing_is_raised():
+    wait = Wait()
+    wait.may_end = True
+    assert waited(wait, wakes=False) == "not woken"
+    wait.wake()
+    with pytest.raises(KeyError), Wait():
+        raise KeyError
+    assert wait.asked
+
+
+def test_a_wait_that_is_left_by_an_error_is_over():
+    wait = Wait()
+    wait.may_end = True
+    with pytest.raises(KeyError), wait:
+        raise KeyError
+    wait.wake()
+
+
+def test_it_is_ended_once():
+    wait = Wait()
+    wait.may_end = True
+    with pytest.raises(Woken):
+        waited(wait)
+    wait.wake()  # the handler has left it
+
+
+def test_what_may_not_be_ended_goes_on():
+    wait = Wait()
+    assert waited(wait) == "not woken"
+    wait.may_end = True
+    with pytest.raises(Woken):
+        waited(wait, wakes=False)
