@@ -25,12 +25,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from onion.disk import remove_tree, rename, sync_folder, write_synced
+from onion.disk import PARTIAL, remove_tree, rename, sync_folder, write_synced
 from onion.errors import CheckpointError
 
 FORMAT = 1
-MANIFEST, STATE = "manifest.json", "state.json"
-PARTIAL = ".partial"
+MANIFEST, STATE, ARRAYS = "manifest.json", "state.json", ".safetensors"
 OLD, DOOMED = f".old{PARTIAL}", f".doomed{PARTIAL}"
 
 log = logging.getLogger("onion")
@@ -49,6 +48,21 @@ class Checkpoint:
     step: int
     run: dict[str, Any]
     items: dict[str, dict[str, Any]]
+
+
+def copied(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a checkpoint that nothing changes any more: arrays are copied to numpy's, all else is as JSON has it.
+
+    Raises:
+        CheckpointError: a state holds what no checkpoint can.
+    """
+    scalars = json.loads(_packed_state(checkpoint))
+    arrays = {
+        name: {key: _copy(value) for key, value in saved.items() if _is_array(value)}
+        for name, saved in checkpoint.items.items()
+    }
+    items = {name: {**scalars["items"][name], **arrays[name]} for name in checkpoint.items}
+    return Checkpoint(checkpoint.step, scalars["run"], items)
 
 
 def folder_of(folder: Path, step: int) -> Path:
@@ -72,7 +86,6 @@ def make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CheckpointError(f"cannot make the folder {folder}: {error.strerror}; choose another.") from error
-    sweep(folder)
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> Path:
@@ -94,7 +107,8 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         sync_folder(partial)
         _swap_in(partial, final)
     except BaseException as error:
-        sweep(folder)
+        with suppress(CheckpointError):  # on a disk that fails, this may fail too; the next start sweeps
+            sweep(folder)
         if isinstance(error, OSError):
             raise CheckpointError(f"cannot write the checkpoint {final}: {error.strerror or error}.") from error
         raise
@@ -116,14 +130,20 @@ def _swap_in(partial: Path, final: Path) -> None:
 
 def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, bytes]]:
     """Give the files of a checkpoint one by one, so that only one is in memory."""
-    scalars: dict[str, dict[str, Any]] = {}
     for name, saved in checkpoint.items.items():
         arrays = {key: _array(value) for key, value in saved.items() if _is_array(value)}
-        scalars[name] = {key: value for key, value in saved.items() if not _is_array(value)}
         if arrays:
-            yield f"{name}.safetensors", _packed(name, arrays)
+            yield f"{name}{ARRAYS}", _packed(name, arrays)
+    yield STATE, _packed_state(checkpoint)
+
+
+def _packed_state(checkpoint: Checkpoint) -> bytes:
+    scalars = {
+        name: {key: value for key, value in saved.items() if not _is_array(value)}
+        for name, saved in checkpoint.items.items()
+    }
     try:
-        yield STATE, json.dumps({"run": checkpoint.run, "items": scalars}, default=plain).encode()
+        return json.dumps({"run": checkpoint.run, "items": scalars}, default=plain).encode()
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"a state holds what JSON cannot ({error}); return arrays and JSON scalars.") from error
 
@@ -134,6 +154,11 @@ def _is_array(value: object) -> bool:
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value if isinstance(value, np.ndarray) else value.numpy(), order="C")
+
+
+def _copy(value: Any) -> np.ndarray[Any, Any]:
+    array = _array(value)  # of a tensor this is a copy
+    return array.copy() if isinstance(value, np.ndarray) else array
 
 
 def _packed(name: str, arrays: dict[str, np.ndarray[Any, Any]]) -> bytes:
@@ -166,13 +191,13 @@ def read(path: Path) -> Checkpoint:
     """
     manifest = _read_manifest(path)
     try:
-        content = {name: _checked(path / name, entry) for name, entry in manifest["files"].items()}
+        content = {name: _checked(path / _plain_name(name), entry) for name, entry in manifest["files"].items()}
         state = json.loads(content.pop(STATE))
         items = {name: dict(scalars) for name, scalars in state["items"].items()}
         for name, raw in content.items():
-            items[name.removesuffix(".safetensors")].update(load_arrays(raw))
+            items[name.removesuffix(ARRAYS)].update(load_arrays(raw))
         return Checkpoint(step=int(manifest["step"]), run=state["run"], items=items)
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
         raise CheckpointError(f"{path}: not a checkpoint of onion ({error}).") from error
 
 
@@ -180,13 +205,20 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
         version, step, _ = manifest["format"], int(manifest["step"]), manifest["files"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         raise CheckpointError(f"{path}: {MANIFEST} is missing or damaged.") from error
     if version != FORMAT:
         raise CheckpointError(f"{path}: format {version} is not known to this version of onion (it knows {FORMAT}).")
     if path.name.startswith("step-") and path.name != folder_of(path, step).name:
         raise CheckpointError(f"{path}: {MANIFEST} is of step {step}; was the folder renamed?")
     return dict(manifest)
+
+
+def _plain_name(name: str) -> str:
+    """Return the name of a file beside the manifest; one that leads elsewhere is a ValueError."""
+    if "/" in name or "\\" in name or "\0" in name or not (name == STATE or name.endswith(ARRAYS)):
+        raise ValueError(f"{name!r} is no file of a checkpoint")
+    return name
 
 
 def _checked(path: Path, entry: Mapping[str, Any]) -> bytes:
@@ -218,23 +250,39 @@ def newest(folder: Path) -> Checkpoint | None:
 
 
 def prune(folder: Path, keep: set[int]) -> None:
-    """Remove all checkpoints but those of some steps, and what a killed run left half-written."""
+    """Remove all checkpoints but those of some steps; one that the disk does not let go of stays, and that is said."""
     for step in set(steps_in(folder)) - keep:
         path = folder_of(folder, step)
         doomed = path.with_name(path.name + DOOMED)
-        rename(path, doomed)  # so that a kill in the middle never leaves a torn folder with a final name
-        remove_tree(doomed)
-    sweep(folder)
+        try:
+            rename(path, doomed)  # so that a kill in the middle never leaves a torn folder with a final name
+            remove_tree(doomed)
+        except OSError as error:
+            log.warning("cannot remove the old checkpoint %s: %s", path, error.strerror)
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a killed run left half-written; put back what it was about to replace."""
+    """Remove what a killed run left half-written; put back what it was about to replace.
+
+    Raises:
+        CheckpointError: the disk refused to put it back.
+    """
     for old in folder.glob(f"step-*{OLD}"):
         final = old.with_name(old.name.removesuffix(OLD))
         if not final.exists():
-            rename(old, final)
+            _put_back(old, final)
     for rest in folder.glob(f"step-*{PARTIAL}"):
         _clear(rest)
+    for file in folder.glob(f".*{PARTIAL}"):
+        with suppress(OSError):
+            file.unlink()
+
+
+def _put_back(old: Path, final: Path) -> None:
+    try:
+        rename(old, final)
+    except OSError as error:
+        raise CheckpointError(f"cannot put {old} back to {final.name}: {error.strerror}.") from error
 
 
 def _clear(folder: Path) -> None:

@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+PARTIAL = ".partial"
+"""The end of the name of whatever is not whole yet."""
+
 
 class Files:
     """What onion asks of the system where files are changed; each method raises OSError where that refuses."""
@@ -62,7 +65,8 @@ def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
         OSError: the disk refused; nothing is left half-written.
     """
     path = Path(os.path.realpath(path))
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)  # a name has at most 255 bytes
+    # A name has at most 255 bytes. By its end the next start of a run knows what a kill has left (checkpoint.sweep).
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=PARTIAL, dir=path.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -19,6 +19,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onion.identity import given
 from onion.item import HOOKS, RunnerItem, overrides
 from onion.tree import holds, subitems
 
@@ -42,14 +43,13 @@ def settings(item: RunnerItem) -> str:
     Not its name, which stands beside it.
     """
     told = []
-    for parameter in inspect.signature(type(item).__init__).parameters.values():
-        value = getattr(item, parameter.name, parameter.default)
-        if parameter.name in ("self", "name") or value is parameter.default or inspect.ismethod(value):
+    for name, value, default in given(item):
+        if name == "name" or value is default or inspect.ismethod(value):
             continue
         if isinstance(value, PLAIN):
-            told += [f"{parameter.name}={value!r}"] if value != parameter.default else []
+            told += [f"{name}={value!r}"] if value != default else []
         elif isinstance(value, timedelta):
-            told.append(f"{parameter.name}={value}")
+            told.append(f"{name}={value}")
         elif type(value).__module__ != "builtins":
             told.append(str(value) if isinstance(value, Path) else type(value).__name__)
     return f"{type(item).__name__}({', '.join(told)})"

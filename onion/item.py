@@ -39,6 +39,13 @@ class RunnerItem:
     predicts: bool = True
     """Whether the item stays where an onion that trains is made into one that predicts (``inference_onion``)."""
 
+    watches: bool = False
+    """Whether the item only watches: a run that goes on from a checkpoint may lack it, or have another one like it."""
+
+    unsaved: tuple[str, ...] = ()
+    """Attributes, and keys of ``state_dict``, that may be others in a resumed run than in one that was not cut, without
+    consequence; ``onion.testing.assert_resumes_exactly`` passes over them. A subclass adds its own to its parent's."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Give the class its default name."""
         super().__init_subclass__(**options)
@@ -60,6 +67,16 @@ class RunnerItem:
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take back what ``state_dict`` gave. It is called before ``initialize``, which must keep what was loaded."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what has to be the same in a run that goes on from a checkpoint.
+
+        Default: the constructor's arguments that the item keeps as attributes of their names; of an object its class
+        and arguments, of an array its dtype and shape.
+        """
+        from onion.identity import constructed
+
+        return constructed(self)
 
     def check(self, runner: Runner) -> None:
         """Raise CompositionError if this item cannot work where it stands in ``runner``; called when that is built."""

@@ -155,7 +155,8 @@ class Runner(RunnerItem):
 
     def _run_passes(self, passes: float, limit: float, state: State) -> None:
         while state.stopped is None and state.pass_id < passes and state.step < limit:
-            state.pass_stopped, state.pass_cut, state.batches = None, False, None
+            state.pass_cut, state.batches = False, None
+            state.pass_stopped = state.stopped  # not None where a signal has come since
             hold(self._pass, partial(self._run_batches, limit), state)
             if state.pass_cut:
                 return

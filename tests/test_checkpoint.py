@@ -15,7 +15,8 @@ import paddle
 import pytest
 
 from onion import CheckpointError, checkpoint
-from onion.checkpoint import Checkpoint, folder_of, newest, prune, read, steps_in, sweep, write
+from onion.checkpoint import Checkpoint, copied, folder_of, newest, prune, read, steps_in, sweep, write
+from onion.disk import Files, through
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 DTYPES = ["bool", *INTEGERS, "float16", "float32", "float64", "complex64"]
@@ -383,13 +384,47 @@ def test_a_kill_while_an_old_checkpoint_was_being_removed_does_not_bring_it_back
     assert names(tmp_path) == ["step-00000002"]
 
 
-def test_prune_removes_all_but_those_to_keep_and_what_is_half_written(tmp_path):
+def test_prune_removes_all_but_those_to_keep(tmp_path):
     for step in (1, 2, 3, 4):
         write(tmp_path, small(step))
-    (tmp_path / "step-00000009.partial").mkdir()
     (tmp_path / "metrics.jsonl").write_text("row")
     prune(tmp_path, {2, 4, 77})
     assert names(tmp_path) == ["metrics.jsonl", "step-00000002", "step-00000004"]
+
+
+def test_an_old_checkpoint_that_the_disk_does_not_let_go_of_stays_and_that_is_said(tmp_path, caplog):
+    class Stuck(Files):
+        def rename(self, source, target):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    write(tmp_path, small(1))
+    write(tmp_path, small(2))
+    with through(Stuck()):
+        prune(tmp_path, {2})
+    assert names(tmp_path) == ["step-00000001", "step-00000002"]
+    assert caplog.messages == [f"cannot remove the old checkpoint {tmp_path / 'step-00000001'}: Input/output error"]
+
+
+def test_what_was_about_to_be_replaced_and_cannot_be_put_back_is_told(tmp_path):
+    class Stuck(Files):
+        def rename(self, source, target):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    (tmp_path / "step-00000001.old.partial").mkdir()
+    with through(Stuck()), pytest.raises(CheckpointError, match=r"cannot put .*step-00000001: Read-only file system"):
+        sweep(tmp_path)
+
+
+def test_a_copy_is_not_changed_by_what_comes_after(tmp_path):
+    weight, array, listed = paddle.ones([2]), np.ones(2), [1, 2]
+    taken = copied(Checkpoint(1, {"a": listed}, {"x": {"weight": weight, "array": array, "n": np.int64(3)}}))
+    weight.set_value(paddle.zeros([2]))
+    array[:], listed[:] = 0, []
+    assert taken.run == {"a": [1, 2]}
+    assert taken.items["x"]["weight"].tolist() == taken.items["x"]["array"].tolist() == [1, 1]
+    assert taken.items["x"]["n"] == 3
+    with pytest.raises(CheckpointError, match="holds what JSON cannot"):
+        copied(Checkpoint(1, {}, {"x": {"a": object()}}))
 
 
 # -- a disk that refuses ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from onion.cli import main
-from onion.disk import locked
+from onion.lock import alone_in
 from onion.models.downloads.sources import ALIASES, SOURCES
 from tests.models.file_server import serving, without_proxies
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
@@ -287,8 +287,7 @@ def test_disk_full_then_ctrl_c_at_a_terminal_then_finished_gives_the_same_bits(t
 
 def test_a_second_signal_leaves_at_once_and_what_was_saved_stays_whole(trained, place):
     done = onion(place, *TRAINING, "--out", "twice", before=signals("SIGINT", "SIGTERM"))
-    assert done.returncode == 130
-    assert done.stderr == "onion: interrupted\n"
+    assert (done.returncode, done.stderr) == (143, "")
     assert folders(place / "twice")[-1] == "step-00000035"
     done = onion(place, "evaluate", "--from", "twice", "--data", "b.tsv")
     assert done.returncode == 0, done.stderr
@@ -598,6 +597,18 @@ def test_a_folder_that_holds_another_run(trained, refused, place, name, value):
     assert snapshot(place) == before
 
 
+def test_another_run_goes_on_in_a_folder_knowingly(trained, place):
+    """With one more pass, here; what differs is told."""
+    shutil.copytree(place / "run", place / "anyway")
+    words = with_option(with_option(TRAINING, "--out", "anyway"), "--passes", "5")
+    done = onion(place, *words, "--resume-anyway")
+    assert done.returncode == 0, done.stderr
+    assert "onion: goes on in anyway all the same: passes 4 there, 5 here" in done.stderr
+    assert last_line(done.stdout)["step"] == STEPS // 4 * 5
+    again = onion(place, *words)
+    assert (again.returncode, again.stderr) == (0, f"onion: resumed from step {STEPS // 4 * 5} in anyway\n")
+
+
 def test_the_same_name_with_other_data_is_another_run(trained, refused, place):
     original = (place / "a.tsv").read_bytes()
     write_tsv(place / "a.tsv", films(320, seed=9))
@@ -611,8 +622,8 @@ def test_the_same_name_with_other_data_is_another_run(trained, refused, place):
 
 def test_a_folder_that_another_process_trains_in(trained, refused, place):
     before = snapshot(place)
-    with locked(place / "run"):
-        assert "another process is training in run" in refused(*TRAINING, "--out", "run")
+    with alone_in(place / "run", object()):
+        assert "run is in use by another run" in refused(*TRAINING, "--out", "run")
     assert snapshot(place) == before
 
 

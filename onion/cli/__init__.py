@@ -1,6 +1,7 @@
 """The command line: ``onion train | evaluate | predict | draw | weights``.
 
-Exit status: 0, 2 for a mistake that the message explains, 128 + n after signal n (Ctrl-C: 130), 130 after a second one.
+Exit status: 0, 2 for a mistake that the message explains, 128 + n after signal n (Ctrl-C: 130), n being that of the
+second one where there were two.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from onion.cli.commands import Terminated
 from onion.errors import OnionError
 
 INTERRUPTED, TERMINATED, NO_READER = 130, 143, 141
+ANSWERED = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,9 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # JSON is UTF-8 whatever the terminal's language
     options = _parse(sys.argv[1:] if arguments is None else arguments)
-    logging.basicConfig(format="onion: %(message)s", level=logging.DEBUG if options.debug else logging.INFO)
+    level = logging.DEBUG if options.debug else logging.INFO
+    logging.basicConfig(format="onion: %(message)s", level=level)
+    logging.getLogger("onion").setLevel(level)  # importing Paddle 3.1 or 3.2 raises the level of the root logger
     try:
-        with _sigterm_kept():
+        with _handlers_kept():
             status = int(options.command(options))
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where an error can still be told
@@ -41,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.debug:
             raise
         _discard_output()
-        print(f"onion: {error}", file=sys.stderr)
+        print("\n".join([f"onion: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         return MISTAKE
     except KeyboardInterrupt as error:
         if options.debug:
@@ -60,16 +64,18 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 @contextmanager
-def _sigterm_kept() -> Iterator[None]:
-    """Leave SIGTERM's handler as it was (see commands.start_paddle)."""
+def _handlers_kept() -> Iterator[None]:
+    """Leave the handlers as they were (see commands.start_paddle)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in ANSWERED}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            if handler is not None:  # None: not Python's, and not to be put back
+                signal.signal(number, handler)
 
 
 def _discard_output() -> None:

@@ -67,6 +67,8 @@ def _add_train(command: argparse.ArgumentParser) -> None:
         command.add_argument(name, help=text, default=argparse.SUPPRESS, **more)
 
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for checkpoints and the log")
+    anyway = "go on in a folder whose training differs in settings, data or onion; what differs is told"
+    command.add_argument("--resume-anyway", action="store_true", help=anyway)
     command.add_argument("--preset", metavar="NAME", help="published settings, such as ernie/chnsenticorp")
     command.add_argument("--config", type=Path, metavar="FILE", help=".yaml or .json: settings by name; flags win")
     add("--task", "what to learn: classify, regress, match, multilabel, tag, read, mask", metavar="NAME")

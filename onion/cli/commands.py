@@ -24,14 +24,23 @@ class Terminated(KeyboardInterrupt):
 
 
 def start_paddle() -> None:
-    """Load Paddle, and let SIGTERM clean up as Ctrl-C does; Paddle's own handler prints a C++ stack and leaves."""
+    """Load Paddle, and let SIGTERM clean up as Ctrl-C does; Paddle's own handler prints a C++ stack and leaves.
+
+    SIGHUP too, where there is one, and unless it is ignored (``nohup``).
+    """
     use_threads()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+            signal.signal(signal.SIGHUP, _hang_up)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
     raise Terminated
+
+
+def _hang_up(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)  # without a word: the terminal is gone
 
 
 def train(options: argparse.Namespace) -> int:
@@ -39,7 +48,7 @@ def train(options: argparse.Namespace) -> int:
     start_paddle()
     from onion.tasks.jobs import training
 
-    trained = training.train(_settings(options), options.out)
+    trained = training.train(_settings(options), options.out, options.resume_anyway)
     print(_json(trained.report))
     if trained.signal is None:
         return 0
@@ -51,7 +60,7 @@ def _settings(options: argparse.Namespace) -> Any:
     """Preset, config file, flags: the later ones win."""
     from onion.tasks.jobs import config_file, presets
 
-    own = ("command", "debug", "out", "preset", "config", "set")
+    own = ("command", "debug", "out", "preset", "config", "set", "resume_anyway")
     flags = {name: value for name, value in vars(options).items() if name not in own}
     return config_file.resolve(
         presets.preset(options.preset) if options.preset else {},

@@ -22,6 +22,7 @@ class _FromAStep(RunnerItem):
     """What Freeze and Unfreeze do alike: some parameters of a network learn from a step on."""
 
     predicts = False
+    unsaved = ("_waits",)  # before the very batch of the step a resumed run has waited already
 
     def __init__(self, network: Any, pattern: str | re.Pattern[str], step: int | None) -> None:
         self.network, self.pattern = network, pattern

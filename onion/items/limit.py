@@ -27,6 +27,7 @@ class Limit(RunnerItem):
     """
 
     predicts = False
+    watches = True
 
     def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:

@@ -30,6 +30,9 @@ class Logger(Periodic):
         every: steps between two rows, a ``timedelta``, or ``"pass"``. Default 100.
     """
 
+    watches = True
+    unsaved = ("_before", "_begun", "_offset", "seconds", "offset")  # times, and the length of a file with times in it
+
     def __init__(self, path: str | Path, every: Every = 100) -> None:
         super().__init__(every)
         self.path = Path(path)
@@ -44,9 +47,9 @@ class Logger(Periodic):
         """Hold the file open around the run."""
         if not self._resumed:
             self._offset, self._logged, self._before = 0, {}, 0.0
-        self._resumed = False
         self._begun = perf_counter()
         self._file = self._open()
+        self._resumed = False
         try:
             yield
         finally:
@@ -57,7 +60,7 @@ class Logger(Periodic):
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             size = self.path.stat().st_size if self.path.exists() else 0
-            if size and not self._offset:
+            if size and not self._resumed:
                 self.path.rename(_free_name(self.path))
             elif size > self._offset:
                 os.truncate(self.path, self._offset)

@@ -57,6 +57,7 @@ class Mailbox(RunnerItem):
     """
 
     predicts = False
+    watches = True
 
     def __init__(self) -> None:
         self._letters: SimpleQueue[_Letter] = SimpleQueue()

@@ -54,6 +54,7 @@ class NanGuard(RunnerItem):
     """
 
     predicts = False
+    unsaved = ("_kept",)  # told by state_dict; here a loaded copy has no entry for an optimizer without a state
 
     def __init__(self, policy: Policy = "raise", *, gradients: bool = False, every: int = 100) -> None:
         if policy not in get_args(Policy):

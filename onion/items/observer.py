@@ -32,6 +32,8 @@ class Observer(RunnerItem):
         CompositionError: a function is a coroutine or generator function.
     """
 
+    watches = True
+
     def __init__(
         self,
         *,

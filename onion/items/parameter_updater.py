@@ -51,6 +51,7 @@ class ParameterUpdater(RunnerItem):
                 f"ParameterUpdater steps a schedule once a batch, and {type(rate).__name__}.step wants a metric; give "
                 "the optimizer a plain number, and set it (optimizer.set_lr) in an item that sees the metric."
             )
+        self._settings = _settings_of(optimizer)
         self.rate: float | None = None
         """The learning rate that was set by hand, or None."""
         self._onions: tuple[ref[Runner], ...] = ()
@@ -108,6 +109,10 @@ class ParameterUpdater(RunnerItem):
                 "onion.schedules, whose peak can be set."
             )
         self.rate = float(rate)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the kind of the optimizer, its settings and its first learning rate or the schedule's peak."""
+        return self._settings
 
     def readings(self) -> dict[str, float]:
         """Return the learning rate."""
@@ -207,6 +212,20 @@ class ParameterUpdater(RunnerItem):
         for place, parameter in enumerate(parameters_of(self.optimizer)):
             paths.setdefault(parameter.name, f"parameter-{place}")
         return paths
+
+
+def _settings_of(optimizer: Any) -> dict[str, Any]:
+    """Describe an optimizer as it is given, before anybody sets its learning rate by hand; defaults are left out."""
+    rate: Any = getattr(optimizer, "_learning_rate", None)
+    peak = float(getattr(rate, "base_lr", rate)) if rate is not None else None
+    known = inspect.signature(type(optimizer).__init__).parameters
+    told = {
+        name: value
+        for name, value in (getattr(optimizer, "_default_dict", None) or {}).items()
+        if isinstance(value, bool | int | float | str)
+        and value != (known[name].default if name in known else type(value)())
+    }
+    return {"optimizer": type(optimizer).__name__, "rate": peak, **told}
 
 
 def _wants_arguments(function: Callable[..., object]) -> bool:

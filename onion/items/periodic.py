@@ -33,6 +33,7 @@ class Periodic(RunnerItem):
     """
 
     predicts = False
+    unsaved: tuple[str, ...] = ("_next",)  # where in the data a time is up is nothing that a resumed run repeats
 
     def __init__(self, every: Every) -> None:
         if not _is_period(every):

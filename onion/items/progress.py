@@ -27,6 +27,8 @@ class Progress(RunnerItem):
     """
 
     predicts = False
+    watches = True
+    unsaved = ("_bar", "_next", "_examples", "_begun")  # what is shown of this process
 
     def __init__(self, seconds: float = 0.5, file: TextIO | None = None, quiet: bool | None = None) -> None:
         self.seconds = seconds

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from operator import length_hint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from onion import checkpoint, generators
+from onion.background import Background
 from onion.errors import CheckpointError, CompositionError
-from onion.item import RunnerItem, Way, overrides
+from onion.identity import Identity, identity_of
+from onion.item import Way
 from onion.items.best import Best, Mode
 from onion.items.parameter_updater import ParameterUpdater
 from onion.items.periodic import Every, Periodic
+from onion.items.saved_run import outermost, put_back, stateful, take
+from onion.lock import alone_in
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -26,7 +32,9 @@ class Saver(Periodic):
     """Save the run every so often and at its end; go on from the newest checkpoint when it starts again.
 
     It stands outside everything that has a state to save. A checkpoint holds every item's ``state_dict``, the counters,
-    the metrics and all random generators (format: ``onion/checkpoint.py``).
+    the metrics, all random generators and what the onion is made of (format: ``onion/checkpoint.py``). Where the data
+    cannot give the next batch, the run is saved as the last one left it before the error goes on. No second run gets
+    into the folder.
 
     Args:
         folder: where the checkpoints go; made if it is missing.
@@ -34,12 +42,23 @@ class Saver(Periodic):
         keep: how many of the newest are kept, the best besides. Default 2.
         best: also save whenever this metric is better than ever, and keep that checkpoint. Default: none.
         mode: whether more (``max``, default) or less (``min``) is better.
-        resume: go on from the newest whole checkpoint in the folder if there is one. Default True.
+        resume: go on from the newest whole checkpoint in the folder if there is one (True, default), insist on a folder
+            without one (False), or go on even where that is another onion's or of other data (``"anyway"``): what
+            differs is logged, and with other data the pass under way begins anew.
+        background: write in a thread; the loop then waits only until all arrays are copied, which takes their memory
+            once more, and for the checkpoint before, if that is still being written. Default False.
+        lenient: where a checkpoint cannot be written, log it, go on, and try again when the next one is due; only the
+            last one of the run has to be written. Default False: the run ends with the error.
 
     Raises:
-        CheckpointError: a checkpoint cannot be written or read, does not fit the onion, or ``resume=False`` and the
-            folder holds a run.
+        CheckpointError: a checkpoint cannot be written or read, or is of another run; ``resume=False`` and the folder
+            holds a run; or another run writes into the folder.
+        CompositionError: an argument is none of these, or it stands inside something that it has to save.
     """
+
+    watches = True
+    # What this process has loaded and written; a run that was just resumed has more of the one and less of the other.
+    unsaved = ("_saved_step", "_saved_rates", "_generators", "_finished")
 
     def __init__(
         self,
@@ -49,17 +68,27 @@ class Saver(Periodic):
         keep: int = 2,
         best: str | None = None,
         mode: Mode = "max",
-        resume: bool = True,
+        resume: bool | Literal["anyway"] = True,
+        background: bool = False,
+        lenient: bool = False,
     ) -> None:
         super().__init__(every)
         if keep < 1:
             raise CompositionError(f"Saver: keep={keep} would keep no checkpoint; it is at least 1.")
+        if resume not in (True, False, "anyway"):
+            raise CompositionError(f"Saver: resume={resume!r} is neither True, nor False, nor 'anyway'.")
         self.folder, self.keep, self.best, self.mode, self.resume = Path(folder), keep, best, mode, resume
+        self.background, self.lenient = background, lenient
         self._best = Best(best or "", mode)
+        self._writer = Background()
+        self._onion: Identity = {}
+        self._forget()
+
+    def _forget(self) -> None:
         self._saved_step = -1
         self._saved_rates: list[float | None] = []
-        self._due_at_end = False
-        self._asked = False
+        self._due_at_end = self._asked = self._ending = False
+        self._finished = 0
         self._generators: Mapping[str, Any] | None = None
 
     def check(self, runner: Runner) -> None:
@@ -76,17 +105,42 @@ class Saver(Periodic):
 
     def initialize(self, state: State) -> Way:
         """Load the newest checkpoint on the way in, save the end on the way out."""
-        self._saved_step, self._due_at_end, self._asked, self._generators = -1, False, False, None
+        assert state.runner is not None
+        self._forget()
+        self._onion = identity_of(state.runner)
         checkpoint.make(self.folder)
-        self._load(state)
-        yield
-        if self._asked or state.step != self._saved_step or _rates(state) != self._saved_rates:
-            self._save(state, state.pass_id, state.batch_id)
+        with alone_in(self.folder, outermost(state)):
+            checkpoint.sweep(self.folder)
+            self._load(state)
+            with self._writer_at_rest():
+                yield
+            self._ending = True
+            if self._asked or state.step != self._saved_step or _rates(state) != self._saved_rates:
+                self._save(state, state.pass_id, state.batch_id)
+            self._settle()
+
+    @contextmanager
+    def _writer_at_rest(self) -> Iterator[None]:
+        """Let the thread finish; what it raises is not to hide the error of the run."""
+        try:
+            yield
+        except Exception:
+            try:
+                self._writer.wait()
+            except CheckpointError as error:
+                log.warning("%s", error)
+            raise
+        self._settle()
 
     def on_pass(self, state: State) -> Way:
         """Save at the end of the pass if that is the period, its last batch was due, or the metric was best."""
         self._restore_generators(again=state.batch_id > 0)
-        yield
+        self._finished = 0
+        try:
+            yield
+        except Exception:
+            self._rescue(state)
+            raise
         self._generators = None
         if state.pass_cut:
             return
@@ -96,14 +150,28 @@ class Saver(Periodic):
 
     def on_batch(self, state: State) -> Way:
         """Save after the batch if it completes a period, or if the metric was better than ever."""
+        self._finished = 0
         if self._generators is not None:
             self._restore_generators()
         yield
+        with self._leniently():
+            self._writer.look()
         if self._improved(state) or self.due(state) or self._asked:
             # After the last batch, items may still act on the way out of the pass; what they do is to be saved too.
             self._due_at_end = length_hint(state.batches, 1) == 0
             if not self._due_at_end:
                 self._save(state, state.pass_id, state.batch_id + 1)
+        self._finished = state.batch_id + 1
+
+    def _rescue(self, state: State) -> None:
+        """Save what the last batch left, if it was the data that failed to give the next one."""
+        # Between two batches the Runner has counted that which this ring has left, and there are more to come.
+        failed_in_data = 0 < state.batch_id == self._finished and length_hint(state.batches, 1) > 0
+        if failed_in_data and state.step != self._saved_step:
+            try:
+                self._save(state, state.pass_id, state.batch_id)
+            except CheckpointError as error:
+                log.warning("%s", error)
 
     def save(self, state: State) -> bool:
         """Save between two batches, as a letter of a Mailbox does: ``mailbox.post(saver.save)``.
@@ -118,7 +186,8 @@ class Saver(Periodic):
         self._asked = True
         if state.batch_id > 0 and length_hint(state.batches, 1) > 0:
             self._save(state, state.pass_id, state.batch_id)
-        return not self._asked
+            self._settle()
+        return not self._asked and self._saved_step == state.step
 
     def _restore_generators(self, again: bool = False) -> None:
         """Put the generators back where the resumed pass begins, and again at its first batch if that is in mid-pass.
@@ -134,28 +203,42 @@ class Saver(Periodic):
         return self.best is not None and self._best.fresh(state) and self._best.better(state)
 
     def _save(self, state: State, pass_id: int, batch_id: int) -> None:
-        counters = {"pass_id": pass_id, "batch_id": batch_id, "step": state.step}
-        run = {
-            "counters": counters,
-            "cost": None if state.cost is None else float(state.cost),
-            "metrics": state.metrics,
-            "reported": state.reported,
-            "best_step": None if self._best.value is None else self._best.step,
-            "generators": generators.capture(),
-        }
-        items = {item.name: item.state_dict() for item in _saved_items(state)}
-        checkpoint.write(self.folder, checkpoint.Checkpoint(state.step, run, items))
+        self._settle()
+        best_step = None if self._best.value is None else self._best.step
+        taken = take(state, pass_id, batch_id, self._onion, best_step)
         self._saved_step, self._saved_rates = state.step, _rates(state)
         self._due_at_end = self._asked = False
-        self._prune(state.step)
+        if self.background:
+            self._writer.start(partial(self._write, checkpoint.copied(taken), best_step))
+        else:
+            with self._leniently():
+                self._write(taken, best_step)
 
-    def _prune(self, now: int) -> None:
-        """Remove old checkpoints. Later ones than now's were passed over when this run began, and do not count."""
+    def _write(self, taken: checkpoint.Checkpoint, best_step: int | None) -> None:
+        checkpoint.write(self.folder, taken)
+        self._prune(taken.step, best_step)
+
+    def _prune(self, now: int, best_step: int | None) -> None:
+        """Remove old checkpoints. Later ones than now's were passed over when the run began, and do not count."""
         steps = checkpoint.steps_in(self.folder)
-        keep = {step for step in steps if step > now}.union([step for step in steps if step <= now][-self.keep :])
-        if self._best.value is not None:
-            keep.add(self._best.step)
-        checkpoint.prune(self.folder, keep)
+        later, older = [step for step in steps if step > now], [step for step in steps if step <= now]
+        checkpoint.prune(self.folder, {*later, *older[-self.keep :], *([] if best_step is None else [best_step])})
+
+    def _settle(self) -> None:
+        """Wait until nothing is being written."""
+        with self._leniently():
+            self._writer.wait()
+
+    @contextmanager
+    def _leniently(self) -> Iterator[None]:
+        """Go on where a checkpoint could not be written, if so wanted; the run's end is then to be saved anyhow."""
+        try:
+            yield
+        except CheckpointError as error:
+            if self._ending or not self.lenient:
+                raise
+            self._saved_step = -1
+            log.warning("%s The run goes on without it.", error)
 
     def _load(self, state: State) -> None:
         saved = checkpoint.newest(self.folder)
@@ -163,21 +246,10 @@ class Saver(Periodic):
             return
         if not self.resume:
             raise CheckpointError(f"{self.folder} holds another run (step {saved.step}); choose an empty folder.")
-        items = {item.name: item for item in _saved_items(state)}
-        if items.keys() != saved.items.keys():
-            raise CheckpointError(
-                f"{self.folder} holds the run of another onion: it saved {sorted(saved.items)}, "
-                f"this one has {sorted(items)}; choose an empty folder."
-            )
-        for name, item in items.items():
-            item.load_state_dict(saved.items[name])
-        state.pass_id, state.batch_id = saved.run["counters"]["pass_id"], saved.run["counters"]["batch_id"]
-        state.step = self._saved_step = saved.step
-        self._saved_rates = _rates(state)
-        state.cost = saved.run["cost"]
-        state.metrics.update(saved.run["metrics"])
-        state.reported.update(saved.run["reported"])
+        put_back(state, saved, self._onion, self.folder, self.resume == "anyway")
+        self._saved_step, self._saved_rates = saved.step, _rates(state)
         self._generators = saved.run["generators"]
+        self._prune(saved.step, saved.run["best_step"])  # a kill may have come before those were removed
         log.info("resumed from step %d in %s", saved.step, self.folder)
 
     def state_dict(self) -> dict[str, Any]:
@@ -189,15 +261,6 @@ class Saver(Periodic):
         self._best.load_state_dict(saved)
 
 
-def stateful(runner: Runner) -> list[RunnerItem]:
-    """Return the items of a runner that have a state to save."""
-    return [item for item in runner.walk() if overrides(item, "state_dict")]
-
-
-def _saved_items(state: State) -> list[RunnerItem]:
-    return [] if state.runner is None else stateful(state.runner)
-
-
 def _rates(state: State) -> list[float | None]:
     """Return the learning rates that were set by hand: they may change between two steps."""
     return [] if state.runner is None else [updater.rate for updater in state.runner.all(ParameterUpdater)]
@@ -206,6 +269,8 @@ def _rates(state: State) -> list[float | None]:
 def best_checkpoint(folder: Path) -> checkpoint.Checkpoint:
     """Return the best checkpoint that a Saver kept in a folder; the newest if it looked for no best.
 
+    Where the best is missing or damaged, it is the newest that is whole, and that is logged.
+
     Raises:
         CheckpointError: there is none.
     """
@@ -213,4 +278,10 @@ def best_checkpoint(folder: Path) -> checkpoint.Checkpoint:
     if newest is None:
         raise CheckpointError(f"{folder} holds no checkpoint; train first.")
     best = newest.run["best_step"]
-    return newest if best in (None, newest.step) else checkpoint.read(checkpoint.folder_of(folder, best))
+    if best in (None, newest.step):
+        return newest
+    try:
+        return checkpoint.read(checkpoint.folder_of(folder, best))
+    except CheckpointError as error:
+        log.warning("took step %d for the best checkpoint, as that is lost: %s", newest.step, error)
+        return newest

@@ -121,6 +121,10 @@ class Slot(RunnerItem):
         else:
             yield from self._ring(state)
 
+    def identity(self) -> dict[str, Any]:
+        """Return nothing: what a slot holds comes and goes, and is told by its state."""
+        return {}
+
     def readings(self) -> Mapping[str, float]:
         """Return the item's."""
         return {} if self.item is None else self.item.readings()

@@ -64,6 +64,7 @@ class SplitOnMemoryError(RunnerItem):
     shares_update = True
 
     predicts = False
+    unsaved = ("_tried",)  # it only spares a look at every batch
 
     def __init__(
         self, network: Any, split: Split = pieces.split, floor: int = 1, weight: Weight = pieces.examples

@@ -23,6 +23,9 @@ class TensorBoard(Periodic):
         OnionError: tensorboardX is not installed.
     """
 
+    watches = True
+    unsaved = ("_writer",)
+
     def __init__(self, folder: str | Path, every: Every = 100) -> None:
         super().__init__(every)
         self.folder = Path(folder)

@@ -11,7 +11,8 @@ from onion.item import RunnerItem, Way, overrides
 from onion.items.logger import Logger
 from onion.items.pairing import parameters_of
 from onion.items.parameter_updater import ParameterUpdater
-from onion.items.saver import Saver, stateful
+from onion.items.saved_run import stateful
+from onion.items.saver import Saver
 from onion.state import State
 from onion.tree import by_default
 

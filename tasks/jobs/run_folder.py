@@ -10,16 +10,18 @@ step-*, metrics.jsonl   what Saver and Logger write
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from onion import RunnerItem, State, Way
-from onion.disk import locked, replace_file
+from onion.disk import replace_file
 from onion.drawing import as_svg
 from onion.errors import CheckpointError
+from onion.items.saved_run import outermost
+from onion.lock import alone_in
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.features.digests import digest_of_tokenizer
@@ -29,6 +31,8 @@ from onion.tasks.texts import tell_notes
 
 RUN_FILE, SETTINGS_FILE, TASK_FILE = "run.json", "settings.json", "task.json"
 DRAWINGS = ("onion.txt", "onion.svg")
+log = logging.getLogger("onion")
+
 OWN_FILES = (SETTINGS_FILE, TASK_FILE, *DRAWINGS, "config.json", "tokenizer.json", "tokenizer_config.json")
 """What a run writes beside its record; found without one, they are somebody else's."""
 FITTED = "fitted"
@@ -47,10 +51,14 @@ class RunFolder(RunnerItem):
         tokenizer: of the encoder.
         config: of the encoder.
         notes: what the user should know of each data file: path -> (what -> how often).
+        anyway: take the folder of a training that differs, too, say how it differs, and make it this one's. Default
+            False.
 
     Raises:
         CheckpointError: it is another training's, another process trains in it, or it cannot be written.
     """
+
+    watches = True
 
     def __init__(
         self,
@@ -60,16 +68,17 @@ class RunFolder(RunnerItem):
         tokenizer: Tokenizer,
         config: EncoderConfig,
         notes: Mapping[str, Mapping[str, int]],
+        anyway: bool = False,
     ) -> None:
-        self.out = out
+        self.out, self.anyway = out, anyway
         self._settings, self._task, self._notes = settings, task, notes
         self._tokenizer, self._config = tokenizer, config
 
     def look(self) -> None:
         """Raise what would be raised on the way in, as far as it can be told without writing anything."""
         if self.out.is_dir():
-            with alone_in(self.out):
-                refuse_other(self.out, self._record)
+            with alone_in(self.out, self):
+                refuse_other(self.out, self._record, self.anyway)
         elif self.out.exists():
             raise CheckpointError(f"cannot write {self.out / RUN_FILE}: {self.out} is a file; choose another folder.")
 
@@ -77,8 +86,8 @@ class RunFolder(RunnerItem):
         """Make, lock, claim and fill the folder; let go of it at the end."""
         record = self._record  # before the folder is made: a data file may have gone
         _make(self.out)
-        with alone_in(self.out):
-            refuse_other(self.out, record)
+        with alone_in(self.out, outermost(state)):
+            refuse_other(self.out, record, self.anyway)
             write_json(self.out / RUN_FILE, record)
             self._fill(state)
             for path, notes in self._notes.items():
@@ -101,37 +110,25 @@ class RunFolder(RunnerItem):
             write_text(self.out / name, drawing)
 
 
-def refuse_other(out: Path, record: Mapping[str, Any]) -> None:
-    """Refuse a folder that holds another training, or files that a training would overwrite.
+def refuse_other(out: Path, record: Mapping[str, Any], anyway: bool = False) -> None:
+    """Refuse a folder that holds another training, unless that does not matter, or files that one would overwrite.
 
     Raises:
         CheckpointError: the message tells the differences, or the file.
     """
     if (out / RUN_FILE).exists():
         differences = list(_differences(read_record(out), json.loads(json.dumps(record))))
-        if differences:
+        if differences and anyway:
+            log.warning("goes on in %s all the same: %s", out, "; ".join(differences))
+        elif differences:
             raise CheckpointError(
-                f"{out} holds another run ({'; '.join(differences)}); choose another folder with --out."
+                f"{out} holds another run ({'; '.join(differences)}); choose another folder with --out, or go on in "
+                "this one knowingly with --resume-anyway."
             )
         return
     foreign = [*(name for name in OWN_FILES if (out / name).exists()), *(path.name for path in out.glob("step-*"))]
     if foreign:
         raise CheckpointError(f"{out} holds {foreign[0]}, but no run of onion; choose another folder with --out.")
-
-
-@contextmanager
-def alone_in(out: Path) -> Iterator[None]:
-    """Hold the folder of a run against a second process with the same command.
-
-    Raises:
-        CheckpointError: there is one already.
-    """
-    with ExitStack() as held:
-        try:
-            held.enter_context(locked(out))
-        except BlockingIOError:
-            raise CheckpointError(f"another process is training in {out}; wait for it, or stop it first.") from None
-        yield
 
 
 def _make(out: Path) -> None:

@@ -42,7 +42,15 @@ class Trained:
     signal: int | None
 
 
-def fine_tune(task: str | Task, train: str | Path, dev: str | Path, out: str | Path, **settings: Any) -> Runner:
+def fine_tune(
+    task: str | Task,
+    train: str | Path,
+    dev: str | Path,
+    out: str | Path,
+    *,
+    resume_anyway: bool = False,
+    **settings: Any,
+) -> Runner:
     """Return the onion that fine-tunes an encoder; nothing has been run yet, and nothing written but cached features.
 
     Once run, its folder is what ``onion evaluate``, ``onion predict`` and ``--init`` take.
@@ -56,6 +64,7 @@ def fine_tune(task: str | Task, train: str | Path, dev: str | Path, out: str | P
         train: the training file.
         dev: the file to test on while training.
         out: the folder for checkpoints and the log.
+        resume_anyway: go on in the folder of a training that differs, too; what differs is logged. Default False.
         settings: any of ``onion.tasks.jobs.settings.Settings``; ``passes`` is what the learning rate is planned for.
 
     Raises:
@@ -63,7 +72,9 @@ def fine_tune(task: str | Task, train: str | Path, dev: str | Path, out: str | P
     """
     own = None if isinstance(task, str) else task
     name = task if own is None else enter(own)
-    return Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own).onion(Path(out))
+    return Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own).onion(
+        Path(out), resume_anyway
+    )
 
 
 @attrs.frozen
@@ -107,7 +118,7 @@ class Job:
         seed_everything(settings.seed)
         return cls(settings, task, tokenizer, start.network(task), train_set, dev_set)
 
-    def onion(self, out: Path) -> Runner:
+    def onion(self, out: Path, resume_anyway: bool = False) -> Runner:
         """Compose the training."""
         settings = self.settings
         steps_per_pass = -(-len(self.train_set) // settings.batch_size)
@@ -141,23 +152,25 @@ class Job:
             test_every=settings.test_every or max(1, steps_per_pass // 4),
             pad_id=pad_id,
             rings=self.task.rings(self.tokenizer, settings.seed),
+            resume="anyway" if resume_anyway else True,
         )
         notes = {settings.train: self.train_set.notes, settings.dev: self.dev_set.notes}
-        folder = RunFolder(out, settings, self.task, self.tokenizer, self.network.encoder.config, notes)
+        config = self.network.encoder.config
+        folder = RunFolder(out, settings, self.task, self.tokenizer, config, notes, resume_anyway)
         return Runner(folder, *training.items)
 
 
-def train(settings: Settings, out: Path) -> Trained:
+def train(settings: Settings, out: Path, resume_anyway: bool = False) -> Trained:
     """Fine-tune an encoder; ``out`` then holds checkpoints, log, tokenizer, the task's record and the onion's drawing.
 
-    The same call goes on where an interrupted one was saved.
+    The same call goes on where an interrupted one was saved; another one too, if it says ``resume_anyway``.
 
     Raises:
         OnionError: a file, the weights or the folder are not what they should be; nothing is half-written.
     """
     begun = perf_counter()
     job = Job.prepare(settings)
-    runner = job.onion(out)
+    runner = job.onion(out, resume_anyway)
     runner[RunFolder].look()
     print(runner, flush=True)
     state = runner.run(passes=settings.passes)

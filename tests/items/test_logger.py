@@ -192,6 +192,17 @@ def test_rows_after_the_checkpoint_are_cut(tmp_path):
     assert logged(tmp_path) == list(range(1, 11))
 
 
+def test_rows_after_a_checkpoint_that_knew_of_none_are_cut_too(tmp_path):
+    with pytest.raises(PlannedError):
+        onion(tmp_path, Failing("on_batch", "in", 2), save=1, log=2).run(passes=1)
+    for path in tmp_path.glob("step-00000002"):
+        (path / "state.json").write_text("")
+    assert logged(tmp_path) == [2]
+    onion(tmp_path, save=1, log=2).run(steps=4)
+    assert logged(tmp_path) == [2, 4]
+    assert not (tmp_path / "log-1").exists()
+
+
 def test_a_checkpoint_before_the_first_row_of_a_resumed_run_knows_the_length_of_the_log(tmp_path):
     with pytest.raises(PlannedError):
         onion(tmp_path, Failing("on_batch", "in", 9), save=3, log=1).run(passes=1)

@@ -401,7 +401,7 @@ def test_a_paused_run_answers_ctrl_c():
     mailbox.pause()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(lambda: (mailbox.post(str).result(PATIENCE), os.kill(os.getpid(), signal.SIGTERM)))
-        state = Runner(Signals(), Batches(5), mailbox).run(passes=1)
+        state = Runner(Signals(leave=False), Batches(5), mailbox).run(passes=1)
     assert (state.step, state.stopped) == (0, "received SIGTERM")
 
 

@@ -9,6 +9,7 @@ import pytest
 from onion import (
     Accumulate,
     CompositionError,
+    DataProvider,
     GradientMachine,
     NanGuard,
     Observer,
@@ -19,8 +20,11 @@ from onion import (
     Saver,
     SkipIf,
     SplitOnMemoryError,
+    Task,
+    TaskSampler,
     schedules,
 )
+from onion.sampling import RoundRobin
 from onion.testing import Batches, toy_examples, toy_network
 
 lr = paddle.optimizer.lr
@@ -432,3 +436,70 @@ def test_arguments_that_are_none_are_refused():
 def test_it_is_drawn():
     drawing = str(onion(batches(1), NanGuard("rollback", every=50)))
     assert "NanGuard(policy='rollback', every=50)" in drawing
+
+
+# -- many tasks --------------------------------------------------------------------------------------------------------
+
+
+class Poison(RunnerItem):
+    """Put a NaN into the batches of some steps, which are numbered from 1."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def on_batch(self, state):
+        if state.next_step in self.steps:
+            state.batch = {**state.batch, "x": state.batch["x"] * np.float32("nan")}
+
+
+def of_two_tasks(*items, network=None):
+    """Tasks in turn, so odd steps are of ``even`` and even ones of ``odd``; one network, one optimizer."""
+    tasks = {
+        "even": Task(DataProvider(toy_examples(16), 4, prefetch=0)),
+        "odd": Task(DataProvider(toy_examples(16, seed=1), 4, prefetch=0)),
+    }
+    network = network or Running()
+    updater = ParameterUpdater(OPTIMIZERS["adamw"](network.parameters()))
+    return Runner(TaskSampler(tasks, RoundRobin()), *items, updater, NanGuard("skip"), GradientMachine(network))
+
+
+def guarded_by(guard, *items, network=None):
+    return of_two_tasks(*items, network=network).replace(NanGuard, guard)
+
+
+def left_out(*steps, network=None):
+    """The same run in which no update is made of some batches."""
+    done = []
+
+    def count(state):
+        done.append(state.batch)
+        return len(done) in steps
+
+    return of_two_tasks(SkipIf(count), network=network)
+
+
+def test_an_error_names_the_task_that_was_poisoned():
+    with pytest.raises(OnionError, match=r"nan_guard: step 4 \(task odd\) has the cost nan"):
+        guarded_by(NanGuard("raise"), Poison({4})).run(passes=1)
+
+
+@pytest.mark.parametrize("bad", [(1,), (4,), (3, 4), (2, 4, 6, 8)])
+def test_a_poisoned_task_leaves_no_trace_in_the_others_where_its_updates_are_skipped(bad, caplog):
+    guarded, never = guarded_by(NanGuard("skip"), Poison(bad)), left_out(*bad)
+    guarded.run(passes=1)
+    never.run(passes=1)
+    assert bits(guarded) == bits(never)
+    task = {step: "even" if step % 2 else "odd" for step in bad}
+    assert caplog.messages == [
+        f"nan_guard: step {step} (task {task[step]}) has the cost nan; skipped the update" for step in bad
+    ]
+
+
+@pytest.mark.parametrize("bad", [2, 5, 8])
+def test_a_poisoned_task_takes_all_back_to_the_copy_and_on_from_there(bad, caplog):
+    guarded = guarded_by(NanGuard("rollback", every=1), Poison({bad}), network=toy_network())
+    never = left_out(bad - 1, bad, network=toy_network())  # the copy was taken before that update
+    guarded.run(passes=1)
+    never.run(passes=1)
+    assert bits(guarded) == bits(never)
+    assert f"went back to before step {bad - 1}" in caplog.text

@@ -54,8 +54,9 @@ def folder_of(settings, encoder_folder):
     """A RunFolder; keyword arguments change the settings."""
     tokenizer, config = Tokenizer.from_pretrained(encoder_folder), EncoderConfig.read(encoder_folder)
 
-    def make(out, task=FITTED, **changes):
-        return RunFolder(out, attrs.evolve(settings, **changes), task, tokenizer, config, {"a.tsv": {"texts cut": 2}})
+    def make(out, task=FITTED, anyway=False, **changes):
+        notes = {"a.tsv": {"texts cut": 2}}
+        return RunFolder(out, attrs.evolve(settings, **changes), task, tokenizer, config, notes, anyway)
 
     return make
 
@@ -98,6 +99,17 @@ def test_another_run_is_refused_and_the_differences_are_told(tmp_path, folder_of
         assert "the train file has other content" in str(caught.value)
         assert "dev" not in str(caught.value).replace(str(tmp_path), "")
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_another_run_is_let_in_knowingly_and_the_folder_is_its_own_then(tmp_path, folder_of, caplog):
+    run(folder_of(tmp_path / "out"))
+    run(folder_of(tmp_path / "out", lr=1.0, anyway=True))
+    assert f"goes on in {tmp_path / 'out'} all the same: lr 5e-05 there, 1.0 here" in caplog.messages
+    run(folder_of(tmp_path / "out", lr=1.0))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"holds config\.json, but no run of onion"):
+        run(folder_of(tmp_path / "mine", anyway=True))
 
 
 def test_other_labels_are_another_run_though_every_file_and_setting_is_the_same(tmp_path, folder_of):
@@ -150,7 +162,7 @@ def test_one_process_at_a_time_and_the_second_changes_nothing(tmp_path, folder_o
         def initialize(self, state):
             before = (tmp_path / RUN_FILE).read_bytes()
             for attempt in (folder_of(tmp_path, lr=1.0).look, lambda: run(folder_of(tmp_path, lr=1.0))):
-                with pytest.raises(CheckpointError, match="another process is training in"):
+                with pytest.raises(CheckpointError, match="is in use by"):
                     attempt()
             assert (tmp_path / RUN_FILE).read_bytes() == before
 

@@ -1,0 +1,119 @@
+"""How long a checkpoint holds the loop up: written within the loop, beside written in the background.
+
+    python benchmarks/saving.py [--encoder minilm] [--batch 32] [--length 32] [--steps 12] [--every 4] [--rounds 5]
+
+An encoder with AdamW is trained on random tokens and saved every few steps, in turns with ``Saver(background=False)``
+and ``True``; which one begins alternates. Told are, in milliseconds, the median step without a save, and by how much
+the median step with one is longer (medians and quartiles over the rounds): where the thread takes cores from the loop
+after that, the steps without a save are longer too. Both ways the folders hold the same bytes at the end, which is
+checked. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver, checkpoint
+from onion.device import use_threads
+from onion.models.encoder import Encoder
+
+# onion comes first, so that it can choose the math library that Paddle loads
+# isort: split
+import paddle
+
+WAYS = ("in the loop", "in the background")
+FIRST_ID = 1000
+"""The first token of the BERT vocabularies that is no special one."""
+
+
+class Pooled(paddle.nn.Layer):
+    """An encoder whose cost is the size of what it gives: enough to have gradients everywhere."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, batch: Any) -> paddle.Tensor:
+        """Encode token ids ``[batch, length]``."""
+        return self.encoder(batch).sequence_output
+
+    def cost(self, outputs: paddle.Tensor, batch: Any) -> paddle.Tensor:
+        """Return the mean square."""
+        return (outputs**2).mean()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure and tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
+    for name, default in (("batch", 32), ("length", 32), ("steps", 12), ("every", 4), ("rounds", 5)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    given = parser.parse_args(arguments)
+    use_threads()
+    encoder = Encoder.from_pretrained(given.encoder)
+    random = np.random.default_rng(0)
+    batches = random.integers(FIRST_ID, encoder.config.vocab_size, size=(given.steps, given.batch, given.length))
+    rounds = []
+    for number in range(given.rounds):
+        order = WAYS if number % 2 == 0 else WAYS[::-1]
+        with tempfile.TemporaryDirectory() as room:
+            found = {way: _run(encoder, batches, Path(room) / way, way == WAYS[1], given.every) for way in order}
+            _refuse_difference(*(Path(room) / way for way in WAYS))
+        rounds.append(found)
+    tell(rounds)
+
+
+def _run(encoder: Encoder, batches: np.ndarray, folder: Path, background: bool, every: int) -> tuple[float, float]:
+    """Train a fresh copy; return the median seconds of a step without a save, and how much longer one with it takes."""
+    paddle.seed(0)
+    network = Pooled(Encoder(encoder.config))
+    network.encoder.set_state_dict(encoder.state_dict())
+    network.encoder.eval()
+    optimizer = paddle.optimizer.AdamW(1e-5, parameters=network.parameters())
+    ends: list[float] = []
+    Runner(
+        Observer(on_batch_end=lambda state: ends.append(perf_counter())),
+        Saver(folder, every=every, background=background),
+        DataProvider(list(batches), 1, collate=lambda examples: examples[0], prefetch=0),
+        ParameterUpdater(optimizer),
+        GradientMachine(network),
+    ).run(passes=1)
+    took = {step: after - before for step, (before, after) in enumerate(pairwise(ends), start=2)}
+    saved = [seconds for step, seconds in took.items() if step % every == 0 and step < len(batches)]
+    plain = [seconds for step, seconds in took.items() if step % every]
+    return statistics.median(plain), statistics.median(saved) - statistics.median(plain)
+
+
+def _refuse_difference(one: Path, other: Path) -> None:
+    """Insist that both ways have saved the same."""
+    first, second = checkpoint.newest(one), checkpoint.newest(other)
+    assert first is not None
+    assert second is not None
+    for item, saved in first.items.items():
+        for key, value in saved.items():
+            assert np.array_equal(value, second.items[item][key]), f"{item}/{key}"
+
+
+def tell(rounds: list[dict[str, tuple[float, float]]]) -> None:
+    """Print milliseconds of both ways, and what part of a save's time remains in the background."""
+    medians: dict[str, float] = {}
+    for way in WAYS:
+        for place, what in enumerate(("step", "save")):
+            values = [1000 * found[way][place] for found in rounds]
+            low, middle, high = statistics.quantiles(values, n=4)
+            medians[f"{what} {way}"] = round(middle, 1)
+            print(f"{what} {way:>18}: {middle:9.1f} ms  ({low:.1f} to {high:.1f})")
+    print(json.dumps({"rounds": len(rounds), **medians}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""What a checkpoint takes of a run, and how a run takes it back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onion import generators
+from onion.checkpoint import Checkpoint
+from onion.errors import CheckpointError
+from onion.identity import Identity, differences
+from onion.item import RunnerItem, overrides
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+log = logging.getLogger("onion")
+
+
+def outermost(state: State) -> State:
+    """Return the state of the run that all others are within."""
+    while state.parent is not None:
+        state = state.parent
+    return state
+
+
+def stateful(runner: Runner) -> list[RunnerItem]:
+    """Return the items of a runner that have a state to save."""
+    return [item for item in runner.walk() if overrides(item, "state_dict")]
+
+
+def take(state: State, pass_id: int, batch_id: int, onion: Identity, best_step: int | None) -> Checkpoint:
+    """Return all that a run has to take back to go on from here, at a place between two batches.
+
+    Args:
+        state: of the run.
+        pass_id: passes finished.
+        batch_id: batches finished in the pass under way.
+        onion: what the run is made of.
+        best_step: the step of the best checkpoint, if there is one.
+    """
+    run = {
+        "counters": {"pass_id": pass_id, "batch_id": batch_id, "step": state.step},
+        "cost": None if state.cost is None else float(state.cost),
+        "metrics": dict(state.metrics),
+        "reported": dict(state.reported),
+        "best_step": best_step,
+        "generators": generators.capture(),
+        "onion": onion,
+    }
+    return Checkpoint(state.step, run, {item.name: item.state_dict() for item in _saved_items(state)})
+
+
+def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, anyway: bool) -> None:
+    """Put a run, but for its random generators, to where it was saved.
+
+    Args:
+        state: of the run that begins.
+        saved: the checkpoint.
+        onion: what this run is made of.
+        folder: of the checkpoint, for messages.
+        anyway: go on although this run is made of other things. With other data the pass under way begins anew.
+
+    Raises:
+        CheckpointError: the run is made of other things, or a state does not fit.
+    """
+    other = differences(saved.run["onion"], onion)
+    if other and not anyway:
+        raise CheckpointError(
+            f"{folder} holds another run ({'; '.join(_words(other))}); choose an empty folder, or go on from it "
+            "knowingly (resume='anyway')."
+        )
+    for words in _words(other):
+        log.warning("goes on from step %d all the same: %s", saved.step, words)
+    new_data = False
+    for item in _saved_items(state):
+        if item.name in other and getattr(item, "brings_data", False):
+            new_data = True
+        elif item.name in saved.items:
+            item.load_state_dict(saved.items[item.name])
+        elif item.name not in other and not item.watches:
+            raise CheckpointError(f"{folder}: step {saved.step} has no state of {item.name}; choose an empty folder.")
+    counters = saved.run["counters"]
+    state.pass_id, state.batch_id = counters["pass_id"], 0 if new_data else counters["batch_id"]
+    state.step, state.cost = saved.step, saved.run["cost"]
+    state.metrics.update(saved.run["metrics"])
+    state.reported.update(saved.run["reported"])
+    if new_data:
+        log.warning("the data are others, so pass %d begins anew", state.pass_id)
+
+
+def _words(other: Mapping[str, list[str]]) -> list[str]:
+    return [words for told in other.values() for words in told]
+
+
+def _saved_items(state: State) -> list[RunnerItem]:
+    return [] if state.runner is None else stateful(state.runner)

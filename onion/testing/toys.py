@@ -1,0 +1,63 @@
+"""Ready batches, a network of one layer, and examples that it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from onion.device import paddle
+from onion.item import RunnerItem
+from onion.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Batches(RunnerItem):
+    """Give ready batches every pass: those of an iterable that can be read again, or the numbers below n."""
+
+    brings_data = True
+
+    def __init__(self, batches: Iterable[Any] | int) -> None:
+        self.batches = range(batches) if isinstance(batches, int) else batches
+
+    def identity(self) -> dict[str, Any]:
+        """Return nothing: which batches they are is the test's own affair."""
+        return {}
+
+    def on_pass(self, state: State) -> None:
+        """Put the batches of this pass on the state."""
+        state.batches = iter(self.batches)
+
+
+def toy_network(inputs: int = 8, seed: int = 0) -> Any:
+    """Return a linear regression: a Paddle Layer for batches ``{"x": [n, inputs], "y": [n, 1]}`` of float32.
+
+    ``network(batch)`` gives the predictions ``[n, 1]``, ``network.cost(outputs, batch)`` the mean squared error.
+    """
+    framework = paddle()
+
+    class ToyNetwork(framework.nn.Layer):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = framework.nn.Linear(inputs, 1)
+
+        def forward(self, batch: dict[str, Any]) -> Any:
+            return self.linear(batch["x"])
+
+        def cost(self, outputs: Any, batch: dict[str, Any]) -> Any:
+            return framework.nn.functional.mse_loss(outputs, batch["y"])
+
+    framework.seed(seed)
+    return ToyNetwork()
+
+
+def toy_examples(count: int = 32, inputs: int = 8, seed: int = 0) -> Sequence[dict[str, Any]]:
+    """Return examples ``{"x": [inputs], "y": [1]}`` of a noisy line for the toy network, always the same for a seed."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    slope = random.normal(size=inputs)
+    x = random.normal(size=(count, inputs))
+    y = x @ slope + 0.1 * random.normal(size=count)
+    return [{"x": a.astype("float32"), "y": b.astype("float32").reshape(1)} for a, b in zip(x, y, strict=True)]

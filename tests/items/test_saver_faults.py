@@ -1,0 +1,498 @@
+"""Saver where things go wrong: disks, data, damaged checkpoints, other onions and runs; saving in the background."""
+
+import errno
+import os
+import random
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import paddle
+import pytest
+
+from onion import (
+    CheckpointError,
+    CompositionError,
+    DataError,
+    DataProvider,
+    GradientMachine,
+    Logger,
+    Mailbox,
+    ParameterUpdater,
+    Runner,
+    RunnerItem,
+    Saver,
+    checkpoint,
+)
+from onion.disk import Files, through
+from onion.items.saver import best_checkpoint
+from onion.lock import alone_in
+from onion.testing import Batches, Failing, PlannedError, toy_examples
+from tests.toys import Dropped
+
+EXAMPLES = toy_examples(22)
+STEPS = 12
+
+
+def onion(folder, *extra, every=2, data=EXAMPLES, batch_size=4, seed=3, rate=0.05, **settings):
+    """Two passes of six batches."""
+    paddle.seed(7)
+    network = Dropped()
+    return Runner(
+        Saver(folder, every=every, **settings),
+        Logger(folder / "metrics.jsonl", 1),
+        *extra,
+        DataProvider(data, batch_size, shuffle=True, seed=seed),
+        ParameterUpdater(paddle.optimizer.Adam(rate, parameters=network.parameters())),
+        GradientMachine(network),
+    )
+
+
+def outcome(folder):
+    """The newest checkpoint without what is time."""
+    newest = checkpoint.newest(folder)
+    items = {
+        name: {k: v for k, v in saved.items() if k not in ("seconds", "offset")} for name, saved in newest.items.items()
+    }
+    arrays = {
+        (name, key): value.tobytes() if isinstance(value, np.ndarray) else value
+        for name, saved in items.items()
+        for key, value in saved.items()
+    }
+    return newest.step, newest.run, arrays
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    onion(folder).run(passes=2)
+    return outcome(folder)
+
+
+# -- in the background ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5, 6, 7, 11])
+def test_in_the_background_the_same_bits_are_saved(cut, whole, tmp_path):
+    onion(tmp_path, background=True).run(passes=2, steps=cut)
+    assert checkpoint.newest(tmp_path).step == cut
+    onion(tmp_path, background=True).run(passes=2)
+    assert outcome(tmp_path) == whole
+    assert len(names(tmp_path)) == 3
+
+
+class Held(Files):
+    """A disk whose first sync of a file lasts until it is let go."""
+
+    def __init__(self):
+        self.begun, self.go, self.renamed = threading.Event(), threading.Event(), []
+
+    def sync(self, handle):
+        if threading.current_thread() is not threading.main_thread():
+            self.begun.set()
+            self.go.wait()
+        super().sync(handle)
+
+    def rename(self, source, target):
+        self.renamed.append(target.name)
+        super().rename(source, target)
+
+
+class At(RunnerItem):
+    """Call a function after the batch of a step."""
+
+    watches = True
+
+    def __init__(self, step, call):
+        self.step, self.call = step, call
+
+    def on_batch(self, state):
+        yield
+        if state.step == self.step:
+            self.call()
+
+
+def test_the_loop_goes_on_while_a_slow_disk_is_at_work_and_waits_at_the_next_checkpoint(whole, tmp_path):
+    disk, seen = Held(), []
+
+    def look():
+        disk.begun.wait()
+        seen.append(list(disk.renamed))
+        disk.go.set()
+
+    with through(disk):
+        onion(tmp_path, At(3, look), background=True).run(passes=2)  # step 2 is being written, step 3 is over
+    assert seen == [[]]
+    assert [name for name in disk.renamed if name.endswith("2")] == ["step-00000002", "step-00000012"]
+    assert outcome(tmp_path) == whole
+
+
+class Full(Files):
+    """A disk that refuses after so many calls, for so many."""
+
+    def __init__(self, after, times=10**9, number=errno.ENOSPC):
+        self.after, self.times, self.number = after, times, number
+
+    def _count(self):
+        self.after -= 1
+        if self.after < 0 <= self.after + self.times:
+            raise OSError(self.number, os.strerror(self.number))
+
+    def write(self, file, content):
+        if threading.current_thread() is not threading.main_thread() or ".partial" in str(getattr(file, "name", "")):
+            self._count()
+        super().write(file, content)
+
+
+def test_an_error_in_the_background_surfaces_at_a_batch_and_the_older_checkpoints_stay(tmp_path):
+    onion(tmp_path, background=True).run(passes=2, steps=4)
+    with through(Full(0)), pytest.raises(CheckpointError, match=r"cannot write the checkpoint .*: No space left"):
+        onion(tmp_path, background=True).run(passes=2)
+    assert names(tmp_path) == ["metrics.jsonl", "step-00000002", "step-00000004"]
+
+
+def test_an_error_of_the_run_is_not_hidden_by_one_of_the_disk(tmp_path, caplog):
+    with through(Full(0)), pytest.raises(PlannedError):
+        onion(tmp_path, Failing("on_batch", step=2), background=True).run(passes=2)
+    assert any("No space left" in message for message in caplog.messages)
+
+
+def test_the_error_of_a_run_leaves_the_pending_checkpoint_whole(whole, tmp_path):
+    with pytest.raises(PlannedError):
+        onion(tmp_path, Failing("on_batch", step=4), background=True).run(passes=2)
+    assert checkpoint.newest(tmp_path).step == 4
+    onion(tmp_path).run(passes=2)
+    assert outcome(tmp_path) == whole
+
+
+def test_a_letter_that_saves_waits_until_the_checkpoint_is_there(tmp_path):
+    mailbox, saver = Mailbox(), Saver(tmp_path, every=100, background=True)
+
+    def save(state):
+        assert saver.save(state)
+        return checkpoint.newest(tmp_path).step
+
+    told = []
+    write_letter = At(3, lambda: told.append(mailbox.post(save)))
+    Runner(saver, write_letter, Batches(6), mailbox).run(passes=1)
+    assert told[0].result() == 3
+
+
+# -- disks that refuse ------------------------------------------------------------------------------------------------
+
+
+class Broken(Files):
+    """A disk on which the n-th change fails."""
+
+    def __init__(self, nth, number):
+        self.left, self.number = nth, number
+
+    def _count(self):
+        self.left -= 1
+        if self.left == 0:
+            raise OSError(self.number, os.strerror(self.number))
+
+    def write(self, file, content):
+        self._count()
+        super().write(file, content)
+
+    def sync(self, handle):
+        self._count()
+        super().sync(handle)
+
+    def rename(self, source, target):
+        self._count()
+        super().rename(source, target)
+
+    def remove(self, folder):
+        self._count()
+        super().remove(folder)
+
+
+@contextmanager
+def suppress_told(told):
+    """Expect no error, or one of ours that tells this."""
+    try:
+        yield
+    except CheckpointError as error:
+        if told not in str(error):
+            raise
+
+
+def count_changes(folder):
+    disk = Broken(-1, 0)
+    with through(disk):
+        onion(folder).run(passes=2)
+    return -1 - disk.left
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("background", [False, True])
+def test_whichever_change_fails_the_run_ends_clearly_and_goes_on_to_the_same_bits(number, background, whole, tmp_path):
+    changes = count_changes(tmp_path / "counted")
+    drawn = random.Random(5).sample(range(1, changes + 1), 12)
+    for nth in sorted(drawn):
+        folder = tmp_path / str(nth)
+        # Where it was only an old checkpoint that could not be removed, the run goes on.
+        with suppress_told(os.strerror(number)), through(Broken(nth, number)):
+            onion(folder, background=background).run(passes=2)
+        for step in checkpoint.steps_in(folder):
+            checkpoint.read(checkpoint.folder_of(folder, step))
+        onion(folder, background=background).run(passes=2)
+        assert outcome(folder) == whole, nth
+        assert not [name for name in names(folder) if "partial" in name or name == ".lock"], nth
+
+
+def test_a_lenient_saver_goes_on_without_a_checkpoint_and_tries_again(whole, tmp_path, caplog):
+    with through(Full(0, 1)):
+        onion(tmp_path, lenient=True, keep=10).run(passes=2)
+    assert "step-00000002" not in names(tmp_path)
+    assert "step-00000004" in names(tmp_path)
+    assert outcome(tmp_path) == whole
+    assert [message for message in caplog.messages if "The run goes on without it" in message]
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_the_end_of_a_run_is_to_be_saved_however_lenient(background, tmp_path):
+    with through(Full(0)), pytest.raises(CheckpointError, match="No space left"):
+        onion(tmp_path, lenient=True, background=background).run(passes=2)
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_last_checkpoint_that_failed_is_tried_again_at_the_end(background, whole, tmp_path):
+    with through(Full(0, 1)):
+        onion(tmp_path, every="pass", lenient=True, background=background).run(passes=1)
+    assert checkpoint.steps_in(tmp_path) == [6]
+    onion(tmp_path).run(passes=2)
+    assert outcome(tmp_path) == whole
+
+
+def test_the_best_checkpoint_that_is_lost_is_replaced_by_the_newest_and_that_is_said(tmp_path, caplog):
+    class Metric(RunnerItem):
+        def on_batch(self, state):
+            yield
+            state.report({"value": -abs(state.step - 3)})
+
+    Runner(Saver(tmp_path, every=2, best="value", keep=1), Batches(6), Metric()).run(passes=1)
+    assert best_checkpoint(tmp_path).step == 3
+    (checkpoint.folder_of(tmp_path, 3) / "state.json").unlink()
+    assert best_checkpoint(tmp_path).step == 6
+    assert "took step 6 for the best checkpoint, as that is lost" in caplog.messages[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX only")
+def test_a_folder_without_permission_is_found_out_before_the_first_batch(tmp_path):
+    class Touched(RunnerItem):
+        def on_batch(self, state):
+            raise AssertionError("the run has begun")
+
+    (tmp_path / "out").mkdir(mode=0o555)
+    root = os.geteuid() == 0
+    if root:  # for whom every folder is open
+        os.seteuid(65534)
+    try:
+        with pytest.raises(CheckpointError, match=r"cannot .*out.*: Permission denied"):
+            Runner(Saver(tmp_path / "out"), Batches(3), Touched()).run(passes=1)
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+# -- damaged checkpoints ----------------------------------------------------------------------------------------------
+
+
+def truncated(raw, draw):
+    return raw[: draw.randrange(len(raw))]
+
+
+def flipped(raw, draw):
+    place = draw.randrange(len(raw))
+    return raw[:place] + bytes([raw[place] ^ (1 << draw.randrange(8))]) + raw[place + 1 :]
+
+
+@pytest.mark.parametrize("damage", [truncated, flipped, None])
+@pytest.mark.parametrize("file", ["manifest.json", "state.json", "gradient_machine.safetensors"])
+def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before_to_the_same_bits(
+    file, damage, whole, tmp_path, caplog
+):
+    onion(tmp_path, keep=3).run(passes=2, steps=6)
+    path = tmp_path / "step-00000006" / file
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage(path.read_bytes(), random.Random(file)))
+    onion(tmp_path).run(passes=2)
+    assert outcome(tmp_path) == whole
+    assert sum("passed over a checkpoint" in message and "step-00000006" in message for message in caplog.messages) == 1
+
+
+def test_an_empty_folder_and_one_of_the_future_are_passed_over(whole, tmp_path, caplog):
+    onion(tmp_path).run(passes=2, steps=4)
+    (tmp_path / "step-00000100").mkdir()
+    (tmp_path / "step-00000200").mkdir()
+    (tmp_path / "step-00000200" / "manifest.json").write_text('{"format": 99, "step": 200, "files": {}}')
+    onion(tmp_path).run(passes=2)
+    assert "format 99 is not known to this version of onion" in caplog.messages[0]
+    assert "step-00000100: manifest.json is missing or damaged" in caplog.messages[1]
+    assert read_step(tmp_path, 12) == whole
+
+
+def read_step(folder, step):
+    for later in checkpoint.steps_in(folder):
+        if later > step:
+            for file in checkpoint.folder_of(folder, later).iterdir():
+                file.unlink()
+            checkpoint.folder_of(folder, later).rmdir()
+    return outcome(folder)
+
+
+def test_with_no_whole_checkpoint_left_nothing_is_begun_anew_in_silence(tmp_path):
+    onion(tmp_path).run(passes=2, steps=4)
+    for path in tmp_path.glob("step-*/state.json"):
+        path.write_text("")
+    with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in .* is whole"):
+        onion(tmp_path).run(passes=2)
+
+
+# -- data that fail ---------------------------------------------------------------------------------------------------
+
+
+class Torn:
+    """Examples of which one cannot be read, as long as it is torn."""
+
+    def __init__(self, at):
+        self.at = at
+
+    def __len__(self):
+        return len(EXAMPLES)
+
+    def __getitem__(self, place):
+        if place == self.at:
+            raise OSError("the tape is torn")
+        return EXAMPLES[place]
+
+
+@pytest.mark.parametrize(("at", "batch"), [(15, 1), (16, 3), (19, 5)])  # by the seed
+@pytest.mark.parametrize("background", [False, True])
+def test_where_the_data_fail_the_run_stops_with_a_checkpoint_of_the_last_batch(at, batch, background, whole, tmp_path):
+    data = Torn(at)
+    with pytest.raises(OSError, match="the tape is torn"):
+        onion(tmp_path, data=data, every=100, background=background).run(passes=2)
+    there = checkpoint.steps_in(tmp_path)
+    data.at = None
+    onion(tmp_path, data=data, every=2).run(passes=2)
+    assert outcome(tmp_path) == whole
+    assert there == [batch]
+
+
+def test_an_error_within_a_batch_saves_nothing(tmp_path):
+    for hook, way in (("on_batch", "in"), ("on_batch", "out"), ("on_pass", "out")):
+        folder = tmp_path / f"{hook}-{way}"
+        with pytest.raises(PlannedError):
+            onion(folder, Failing(hook, way, step=3 if hook == "on_batch" else 0), every=100).run(passes=2)
+        assert checkpoint.steps_in(folder) == []
+
+
+def test_an_error_outside_the_saver_saves_nothing_of_a_batch_that_is_not_over(tmp_path):
+    saver = Saver(tmp_path, every=100)
+    with pytest.raises(PlannedError):
+        Runner(Failing("on_batch", "out", 1), saver, DataProvider(list(range(6)), 1, prefetch=0)).run(passes=1)
+    assert checkpoint.steps_in(tmp_path) == []
+
+
+def test_a_disk_that_fails_with_the_data_does_not_hide_what_the_data_said(tmp_path, caplog):
+    with through(Full(0)), pytest.raises(OSError, match="the tape is torn"):
+        onion(tmp_path, data=Torn(19), every=100).run(passes=2)
+    assert any("No space left" in message for message in caplog.messages)
+
+
+# -- other onions, other data, other runs -----------------------------------------------------------------------------
+
+
+class Extra(RunnerItem):
+    def on_batch(self, state):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"seed": 4}, "data_provider: seed 3 there, 4 here"),
+        ({"batch_size": 2}, "data_provider: batch_size 4 there, 2 here"),
+        ({"data": EXAMPLES[:20]}, "data_provider: data '22 examples' there, '20 examples' here"),
+        ({"rate": 0.5}, "parameter_updater: rate 0.05 there, 0.5 here"),
+    ],
+)
+def test_a_run_of_other_things_is_refused_with_the_differences_or_goes_on_knowingly(change, told, tmp_path, caplog):
+    onion(tmp_path).run(passes=2, steps=4)
+    with pytest.raises(CheckpointError) as caught:
+        onion(tmp_path, **change).run(passes=2)
+    assert told in str(caught.value)
+    assert "resume='anyway'" in str(caught.value)
+    state = onion(tmp_path, resume="anyway", **change).run(passes=2)
+    assert f"goes on from step 4 all the same: {told}" in caplog.messages
+    new_data = "rate" not in change
+    assert ("the data are others, so pass 0 begins anew" in caplog.messages) == new_data
+    batches = {2: 11}.get(change.get("batch_size"), 5 if "data" in change else 6)
+    assert state.step == (4 + 2 * batches if new_data else STEPS)
+    onion(tmp_path, **change).run(passes=3)  # the new one is the run now
+
+
+def test_another_item_is_a_difference_and_one_that_only_watches_is_none(whole, tmp_path):
+    onion(tmp_path).run(passes=2, steps=4)
+    with pytest.raises(CheckpointError, match=r"there is no extra \(Extra\) there"):
+        onion(tmp_path, Extra()).run(passes=2)
+    onion(tmp_path, At(100, print)).run(passes=2)
+    assert outcome(tmp_path) == whole
+
+
+def test_a_data_file_is_known_by_what_is_in_it(tmp_path):
+    def run(path, **settings):
+        Runner(Saver(tmp_path / "out", **settings), DataProvider(path, 2)).run(passes=1, steps=2)
+
+    path = tmp_path / "a.tsv"
+    path.write_text("a\n1\n2\n3\n4\n5\n6\n")
+    run(path)
+    moved = path.rename(tmp_path / "b.tsv")
+    run(moved)
+    moved.write_text("a\n1\n2\n3\n4\n5\n7\n")
+    with pytest.raises(CheckpointError, match="data_provider: data 'sha256 "):
+        run(moved)
+    run(moved, resume="anyway")
+
+
+def test_a_second_run_in_the_folder_is_refused_and_changes_nothing(tmp_path):
+    refused = []
+
+    def second():
+        before = names(tmp_path)
+        with pytest.raises(CheckpointError, match="is in use by another run of this process"):
+            onion(tmp_path).run(passes=2)
+        refused.append(names(tmp_path) == before)
+
+    onion(tmp_path, At(3, second)).run(passes=2)
+    assert refused == [True]
+    with alone_in(tmp_path, object()), pytest.raises(CheckpointError, match="is in use by"):
+        onion(tmp_path).run(passes=3)
+
+
+@pytest.mark.parametrize("resume", ["always", None, 2])
+def test_resume_is_one_of_three(resume, tmp_path):
+    with pytest.raises(CompositionError, match="neither True, nor False, nor 'anyway'"):
+        Saver(tmp_path, resume=resume)
+
+
+def test_a_source_that_ends_early_is_an_error_with_a_checkpoint(tmp_path):
+    class Short(list):
+        def __getitem__(self, place):
+            if place >= 10:
+                raise IndexError(place)
+            return super().__getitem__(place)
+
+    with pytest.raises((DataError, IndexError)):
+        Runner(Saver(tmp_path), DataProvider(Short(EXAMPLES), 4)).run(passes=1)
+    assert checkpoint.steps_in(tmp_path) == [2]
