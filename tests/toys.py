@@ -1,8 +1,16 @@
-"""What tests of several folders share: a network that draws random numbers, and the bits of a network."""
+"""What tests of several folders share: a network that draws random numbers, its bits, a disk that is in no hurry."""
 
 import paddle
 
+from onion import disk
 from onion.testing import toy_network
+
+
+class Unsynced(disk.Files):
+    """The disk, but nobody waits for what was written to be on it; the power does not fail in these tests."""
+
+    def sync(self, handle):
+        pass
 
 
 class Dropped(paddle.nn.Layer):

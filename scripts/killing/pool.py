@@ -1,0 +1,29 @@
+"""A function applied in several processes, whose results come in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_work: Callable[[Any], Any]
+
+
+def side_by_side(work: Callable[[T], R], things: Iterable[T], jobs: int) -> Iterator[R]:
+    """Apply a function to each thing, in that many processes, which are forked here and know all that we know."""
+    with get_context("fork").Pool(jobs, initializer=_take, initargs=(work,)) as pool:
+        yield from pool.imap(_do, things)
+        pool.close()
+        pool.join()  # or leaving the block would end the processes by a signal, which Paddle announces at length
+
+
+def _take(work: Callable[[Any], Any]) -> None:
+    global _work
+    _work = work
+
+
+def _do(thing: Any) -> Any:
+    return _work(thing)

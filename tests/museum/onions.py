@@ -1,0 +1,141 @@
+"""The onions of the exhibits. What they are made of stays as it is: a checkpoint is refused where its onion differs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onion import (
+    DataProvider,
+    EarlyStop,
+    Evaluator,
+    Forward,
+    GradientMachine,
+    Logger,
+    MixedPrecision,
+    MovingAverage,
+    NanGuard,
+    ParameterUpdater,
+    Runner,
+    Saver,
+    SkipIf,
+    Slot,
+    SplitOnMemoryError,
+    Task,
+    TaskSampler,
+    Tester,
+    schedules,
+)
+from onion.items.loss_scale import LossScale
+from onion.sampling import ByCost
+
+# onion comes first, so that it can choose the math library that Paddle loads
+# isort: split
+import paddle
+
+CUT, STEPS = 7, 12
+
+
+class Network(paddle.nn.Layer):
+    """``[n, 3] -> [n, 1]``, with dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.dropout, self.head = paddle.nn.Linear(3, 4), paddle.nn.Dropout(0.2), paddle.nn.Linear(4, 1)
+
+    def forward(self, batch: Mapping[str, Any]) -> paddle.Tensor:
+        return self.head(self.dropout(paddle.tanh(self.body(batch["x"]))))
+
+    def cost(self, outputs: paddle.Tensor, batch: Mapping[str, Any]) -> paddle.Tensor:
+        return paddle.nn.functional.mse_loss(outputs, batch["y"])
+
+
+class Error:
+    """A metric that is saved in mid-pass."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.sum, self.count = 0.0, 0
+
+    def update(self, outputs: Any, batch: Any) -> None:
+        self.sum += float(((outputs.numpy() - batch["y"]) ** 2).sum())
+        self.count += len(batch["y"])
+
+    def result(self) -> dict[str, float]:
+        return {"error": self.sum / self.count}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"sum": self.sum, "count": self.count}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        self.sum, self.count = saved["sum"], saved["count"]
+
+
+def examples(count: int) -> list[dict[str, Any]]:
+    """A parabola, the same on every machine."""
+    rows = [np.array([i % 3, i % 5, i % 7], "float32") / 7 for i in range(count)]
+    return [{"x": row, "y": np.array([row @ row], "float32")} for row in rows]
+
+
+def outside(folder: Path, network: Network) -> list[Any]:
+    test = Runner(DataProvider(examples(5), 5, prefetch=0), Evaluator(Error()), Forward(network))
+    return [
+        Saver(folder, every=100, best="tester.error", mode="min"),
+        Logger(folder / "metrics.jsonl", 1),
+        EarlyStop("tester.error", patience=9, mode="min"),
+        Tester(test, every=2),
+    ]
+
+
+def begun() -> Network:
+    paddle.device.set_device("cpu")
+    random.seed(1)
+    np.random.seed(2)
+    paddle.seed(3)
+    return Network()
+
+
+def one(folder: Path) -> Runner:
+    """The items that have a state, but for those below."""
+    network = begun()
+    rate = schedules.cosine(0.05, steps=20, warmup=0.2)
+    return Runner(
+        *outside(folder, network),
+        Evaluator(Error()),
+        DataProvider(
+            examples(16), 3, shuffle=True, seed=4, length=lambda example: int(example["x"][0] * 7), prefetch=0
+        ),
+        SkipIf(lambda state: state.batch_id == 1),
+        Slot(MovingAverage(network, 0.8)),
+        ParameterUpdater(paddle.optimizer.AdamW(rate, parameters=network.parameters())),
+        MixedPrecision("float16", scale=LossScale(1024.0, growth_every=3)),
+        SplitOnMemoryError(network),
+        GradientMachine(network),
+    )
+
+
+def tasks(folder: Path) -> Runner:
+    """Two tasks, chosen by their costs."""
+    network = begun()
+    rate = paddle.optimizer.lr.LinearWarmup(paddle.optimizer.lr.PolynomialDecay(0.1, 20), 4, 0.0, 0.1)
+    sampled = {
+        "long": Task(DataProvider(examples(16), 3, shuffle=True, seed=4, prefetch=0)),
+        "short": Task(DataProvider(examples(4), 2, prefetch=0), mix_ratio=0.5, target=False),
+    }
+    return Runner(
+        *outside(folder, network),
+        TaskSampler(sampled, ByCost(rate=0.5, lag=2), seed=5),
+        MovingAverage(network, 0.5),
+        ParameterUpdater(paddle.optimizer.Momentum(rate, parameters=network.parameters())),
+        NanGuard("rollback", every=2),
+        GradientMachine(network),
+    )
+
+
+EXHIBITS = {"one": one, "tasks": tasks}

@@ -1,0 +1,78 @@
+"""Several networks in one onion: against each other, one from the other, each for itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from onion import Every, Forward, Frozen, GradientMachine, IntoBatch, MovingAverage, Runner, Tester
+from tests.onions.parts import Network, Noise, adamw, begun, data, kept, learning, momentum, tested
+
+# onion comes first, so that it can choose the math library that Paddle loads
+# isort: split
+import paddle
+
+
+def two(folder: Path) -> Runner:
+    """Each with an optimizer of its own, in turn."""
+    one, other = Network(), Network(hidden=5)
+    rings = Runner(*learning(one)), Every(2, Runner(*learning(other, updater=momentum)))
+    return Runner(*kept(folder), Tester(tested(one), every=3), data(), *rings)
+
+
+class Forger(paddle.nn.Layer):
+    """Noise -> as many points as a batch has, ``[n, 8]``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = paddle.nn.Linear(4, 8)
+
+    def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
+        return self.linear(paddle.randn([len(batch["x"]), 4]))
+
+
+def gan(folder: Path) -> Runner:
+    judge, forger = Network(), Forger()
+    softplus = paddle.nn.functional.softplus
+
+    def told_apart(scores: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+        return (softplus(-scores) + softplus(judge({"x": forger(batch).detach()}))).mean()
+
+    def fooled(fakes: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+        return softplus(-judge({"x": fakes})).mean()
+
+    return Runner(
+        *kept(folder),
+        data(),
+        Runner(adamw(judge), GradientMachine(judge, told_apart)),
+        Every(2, Runner(Frozen(judge), adamw(forger), GradientMachine(forger, fooled))),
+    )
+
+
+class Pupil(Network):
+    """A network that also learns what another one says."""
+
+    def cost(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+        return super().cost(outputs, batch) + paddle.nn.functional.mse_loss(outputs, batch["teacher"])
+
+
+def taught(folder: Path) -> Runner:
+    """The teacher is made by the script and in no checkpoint."""
+    lesson = Forward(Network(hidden=9)), IntoBatch("teacher")
+    return Runner(*kept(folder), data(), *lesson, *learning(Pupil()))
+
+
+def mean_teacher(folder: Path) -> Runner:
+    """The teacher is the average of its pupil."""
+    pupil = Pupil()
+    teacher = MovingAverage(pupil, 0.6)
+    lesson = Noise(), Forward(teacher.average), IntoBatch("teacher")
+    return Runner(*kept(folder), data(), teacher, *lesson, *learning(pupil))
+
+
+MANY_NETWORKS = {
+    "two networks": begun(two),
+    "gan": begun(gan),
+    "distillation": begun(taught),
+    "mean teacher": begun(mean_teacher),
+}

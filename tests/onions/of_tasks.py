@@ -1,0 +1,34 @@
+"""The ready onion of each task, with a tiny encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from onion import Runner
+from onion.tasks.catalogue import TASKS
+from onion.tasks.jobs.training import fine_tune
+from tests.onions.material import OPTIONS, encoder, files
+from tests.onions.parts import begun
+
+PASSES = 2  # of three batches
+
+
+def of_task(name: str, **more: Any) -> Callable[[Path], Runner]:
+    def compose(folder: Path) -> Runner:
+        settings = {"passes": PASSES, "batch_size": 4, "lr": 3e-3, "test_every": 2, **more}
+        folder.mkdir(parents=True, exist_ok=True)
+        place = folder / "encoder"  # the same for a second process, whose material stands elsewhere
+        place.unlink(missing_ok=True)
+        place.symlink_to(encoder())
+        options = OPTIONS.get(name, {"max_length": 16})
+        return fine_tune(name, *files(name), folder, encoder=str(place), options=options, **settings)
+
+    return compose
+
+
+OF_TASKS = {
+    **{f"task {name}": begun(of_task(name), passes=PASSES) for name in TASKS},
+    "task of a stream": begun(of_task("classify", stream=True), passes=PASSES),
+}
