@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import paddle
@@ -325,6 +326,26 @@ def test_nothing_is_said_where_nothing_was_passed_over(tmp_path, caplog):
     write(tmp_path, small(2))
     newest(tmp_path)
     assert not caplog.records
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX only")
+def test_a_checkpoint_that_may_not_be_read_is_passed_over(tmp_path, caplog, monkeypatch):
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)  # the folders around it are for their owner only
+    folder = Path("out")
+    write(folder, small(1))
+    hidden = write(folder, small(2))
+    hidden.chmod(0)
+    root = os.geteuid() == 0
+    if root:  # who may read everything
+        os.seteuid(65534)
+    try:
+        assert newest(folder).step == 1
+    finally:
+        if root:
+            os.seteuid(0)
+        hidden.chmod(0o755)
+    assert "step-00000002" in caplog.messages[0]
 
 
 def test_if_no_checkpoint_is_whole_that_is_an_error(tmp_path):

@@ -169,12 +169,12 @@ def test_a_run_cut_after_any_step_goes_on_to_the_same_bits(cut, tmp_path):
 
 
 def test_a_run_killed_in_a_test_goes_on_to_the_same_bits(tmp_path):
-    uncut = Onion(outside=[Saver(tmp_path / "uncut", every=1)])
+    uncut = Onion(outside=[Saver(tmp_path / "uncut", every=1)], every=3)
     uncut.runner.run(passes=2)
     killed = Onion(Failing("on_batch"), outside=[Saver(tmp_path / "cut", every=1)], every=3)
     with pytest.raises(PlannedError):
         killed.runner.run(passes=2)
-    resumed = Onion(outside=[Saver(tmp_path / "cut", every=1)])
+    resumed = Onion(outside=[Saver(tmp_path / "cut", every=1)], every=3)
     resumed.runner.run(passes=2)
     assert bits(resumed.network) == bits(uncut.network)
     assert bits(resumed.smooth.average) == bits(uncut.smooth.average)

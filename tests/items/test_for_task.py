@@ -196,7 +196,7 @@ def test_its_state_is_the_items_and_a_resumed_run_goes_on(cut, tmp_path):
 
 def test_an_item_without_a_state_leaves_none_in_the_checkpoint(tmp_path):
     Runner(Saver(tmp_path / "a"), two_tasks(), ForTask("b", Recorder("item"))).run(passes=1)
-    with pytest.raises(CheckpointError, match=r"this one has \['counter'"):
+    with pytest.raises(CheckpointError, match=r"there is no counter \(Counter\) there"):
         Runner(Saver(tmp_path / "a"), two_tasks(), ForTask("b", Counter())).run(passes=2)
 
 
