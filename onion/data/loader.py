@@ -110,6 +110,11 @@ class Loader:
         return fingerprint(self._source)
 
     @property
+    def by_length(self) -> bool:
+        """Whether examples of similar length come into one batch."""
+        return self._length is not None
+
+    @property
     def batches_per_pass(self) -> int | None:
         """How many batches a pass has; None where only reading the source to its end would tell."""
         if isinstance(self._source, Stream):

@@ -145,7 +145,8 @@ class DataProvider(RunnerItem):
     def identity(self) -> dict[str, Any]:
         """Return the settings of the order, and what tells these data from others."""
         names = ("batch_size", "shuffle", "seed", "drop_last")
-        return {**{name: getattr(self, name) for name in names}, "data": self.loader.fingerprint}
+        order = {name: getattr(self, name) for name in names}
+        return {**order, "by_length": self.loader.by_length, "data": self.loader.fingerprint}
 
     def readings(self) -> dict[str, float]:
         """Return how many examples were handed out, resumed runs included."""

@@ -51,7 +51,6 @@ class Preemption(RunnerItem):
     """
 
     watches = True
-
     predicts = False
     unsaved = ("_look", "_looked", "_end", "_warned")  # of this machine and this hour
 

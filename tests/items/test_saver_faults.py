@@ -35,7 +35,7 @@ EXAMPLES = toy_examples(22)
 STEPS = 12
 
 
-def onion(folder, *extra, every=2, data=EXAMPLES, batch_size=4, seed=3, rate=0.05, **settings):
+def onion(folder, *extra, every=2, data=EXAMPLES, batch_size=4, seed=3, length=None, rate=0.05, **settings):
     """Two passes of six batches."""
     paddle.seed(7)
     network = Dropped()
@@ -43,7 +43,7 @@ def onion(folder, *extra, every=2, data=EXAMPLES, batch_size=4, seed=3, rate=0.0
         Saver(folder, every=every, **settings),
         Logger(folder / "metrics.jsonl", 1),
         *extra,
-        DataProvider(data, batch_size, shuffle=True, seed=seed),
+        DataProvider(data, batch_size, shuffle=True, seed=seed, length=length),
         ParameterUpdater(paddle.optimizer.Adam(rate, parameters=network.parameters())),
         GradientMachine(network),
     )
@@ -427,6 +427,7 @@ class Extra(RunnerItem):
         ({"seed": 4}, "data_provider: seed 3 there, 4 here"),
         ({"batch_size": 2}, "data_provider: batch_size 4 there, 2 here"),
         ({"data": EXAMPLES[:20]}, "data_provider: data '22 examples' there, '20 examples' here"),
+        ({"length": lambda each: 1}, "data_provider: by_length False there, True here"),
         ({"rate": 0.5}, "parameter_updater: rate 0.05 there, 0.5 here"),
     ],
 )
