@@ -131,10 +131,19 @@ def _swap_in(partial: Path, final: Path) -> None:
 def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, bytes]]:
     """Give the files of a checkpoint one by one, so that only one is in memory."""
     for name, saved in checkpoint.items.items():
+        _refuse_other_keys(name, saved)
         arrays = {key: _array(value) for key, value in saved.items() if _is_array(value)}
         if arrays:
             yield f"{name}{ARRAYS}", _packed(name, arrays)
     yield STATE, _packed_state(checkpoint)
+
+
+def _refuse_other_keys(name: str, saved: Mapping[str, Any]) -> None:
+    wrong = [key for key in saved if not isinstance(key, str)]
+    if wrong:
+        raise CheckpointError(
+            f"the state of {name} has the key {wrong[0]!r}, which would come back as a text; make it one."
+        )
 
 
 def _packed_state(checkpoint: Checkpoint) -> bytes:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import math
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from onion.item import RunnerItem
 from onion.tree import subitems, walk
 
-DEPTH, LONGEST = 4, 16
-"""How deep objects within objects are described, and how long a list may be to be told value by value."""
+DEPTH, LONGEST, MANY = 4, 16, 10_000
+"""How deep objects within objects are told; how long a list may be to be told value by value, and by a checksum."""
 
 Identity = dict[str, dict[str, Any]]
 """Name of an item -> its class, the runner it stands in, and what else has to be the same; the outermost item first."""
@@ -23,7 +27,11 @@ def given(item: object) -> Iterator[tuple[str, Any, Any]]:
     """Give the constructor's arguments as (name, value, default), as far as the object keeps them under their names."""
     for parameter in inspect.signature(type(item).__init__).parameters.values():
         if parameter.name != "self":
-            yield parameter.name, getattr(item, parameter.name, parameter.default), parameter.default
+            try:
+                value = getattr(item, parameter.name, parameter.default)
+            except Exception:  # a property that cannot be read now
+                value = parameter.default
+            yield parameter.name, value, parameter.default
 
 
 def constructed(item: RunnerItem) -> dict[str, Any]:
@@ -68,12 +76,19 @@ def _same(value: object, default: object) -> bool:
 
 def _plain(value: Any, depth: int) -> Any:
     """Turn anything into JSON values that are the same whenever it is made in the same way."""
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if getattr(value, "shape", None) in ((), []) and hasattr(value, "item"):
+        value = value.item()  # a number of numpy's
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Path | timedelta):
         return str(value)
+    if isinstance(value, partial):
+        told = {name: _plain(kept, depth - 1) for name, kept in value.keywords.items()} if depth > 0 else {}
+        return {"function": _plain(value.func, depth), **told}
     if callable(value) and hasattr(value, "__qualname__"):
         return value.__qualname__
     if isinstance(getattr(value, "shape", None), tuple | list) and hasattr(value, "dtype"):
@@ -86,12 +101,17 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def _many(values: Any, depth: int) -> Any:
-    if len(values) > LONGEST or depth <= 0:
+    if len(values) > MANY or depth <= 0:
         return f"{len(values)} values"
     if isinstance(values, Mapping):
-        return {str(key): _plain(value, depth - 1) for key, value in values.items()}
+        return {str(_plain(key, depth)): _plain(value, depth - 1) for key, value in values.items()}
     listed = [_plain(value, depth - 1) for value in values]
-    return sorted(listed, key=str) if isinstance(values, set | frozenset) else listed
+    listed = sorted(listed, key=str) if isinstance(values, set | frozenset) else listed
+    return listed if len(listed) <= LONGEST else f"{len(listed)} values, sha256 {_digest(listed)}"
+
+
+def _digest(listed: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
 
 
 def _object(value: Any, depth: int) -> Any:

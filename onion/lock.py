@@ -2,6 +2,9 @@
 
 The system holds the lock (``flock``) and lets go of it when the process ends, however it ends. The file ``.lock`` in
 the folder says whose it is, for people and for file systems without locks.
+
+A lock goes with the last copy of its open file, and a forked child is born with one. So it closes that first of all: a
+worker that outlives its killed run keeps nobody out.
 """
 
 from __future__ import annotations
@@ -23,13 +26,15 @@ LOCK = ".lock"
 
 log = logging.getLogger("onion")
 _held: dict[str, object] = {}
+_handles: set[int] = set()
 
 
 @contextmanager
 def alone_in(folder: Path, run: object) -> Iterator[None]:
     """Keep every other run out of a folder.
 
-    POSIX only; elsewhere other processes are not kept out.
+    POSIX only; elsewhere other processes are not kept out. The folder is this process's, not that of a child forked
+    inside: the child is kept out too, and leaves the lock alone when it leaves.
 
     Args:
         folder: has to exist.
@@ -45,11 +50,13 @@ def alone_in(folder: Path, run: object) -> Iterator[None]:
         yield
         return
     _held[place] = run
+    process = os.getpid()
     try:
         with _locked(folder):
             yield
     finally:
-        del _held[place]
+        if os.getpid() == process:
+            del _held[place]
 
 
 @contextmanager
@@ -57,19 +64,20 @@ def _locked(folder: Path) -> Iterator[None]:
     if os.name != "posix":
         yield
         return
-    path = folder / LOCK
+    path, process = folder / LOCK, os.getpid()
     try:
         handle = _taken(path)
     except BlockingIOError:
-        raise _refused(folder, _told(_owner(path))) from None
+        raise _refused_by_owner(folder, _owner(path)) from None
     except OSError as error:
         raise CheckpointError(f"cannot write {path}: {error.strerror}.") from error
     try:
         yield
     finally:
-        with suppress(OSError):
-            path.unlink()  # before the lock goes, so that nobody's new lock is removed
-        os.close(handle)
+        if os.getpid() == process:
+            with suppress(OSError):
+                path.unlink()  # before the lock goes, so that nobody's new lock is removed
+            _close(handle)
 
 
 def _taken(path: Path) -> int:
@@ -83,6 +91,7 @@ def _taken(path: Path) -> int:
 
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        _handles.add(handle)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -97,9 +106,26 @@ def _taken(path: Path) -> int:
                     _sign(path, handle)
                 return handle
         except BaseException:
-            os.close(handle)
+            _close(handle)
             raise
-        os.close(handle)  # its owner removed it between our opening and locking it
+        _close(handle)  # its owner removed it between our opening and locking it
+
+
+def _close(handle: int) -> None:
+    _handles.discard(handle)
+    os.close(handle)
+
+
+def _forget() -> None:
+    """Keep nothing of the parent's, in a forked child. To close a copy does not unlock."""
+    _held.clear()
+    for handle in tuple(_handles):
+        with suppress(OSError):
+            _close(handle)
+
+
+if os.name == "posix":
+    os.register_at_fork(after_in_child=_forget)
 
 
 def _still_there(path: Path, handle: int) -> bool:
@@ -121,8 +147,12 @@ def _sign(path: Path, handle: int) -> None:
 
 def _refuse_living(owner: dict[str, Any]) -> None:
     """Raise BlockingIOError unless the owner was a process of this machine that is gone."""
-    if owner and (owner.get("host") != socket.gethostname() or _lives(owner.get("pid"))):
+    if owner and not _gone(owner):
         raise BlockingIOError
+
+
+def _gone(owner: dict[str, Any]) -> bool:
+    return owner.get("host") == socket.gethostname() and not _lives(owner.get("pid"))
 
 
 def _lives(pid: Any) -> bool:
@@ -149,6 +179,15 @@ def _told(owner: dict[str, Any]) -> str:
         return "another process"
     return "process {pid} on {host}, since {since} ({command})".format_map(
         {name: owner.get(name, "?") for name in ("pid", "host", "since", "command")}
+    )
+
+
+def _refused_by_owner(folder: Path, owner: dict[str, Any]) -> CheckpointError:
+    if not _gone(owner):
+        return _refused(folder, _told(owner))
+    return CheckpointError(
+        f"{folder} is in use: {_told(owner)}, which is gone, has left a child that holds it; end that (it has "
+        f"{folder / LOCK} open)."
     )
 
 

@@ -155,7 +155,7 @@ class Runner(RunnerItem):
 
     def _run_passes(self, passes: float, limit: float, state: State) -> None:
         while state.stopped is None and state.pass_id < passes and state.step < limit:
-            state.pass_cut, state.batches = False, None
+            state.pass_cut, state.batches, state.before_batches, state.data_error = False, None, None, None
             state.pass_stopped = state.stopped  # not None where a signal has come since
             hold(self._pass, partial(self._run_batches, limit), state)
             if state.pass_cut:
@@ -169,6 +169,8 @@ class Runner(RunnerItem):
         if state.batches is None:
             raise HookError("no item put batches on the state on the way into the pass; add a DataProvider.")
         state.batches = iter(state.batches)
+        if state.before_batches is not None:
+            state.before_batches()
         if state.pass_stopped is None:
             for state.batch in state.batches:  # noqa: B020 - a field is the loop's variable, not the state
                 state.next_step = state.step + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import attrs
@@ -38,6 +38,13 @@ class State:
 
     batches: Iterator[Any] | None = None
     """The batches of this pass; put here by a data item on the way into the pass, other items may wrap it."""
+
+    before_batches: Callable[[], None] | None = None
+    """What is to be done once, when the rings of a pass are open and before its first batch is drawn; set on the way
+    into a pass, by a Saver that puts the random generators back."""
+
+    data_error: BaseException | None = None
+    """The error with which the data failed to give the next batch, while it is on its way out."""
 
     outputs: Any = None
     """What a network gave for the batch; None until one has."""

@@ -3,6 +3,7 @@
 import datetime
 import functools
 import json
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +36,13 @@ class Plain:
         (datetime.timedelta(seconds=5), "0:00:05"),
         (len, "len"),
         (Plain, "Plain"),
-        (functools.partial(max, 3), {"class": "partial", "args": [3]}),
+        (functools.partial(max, 3), {"function": "max"}),
         ({"b": 1, 2: [1, (2,)]}, {"b": 1, "2": [1, [2]]}),
         ({3, 1, 2}, [1, 2, 3]),
-        (list(range(17)), "17 values"),
+        (list(range(10_001)), "10001 values"),
+        (np.int64(3), 3),
+        (signal.Signals.SIGINT, "Signals.SIGINT"),
+        ({len: 1}, {"len": 1}),
         (np.zeros((2, 3), "float32"), "float32 [2, 3]"),
         (np.random.default_rng(0), "Generator"),
         (Plain(3, Plain(4)), {"class": "Plain", "size": 3, "inner": {"class": "Plain", "size": 4}}),
@@ -122,3 +126,21 @@ def test_another_class_under_the_same_name():
     one, other = Item(), Other()
     one.name = other.name = "mine"
     assert differences(onion(one), onion(other)) == {"mine": ["mine: class 'Item' there, 'Other' here"]}
+
+
+def test_long_lists_are_told_by_a_checksum():
+    one, other = constructed(Item(list(range(17)))), constructed(Item([*range(16), 99]))
+    assert one["value"].startswith("17 values, sha256 ")
+    assert one != other
+
+
+def test_an_argument_that_cannot_be_read_now_is_left_out():
+    class Late(RunnerItem):
+        def __init__(self, value=None):
+            pass
+
+        @property
+        def value(self):
+            raise RuntimeError("not yet")
+
+    assert constructed(Late(3)) == {}

@@ -26,12 +26,45 @@ with alone_in(Path(sys.argv[1]), None):
     sys.stdin.read()
 """
 
+LEAVE_A_CHILD = """
+import os, signal, sys
+from pathlib import Path
+from onion.lock import alone_in
+with alone_in(Path(sys.argv[1]), None):
+    if os.fork():
+        signal.pause()
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+    os._exit(0)
+"""
+SHARE_WITH_A_CHILD = """
+import os, sys
+from pathlib import Path
+from onion.errors import CheckpointError
+from onion.lock import alone_in
+folder = Path(sys.argv[1])
+with alone_in(folder, None):
+    if child := os.fork():
+        print("the child has left with", os.waitpid(child, 0)[1], flush=True)
+        sys.stdin.read()
+    else:
+        try:
+            with alone_in(folder, None):
+                print("the child got in", flush=True)
+        except CheckpointError as error:
+            print(error, flush=True)
+"""
+
+
+def started(script, folder):
+    return subprocess.Popen(
+        [sys.executable, "-c", script, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
 
 def held_elsewhere(folder):
     """Start a process that holds a folder until its standard input is closed."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    process = started(HOLD, folder)
     assert process.stdout.readline() == "held\n"
     return process
 
@@ -109,6 +142,42 @@ def test_a_lock_removed_between_opening_and_locking_is_not_taken_for_ours(tmp_pa
     with alone_in(tmp_path, RUN):
         assert len(calls) == 2
         assert (tmp_path / LOCK).exists()
+
+
+# -- forked children --------------------------------------------------------------------------------------------------
+
+
+def test_a_child_that_outlives_its_killed_run_keeps_nobody_out(tmp_path):
+    with started(LEAVE_A_CHILD, tmp_path) as process:
+        child = int(process.stdout.readline())
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with alone_in(tmp_path, RUN):
+            os.kill(child, 0)  # it is there
+
+
+def test_a_child_is_kept_out_and_leaves_the_lock_to_its_parent(tmp_path):
+    with started(SHARE_WITH_A_CHILD, tmp_path) as process:
+        assert f"is in use by process {process.pid} on " in process.stdout.readline()
+        assert process.stdout.readline() == "the child has left with 0\n"
+        with pytest.raises(CheckpointError, match=f"in use by process {process.pid} on "), alone_in(tmp_path, RUN):
+            pass
+        process.stdin.close()
+        assert process.wait() == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_whose_owner_is_gone_is_held_by_a_child_of_it_and_the_error_says_so(tmp_path):
+    import fcntl
+
+    sign(tmp_path, owner := gone())
+    said = rf"process {owner} on .*, which is gone, has left a child that holds it; end that \(it has .*\.lock open\)"
+    with (tmp_path / LOCK).open() as left:
+        fcntl.flock(left, fcntl.LOCK_EX)  # as a child does that was forked by other means than Python's
+        with pytest.raises(CheckpointError, match=said), alone_in(tmp_path, RUN):
+            pass
+    with alone_in(tmp_path, RUN):
+        pass
 
 
 # -- file systems without locks ---------------------------------------------------------------------------------------

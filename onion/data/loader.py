@@ -110,9 +110,10 @@ class Loader:
         return fingerprint(self._source)
 
     @property
-    def by_length(self) -> bool:
-        """Whether examples of similar length come into one batch."""
-        return self._length is not None
+    def unusual(self) -> dict[str, Any]:
+        """How its batches are made, as far as that is not by default."""
+        own = {"by_length": True} if self._length is not None else {}
+        return own if self._collate is batching.collate else {**own, "collate": self._collate}
 
     @property
     def batches_per_pass(self) -> int | None:

@@ -7,6 +7,9 @@ got. This is why it cannot:
 * The handler raises `Woken` only while ``_open`` is true, and makes it false as it does: once a wait at most.
 * ``_open`` is true from the first lines of ``with wait:`` to its last. However that is left, it is false afterwards: by
   ``__exit__``, or by the handler.
+* It is true in the main thread only. Where another thread waits, as where an item has wrapped ``state.batches`` in a
+  `Prefetcher`, the error would strike the main thread in the middle of a batch. Such a wait goes on until it has its
+  batch.
 * What is counted is counted after it. So a batch that was there already when `Woken` struck was not counted, and is
   drawn once more by the run that resumes.
 * A signal that comes earlier is remembered in ``asked``, which is looked at after ``_open`` has become true. Between
@@ -15,6 +18,7 @@ got. This is why it cannot:
 
 from __future__ import annotations
 
+from threading import get_ident, main_thread
 from types import TracebackType
 
 
@@ -30,7 +34,7 @@ class Woken(BaseException):
 
 
 class Wait:
-    """A wait that `wake` ends, as often as ``with wait:`` is entered.
+    """A wait of the main thread that `wake` ends, as often as ``with wait:`` is entered. One elsewhere is not ended.
 
     Attributes:
         may_end: Whether the wait to come may be ended; to be set before it. Default False.
@@ -43,7 +47,7 @@ class Wait:
         self.may_end = self.asked = self._open = False
 
     def __enter__(self) -> None:
-        self._open = self.may_end
+        self._open = self.may_end and get_ident() == main_thread().ident
         if self.asked:
             self._end()
 
@@ -53,7 +57,7 @@ class Wait:
         self._open = False
 
     def wake(self) -> None:
-        """End the wait under way, or that to come, if it may be ended. Only for the thread that waits: by a handler.
+        """End the wait under way, or that to come, if it may be ended. Only for the main thread: by a handler.
 
         Raises:
             Woken: The wait is under way.

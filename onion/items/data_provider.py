@@ -143,10 +143,10 @@ class DataProvider(RunnerItem):
                 self._supply, self._batches, self._start, self._examples = around
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings of the order, and what tells these data from others."""
+        """Return the settings of the order, how batches are made, and what tells these data from others."""
         names = ("batch_size", "shuffle", "seed", "drop_last")
-        order = {name: getattr(self, name) for name in names}
-        return {**order, "by_length": self.loader.by_length, "data": self.loader.fingerprint}
+        order = {name: getattr(self, name) for name in names} | self.loader.unusual
+        return {**order, "data": self.loader.fingerprint}
 
     def readings(self) -> dict[str, float]:
         """Return how many examples were handed out, resumed runs included."""

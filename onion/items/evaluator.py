@@ -48,17 +48,22 @@ class Evaluator(RunnerItem):
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
+        self._loaded = False
 
     def on_pass(self, state: State) -> Way:
         """Reset the metric, report at the end; a pass that was cut short is not over."""
-        if state.batch_id == 0:
+        loaded, self._loaded = self._loaded, False
+        if state.batch_id == 0 or not loaded:
             self.metric.reset()
-        elif not isinstance(self.metric, SavedMetric):
-            self.metric.reset()
-            log.warning("%s: resumed in mid-pass, and its metric has no state_dict; it measures the rest", self.name)
+        if state.batch_id > 0 and not loaded:
+            log.warning("%s: resumed in mid-pass, and %s; it measures the rest", self.name, self._lack())
         yield
         if not state.pass_cut:
             state.report(self.metric.result())
+
+    def _lack(self) -> str:
+        saved = isinstance(self.metric, SavedMetric)
+        return "the checkpoint has nothing of its metric" if saved else "its metric has no state_dict"
 
     def on_batch(self, state: State) -> Way:
         """Take in the batch, unless no network made anything of it: an item inside has left it out."""
@@ -74,3 +79,4 @@ class Evaluator(RunnerItem):
         """Take them back."""
         if isinstance(self.metric, SavedMetric):
             self.metric.load_state_dict(saved)
+            self._loaded = True

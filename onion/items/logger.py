@@ -23,7 +23,8 @@ class Logger(Periodic):
 
     A row is written every so often, and whenever a metric was reported. It stands outside the items whose metrics it
     logs and inside the Saver. When a run is resumed, rows after the checkpoint are cut, so none stands twice. A file
-    that belongs to no checkpoint is moved aside (``metrics-1.jsonl``), never overwritten.
+    that belongs to no checkpoint, or has another name than the one that does, is moved aside (``metrics-1.jsonl``),
+    never overwritten.
 
     Args:
         path: the file; its folder is made if it is missing.
@@ -37,7 +38,7 @@ class Logger(Periodic):
         super().__init__(every)
         self.path = Path(path)
         self._file: IO[bytes] | None = None
-        self._offset = 0
+        self._offset: int | None = None
         self._logged: dict[str, int] = {}
         self._before = 0.0
         self._begun = 0.0
@@ -46,7 +47,7 @@ class Logger(Periodic):
     def initialize(self, state: State) -> Way:
         """Hold the file open around the run."""
         if not self._resumed:
-            self._offset, self._logged, self._before = 0, {}, 0.0
+            self._offset, self._logged, self._before = None, {}, 0.0
         self._begun = perf_counter()
         self._file = self._open()
         self._resumed = False
@@ -60,9 +61,9 @@ class Logger(Periodic):
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             size = self.path.stat().st_size if self.path.exists() else 0
-            if size and not self._resumed:
+            if self._offset is None and size:
                 self.path.rename(_free_name(self.path))
-            elif size > self._offset:
+            elif self._offset is not None and size > self._offset:
                 os.truncate(self.path, self._offset)
             return self.path.open("ab")
         except OSError as error:
@@ -110,10 +111,11 @@ class Logger(Periodic):
             raise self._refused(error) from error
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the length of the log, which is on disk before the checkpoint is."""
+        """Return the log's name and its length, which is on disk before the checkpoint is."""
         if self._file is not None:
             self._offset = self._synced(self._file)
-        return {"offset": self._offset, "logged": json.dumps(self._logged), "seconds": self._seconds()}
+        file = {"file": self.path.name, "offset": self._offset}
+        return {**file, "logged": json.dumps(self._logged), "seconds": self._seconds()}
 
     def _synced(self, file: IO[bytes]) -> int:
         """Bring what was written to the disk; return the length of the log."""
@@ -128,7 +130,10 @@ class Logger(Periodic):
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Go on after the rows that the checkpoint knew."""
-        self._offset, self._logged, self._before = saved["offset"], json.loads(saved["logged"]), saved["seconds"]
+        # Loggers come and go between runs, and take each other's item names: a length is that of one file alone.
+        ours = saved.get("file", self.path.name) == self.path.name
+        self._offset = saved["offset"] if ours else None
+        self._logged, self._before = json.loads(saved["logged"]), saved["seconds"]
         self._resumed = True
 
 

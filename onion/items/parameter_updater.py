@@ -21,8 +21,8 @@ from onion.state import State
 if TYPE_CHECKING:
     from onion.runner import Runner
 
-SCHEDULE, MASTER, RATE = "LR_Scheduler", "master_weight", "learning_rate"
-NO_PARAMETERS = {SCHEDULE, RATE}
+SCHEDULE, NUMBERS, MASTER, RATE = "LR_Scheduler", "LR_Scheduler_numbers", "master_weight", "learning_rate"
+NO_PARAMETERS = {SCHEDULE, NUMBERS, RATE}
 """What is saved beside the states of parameters."""
 
 
@@ -34,14 +34,16 @@ class ParameterUpdater(RunnerItem):
             A schedule is stepped once a batch.
 
     Raises:
-        CompositionError: the schedule's ``step`` wants a metric (ReduceOnPlateau), which a batch has not; nothing
-            inside makes gradients; the optimizer has no parameters, or none of a network inside; or a network inside
-            learns, and no updater around it moves any of it.
+        CompositionError: the optimizer wraps another one (``paddle.incubate.LookAhead``), whose state would not be
+            saved; the schedule's ``step`` wants a metric (ReduceOnPlateau), which a batch has not; nothing inside makes
+            gradients; the optimizer has no parameters, or none of a network inside; or a network inside learns, and no
+            updater around it moves any of it.
     """
 
     predicts = False
 
     def __init__(self, optimizer: Any) -> None:
+        _refuse_wrapper(optimizer)
         self.optimizer = optimizer
         rate: Any = getattr(optimizer, "_learning_rate", None)
         self._schedule: Any = rate if hasattr(rate, "step") else None
@@ -128,6 +130,8 @@ class ParameterUpdater(RunnerItem):
             saved |= {f"{owners[name]}/{slot}": value for name, value in accumulators.items()}
         if self._schedule is not None:
             saved[SCHEDULE] = json.dumps(self._schedule.state_dict(), default=plain)
+            if numbers := _numbers(self._schedule):
+                saved[NUMBERS] = json.dumps(numbers)
         if self.rate is not None:
             saved[RATE] = self.rate
         return saved
@@ -162,6 +166,7 @@ class ParameterUpdater(RunnerItem):
             with warnings.catch_warnings():  # Paddle's LinearWarmup finds its own state to hold something unused
                 warnings.simplefilter("ignore", UserWarning)
                 self._schedule.set_state_dict(json.loads(saved[SCHEDULE]))
+            _put_numbers(self._schedule, json.loads(saved.get(NUMBERS, "{}")))
         if RATE in saved:
             self.set_learning_rate(saved[RATE])
 
@@ -226,6 +231,46 @@ def _settings_of(optimizer: Any) -> dict[str, Any]:
         and value != (known[name].default if name in known else type(value)())
     }
     return {"optimizer": type(optimizer).__name__, "rate": peak, **told}
+
+
+def _refuse_wrapper(optimizer: Any) -> None:
+    inner = getattr(optimizer, "inner_optimizer", None)
+    if inner is not None:
+        outer, name = type(optimizer).__name__, type(inner).__name__
+        raise CompositionError(
+            f"ParameterUpdater cannot save {outer}: it wraps another optimizer ({name}), whose state a resumed run "
+            f"would lack; give it the {name} itself."
+        )
+
+
+def _numbers(schedule: Any) -> dict[str, int | float]:
+    """Return the numbers of a schedule that Paddle's ``state_dict`` passes over, such as {"T_cur": 3, "T_i": 10}.
+
+    A schedule within it has them too, as "learning_rate.T_cur". Settings stay those of the program: ``base_lr``, and
+    what has the name of an argument.
+    """
+    told = schedule.state_dict()
+    return {path: getattr(owner, name) for path, (owner, name) in _places(schedule).items() if path not in told}
+
+
+def _put_numbers(schedule: Any, numbers: Mapping[str, int | float]) -> None:
+    """Put numbers back where a schedule has them."""
+    places = _places(schedule)
+    for path in places.keys() & numbers.keys():
+        owner, name = places[path]
+        setattr(owner, name, numbers[path])
+
+
+def _places(schedule: Any) -> dict[str, tuple[Any, str]]:
+    """Return where the numbers of a schedule stand, {path: (schedule, attribute)}."""
+    settings = {"base_lr", *inspect.signature(type(schedule).__init__).parameters} - {"last_epoch"}
+    found: dict[str, tuple[Any, str]] = {}
+    for name, value in vars(schedule).items():
+        if isinstance(value, paddle().optimizer.lr.LRScheduler):
+            found |= {f"{name}.{path}": place for path, place in _places(value).items()}
+        elif isinstance(value, int | float) and name not in settings:
+            found[name] = (schedule, name)
+    return found
 
 
 def _wants_arguments(function: Callable[..., object]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onion import generators
+from onion import checkpoint, generators
 from onion.checkpoint import Checkpoint
 from onion.errors import CheckpointError
 from onion.identity import Identity, differences
@@ -98,3 +98,24 @@ def _words(other: Mapping[str, list[str]]) -> list[str]:
 
 def _saved_items(state: State) -> list[RunnerItem]:
     return [] if state.runner is None else stateful(state.runner)
+
+
+def best_checkpoint(folder: Path) -> Checkpoint:
+    """Return the best checkpoint that a Saver kept in a folder; the newest if it looked for no best.
+
+    Where the best is missing or damaged, it is the newest that is whole, and that is logged.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    newest = checkpoint.newest(folder)
+    if newest is None:
+        raise CheckpointError(f"{folder} holds no checkpoint; train first.")
+    best = newest.run["best_step"]
+    if best in (None, newest.step):
+        return newest
+    try:
+        return checkpoint.read(checkpoint.folder_of(folder, best))
+    except CheckpointError as error:
+        log.warning("took step %d for the best checkpoint, as that is lost: %s", newest.step, error)
+        return newest

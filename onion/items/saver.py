@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from operator import length_hint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
 
 from onion import checkpoint, generators
 from onion.background import Background
 from onion.errors import CheckpointError, CompositionError
 from onion.identity import Identity, identity_of
-from onion.item import Way
+from onion.item import RunnerItem, Way
 from onion.items.best import Best, Mode
 from onion.items.parameter_updater import ParameterUpdater
 from onion.items.periodic import Every, Periodic
 from onion.items.saved_run import outermost, put_back, stateful, take
+from onion.items.tester import Tester
 from onion.lock import alone_in
 from onion.state import State
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from onion.runner import Runner
 
 log = logging.getLogger("onion")
+_saved_to: set[str] = set()
 
 
 class Saver(Periodic):
@@ -33,8 +37,8 @@ class Saver(Periodic):
 
     It stands outside everything that has a state to save. A checkpoint holds every item's ``state_dict``, the counters,
     the metrics, all random generators and what the onion is made of (format: ``onion/checkpoint.py``). Where the data
-    cannot give the next batch, the run is saved as the last one left it before the error goes on. No second run gets
-    into the folder.
+    cannot give the next batch of a pass, the run is saved as the last one left it, before the error goes on. No second
+    run gets into the folder.
 
     Args:
         folder: where the checkpoints go; made if it is missing.
@@ -58,7 +62,7 @@ class Saver(Periodic):
 
     watches = True
     # What this process has loaded and written; a run that was just resumed has more of the one and less of the other.
-    unsaved = ("_saved_step", "_saved_rates", "_generators", "_finished")
+    unsaved = ("_saved_step", "_saved_rates", "_generators", "_finished", "_onions")
 
     def __init__(
         self,
@@ -82,12 +86,15 @@ class Saver(Periodic):
         self._best = Best(best or "", mode)
         self._writer = Background()
         self._onion: Identity = {}
+        # What an onion was made of when it first ran: items may change their arguments as they run.
+        self._onions: WeakKeyDictionary[RunnerItem, Identity] = WeakKeyDictionary()
+        self._saved_run: State | None = None
         self._forget()
 
     def _forget(self) -> None:
         self._saved_step = -1
         self._saved_rates: list[float | None] = []
-        self._due_at_end = self._asked = self._ending = False
+        self._due_at_end = self._asked = self._ending = self._failed = False
         self._finished = 0
         self._generators: Mapping[str, Any] | None = None
 
@@ -100,24 +107,49 @@ class Saver(Periodic):
             names = ", ".join(item.name for item in outside)
             raise CompositionError(f"{self.name} stands inside {names}, which it has to save; move it further out.")
         for item in stateful(runner):
-            if "/" in item.name:
-                raise CompositionError(f"{item.name!r} cannot be a file's name, as {self.name} needs; drop the '/'.")
+            if "/" in item.name or "\\" in item.name:
+                raise CompositionError(f"{item.name!r} cannot be a file's name, as {self.name} needs; drop the slash.")
+        late = [tester.name for tester in runner.all(Tester) if not any(tester is item for item in inside)]
+        if late:
+            raise CompositionError(
+                f"{late[0]} stands outside {self.name}, which would save before it; move it further in."
+            )
 
     def initialize(self, state: State) -> Way:
         """Load the newest checkpoint on the way in, save the end on the way out."""
+        if self._saved_run is not None:  # a run inside the one that is saved, whose onion shares this item
+            yield
+            return
         assert state.runner is not None
+        self._wait_quietly()  # for what a run that was interrupted left under way
         self._forget()
-        self._onion = identity_of(state.runner)
+        self._onion = self._onions.setdefault(state.runner, identity_of(state.runner))
         checkpoint.make(self.folder)
-        with alone_in(self.folder, outermost(state)):
+        with alone_in(self.folder, outermost(state)), self._under_way(state):
             checkpoint.sweep(self.folder)
             self._load(state)
             with self._writer_at_rest():
                 yield
+            if self._failed:  # somebody has caught the error of a pass; where it stood is lost
+                return
             self._ending = True
             if self._asked or state.step != self._saved_step or _rates(state) != self._saved_rates:
                 self._save(state, state.pass_id, state.batch_id)
             self._settle()
+
+    @contextmanager
+    def _under_way(self, state: State) -> Iterator[None]:
+        """Know the run that is saved; two Savers of one run do not share a folder."""
+        place = os.path.realpath(self.folder)
+        if place in _saved_to:
+            raise CheckpointError(f"{self.folder} is in use by another Saver of this run; choose another folder.")
+        _saved_to.add(place)
+        self._saved_run = state
+        try:
+            yield
+        finally:
+            self._saved_run = None
+            _saved_to.remove(place)
 
     @contextmanager
     def _writer_at_rest(self) -> Iterator[None]:
@@ -125,23 +157,30 @@ class Saver(Periodic):
         try:
             yield
         except Exception:
-            try:
-                self._writer.wait()
-            except CheckpointError as error:
-                log.warning("%s", error)
+            self._wait_quietly()
             raise
         self._settle()
 
+    def _wait_quietly(self) -> None:
+        """Let the thread finish; what it raises is logged."""
+        try:
+            self._writer.wait()
+        except CheckpointError as error:
+            log.warning("%s", error)
+
     def on_pass(self, state: State) -> Way:
         """Save at the end of the pass if that is the period, its last batch was due, or the metric was best."""
-        self._restore_generators(again=state.batch_id > 0)
-        self._finished = 0
+        if state is not self._saved_run:
+            yield
+            return
+        self._put_generators_back(state)
+        self._finished, self._failed = 0, False
         try:
             yield
-        except Exception:
-            self._rescue(state)
+        except BaseException as error:
+            self._failed = True
+            self._rescue(state, error)
             raise
-        self._generators = None
         if state.pass_cut:
             return
         due = self.every == "pass" or self._due_at_end or self._asked
@@ -150,9 +189,10 @@ class Saver(Periodic):
 
     def on_batch(self, state: State) -> Way:
         """Save after the batch if it completes a period, or if the metric was better than ever."""
+        if state is not self._saved_run:
+            yield
+            return
         self._finished = 0
-        if self._generators is not None:
-            self._restore_generators()
         yield
         with self._leniently():
             self._writer.look()
@@ -163,11 +203,10 @@ class Saver(Periodic):
                 self._save(state, state.pass_id, state.batch_id + 1)
         self._finished = state.batch_id + 1
 
-    def _rescue(self, state: State) -> None:
+    def _rescue(self, state: State, error: BaseException) -> None:
         """Save what the last batch left, if it was the data that failed to give the next one."""
-        # Between two batches the Runner has counted that which this ring has left, and there are more to come.
-        failed_in_data = 0 < state.batch_id == self._finished and length_hint(state.batches, 1) > 0
-        if failed_in_data and state.step != self._saved_step:
+        between_batches = 0 < state.batch_id == self._finished  # the Runner has counted that which this ring has left
+        if error is state.data_error and between_batches and state.step != self._saved_step:
             try:
                 self._save(state, state.pass_id, state.batch_id)
             except CheckpointError as error:
@@ -189,14 +228,15 @@ class Saver(Periodic):
             self._settle()
         return not self._asked and self._saved_step == state.step
 
-    def _restore_generators(self, again: bool = False) -> None:
-        """Put the generators back where the resumed pass begins, and again at its first batch if that is in mid-pass.
+    def _put_generators_back(self, state: State) -> None:
+        """Put the generators back where a resumed pass begins, and in mid-pass again before its first batch is drawn.
 
         There the items further in had drawn on their way into the pass before the checkpoint, and now do so once more.
         """
         if self._generators is not None:
-            generators.restore(self._generators)
-        if not again:
+            back = partial(generators.restore, self._generators)
+            back()
+            state.before_batches = back if state.batch_id > 0 else None
             self._generators = None
 
     def _improved(self, state: State) -> bool:
@@ -264,24 +304,3 @@ class Saver(Periodic):
 def _rates(state: State) -> list[float | None]:
     """Return the learning rates that were set by hand: they may change between two steps."""
     return [] if state.runner is None else [updater.rate for updater in state.runner.all(ParameterUpdater)]
-
-
-def best_checkpoint(folder: Path) -> checkpoint.Checkpoint:
-    """Return the best checkpoint that a Saver kept in a folder; the newest if it looked for no best.
-
-    Where the best is missing or damaged, it is the newest that is whole, and that is logged.
-
-    Raises:
-        CheckpointError: there is none.
-    """
-    newest = checkpoint.newest(folder)
-    if newest is None:
-        raise CheckpointError(f"{folder} holds no checkpoint; train first.")
-    best = newest.run["best_step"]
-    if best in (None, newest.step):
-        return newest
-    try:
-        return checkpoint.read(checkpoint.folder_of(folder, best))
-    except CheckpointError as error:
-        log.warning("took step %d for the best checkpoint, as that is lost: %s", newest.step, error)
-        return newest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -41,7 +42,8 @@ class Signals(RunnerItem):
 
     Afterwards the handlers are those of before. A signal that is ignored stays so (``nohup``). Python delivers signals
     to its main thread only, so in another thread this item does nothing; nor does it in a run inside another one, whose
-    signals are those of the outermost.
+    signals are those of the outermost. A process that is forked during the run answers as it would have before the run:
+    ``Process.terminate()`` and Ctrl-C end a worker.
 
     After the run ``received`` is the number of the first signal, or None.
 
@@ -82,14 +84,21 @@ class Signals(RunnerItem):
     @contextmanager
     def _answering(self, state: State) -> Iterator[None]:
         """Have the handlers in place."""
+        # None: somebody's who is not Python, and could not be put back.
+        handlers = {number: signal.getsignal(number) for number in HANDLED}
+        before = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+        process = os.getpid()
 
         def handle(number: int, frame: FrameType | None) -> None:
-            self._answer(number, state)
+            if os.getpid() == process:
+                self._answer(number, state)
+            else:  # a forked child, which has inherited this handler and not the run
+                signal.signal(number, before[signal.Signals(number)])
+                signal.raise_signal(number)
 
-        # None: somebody's who is not Python, and could not be put back.
-        heeded = [number for number in HANDLED if signal.getsignal(number) not in (signal.SIG_IGN, None)]
-        before = {number: signal.signal(number, handle) for number in heeded}
         try:
+            for number in before:
+                signal.signal(number, handle)
             yield
         finally:
             for number, handler in before.items():

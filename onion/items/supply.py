@@ -45,6 +45,8 @@ class Supply(Iterator[Any]):
                 raise
         except Exception as error:
             say_where(error, self._where())
+            if state is not None:
+                state.data_error = error
             raise
         raise StopIteration
 

@@ -1,8 +1,10 @@
-"""The tasks of a TaskSampler: their data, and how much of it is planned."""
+"""The tasks of a TaskSampler: their data, how much of it is planned, and how it is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from numbers import Integral
+from typing import Any
 
 import attrs
 
@@ -81,6 +83,20 @@ def _complaints_of_plan(tasks: Mapping[str, Task], reference: str) -> Iterator[s
             )
 
 
+def complaints_of_choice(strategy: Any, seed: Any, finished: Any) -> Iterator[str]:
+    """Say what is wrong with how the task of a batch is chosen, as ``complaints`` does."""
+    if finished not in ("sampled", "stop"):
+        yield f"finished={finished!r} is neither 'sampled' nor 'stop'"
+    if not isinstance(seed, Integral):
+        yield f"seed={seed!r} is no whole number"
+    if seed < 0:
+        yield f"seed={seed} is below 0"
+    if isinstance(strategy, type) and issubclass(strategy, Strategy):
+        yield f"the strategy is the class {strategy.__name__}: write {strategy.__name__}(...)"
+    if not isinstance(strategy, Strategy):
+        yield f"the strategy is a {type(strategy).__name__}; give it one of onion.sampling, such as Uniform()"
+
+
 def endless_target(
     tasks: Mapping[str, Task], reference: str | None, strategy: Strategy, finished: str
 ) -> Iterator[str]:
@@ -94,6 +110,21 @@ def endless_target(
             f"{LONGEST} times the {sum(planned.values())} batches that are planned for a pass; give it more weight, or "
             "make it auxiliary (target=False)"
         )
+
+
+class Draws(Iterator[Any]):
+    """The batches of a pass, drawn when they are asked for."""
+
+    def __init__(self, left: Callable[[], int], draw: Callable[[], Any]) -> None:
+        self._left, self._draw = left, draw
+
+    def __next__(self) -> Any:
+        if not self._left():
+            raise StopIteration
+        return self._draw()
+
+    def __length_hint__(self) -> int:
+        return self._left()
 
 
 def _first_target(tasks: Mapping[str, Task]) -> str:

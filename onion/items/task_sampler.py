@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,13 +18,16 @@ from onion.item import RunnerItem, Way
 from onion.items.data_provider import refuse_other_data
 from onion.items.heads import complaints_of_heads
 from onion.items.supply import Supply
-from onion.items.task import Task, complaints, endless_target, plan
+from onion.items.task import Draws, Task, complaints, complaints_of_choice, endless_target, plan
 from onion.sampling import Facts, MixRatio, Strategy
 from onion.sampling.rehearsal import LONGEST
 from onion.state import State
 
 if TYPE_CHECKING:
     from onion.runner import Runner
+
+RUNNING = ("_feeds", "_supply", "_chosen", "_planned", "_costs", "_random", "_first_pass")
+"""What a run of the sampler keeps, but for what its strategy keeps."""
 
 
 class TaskSampler(RunnerItem):
@@ -36,7 +38,7 @@ class TaskSampler(RunnerItem):
     A batch that is a dict gets the name too, as ``"task"``. A pass is one over the reference task: after ``p`` passes
     ``int(p * mix_ratio * batches of the reference a pass)`` batches of a task are planned (PALM's rule), and a pass
     ends when every target has had its own. What a pass lacks that an item ended early, the next one makes up for. A
-    batch that an item skips was drawn, and counts here.
+    batch that an item skips was drawn, and counts here. A run that goes on with other tasks counts its passes anew.
 
     On the way out of a pass, and in the readings, ``share.<task>`` is the part of all batches that were of a task, and
     ``planned_share.<task>`` what the strategy's weights had meant it to be. ``cost.<task>``, in the readings, is the
@@ -82,13 +84,15 @@ class TaskSampler(RunnerItem):
         self._chosen: str | None = None
         self._planned: dict[str, float] = {}
         self._costs: dict[str, Any] = {}
-        self._resumed = False
+        self._first_pass = 0
+        self._resumed = self._under_way = False
 
     # -- composing ----------------------------------------------------------------------------------------------------
 
     def check(self, runner: Runner) -> None:
         """Refuse tasks that cannot be trained, or not together."""
-        self._refuse(self._complaints())
+        self._refuse(complaints(self.tasks, self.reference))
+        self._refuse(complaints_of_choice(self.strategy, self.seed, self.finished))
         self.strategy.check(self._facts())
         self._refuse(endless_target(self.tasks, self.reference, self.strategy, self.finished))
         refuse_other_data(self, runner)
@@ -98,31 +102,36 @@ class TaskSampler(RunnerItem):
         for complaint in complaints:
             raise CompositionError(f"{self.name}: {complaint}.")
 
-    def _complaints(self) -> Iterator[str]:
-        yield from complaints(self.tasks, self.reference)
-        if self.finished not in ("sampled", "stop"):
-            yield f"finished={self.finished!r} is neither 'sampled' nor 'stop'"
-        if not isinstance(self.seed, Integral):
-            yield f"seed={self.seed!r} is no whole number"
-        if self.seed < 0:
-            yield f"seed={self.seed} is below 0"
-        if isinstance(self.strategy, type) and issubclass(self.strategy, Strategy):
-            yield f"the strategy is the class {self.strategy.__name__}: write {self.strategy.__name__}(...)"
-        if not isinstance(self.strategy, Strategy):
-            yield f"the strategy is a {type(self.strategy).__name__}; give it one of onion.sampling, such as Uniform()"
-
     def _facts(self) -> dict[str, Facts]:
         return {name: task.facts for name, task in self.tasks.items()}
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    def initialize(self, state: State) -> None:
+    def initialize(self, state: State) -> Way:
         """Begin anew, unless the run is resumed."""
-        if not self._resumed:
-            self._begin()
-        self._resumed = False
+        with self._alone():
+            if not self._resumed:
+                self._begin(state.pass_id)
+            self._resumed = False
+            yield
 
-    def _begin(self) -> None:
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Set a run around this one aside that shares the item, as a test made of the training does."""
+        around = {name: getattr(self, name) for name in RUNNING} if self._under_way else None
+        strategy = None if around is None else json.dumps(self.strategy.state_dict())
+        self._under_way = True
+        try:
+            yield
+        finally:
+            self._under_way = around is not None
+            if around is not None and strategy is not None:
+                vars(self).update(around)
+                self.strategy.begin(self._facts())
+                self.strategy.load_state_dict(json.loads(strategy))
+
+    def _begin(self, first_pass: int) -> None:
+        self._first_pass = first_pass
         self._feeds = {name: Feed(task.provider.loader) for name, task in self.tasks.items()}
         self._planned = dict.fromkeys(self.tasks, 0.0)
         self._costs = {}
@@ -132,12 +141,12 @@ class TaskSampler(RunnerItem):
 
     def on_pass(self, state: State) -> Way:
         """Put the batches of this pass on the state; end the threads of all tasks on the way out."""
-        planned = plan(self.tasks, self.reference, state.pass_id + 1)
+        planned = plan(self.tasks, self.reference, state.pass_id + 1 - self._first_pass)
         last = self._drawn() + LONGEST * sum(plan(self.tasks, self.reference, 1).values())
         wait = Wait()
         for feed in self._feeds.values():
             feed.wait = wait
-        draws = _Draws(partial(self._left, planned), partial(self._draw, planned, last, state))
+        draws = Draws(partial(self._left, planned), partial(self._draw, planned, last, state))
         state.batches = self._supply = Supply(state, wait, draws, self._place)
         try:
             yield
@@ -249,6 +258,7 @@ class TaskSampler(RunnerItem):
             "generator": json.dumps(self._random.state),
             "strategy": json.dumps(self.strategy.state_dict()),
             "feeds": json.dumps({name: feed.state_dict() for name, feed in self._feeds.items()}),
+            "first_pass": self._first_pass,
             "planned": json.dumps(self._planned),
             "chosen": self._chosen,
             "costs": json.dumps({name: float(cost) for name, cost in self._costs.items()}),
@@ -265,7 +275,7 @@ class TaskSampler(RunnerItem):
             raise CheckpointError(
                 f"{self.name} was saved with the tasks {', '.join(feeds)}; here it has {', '.join(self.tasks)}."
             )
-        self._begin()
+        self._begin(saved.get("first_pass", 0))
         for name, place in feeds.items():
             self._feeds[name].load_state_dict(place)
         self._random.state = json.loads(saved["generator"])
@@ -273,21 +283,6 @@ class TaskSampler(RunnerItem):
         self._planned, self._costs = json.loads(saved["planned"]), json.loads(saved["costs"])
         self._chosen = saved.get("chosen")
         self._resumed = True
-
-
-class _Draws(Iterator[Any]):
-    """The batches of a pass, drawn when they are asked for."""
-
-    def __init__(self, left: Callable[[], int], draw: Callable[[], Any]) -> None:
-        self._left, self._draw = left, draw
-
-    def __next__(self) -> Any:
-        if not self._left():
-            raise StopIteration
-        return self._draw()
-
-    def __length_hint__(self) -> int:
-        return self._left()
 
 
 def _pick(weights: Mapping[str, float], point: float) -> str:

@@ -44,7 +44,7 @@ def cached_features(task: Task, path: str | Path, tokenizer: Tokenizer, labelled
     found = open_store(folder)
     if found is not None:
         used_now(folder)
-        return found
+        return _of_file(found, path)
     try:
         _make(folder, task, path, tokenizer, labelled)
     except OSError as error:
@@ -52,7 +52,12 @@ def cached_features(task: Task, path: str | Path, tokenizer: Tokenizer, labelled
     found = open_store(folder)
     if found is None:
         raise DataError(f"{folder}: what was written there changed at once; is the disk in order?")
-    return found
+    return _of_file(found, path)
+
+
+def _of_file(examples: Examples, path: str | Path) -> Examples:
+    examples.fingerprint = f"sha256 {digest_of_file(path)}"
+    return examples
 
 
 def features_folder() -> Path:

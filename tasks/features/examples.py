@@ -89,6 +89,8 @@ class Examples(Sequence[Example]):
     def __init__(self, columns: Mapping[str, Column], notes: Mapping[str, int] | None = None) -> None:
         self.columns = dict(columns)
         self.notes = dict(notes or {})
+        self.fingerprint: str | None = None
+        """What tells them from others (``onion.data.fingerprint``), where they are of a file."""
 
     @classmethod
     def of(cls, examples: Sequence[Example], notes: Mapping[str, int] | None = None) -> Examples:

@@ -9,6 +9,7 @@ from pathlib import Path
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.features.cache import chunks_of_features, digest_of_features
+from onion.tasks.features.digests import digest_of_file
 from onion.tasks.features.examples import Example
 from onion.tasks.features.kept import kept
 from onion.tasks.task import Task
@@ -42,6 +43,7 @@ class FeatureStream:
         self._task, self._path, self._tokenizer = task, path, tokenizer
         self.notes: Counter[str] = Counter()
         self._stamp = _stamp(path)
+        self.fingerprint = f"sha256 {digest_of_file(path)}"
         self._examples: int = kept(
             path,
             lambda: digest_of_features(task, path, tokenizer, labelled=True),

@@ -12,7 +12,7 @@ from paddle import nn
 from onion import checkpoint
 from onion.errors import CheckpointError
 from onion.items.gradient_machine import load_network
-from onion.items.saver import best_checkpoint
+from onion.items.saved_run import best_checkpoint
 from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder

@@ -15,7 +15,7 @@ from onion import Forward, GradientMachine, Runner
 from onion.errors import CheckpointError
 from onion.inference import inference_onion
 from onion.items.gradient_machine import load_network
-from onion.items.saver import best_checkpoint
+from onion.items.saved_run import best_checkpoint
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer

@@ -73,6 +73,7 @@ class RunFolder(RunnerItem):
         self.out, self.anyway = out, anyway
         self._settings, self._task, self._notes = settings, task, notes
         self._tokenizer, self._config = tokenizer, config
+        self._claimed = False
 
     def look(self) -> None:
         """Raise what would be raised on the way in, as far as it can be told without writing anything."""
@@ -87,12 +88,25 @@ class RunFolder(RunnerItem):
         record = self._record  # before the folder is made: a data file may have gone
         _make(self.out)
         with alone_in(self.out, outermost(state)):
-            refuse_other(self.out, record, self.anyway)
-            write_json(self.out / RUN_FILE, record)
-            self._fill(state)
+            differences = refuse_other(self.out, record, self.anyway)
+            self._claimed = False
+            if differences:
+                log.warning("goes on in %s all the same: %s", self.out, "; ".join(differences))
+            else:
+                self._claim(state)
             for path, notes in self._notes.items():
                 tell_notes(path, notes)
             yield
+
+    def on_pass(self, state: State) -> None:
+        """Take the folder of another training over, now that its checkpoint has been found to fit this one."""
+        if not self._claimed:
+            self._claim(state)
+
+    def _claim(self, state: State) -> None:
+        write_json(self.out / RUN_FILE, self._record)
+        self._fill(state)
+        self._claimed = True
 
     @cached_property
     def _record(self) -> dict[str, Any]:
@@ -110,25 +124,27 @@ class RunFolder(RunnerItem):
             write_text(self.out / name, drawing)
 
 
-def refuse_other(out: Path, record: Mapping[str, Any], anyway: bool = False) -> None:
+def refuse_other(out: Path, record: Mapping[str, Any], anyway: bool = False) -> list[str]:
     """Refuse a folder that holds another training, unless that does not matter, or files that one would overwrite.
+
+    Returns:
+        How the training that is there differs; empty unless that does not matter.
 
     Raises:
         CheckpointError: the message tells the differences, or the file.
     """
     if (out / RUN_FILE).exists():
         differences = list(_differences(read_record(out), json.loads(json.dumps(record))))
-        if differences and anyway:
-            log.warning("goes on in %s all the same: %s", out, "; ".join(differences))
-        elif differences:
+        if differences and not anyway:
             raise CheckpointError(
                 f"{out} holds another run ({'; '.join(differences)}); choose another folder with --out, or go on in "
                 "this one knowingly with --resume-anyway."
             )
-        return
+        return differences
     foreign = [*(name for name in OWN_FILES if (out / name).exists()), *(path.name for path in out.glob("step-*"))]
     if foreign:
         raise CheckpointError(f"{out} holds {foreign[0]}, but no run of onion; choose another folder with --out.")
+    return []
 
 
 def _make(out: Path) -> None:

@@ -13,7 +13,7 @@ import paddle
 from paddle import nn
 
 from onion import Runner, Signals
-from onion.items.saver import best_checkpoint
+from onion.items.saved_run import best_checkpoint
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.catalogue import enter, task_of
 from onion.tasks.features.cache import cached_features

@@ -1,5 +1,7 @@
 """Wait: it is ended while it is under way, or before; never after."""
 
+import threading
+
 import pytest
 
 from onion.data.wait import Wait, Woken
@@ -59,5 +61,30 @@ def test_what_may_not_be_ended_goes_on():
     wait = Wait()
     assert waited(wait) == "not woken"
     wait.may_end = True
+    with pytest.raises(Woken):
+        waited(wait, wakes=False)
+
+
+def test_what_another_thread_waits_for_is_not_ended_in_the_main_one():
+    wait, waits, woken, ended = Wait(), threading.Event(), threading.Event(), []
+    wait.may_end = True
+
+    def work():
+        with wait:
+            waits.set()
+            woken.wait()
+        with wait:
+            ended.append("the wait to come")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    waits.wait()
+    try:
+        wait.wake()
+    finally:
+        woken.set()
+        thread.join()
+    assert ended == ["the wait to come"]
+    assert wait.asked
     with pytest.raises(Woken):
         waited(wait, wakes=False)

@@ -84,7 +84,7 @@ class SavedSum(Sum):
 def resumed_in_mid_pass(metric, folder):
     """Run three of eight batches, then the rest with new objects."""
     Runner(Saver(folder), DataProvider(range(8), 1), Evaluator(metric()), Double()).run(steps=3)
-    return Runner(Saver(folder), DataProvider(range(8), 1), Evaluator(metric()), Double()).run(passes=2)
+    return Runner(Saver(folder), DataProvider(range(8), 1), Evaluator(metric()), Double()).run(passes=1)
 
 
 class Double(RunnerItem):
@@ -108,3 +108,24 @@ def test_a_metric_that_cannot_be_saved_says_so_when_its_pass_is_resumed(tmp_path
         assert not caplog.messages
         Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(Sum()), Double()).run(steps=5)
     assert caplog.messages == ["evaluator: resumed in mid-pass, and its metric has no state_dict; it measures the rest"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"), [(SavedSum, "the checkpoint has nothing of its metric"), (Sum, "its metric has no state_dict")]
+)
+def test_an_evaluator_that_is_new_in_mid_pass_measures_the_rest_and_says_so(metric, said, tmp_path, caplog):
+    Runner(Saver(tmp_path), DataProvider(range(8), 1), Double()).run(steps=3)
+    onion = Runner(Saver(tmp_path, resume="anyway"), DataProvider(range(8), 1), Evaluator(metric()), Double())
+    with caplog.at_level("WARNING", "onion"):
+        state = onion.run(passes=1)
+    assert state.metrics["sum"] == 2 * sum(range(3, 8))
+    assert caplog.messages[-1] == f"evaluator: resumed in mid-pass, and {said}; it measures the rest"
+
+
+def test_what_an_evaluator_once_loaded_is_of_that_run_alone(tmp_path):
+    evaluator = Evaluator(SavedSum())
+    evaluator.load_state_dict({"sum": 100})
+    Runner(DataProvider(range(8), 1), evaluator, Double()).run(passes=1)
+    Runner(Saver(tmp_path), DataProvider(range(8), 1), Double()).run(steps=3)
+    state = Runner(Saver(tmp_path, resume="anyway"), DataProvider(range(8), 1), evaluator, Double()).run(passes=1)
+    assert state.metrics["sum"] == 2 * sum(range(3, 8))

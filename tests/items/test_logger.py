@@ -243,6 +243,48 @@ def test_news_that_was_logged_is_not_logged_again_after_a_resumption(tmp_path):
     assert logged(tmp_path) == [3]
 
 
+def test_a_logger_that_takes_over_anothers_name_leaves_its_own_file_whole(tmp_path):
+    """Of two loggers, the second is alone when the run goes on: by then it has the name of the first."""
+
+    def run(*items, **limits):
+        provider = DataProvider(list(range(10)), 1, prefetch=0)
+        Runner(Saver(tmp_path, every=100, resume="anyway"), *items, provider).run(**limits)
+
+    run(Logger(tmp_path / "a.jsonl", 1), Logger(tmp_path / "b.jsonl", 2), steps=6)
+    before = rows(tmp_path / "b.jsonl")
+    run(Logger(tmp_path / "b.jsonl", 2), steps=10)
+    assert rows(tmp_path / "b-1.jsonl") == before
+    assert [row["step"] for row in rows(tmp_path / "b.jsonl")] == [8, 10]
+    assert [row["step"] for row in rows(tmp_path / "a.jsonl")] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_resumed_logger_of_another_file_moves_what_is_there_aside(tmp_path):
+    onion(tmp_path, report({2})).run(steps=4)
+    (tmp_path / "other").write_text("precious\n" * 50)
+    onion(tmp_path, report({2})).replace(Logger, Logger(tmp_path / "other", 1)).run(steps=6)
+    assert (tmp_path / "other-1").read_text() == "precious\n" * 50
+    assert timeless(tmp_path / "other") == [{"step": step, "pass": 0, "examples": step} for step in (5, 6)]
+    assert logged(tmp_path) == [1, 2, 3, 4]
+
+
+def test_a_log_may_be_moved_to_another_folder_with_its_run(tmp_path):
+    onion(tmp_path / "here").run(steps=4)
+    (tmp_path / "here").rename(tmp_path / "there")
+    onion(tmp_path / "there").run(steps=6)
+    assert logged(tmp_path / "there") == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_state_that_does_not_know_the_files_name_is_of_this_file(tmp_path):
+    logger = Logger(tmp_path / "log", 1)
+    Runner(logger, Batches(3)).run(passes=1)
+    saved = logger.state_dict()
+    assert saved.pop("file") == "log"
+    resumed = Logger(tmp_path / "log", 1)
+    resumed.load_state_dict(saved)
+    Runner(resumed, Batches(2)).run(passes=1)
+    assert logged(tmp_path) == [1, 2, 3, 1, 2]
+
+
 # -- a disk that refuses ---------------------------------------------------------------------------------------------
 
 

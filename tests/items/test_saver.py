@@ -32,7 +32,7 @@ from onion import (
     Tester,
     checkpoint,
 )
-from onion.items.saver import best_checkpoint
+from onion.items.saved_run import best_checkpoint
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 
 # -- onions to be cut ------------------------------------------------------------------------------------------------
@@ -784,7 +784,7 @@ def test_a_saver_in_a_nested_runner_beside_stateful_items_is_refused(tmp_path):
 def test_a_name_that_cannot_be_a_files_is_refused(tmp_path):
     data, updater, machine = trained(toy_network(), sgd)
     machine.name = "nets/one"
-    with pytest.raises(CompositionError, match="'nets/one' cannot be a file's name, as saver needs; drop the '/'"):
+    with pytest.raises(CompositionError, match="'nets/one' cannot be a file's name, as saver needs; drop the slash"):
         Runner(Saver(tmp_path), data, updater, machine)
 
 

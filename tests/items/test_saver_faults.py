@@ -4,7 +4,7 @@ import errno
 import os
 import random
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +23,11 @@ from onion import (
     Runner,
     RunnerItem,
     Saver,
+    Tester,
     checkpoint,
 )
 from onion.disk import Files, through
-from onion.items.saver import best_checkpoint
+from onion.items.saved_run import best_checkpoint
 from onion.lock import alone_in
 from onion.testing import Batches, Failing, PlannedError, toy_examples
 from tests.toys import Dropped
@@ -407,6 +408,43 @@ def test_an_error_outside_the_saver_saves_nothing_of_a_batch_that_is_not_over(tm
     assert checkpoint.steps_in(tmp_path) == []
 
 
+def test_an_error_on_the_way_into_a_batch_that_was_drawn_saves_nothing(tmp_path):
+    """The data have counted it, and it was not learned."""
+    with pytest.raises(PlannedError):
+        Runner(
+            Failing("on_batch", "in", 2), Saver(tmp_path, every=100), DataProvider(list(range(6)), 1, prefetch=0)
+        ).run(passes=1)
+    assert checkpoint.steps_in(tmp_path) == []
+
+
+def test_an_error_of_what_wraps_the_batches_saves_nothing(tmp_path):
+    class Wrapping(RunnerItem):
+        def on_pass(self, state):
+            state.batches = self.torn(state.batches)
+
+        def torn(self, batches):
+            for place, batch in enumerate(batches):
+                if place == 3:
+                    raise PlannedError
+                yield batch
+
+    with pytest.raises(PlannedError):
+        Runner(Saver(tmp_path, every=100), DataProvider(list(range(6)), 1, prefetch=0), Wrapping()).run(passes=1)
+    assert checkpoint.steps_in(tmp_path) == []
+
+
+def test_where_somebody_caught_the_error_of_a_pass_no_wrong_place_is_saved(whole, tmp_path):
+    failing = Failing("on_batch", step=3)
+    with pytest.raises(PlannedError), onion(tmp_path, failing) as runner:
+        runner.run_pass()
+    runner = onion(tmp_path, Failing("on_batch", step=3))
+    with runner, suppress(PlannedError):
+        runner.run_pass()
+    assert checkpoint.steps_in(tmp_path) == [2]
+    onion(tmp_path).run(passes=2)
+    assert outcome(tmp_path) == whole
+
+
 def test_a_disk_that_fails_with_the_data_does_not_hide_what_the_data_said(tmp_path, caplog):
     with through(Full(0)), pytest.raises(OSError, match="the tape is torn"):
         onion(tmp_path, data=Torn(19), every=100).run(passes=2)
@@ -427,7 +465,7 @@ class Extra(RunnerItem):
         ({"seed": 4}, "data_provider: seed 3 there, 4 here"),
         ({"batch_size": 2}, "data_provider: batch_size 4 there, 2 here"),
         ({"data": EXAMPLES[:20]}, "data_provider: data '22 examples' there, '20 examples' here"),
-        ({"length": lambda each: 1}, "data_provider: by_length False there, True here"),
+        ({"length": lambda each: 1}, "data_provider: by_length by default there, True here"),
         ({"rate": 0.5}, "parameter_updater: rate 0.05 there, 0.5 here"),
     ],
 )
@@ -482,6 +520,80 @@ def test_a_second_run_in_the_folder_is_refused_and_changes_nothing(tmp_path):
     assert refused == [True]
     with alone_in(tmp_path, object()), pytest.raises(CheckpointError, match="is in use by"):
         onion(tmp_path).run(passes=3)
+
+
+def test_a_run_inside_that_shares_the_saver_is_not_saved(whole, tmp_path):
+    class Looking(RunnerItem):
+        watches = True
+
+        def on_batch(self, state):
+            yield
+            if state.step in (1, 3):
+                inner.run(passes=1, parent=state)
+
+    runner = onion(tmp_path, Looking())
+    inner = runner.without(Looking, Logger, DataProvider, ParameterUpdater, GradientMachine)
+    inner = Runner(*inner.items, Batches(3))
+    runner.run(passes=2)
+    assert outcome(tmp_path) == whole
+
+
+def test_another_saver_of_the_same_run_takes_another_folder(tmp_path):
+    inner = Runner(Saver(tmp_path), Batches(3))
+
+    class Inside(RunnerItem):
+        def on_batch(self, state):
+            inner.run(passes=1, parent=state)
+
+    with pytest.raises(CheckpointError, match="is in use by another Saver of this run"):
+        Runner(Saver(tmp_path), Batches(3), Inside()).run(passes=1)
+
+
+def test_a_tester_outside_the_saver_is_refused(tmp_path):
+    with pytest.raises(CompositionError, match="tester stands outside saver, which would save before it"):
+        Runner(Tester(Runner(Batches(1))), Saver(tmp_path), Batches(1))
+
+
+def test_what_an_interrupted_run_left_under_way_is_waited_for(tmp_path, caplog):
+    disk = Held()
+
+    def interrupt():
+        disk.begun.wait()
+        raise KeyboardInterrupt
+
+    saver = Saver(tmp_path, every=2, background=True)
+    runner = Runner(saver, At(3, interrupt), Batches(6))
+    with through(disk):
+        with pytest.raises(KeyboardInterrupt):
+            runner.run(passes=1)
+        disk.go.set()
+        again = Runner(saver, Batches(6))
+        again.run(passes=1)
+    assert [name for name in disk.renamed if name.endswith("2")] == ["step-00000002"]
+    assert [message for message in caplog.messages if "cannot" in message] == []
+
+
+def test_the_same_runner_goes_on_though_its_items_changed_what_they_were_given(tmp_path):
+    class Annealed(RunnerItem):
+        def __init__(self, temperature=1.0):
+            self.temperature = temperature
+
+        def on_batch(self, state):
+            yield
+            self.temperature *= 0.9
+
+    runner = Runner(Saver(tmp_path), DataProvider(list(range(8)), 1), Annealed(2.0))
+    runner.run(passes=1, steps=3)
+    assert runner.run(passes=1).step == 8
+
+
+def test_a_key_that_is_no_text_is_refused(tmp_path):
+    class Counting(RunnerItem):
+        def state_dict(self):
+            return {1: 2}
+
+    with pytest.raises(CheckpointError, match="the state of counting has the key 1, which would come back as a text"):
+        Runner(Saver(tmp_path), Batches(1), Counting()).run(passes=1)
 
 
 @pytest.mark.parametrize("resume", ["always", None, 2])

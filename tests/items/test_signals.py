@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from onion import CompositionError, DataProvider, Observer, Runner, RunnerItem, Saver, Signals, Tester, checkpoint
+from onion.data.prefetch import Prefetcher
 from onion.disk import Files, through
 from onion.testing import Batches, Failing, PlannedError
 
@@ -240,6 +241,40 @@ def test_a_signal_that_is_ignored_stays_ignored(number):
         signal.signal(number, before)
 
 
+class Ahead(RunnerItem):
+    """Make the batches in another thread, which waits for the data in place of the run."""
+
+    def on_pass(self, state):
+        with Prefetcher(state.batches, 1) as state.batches:
+            yield
+
+
+def test_while_another_thread_waits_for_the_data_the_batch_under_way_is_finished():
+    waits, goes_on, ended = threading.Event(), threading.Event(), []
+
+    def source():
+        yield 0
+        waits.set()
+        goes_on.wait()
+        yield 1
+
+    def send(state):
+        if state.step == 0:
+            assert waits.wait(20)
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                goes_on.set()
+
+    state = Runner(
+        Signals(leave=False),
+        DataProvider(source, 1, prefetch=0),
+        Ahead(),
+        Observer(on_batch_begin=send, on_batch_end=lambda state: ended.append(state.step)),
+    ).run(passes=1)
+    assert (ended, state.stopped) == ([1], "received SIGTERM")
+
+
 # -- in a save ---------------------------------------------------------------------------------------------------------
 
 
@@ -323,7 +358,7 @@ def test_a_second_signal_at_any_moment_of_a_save_leaves_the_older_ones_whole(tmp
 # -- whole processes ---------------------------------------------------------------------------------------------------
 
 SCRIPT = """
-import signal, sys, threading
+import os, signal, sys, threading
 from onion import DataProvider, Observer, Progress, Runner, Saver, Signals, Tester
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -367,6 +402,28 @@ def source():
     ask("told once, testing")
     yield 1
 run(Tester(Runner(DataProvider(source, 1, prefetch=prefetch)), every=2))
+"""
+
+FORKED = """
+import multiprocessing
+
+def work(pipe):
+    try:
+        pipe.send("at work")
+        pipe.recv()
+    except KeyboardInterrupt:
+        raise SystemExit(7)
+
+def fork(state):
+    ours, theirs = multiprocessing.Pipe()
+    worker = multiprocessing.get_context("fork").Process(target=work, args=(theirs,))
+    worker.start()
+    ours.recv()
+    os.kill(worker.pid, signal.{0})
+    worker.join(5)
+    print(worker.exitcode, flush=True)
+    worker.kill()
+run(Observer(on_pass_begin=fork), data=range(2))
 """
 
 
@@ -436,6 +493,13 @@ def test_a_test_that_waits_for_data_is_left_by_the_second_signal_at_once(prefetc
         assert started.wait() == 143
         assert ("busy with one item for 0.2 s" in started.stderr.read()) == (prefetch == 2)  # and not for ten
     assert checkpoint.steps_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 7), (signal.SIGTERM, -15), (signal.SIGHUP, -1)])
+def test_a_forked_worker_answers_as_before_the_run_which_goes_on(number, status, tmp_path):
+    with process(tmp_path, FORKED.format(number.name)) as started:
+        told, errors = started.communicate()
+    assert told == f"{status}\nwhole 2\n", errors
 
 
 def test_a_terminal_that_is_closed_loses_nothing(tmp_path):

@@ -717,6 +717,93 @@ def test_the_state_of_other_tasks_is_refused():
         TaskSampler({"a": A, "c": A}).load_state_dict(sampler.state_dict())
 
 
+class Passes(RunnerItem):
+    """How many batches each pass had."""
+
+    def __init__(self):
+        self.counts = []
+
+    def on_pass(self, state):
+        step = state.step
+        yield
+        self.counts.append(state.step - step)
+
+
+def going_on(folder, ratio, passes):
+    """The batches of each pass of a run that goes on, whether its tasks are the same or not."""
+    tasks = {"a": Task(data(6)), "b": Task(data(4), ratio)}
+    saver, counted = Saver(folder, resume="anyway"), Passes()
+    Runner(saver, counted, TaskSampler(tasks, finished="stop")).run(passes=passes)
+    return counted.counts
+
+
+def test_a_run_that_goes_on_with_other_tasks_makes_up_for_no_pass_that_they_had_no_part_in(tmp_path):
+    assert going_on(tmp_path, 0.5, passes=5) == [9] * 5
+    assert going_on(tmp_path, 0.75, passes=7) == [10, 11], "4 and 5 of b, which PALM's rule adds up to 9"
+    assert going_on(tmp_path, 0.75, passes=9) == [10, 11], "the pass that it began with is saved"
+
+
+def test_a_state_that_does_not_know_its_first_pass_began_with_the_first():
+    sampler = TaskSampler({"a": Task(data(6))})
+    Runner(sampler).run(passes=2)
+    saved = sampler.state_dict()
+    assert saved.pop("first_pass") == 0
+    other = TaskSampler({"a": Task(data(6))})
+    other.load_state_dict(saved)
+    put = Observer(initialize=lambda state: setattr(state, "pass_id", 2))
+    assert names(drawn(other, put, passes=3)) == "a" * 6
+
+
+# -- a run within a run ------------------------------------------------------------------------------------------------
+
+
+class Within(RunnerItem):
+    """After batch number ``at`` it makes a run of its own of the sampler's."""
+
+    def __init__(self, at, *items, error=None):
+        self.at, self.runner, self.error, self.seen = at, Runner(*items), error, []
+
+    def on_batch(self, state):
+        yield
+        if state.step == self.at:
+            try:
+                self.runner.run(passes=1, parent=state)
+            except PlannedError:
+                assert self.error
+
+
+@pytest.mark.parametrize("strategy", [MixRatio, RoundRobin, lambda: ByCost(lag=3)])
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_within_the_run_has_a_place_of_its_own(strategy, prefetch, fails):
+    def sampler():
+        tasks = {name: Task(data(9, shuffle=True, prefetch=prefetch)) for name in "ab"}
+        return TaskSampler(tasks, strategy(), seed=4)
+
+    def costs():
+        return Observer(on_batch_end=lambda state: setattr(state, "cost", (1 + state.step % 5) / state.step))
+
+    alone = sampler()
+    expected = drawn(alone, costs(), passes=2)
+    shared, inside = sampler(), []
+    note = Observer(on_batch_begin=lambda state: inside.append((state.task, state.batch)))
+    failing = [Failing("on_batch", "out", 4)] if fails else []
+    within = Within(7, shared, *failing, costs(), note, error=fails)
+    assert drawn(shared, within, costs(), passes=2) == expected
+    assert shared.state_dict() == alone.state_dict()
+    assert shared.readings() == alone.readings()
+    assert inside == expected[: len(inside)]
+    assert len(inside) == 5 if fails else min(names(inside).count(task) for task in "ab") == 9
+    assert threads() == []
+
+
+def test_after_a_run_with_one_within_it_the_sampler_begins_anew():
+    sampler = TaskSampler({"a": Task(data(5)), "b": Task(data(3))}, RoundRobin())
+    first = drawn(sampler, Within(2, sampler), steps=3)
+    assert drawn(sampler, steps=4)[:3] == first
+    assert sampler.readings()["examples"] == 4
+
+
 # -- in company --------------------------------------------------------------------------------------------------------
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from onion import (
     Accumulate,
@@ -20,6 +23,7 @@ from onion import (
     SplitOnMemoryError,
     Tester,
 )
+from onion.data import collate as stack
 from onion.items.loss_scale import LossScale
 from tests.onions.parts import (
     EXAMPLES,
@@ -45,6 +49,17 @@ def plain(folder: Path) -> Runner:
 
 def noise(folder: Path) -> Runner:
     return Runner(*kept(folder), data(), Noise(), *learning(Network()))
+
+
+def collate(examples: list[Any]) -> Any:
+    """Draw while a batch is made, as masking does."""
+    by = np.random.random() + random.random() + float(paddle.rand([]))
+    return stack([{**example, "x": example["x"] + np.float32(0.01 * by)} for example in examples])
+
+
+def drawn(folder: Path) -> Runner:
+    """Batches that take random numbers of the process when they are drawn."""
+    return Runner(*kept(folder), data(collate=collate), *learning(Network()))
 
 
 def buckets(folder: Path) -> Runner:
@@ -146,6 +161,7 @@ def splitting(folder: Path) -> Runner:
 ONE_NETWORK = {
     "plain": begun(plain),
     "noise": begun(noise),
+    "drawn": begun(drawn),
     "buckets": begun(buckets),
     "in the background": begun(in_the_background),
     "stream": begun(stream),

@@ -22,7 +22,7 @@ from onion import (
     checkpoint,
 )
 from onion.items.gradient_machine import load_network
-from onion.items.saver import best_checkpoint
+from onion.items.saved_run import best_checkpoint
 from onion.models.encoder import Encoder
 from onion.tasks.classification import Classifier
 from onion.tasks.collector import Decoder

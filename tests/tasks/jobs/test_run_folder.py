@@ -23,7 +23,7 @@ from onion.tasks.jobs.run_folder import (
     write_json,
 )
 from onion.tasks.jobs.settings import Settings
-from onion.testing import Batches
+from onion.testing import Batches, Failing, PlannedError
 
 FITTED = Classification(labels=["bad", "good"], pairs=False)
 
@@ -105,6 +105,9 @@ def test_another_run_is_let_in_knowingly_and_the_folder_is_its_own_then(tmp_path
     run(folder_of(tmp_path / "out"))
     run(folder_of(tmp_path / "out", lr=1.0, anyway=True))
     assert f"goes on in {tmp_path / 'out'} all the same: lr 5e-05 there, 1.0 here" in caplog.messages
+    run(folder_of(tmp_path / "out", lr=1.0))
+    with pytest.raises(PlannedError):  # as where the checkpoint that is there does not fit
+        run(folder_of(tmp_path / "out", lr=2.0, anyway=True), Failing("initialize"))
     run(folder_of(tmp_path / "out", lr=1.0))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").write_text("{}")
