@@ -29,11 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # JSON is UTF-8 whatever the terminal's language
     options = _parse(sys.argv[1:] if arguments is None else arguments)
-    level = logging.DEBUG if options.debug else logging.INFO
-    logging.basicConfig(format="onion: %(message)s", level=level)
-    logging.getLogger("onion").setLevel(level)  # importing Paddle 3.1 or 3.2 raises the level of the root logger
     try:
-        with _handlers_kept():
+        with _heard(logging.DEBUG if options.debug else logging.INFO), _handlers_kept():
             status = int(options.command(options))
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where an error can still be told
@@ -61,6 +58,19 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         if argument.encode(errors="ignore").decode() != argument:  # it could not be tokenised, or written to a log
             commands.error(f"{argument!r} is not UTF-8")
     return commands.parse_args(arguments)
+
+
+@contextmanager
+def _heard(level: int) -> Iterator[None]:
+    """Let what is logged from a level on be seen."""
+    logging.basicConfig(format="onion: %(message)s", level=level)
+    log = logging.getLogger("onion")
+    before = log.level
+    log.setLevel(level)  # importing Paddle 3.1 or 3.2 raises the level of the root logger
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 @contextmanager
