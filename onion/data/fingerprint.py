@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from onion.data.source import has_length
+
 
 def fingerprint(source: Any) -> str | None:
     """Return a text that is another one where the data are others, or None if nothing tells.
@@ -14,7 +16,4 @@ def fingerprint(source: Any) -> str | None:
     for name in ("fingerprint", "_fingerprint"):
         if isinstance(told := getattr(source, name, None), str):
             return told
-    try:
-        return f"{len(source)} examples"
-    except (TypeError, NotImplementedError, RuntimeError):
-        return None
+    return f"{len(source)} examples" if has_length(source) else None

@@ -67,7 +67,7 @@ def as_source(given: Any) -> Indexed | Stream:
     if isinstance(given, Mapping | AbstractSet):
         kind = type(given).__name__
         raise DataError(f"a {kind} has no first, second and third example; give a list made of it")
-    if _has_length(given) and hasattr(type(given), "__getitem__"):
+    if has_length(given) and hasattr(type(given), "__getitem__"):
         if len(given) == 0:
             raise DataError(f"the data source ({type(given).__name__}) is empty; it needs at least one example")
         indexed: Indexed = given
@@ -84,7 +84,8 @@ def as_source(given: Any) -> Indexed | Stream:
     )
 
 
-def _has_length(given: Any) -> bool:
+def has_length(given: Any) -> bool:
+    """Whether ``len(given)`` works."""
     # paddle.io.IterableDataset inherits a __len__ and a __getitem__ that only raise, so having them proves nothing.
     try:
         len(given)

@@ -12,6 +12,7 @@ from onion.checkpoint import Checkpoint
 from onion.errors import CheckpointError
 from onion.identity import Identity, differences
 from onion.item import RunnerItem, overrides
+from onion.items.parameter_updater import ParameterUpdater
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -98,6 +99,11 @@ def _words(other: Mapping[str, list[str]]) -> list[str]:
 
 def _saved_items(state: State) -> list[RunnerItem]:
     return [] if state.runner is None else stateful(state.runner)
+
+
+def rates(state: State) -> list[float | None]:
+    """Return the learning rates that were set by hand: they may change between two steps."""
+    return [] if state.runner is None else [updater.rate for updater in state.runner.all(ParameterUpdater)]
 
 
 def best_checkpoint(folder: Path) -> Checkpoint:

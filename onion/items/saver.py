@@ -18,9 +18,8 @@ from onion.errors import CheckpointError, CompositionError
 from onion.identity import Identity, identity_of
 from onion.item import RunnerItem, Way
 from onion.items.best import Best, Mode
-from onion.items.parameter_updater import ParameterUpdater
 from onion.items.periodic import Every, Periodic
-from onion.items.saved_run import outermost, put_back, stateful, take
+from onion.items.saved_run import outermost, put_back, rates, stateful, take
 from onion.items.tester import Tester
 from onion.lock import alone_in
 from onion.state import State
@@ -133,7 +132,7 @@ class Saver(Periodic):
             if self._failed:  # somebody has caught the error of a pass; where it stood is lost
                 return
             self._ending = True
-            if self._asked or state.step != self._saved_step or _rates(state) != self._saved_rates:
+            if self._asked or state.step != self._saved_step or rates(state) != self._saved_rates:
                 self._save(state, state.pass_id, state.batch_id)
             self._settle()
 
@@ -246,7 +245,7 @@ class Saver(Periodic):
         self._settle()
         best_step = None if self._best.value is None else self._best.step
         taken = take(state, pass_id, batch_id, self._onion, best_step)
-        self._saved_step, self._saved_rates = state.step, _rates(state)
+        self._saved_step, self._saved_rates = state.step, rates(state)
         self._due_at_end = self._asked = False
         if self.background:
             self._writer.start(partial(self._write, checkpoint.copied(taken), best_step))
@@ -287,7 +286,7 @@ class Saver(Periodic):
         if not self.resume:
             raise CheckpointError(f"{self.folder} holds another run (step {saved.step}); choose an empty folder.")
         put_back(state, saved, self._onion, self.folder, self.resume == "anyway")
-        self._saved_step, self._saved_rates = saved.step, _rates(state)
+        self._saved_step, self._saved_rates = saved.step, rates(state)
         self._generators = saved.run["generators"]
         self._prune(saved.step, saved.run["best_step"])  # a kill may have come before those were removed
         log.info("resumed from step %d in %s", saved.step, self.folder)
@@ -299,8 +298,3 @@ class Saver(Periodic):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take them back."""
         self._best.load_state_dict(saved)
-
-
-def _rates(state: State) -> list[float | None]:
-    """Return the learning rates that were set by hand: they may change between two steps."""
-    return [] if state.runner is None else [updater.rate for updater in state.runner.all(ParameterUpdater)]
