@@ -58,10 +58,6 @@ def _onion(runner: RunnerItem, depth: int) -> Identity:
     return described
 
 
-def _arguments(value: object, depth: int) -> dict[str, Any]:
-    return {name: _plain(kept, depth - 1) for name, kept in _chosen(value)}
-
-
 def _chosen(value: object) -> Iterator[tuple[str, Any]]:
     """Give the arguments that are told: not its name, no defaults."""
     for name, kept, default in given(value):
@@ -119,7 +115,7 @@ def _object(value: Any, depth: int) -> Any:
     name, library = type(value).__name__, type(value).__module__.partition(".")[0]
     if depth <= 0 or library in ("paddle", "numpy", "builtins"):
         return name
-    own = value.identity() if isinstance(value, RunnerItem) else _arguments(value, depth)
+    own = value.identity() if isinstance(value, RunnerItem) else dict(_chosen(value))
     return {"class": name, **{key: _plain(kept, depth - 1) for key, kept in own.items()}}
 
 

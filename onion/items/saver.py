@@ -120,9 +120,12 @@ class Saver(Periodic):
             yield
             return
         assert state.runner is not None
-        self._wait_quietly()  # for what a run that was interrupted left under way
+        with _quietly():  # what a run that was interrupted left under way
+            self._writer.wait()
         self._forget()
-        self._onion = self._onions.setdefault(state.runner, identity_of(state.runner))
+        if state.runner not in self._onions:
+            self._onions[state.runner] = identity_of(state.runner)
+        self._onion = self._onions[state.runner]
         checkpoint.make(self.folder)
         with alone_in(self.folder, outermost(state)), self._under_way(state):
             checkpoint.sweep(self.folder)
@@ -156,16 +159,10 @@ class Saver(Periodic):
         try:
             yield
         except Exception:
-            self._wait_quietly()
+            with _quietly():
+                self._writer.wait()
             raise
         self._settle()
-
-    def _wait_quietly(self) -> None:
-        """Let the thread finish; what it raises is logged."""
-        try:
-            self._writer.wait()
-        except CheckpointError as error:
-            log.warning("%s", error)
 
     def on_pass(self, state: State) -> Way:
         """Save at the end of the pass if that is the period, its last batch was due, or the metric was best."""
@@ -206,10 +203,8 @@ class Saver(Periodic):
         """Save what the last batch left, if it was the data that failed to give the next one."""
         between_batches = 0 < state.batch_id == self._finished  # the Runner has counted that which this ring has left
         if error is state.data_error and between_batches and state.step != self._saved_step:
-            try:
+            with _quietly():
                 self._save(state, state.pass_id, state.batch_id)
-            except CheckpointError as error:
-                log.warning("%s", error)
 
     def save(self, state: State) -> bool:
         """Save between two batches, as a letter of a Mailbox does: ``mailbox.post(saver.save)``.
@@ -298,3 +293,12 @@ class Saver(Periodic):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take them back."""
         self._best.load_state_dict(saved)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Log that a checkpoint could not be written, where something else matters more."""
+    try:
+        yield
+    except CheckpointError as error:
+        log.warning("%s", error)
