@@ -86,7 +86,7 @@ ROWS = (
     _chinese("chnsenticorp", "ChnSentiCorp", "classify", ("accuracy",)),
     _chinese("lcqmc", "LCQMC, the split at hand", "classify", ("accuracy",)),
     _chinese("tnews", "TNEWS", "classify", ("accuracy",), passes=1),
-    _chinese("cluener", "CLUENER", "tag", ("f1",)),
+    _chinese("cluener", "CLUENER", "tag", ("f1",), seeds=(1, 2, 3)),  # all words are outside until training finds more
     _chinese("msra_ner", "MSRA-NER", "tag", ("f1",), passes=1),
     _chinese(
         "cmrc2018",

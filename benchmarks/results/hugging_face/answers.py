@@ -16,7 +16,7 @@ from transformers import AutoModelForQuestionAnswering, DataCollatorWithPadding,
 
 from benchmarks.results.hugging_face.files import Question, questions
 from benchmarks.results.hugging_face.squad import squad_figures
-from benchmarks.results.hugging_face.training import Prepared
+from benchmarks.results.hugging_face.training import Prepared, in_order
 
 N_BEST = 20
 NOWHERE = (0, 0)
@@ -32,7 +32,7 @@ def reading(job: dict[str, Any], tokenizer: Any) -> Prepared:
         asked = list(questions(path))
         found = [_windows(question, tokenizer, job) for question in asked]
         inputs = [{name: window[name] for name in tokenizer.model_input_names} for some in found for window in some]
-        scores = iter(zip(*trainer.predict(inputs).predictions, strict=True))
+        scores = iter(zip(*in_order(trainer, inputs), strict=True))
         limit = job["options"]["max_answer_length"]
         told = {
             question.id: best_answer(question.context, [(window["spans"], *next(scores)) for window in some], limit)

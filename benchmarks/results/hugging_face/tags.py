@@ -10,7 +10,7 @@ from seqeval.metrics import f1_score, precision_score, recall_score
 from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification, Trainer
 
 from benchmarks.results.hugging_face.files import tagged
-from benchmarks.results.hugging_face.training import Prepared
+from benchmarks.results.hugging_face.training import Prepared, in_order
 
 IGNORED = -100
 OUTSIDE = "O"
@@ -24,7 +24,7 @@ def tagging(job: dict[str, Any], tokenizer: Any) -> Prepared:
     def figures(trainer: Trainer, path: str) -> dict[str, float]:
         tokens, true = zip(*tagged(path), strict=True)
         examples, firsts = _examples(tokens, [[0] * len(tags) for tags in true], tokenizer, job)
-        numbers = np.argmax(trainer.predict(examples).predictions, axis=-1)
+        numbers = np.argmax(in_order(trainer, examples), axis=-1)
         told = [_tags(*each, names) for each in zip(true, firsts, numbers, strict=True)]
         true = list(true)
         return {

@@ -28,6 +28,16 @@ class Prepared:
     figures: Callable[[Trainer, str], dict[str, float]]
 
 
+def in_order(trainer: Trainer, examples: list[dict[str, Any]]) -> Any:
+    """Return what a model predicts of examples, in their order.
+
+    A Trainer that groups what it learns by length shuffles what it predicts in the same way, and hands the predictions
+    out so.
+    """
+    trainer.args.train_sampling_strategy = "sequential"
+    return trainer.predict(examples).predictions
+
+
 def trainer_of(job: dict[str, Any], prepared: Prepared, tokenizer: Any, folder: str) -> Trainer:
     """Return a Trainer with the job's settings; batches are of similar length, as onion's are."""
     arguments = TrainingArguments(
