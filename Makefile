@@ -4,6 +4,13 @@
 #              (3 GB) in ONION_PARITY, by default onion-parity in the user's cache
 # make kill    runs killed anywhere by SIGKILL and started again, each held against one that was not: a table. N=1000 for more
 #              than 200; SEED to draw the same again; JOBS at the same time, by default 2
+# make exactly-once   trainer, producer and redis-server killed anywhere, every sample counted in the weights: a line of JSON a
+#              source. SOURCES="spool redis folder"; N samples, by default 100,000; KILLS, by default 100 a source; SEED
+# make online  a producer, a trainer and a control client: a run that is steered, killed, started again, stopped, counted, and done again
+# make abuse   a run that is attacked in every way at once has to learn the same bits. TIME in seconds, by default 60; SEED
+# make soak    a day of batches through a whole online run: what grows is told
+# make online-load   what a service costs the training, and what it takes in: docs/online_load.md
+# make page    fetch the chart library of the page that a Control serves
 # make sst2    one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
 # make results onion's figures on real data beside Hugging Face's: docs/results.md. Hours; goes on where it stopped.
 #              ROWS="mrpc rte" and SIDES=onion do a part; DATA is the folder of all data sets
@@ -18,7 +25,7 @@ RUN := $(VENV)/bin/python
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train test lint bench parity kill draw sst2 results composition wheel lowest
+.PHONY: train test lint bench parity kill exactly-once online abuse soak online-load draw sst2 results composition page wheel lowest
 
 train: $(READY)
 	@$(RUN) examples/main_job.py $(TEXTS)
@@ -40,6 +47,24 @@ parity: $(READY)
 kill: $(READY)
 	@$(RUN) scripts/kill.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
+exactly-once: $(READY)
+	@$(RUN) scripts/exactly_once.py $(foreach each,$(SOURCES),--source $(each)) $(if $(N),--samples $(N)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+
+online: $(READY)
+	@$(RUN) scripts/online.py $(if $(N),--samples $(N))
+
+abuse: $(READY)
+	@$(RUN) scripts/abuse.py $(if $(TIME),--seconds $(TIME)) $(if $(SEED),--seed $(SEED))
+
+soak: $(READY)
+	@$(RUN) scripts/soak.py
+
+online-load: $(READY)
+	@$(RUN) -m benchmarks.online_load
+
+page: $(READY)
+	@$(RUN) scripts/page.py
+
 draw: $(READY)
 	$(RUN) examples/nested_test.py --draw docs/onion.svg
 
@@ -56,6 +81,7 @@ composition: $(READY)
 	@$(RUN) -m benchmarks.composition $(ROWS) --data $(DATA)
 
 wheel: $(READY)
+	@$(RUN) scripts/page.py || echo "the page in this wheel will have no curves"
 	$(RUN) -m build --wheel --outdir dist .
 
 LOWEST := .venv-lowest

@@ -15,7 +15,10 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 def is_number(value: object) -> TypeGuard[float]:
     """Tell whether something is a finite number; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer that no float holds
+        return False
 
 
 def is_lazy(function: object) -> bool:

@@ -89,3 +89,8 @@ class RunnerItem:
 def overrides(item: RunnerItem, method: str) -> bool:
     """Tell whether an item, its class or its instance, has a method of its own in place of RunnerItem's."""
     return getattr(getattr(item, method), "__func__", None) is not getattr(RunnerItem, method)
+
+
+def unsaved_of(item: RunnerItem) -> set[str]:
+    """Return what an item and its parents say may be otherwise in a resumed run."""
+    return {name for kind in type(item).__mro__ for name in vars(kind).get("unsaved", ())}

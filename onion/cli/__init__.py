@@ -1,4 +1,4 @@
-"""The command line: ``onion train | evaluate | predict | draw | weights``.
+"""The command line: ``onion train | evaluate | predict | embed | draw | cache | weights | ctl | replay``.
 
 Exit status: 0, 2 for a mistake that the message explains, 128 + n after signal n (Ctrl-C: 130), n being that of the
 second one where there were two.

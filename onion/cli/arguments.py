@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from onion.cli import commands as run
+from onion.cli import control, replaying
 
 MISTAKE = 2
 
@@ -58,6 +59,13 @@ def parser() -> argparse.ArgumentParser:
     fetching.add_argument("name", metavar="NAME", help="one of those that weights ls lists, such as minilm")
     fetching.add_argument("--from-mirror", dest="mirror", metavar="URL", help="host that has the same files")
     fetching.set_defaults(command=run.fetch)
+    again = add("replay", "do an online run again from its samples and its record, and compare")
+    again.add_argument("folder", type=Path, metavar="DIR", help="the run's: its checkpoints and control.jsonl")
+    maker = "a function that takes a folder and returns the onion that saves there, such as my_run:make"
+    again.add_argument("--onion", required=True, metavar="MODULE:FUNCTION", help=maker)
+    again.add_argument("--out", type=Path, metavar="DIR", help="where the second run saves (default: DIR/replay)")
+    again.set_defaults(command=replaying.replay)
+    _add_ctl(add("ctl", "watch and steer a run that has a Control"), debug)
     return top
 
 
@@ -122,6 +130,45 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
     command.set_defaults(command=run.embed)
 
 
+def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(required=True, metavar="ACTION", dest="action")
+    remote = Parser(add_help=False)
+    remote.add_argument("--url", help=f"of the service (default: the environment's ONION_URL, or {control.HERE})")
+    # The token itself is never an argument: every user of the machine could read it in the list of processes.
+    where = "holds the token, and only its owner can read it (default: the environment's ONION_TOKEN)"
+    remote.add_argument("--token-file", type=Path, metavar="FILE", help=where)
+    waiting = Parser(add_help=False)
+    wait = "to wait for the answer, 60 at most; the command stays in line (default: %(default)s)"
+    waiting.add_argument("--timeout", type=_wait, default=30.0, metavar="SECONDS", help=wait)
+
+    def add(name: str, text: str, function: Callable[..., int], *more: Parser) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, help=text, description=text, parents=[debug, remote, *more])
+        action.set_defaults(command=function)
+        return action
+
+    add("status", "where the run is", control.look)
+    add("onion", "its onion, with what each ring costs", control.look)
+    add("metrics", "its figures, as Prometheus text", control.look)
+    add("events", "what happens, as it happens: a JSON line each", control.events)
+    add("pause", "wait before the next batch", control.steer, waiting)
+    add("resume", "go on", control.steer, waiting)
+    stepping = add("step", "run some batches, then pause", control.step, waiting)
+    stepping.add_argument("n", nargs="?", type=_natural, default=1, metavar="N", help="batches (default: 1)")
+    add("save", "write a checkpoint", control.steer, waiting)
+    add("test", "run the testers", control.steer, waiting)
+    stopping = add("stop", "end the run", control.stop, waiting)
+    stopping.add_argument("--yes", action="store_true", help="do not ask, at a terminal either")
+    stopping.add_argument("--why", metavar="TEXT", help="kept in the run's record")
+    setting = add("set", "change settings, such as learning_rate=0.001", control.change, waiting)
+    setting.add_argument("settings", nargs="+", type=_setting, metavar="NAME=VALUE")
+    for name, text in (("enable", "let a ring take part"), ("disable", "leave a ring out")):
+        add(name, text, control.switch, waiting).add_argument("ring", metavar="RING", help="its name in the onion")
+    sending = add("samples", "put samples into the stream", control.samples)
+    sending.add_argument("file", metavar="FILE", help="a JSON value a line; -: standard input")
+    predicting = add("predict", "ask for predictions of the newest snapshot", control.predict)
+    predicting.add_argument("file", nargs="?", default="-", metavar="FILE", help="a JSON value a line (default: -)")
+
+
 def _add_set(command: argparse.ArgumentParser, text: str) -> None:
     command.add_argument(
         "--set",
@@ -154,6 +201,10 @@ def _positive(text: str) -> float:
 
 def _not_negative(text: str) -> float:
     return _number(text, float, lambda value: 0 <= value < float("inf"), "a number from 0")
+
+
+def _wait(text: str) -> float:
+    return _number(text, float, lambda value: 0 <= value <= 60, "a number of seconds from 0 to 60")
 
 
 def _share(text: str) -> float:

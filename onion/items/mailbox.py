@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from operator import length_hint
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from onion.checks import is_lazy
 from onion.errors import CompositionError, HookError
 from onion.item import RunnerItem, Way
+from onion.items.border import PATIENCE, Border
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("onion")
 
 Answer = TypeVar("Answer")
-
-PATIENCE = 0.1
-"""Seconds after which a paused run looks whether it has been asked to end."""
 
 
 class Mailbox(RunnerItem):
@@ -121,7 +118,7 @@ class Mailbox(RunnerItem):
             return
         if state.batches is None:
             raise HookError(f"{self.name} stands outside the item that brings the data; put it further in (after it).")
-        state.batches = _Between(iter(state.batches), state, self._read)
+        state.batches = Border(iter(state.batches), state, self._read)
 
     def _read(self, state: State) -> None:
         """Read the letters that are there; those that come while the run is paused, too."""
@@ -156,25 +153,3 @@ class _Letter:
         """Answer that it will not be read."""
         if self.answer.cancel():
             self.answer.set_running_or_notify_cancel()  # or concurrent.futures.wait() would not hear of it
-
-
-class _Between(Iterator[Any]):
-    """Batches, with a look into the mailbox before each that the Runner draws.
-
-    Where an item further in draws another one for the batch under way, as Accumulate does, ``batch_id`` has not moved.
-    """
-
-    def __init__(self, batches: Iterator[Any], state: State, read: Callable[[State], None]) -> None:
-        self._batches, self._state, self._read = batches, state, read
-        self._begun: int | None = None
-
-    def __next__(self) -> Any:
-        if self._state.batch_id != self._begun:
-            self._begun = self._state.batch_id
-            self._read(self._state)
-            if self._state.pass_stopped is not None:
-                raise StopIteration
-        return next(self._batches)
-
-    def __length_hint__(self) -> int:
-        return length_hint(self._batches, 1)

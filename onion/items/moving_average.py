@@ -100,7 +100,8 @@ class MovingAverage(RunnerItem):
             for average, now in self._pairs:
                 value = now.astype(average.dtype)
                 if share < 1 and average.is_floating_point():
-                    average.lerp_(value, share)
+                    # A tensor: of a number, Paddle 3.3.1 makes one at each call that it keeps in part for good.
+                    average.lerp_(value, paddle().full([], share, average.dtype))
                 else:
                     average.set_value(value)
 

@@ -14,6 +14,7 @@ from onion.checks import is_number
 from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError, OnionError
 from onion.item import RunnerItem, Way
+from onion.items.adjustable import Adjustable
 from onion.items.gradient_machine import array_kind
 from onion.items.pairing import machines_inside, networks_of, parameters_of, refuse_idle, refuse_unmoved
 from onion.state import State
@@ -111,6 +112,16 @@ class ParameterUpdater(RunnerItem):
                 "onion.schedules, whose peak can be set."
             )
         self.rate = float(rate)
+
+    def adjustable(self) -> dict[str, Adjustable]:
+        """Return the learning rate, where it can be set."""
+        if self._schedule is not None and not isinstance(self._schedule, paddle().optimizer.lr.LambdaDecay):
+            return {}
+        return {"learning_rate": Adjustable(1e-12, 10.0, self._rate_now, self.set_learning_rate)}
+
+    def _rate_now(self) -> float:
+        """Return what ``set_learning_rate`` sets: the rate, or a schedule's peak."""
+        return float(self.optimizer.get_lr() if self._schedule is None else self._schedule.base_lr)
 
     def identity(self) -> dict[str, Any]:
         """Return the kind of the optimizer, its settings and its first learning rate or the schedule's peak."""

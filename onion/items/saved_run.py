@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from onion import checkpoint, generators
 from onion.checkpoint import Checkpoint
@@ -19,6 +19,18 @@ if TYPE_CHECKING:
     from onion.runner import Runner
 
 log = logging.getLogger("onion")
+
+
+@runtime_checkable
+class HearsOfCheckpoints(Protocol):
+    """An item that keeps something outside the checkpoints for as long as a run may go on from them."""
+
+    def checkpoints_kept(self, steps: Sequence[int]) -> None:
+        """Hear, after a checkpoint was written, of which steps there are now some; the best is not counted.
+
+        It is called in the thread of the run. ``state_dict`` was called when ``state.step`` was such a step, or
+        ``load_state_dict`` with what it had given; of checkpoints older than that the item knows nothing.
+        """
 
 
 def outermost(state: State) -> State:

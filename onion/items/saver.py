@@ -19,7 +19,7 @@ from onion.identity import Identity, identity_of
 from onion.item import RunnerItem, Way
 from onion.items.best import Best, Mode
 from onion.items.periodic import Every, Periodic
-from onion.items.saved_run import outermost, put_back, rates, stateful, take
+from onion.items.saved_run import HearsOfCheckpoints, outermost, put_back, rates, stateful, take
 from onion.items.tester import Tester
 from onion.lock import alone_in
 from onion.state import State
@@ -61,7 +61,7 @@ class Saver(Periodic):
 
     watches = True
     # What this process has loaded and written; a run that was just resumed has more of the one and less of the other.
-    unsaved = ("_saved_step", "_saved_rates", "_generators", "_finished", "_onions")
+    unsaved = ("_saved_step", "_saved_rates", "_generators", "_finished", "_onions", "_kept")
 
     def __init__(
         self,
@@ -93,8 +93,9 @@ class Saver(Periodic):
     def _forget(self) -> None:
         self._saved_step = -1
         self._saved_rates: list[float | None] = []
-        self._due_at_end = self._asked = self._ending = self._failed = False
+        self._due_at_end = self._asked = self._changed = self._ending = self._failed = False
         self._finished = 0
+        self._kept: list[int] = []
         self._generators: Mapping[str, Any] | None = None
 
     def check(self, runner: Runner) -> None:
@@ -135,9 +136,10 @@ class Saver(Periodic):
             if self._failed:  # somebody has caught the error of a pass; where it stood is lost
                 return
             self._ending = True
-            if self._asked or state.step != self._saved_step or rates(state) != self._saved_rates:
+            if self._asked or self._changed or state.step != self._saved_step or rates(state) != self._saved_rates:
                 self._save(state, state.pass_id, state.batch_id)
             self._settle()
+            self._tell(state)
 
     @contextmanager
     def _under_way(self, state: State) -> Iterator[None]:
@@ -192,6 +194,7 @@ class Saver(Periodic):
         yield
         with self._leniently():
             self._writer.look()
+        self._tell(state)
         if self._improved(state) or self.due(state) or self._asked:
             # After the last batch, items may still act on the way out of the pass; what they do is to be saved too.
             self._due_at_end = length_hint(state.batches, 1) == 0
@@ -222,6 +225,10 @@ class Saver(Periodic):
             self._settle()
         return not self._asked and self._saved_step == state.step
 
+    def note_change(self) -> None:
+        """Save the end of the run also if no step was made since the newest checkpoint: something else has changed."""
+        self._changed = True
+
     def _put_generators_back(self, state: State) -> None:
         """Put the generators back where a resumed pass begins, and in mid-pass again before its first batch is drawn.
 
@@ -241,22 +248,35 @@ class Saver(Periodic):
         best_step = None if self._best.value is None else self._best.step
         taken = take(state, pass_id, batch_id, self._onion, best_step)
         self._saved_step, self._saved_rates = state.step, rates(state)
-        self._due_at_end = self._asked = False
+        self._due_at_end = self._asked = self._changed = False
         if self.background:
             self._writer.start(partial(self._write, checkpoint.copied(taken), best_step))
         else:
             with self._leniently():
                 self._write(taken, best_step)
+            self._tell(state)
 
     def _write(self, taken: checkpoint.Checkpoint, best_step: int | None) -> None:
         checkpoint.write(self.folder, taken)
-        self._prune(taken.step, best_step)
+        self._kept = self._prune(taken.step, best_step)
 
-    def _prune(self, now: int, best_step: int | None) -> None:
-        """Remove old checkpoints. Later ones than now's were passed over when the run began, and do not count."""
+    def _prune(self, now: int, best_step: int | None) -> list[int]:
+        """Remove old checkpoints. Later ones than now's were passed over when the run began, and do not count.
+
+        Returns:
+            The steps of those that the run may go on from: the newest ones, and not the best, which may be old.
+        """
         steps = checkpoint.steps_in(self.folder)
         later, older = [step for step in steps if step > now], [step for step in steps if step <= now]
         checkpoint.prune(self.folder, {*later, *older[-self.keep :], *([] if best_step is None else [best_step])})
+        return older[-self.keep :]
+
+    def _tell(self, state: State) -> None:
+        """Tell the items that ask for it, by a method ``checkpoints_kept``, which checkpoints there are now."""
+        kept, self._kept = self._kept, []
+        for item in state.runner.walk() if kept and state.runner is not None else ():
+            if isinstance(item, HearsOfCheckpoints):
+                item.checkpoints_kept(kept)
 
     def _settle(self) -> None:
         """Wait until nothing is being written."""

@@ -13,8 +13,9 @@ import numpy as np
 from onion.data.feed import Feed
 from onion.data.wait import Wait
 from onion.device import detached
-from onion.errors import CheckpointError, CompositionError, HookError
+from onion.errors import CheckpointError, CompositionError, HookError, OnionError
 from onion.item import RunnerItem, Way
+from onion.items.adjustable import Adjustable
 from onion.items.data_provider import refuse_other_data
 from onion.items.heads import complaints_of_heads
 from onion.items.supply import Supply
@@ -26,7 +27,7 @@ from onion.state import State
 if TYPE_CHECKING:
     from onion.runner import Runner
 
-RUNNING = ("_feeds", "_supply", "_chosen", "_planned", "_costs", "_random", "_first_pass")
+RUNNING = ("_feeds", "_supply", "_chosen", "_planned", "_costs", "_random", "_first_pass", "_by_hand", "_latest")
 """What a run of the sampler keeps, but for what its strategy keeps."""
 
 
@@ -60,7 +61,7 @@ class TaskSampler(RunnerItem):
     """
 
     brings_data = True
-    unsaved = ("_feeds", "_supply")  # their places are saved; the batches under way are made anew from there
+    unsaved = ("_feeds", "_supply", "_latest")  # their places are saved; the batches under way are made anew from there
 
     def __init__(
         self,
@@ -84,6 +85,8 @@ class TaskSampler(RunnerItem):
         self._chosen: str | None = None
         self._planned: dict[str, float] = {}
         self._costs: dict[str, Any] = {}
+        self._by_hand: dict[str, float] = {}
+        self._latest: dict[str, float] = {}
         self._first_pass = 0
         self._resumed = self._under_way = False
 
@@ -134,7 +137,7 @@ class TaskSampler(RunnerItem):
         self._first_pass = first_pass
         self._feeds = {name: Feed(task.provider.loader) for name, task in self.tasks.items()}
         self._planned = dict.fromkeys(self.tasks, 0.0)
-        self._costs = {}
+        self._costs, self._by_hand, self._latest = {}, {}, {}
         self._chosen = None
         self._random = np.random.PCG64(self.seed)
         self.strategy.begin(self._facts())
@@ -225,7 +228,7 @@ class TaskSampler(RunnerItem):
     def _weights(self, names: list[str]) -> dict[str, float]:
         """Return the strategy's weights of those tasks that have one."""
         step = self._drawn()
-        given = self.strategy.weights(step, names)
+        given = self._latest = {**self.strategy.weights(step, names), **self._by_hand}
         weights = {name: given[name] for name in names if given.get(name, 0.0) > 0}
         if not weights:
             raise HookError(
@@ -233,6 +236,28 @@ class TaskSampler(RunnerItem):
                 f"may be drawn ({', '.join(names)})."
             )
         return weights
+
+    def set_weight(self, task: str, weight: float) -> None:
+        """Go on with another weight of a task than the strategy gives it; a resumed run does too.
+
+        Args:
+            task: its name.
+            weight: beside the weights of the other tasks, from 0.001 to 1000.
+
+        Raises:
+            OnionError: there is no such task, or the weight is out of range.
+        """
+        if task not in self.tasks:
+            raise OnionError(f"{self.name} has no task {task!r}; it has {', '.join(self.tasks)}.")
+        self._adjustable(task).refuse(f"the weight of {task!r}", weight)
+        self._by_hand[task] = self._latest[task] = float(weight)
+
+    def adjustable(self) -> dict[str, Adjustable]:
+        """Return the weight of each task, as it was in the latest choice."""
+        return {f"weight.{name}": self._adjustable(name) for name in self.tasks}
+
+    def _adjustable(self, name: str) -> Adjustable:
+        return Adjustable(1e-3, 1e3, lambda: float(self._latest.get(name, 1.0)), partial(self.set_weight, name))
 
     def _chance(self) -> float:
         # Of raw bits, not by numpy's Generator: that may draw otherwise in the version that resumes the run.
@@ -261,6 +286,7 @@ class TaskSampler(RunnerItem):
             "first_pass": self._first_pass,
             "planned": json.dumps(self._planned),
             "chosen": self._chosen,
+            "by_hand": json.dumps(self._by_hand),
             "costs": json.dumps({name: float(cost) for name, cost in self._costs.items()}),
         }
 
@@ -282,6 +308,7 @@ class TaskSampler(RunnerItem):
         self.strategy.load_state_dict(json.loads(saved["strategy"]))
         self._planned, self._costs = json.loads(saved["planned"]), json.loads(saved["costs"])
         self._chosen = saved.get("chosen")
+        self._by_hand = json.loads(saved.get("by_hand", "{}"))
         self._resumed = True
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from onion import checkpoint, generators
 from onion.drawing import _runs
-from onion.item import RunnerItem, overrides
+from onion.item import RunnerItem, overrides, unsaved_of
 from onion.items.saver import Saver
 from onion.runner import Runner
 from onion.state import State
@@ -59,15 +59,10 @@ def attributes(runner: Runner) -> Held:
     seen: dict[int, tuple[Any, Any]] = {}
     held: Held = {}
     for title, item in everyone(runner).items():
-        without = unsaved(item)
+        without = unsaved_of(item)
         kept = {name: value for name, value in vars(item).items() if name not in without}
         held[title] = Fields(type(item).__name__, {name: snapshot(value, seen) for name, value in kept.items()})
     return held
-
-
-def unsaved(item: RunnerItem) -> set[str]:
-    """Return what an item and its parents say may differ."""
-    return {name for kind in type(item).__mro__ for name in vars(kind).get("unsaved", ())}
 
 
 def outcome(runner: Runner, state: State, folder: Path) -> Held:
@@ -81,7 +76,7 @@ def outcome(runner: Runner, state: State, folder: Path) -> Held:
     held: Held = {}
     for item in runner.walk():
         if overrides(item, "state_dict"):
-            without = unsaved(item)
+            without = unsaved_of(item)
             saved = {key: value for key, value in item.state_dict().items() if key not in without}
             held[item.name] = Fields(type(item).__name__, snapshot(saved))
     held[RUN] = Fields("State", snapshot(run))

@@ -23,6 +23,7 @@ from onion import (
     HookError,
     Logger,
     Observer,
+    OnionError,
     ParameterUpdater,
     Progress,
     Runner,
@@ -856,3 +857,47 @@ def test_it_stands_in_an_inner_run_too():
 
 def test_without_a_sampler_there_is_no_task():
     assert State().task is None
+
+
+# -- weights by hand ---------------------------------------------------------------------------------------------------
+
+
+def sampler_of_two():
+    return TaskSampler({"a": Task(data(200)), "b": Task(data(4), target=False)}, Weights({"a": 1.0, "b": 1.0}))
+
+
+def test_a_weight_that_is_set_takes_the_place_of_the_strategys():
+    sampler = sampler_of_two()
+    heavier = Observer(on_batch_end=lambda state: sampler.set_weight("b", 1e-3) if state.step == 40 else None)
+    seen = names(drawn(sampler, heavier, steps=100))
+    assert 10 < seen[:40].count("b") < 30
+    assert seen[40:].count("b") <= 1
+
+
+def test_a_resumed_run_has_it_too(tmp_path):
+    def run(steps, act=None):
+        sampler = sampler_of_two()
+        seen = []
+        note = Observer(on_batch_begin=lambda state: seen.append(state.task))
+        change = Observer(on_batch_end=lambda state: act(sampler, state) if act else None)
+        Runner(Saver(tmp_path), sampler, change, note).run(steps=steps)
+        return "".join(seen)
+
+    run(10, lambda sampler, state: sampler.set_weight("b", 1e-3) if state.step == 5 else None)
+    assert run(100).count("b") <= 1
+
+
+def test_the_settings_tell_the_weights_of_the_latest_choice():
+    sampler = sampler_of_two()
+    drawn(sampler, steps=2)
+    settings_there = sampler.adjustable()
+    assert {name: setting.get() for name, setting in settings_there.items()} == {"weight.a": 1.0, "weight.b": 1.0}
+    settings_there["weight.b"].set(0.5)
+    assert sampler.adjustable()["weight.b"].get() == 0.5
+
+
+def test_a_weight_of_no_task_or_out_of_range_is_refused():
+    with pytest.raises(OnionError, match="has no task 'c'; it has a, b"):
+        sampler_of_two().set_weight("c", 1.0)
+    with pytest.raises(OnionError, match=r"the weight of 'b'=0 is no number from 0\.001 to 1000"):
+        sampler_of_two().set_weight("b", 0)

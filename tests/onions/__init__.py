@@ -7,6 +7,7 @@ Each takes well under a second, has dropout on, and a Saver that saves in its fo
 scripts use it too.
 """
 
+from tests.onions.learning_online import LEARNING_ONLINE
 from tests.onions.loops import LOOPS
 from tests.onions.many_networks import MANY_NETWORKS
 from tests.onions.many_tasks import MANY_TASKS
@@ -22,6 +23,7 @@ ONIONS: dict[str, Kind] = {
     **LOOPS,
     **MANY_TASKS,
     **MANY_NETWORKS,
+    **LEARNING_ONLINE,
     **OF_EXAMPLES,
     **OF_TASKS,
 }

@@ -22,6 +22,8 @@ import numpy as np
 from onion import checkpoint
 from onion.data import read_rows
 from onion.data.files import iter_lines
+from onion.items.online.rows import Answers, rows_of, whole_size
+from onion.items.online.sources import Folder, Spool
 from onion.lock import LOCK, alone_in
 from onion.models.config import EncoderConfig
 from onion.models.downloads.archive import unpack
@@ -167,6 +169,23 @@ def lines_of(folder: Path) -> list[Any]:
         return list(Classification().line_rows(decoded(file)))
 
 
+def rows_in(folder: Path) -> list[Any]:
+    file, answers = folder / "control.jsonl", Answers()
+    rows = [row for _, row in rows_of(file, whole_size(file))]
+    for row in rows:
+        answers.take(row)
+    return rows
+
+
+def with_newline(folder: Path, file: str, content: bytes) -> None:
+    """A line that is not whole is cut off, and not read."""
+    (folder / file).write_bytes(content + b"\n")
+
+
+def taken(folder: Path) -> None:
+    (folder / "taken").mkdir()
+
+
 LOADERS = {
     "manifest of a checkpoint": Loader(
         "step-00000003/manifest.json", read_checkpoint, a_checkpoint
@@ -204,6 +223,9 @@ LOADERS = {
     "settings in JSON": Loader("a.json", lambda folder: resolve(read_config(folder / "a.json"))),
     ".tsv": Loader("a.tsv", lambda folder: read_rows(folder / "a.tsv"), right=ANY),
     ".csv": Loader("a.csv", lambda folder: read_rows(folder / "a.csv"), right=ANY),
+    "record": Loader("control.jsonl", rows_in, put=with_newline),
+    "spool": Loader("samples.db", lambda folder: Spool(folder / "samples.db").read(1, 0), right=("nothing",)),
+    "files removed": Loader("taken/.removed", lambda folder: Folder(folder).read(1, 0), taken),
     ".jsonl": Loader("a.jsonl", lambda folder: read_rows(folder / "a.jsonl"), right=ODD_JSON),
     "SQuAD's JSON": Loader("a.json", lambda folder: read_json(folder / "a.json")["data"]),
     "plain text": Loader("a.txt", lambda folder: list(iter_lines(folder / "a.txt")), right=ANY),
@@ -230,6 +252,24 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/cli/__init__.py": "opens the null device",
     "onion/device.py": "asks the system for its processor",
     "onion/disk.py": "writes, and syncs",
+    "onion/cli/control.py": "the answers of a service, and standard input for one",
+    "onion/cli/remote.py": "the answers of a service; tests/test_cli_control.py has broken ones",
+    "onion/items/online/control.py": "JSON that it has written itself just before",
+    "onion/items/online/record.py": ("record",),
+    "onion/items/online/rejects.py": "appends",
+    "onion/items/online/replay.py": "copies a record",
+    "onion/items/online/replay_buffer.py": "JSON of a checkpoint that was read",
+    "onion/items/online/rows.py": ("record",),
+    "onion/items/online/rows_as_arrays.py": "JSON of a checkpoint that was read",
+    "onion/items/online/service/access.py": "a token",
+    "onion/items/online/service/bodies.py": "by wire.py; tests/items/online/service/test_fuzz.py",
+    "onion/items/online/service/files.py": "the page, which comes with the package",
+    "onion/items/online/service/intake.py": "by wire.py; tests/items/online/service/test_fuzz.py",
+    "onion/items/online/sources/folder_intake.py": "appends; what it takes in is read as .jsonl, .csv and .tsv",
+    "onion/items/online/sources/folder_shelf.py": ("files removed",),
+    "onion/items/online/sources/json_text.py": ("spool",),
+    "onion/items/online/sources/redis_stream.py": "entries of a server; test_redis_stream.py has some that are no JSON",
+    "onion/items/online/stream_provider.py": "JSON of a checkpoint that was read",
     "onion/items/logger.py": "JSON of a checkpoint that was read; it appends to the log",
     "onion/items/mailbox.py": "opens letters of its own process",
     "onion/items/parameter_updater.py": "JSON of a checkpoint that was read",

@@ -1,0 +1,131 @@
+"""A client in a process of its own: ``python -m benchmarks.online_load.client SPOOL URL WHAT [LOT]``.
+
+It says ``ready`` when it could begin, begins at the first line that it is sent, ends at the second one, and tells what
+it did as a line of JSON. The token is in the environment, as ``onion ctl`` has it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Callable
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from threading import Event, Thread
+from time import perf_counter
+from typing import Any
+from urllib.parse import urlsplit
+
+from benchmarks.online_load.samples import made_up
+from onion.items.online import SpoolWriter
+
+SETTING = "parameter_updater.learning_rate"
+RATES = (1e-5, 2e-5)
+PAUSE = 0.5
+"""Seconds between a command and the next at most: without a pause each would be sent just after a border."""
+
+LOTS = 50
+"""Different ones that are sent in turns."""
+
+
+class Caller:
+    """A connection that is kept, and the token."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = HTTPConnection(str(urlsplit(url).netloc), timeout=120)
+        self._headers = {"authorization": f"Bearer {os.environ['ONION_TOKEN']}"}
+
+    def open(self, method: str, path: str, body: bytes | None = None) -> HTTPResponse:
+        """Send a request; return the answer, not read yet."""
+        self._connection.request(method, path, body, self._headers)
+        return self._connection.getresponse()
+
+    def __call__(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
+        """Send a request; return the status of the answer, and its JSON."""
+        answer = self.open(method, path, body)
+        return answer.status, json.loads(answer.read())
+
+
+def watch(spool: Path, url: str, over: Event) -> dict[str, Any]:
+    """Ask where the run is once a second; read what happens."""
+    told = {"statuses": 0, "events": 0}
+
+    def read() -> None:
+        for line in Caller(url).open("GET", "/events"):
+            told["events"] += line.startswith(b"event:")
+
+    Thread(target=read, daemon=True).start()
+    caller = Caller(url)
+    while not over.wait(1.0):
+        told["statuses"] += caller("GET", "/status")[0] == 200
+    return told
+
+
+def post(spool: Path, url: str, over: Event, lot: int) -> dict[str, Any]:
+    """Send samples over HTTP."""
+    caller = Caller(url)
+    bodies = [b"\n".join(json.dumps(each).encode() for each in samples) for samples in _lots(lot)]
+
+    def send(number: int) -> int:
+        status, answer = caller("POST", "/samples", bodies[number % LOTS])
+        return int(answer["taken"]) if status == 200 else 0
+
+    return _put(send, over)
+
+
+def write(spool: Path, url: str, over: Event, lot: int) -> dict[str, Any]:
+    """Write samples to the spool."""
+    lots = _lots(lot)
+    with SpoolWriter(spool, "load") as writer:
+        return _put(lambda number: writer.write(lots[number % LOTS]), over)
+
+
+def steer(spool: Path, url: str, over: Event) -> dict[str, Any]:
+    """Set the learning rate again and again, at moments that are drawn; tell how long each answer took."""
+    caller, draw, seconds, refused = Caller(url), random.Random(os.getpid()), [], 0
+    while not over.wait(draw.uniform(0, PAUSE)):
+        body = json.dumps({SETTING: RATES[len(seconds) % 2]}).encode()
+        begun = perf_counter()
+        status, _ = caller("PATCH", "/settings", body)
+        if status == 200:
+            seconds.append(perf_counter() - begun)
+        else:
+            refused += 1
+    return {"seconds": seconds, "refused": refused}
+
+
+def _lots(size: int) -> list[list[dict[str, Any]]]:
+    samples = made_up(LOTS * size, seed=7)
+    return [samples[begin : begin + size] for begin in range(0, len(samples), size)]
+
+
+def _put(send: Callable[[int], int], over: Event) -> dict[str, Any]:
+    """Send one lot after the other; tell how many samples were taken, and how many lots were not."""
+    begun, number, taken, refused = perf_counter(), 0, 0, 0
+    while not over.is_set():
+        count = send(number)
+        number, taken, refused = number + 1, taken + count, refused + (count == 0)
+    return {"taken": taken, "refused": refused, "seconds": perf_counter() - begun}
+
+
+WORK: dict[str, Callable[..., dict[str, Any]]] = {"watch": watch, "post": post, "write": write, "steer": steer}
+
+
+def main(spool: str, url: str, what: str, *lot: str) -> None:
+    """Do it, from one line to the next."""
+    over = Event()
+
+    def end() -> None:
+        sys.stdin.readline()
+        over.set()
+
+    print("ready", flush=True)
+    sys.stdin.readline()
+    Thread(target=end, daemon=True).start()
+    print(json.dumps(WORK[what](Path(spool), url, over, *map(int, lot))), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

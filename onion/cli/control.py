@@ -1,0 +1,172 @@
+"""``onion ctl``: watch and steer a run by the service of its Control."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import IO, Any
+from urllib.parse import quote, urlencode, urlsplit
+from uuid import uuid4
+
+from onion.cli.remote import SILENCE, LostError, Remote
+from onion.errors import DataError, OnionError
+from onion.items.online.service.access import find_token, is_loopback
+
+log = logging.getLogger("onion")
+
+HERE = "http://127.0.0.1:8765"
+AT_ONCE = 500  # samples in one call
+
+
+def look(options: argparse.Namespace) -> int:
+    """Print what ``/status``, ``/onion`` or ``/metrics`` says."""
+    answer = _service(options).call("GET", f"/{options.action}")
+    print(answer if isinstance(answer, str) else _line(answer))
+    return 0
+
+
+def events(options: argparse.Namespace) -> int:
+    """Print the events as they come, a JSON line each, until the run ends."""
+    service, state = _service(options), None
+    with service.opened("GET", "/events", seconds=SILENCE) as stream:
+        for event in _events(stream):
+            print(_line(event), flush=True)
+            state = event.get("state", state)
+    if state != "ended":  # the last word of a run, and of its service
+        raise LostError(service.url, "the events broke off")
+    return 0
+
+
+def _events(stream: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    kind = None
+    for line in stream:
+        name, _, value = line.decode().partition(": ")
+        if name == "event":
+            kind = value.rstrip("\n")
+        elif name == "data" and line.endswith(b"\n"):  # else it broke off in the middle
+            yield {"event": kind, **json.loads(value)}
+
+
+def steer(options: argparse.Namespace) -> int:
+    """Pause, resume, save or test."""
+    return _command(options, f"/{options.action}")
+
+
+def step(options: argparse.Namespace) -> int:
+    """Run some batches, then pause."""
+    return _command(options, "/step", n=options.n)
+
+
+def stop(options: argparse.Namespace) -> int:
+    """End the run; at a terminal, ask before."""
+    if not options.yes and sys.stdin.isatty():
+        print(f"Stop the run at {_url(options)}? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise OnionError("not stopped.")
+    return _command(options, "/stop", **({"why": options.why} if options.why else {}))
+
+
+def change(options: argparse.Namespace) -> int:
+    """Change settings."""
+    return _command(options, "/settings", "PATCH", json.dumps(dict(options.settings)).encode())
+
+
+def switch(options: argparse.Namespace) -> int:
+    """Enable or disable a ring."""
+    return _command(options, f"/rings/{quote(options.ring, safe='')}/{options.action}")
+
+
+def samples(options: argparse.Namespace) -> int:
+    """Send the lines of a file, each once; wait where there is no room."""
+    service, producer, taken, first = _service(options), f"ctl-{uuid4().hex}", 0, 1
+    with _opened(options.file) as file:
+        while lines := list(islice(file, AT_ONCE)):
+            last = first + len(lines) - 1
+            if full := sum(bool(line.strip()) for line in lines):
+                query = urlencode({"producer": producer, "mark": last})
+                try:
+                    service.call("POST", f"/samples?{query}", b"".join(lines), patient=True)
+                except OnionError as error:
+                    told = f"{options.file}, of the lines {first} to {last}: {error}"
+                    raise DataError(f"{told} The {taken} samples before were taken.") from None
+            taken, first = taken + full, last + 1
+    print(_line({"taken": taken}))
+    return 0
+
+
+def predict(options: argparse.Namespace) -> int:
+    """Print the predictions for the lines of a file, a JSON value each."""
+    with _opened(options.file) as file:
+        inputs = list(_values(file, options.file))
+    print(_line(_service(options).call("POST", "/predict", json.dumps({"inputs": inputs}).encode())))
+    return 0
+
+
+def _command(
+    options: argparse.Namespace, path: str, method: str = "POST", body: bytes = b"", **query: str | int
+) -> int:
+    """Send a command with a key of its own, so that it is carried out once however often it has to be sent."""
+    service, words = _service(options), urlencode({**query, "timeout": options.timeout})
+    print(_line(service.call(method, f"{path}?{words}", body, options.timeout, key=uuid4().hex)))
+    return 0
+
+
+# -- what the options say --------------------------------------------------------------------------------------------
+
+
+def _service(options: argparse.Namespace) -> Remote:
+    service = Remote(_url(options), find_token(file=options.token_file))
+    parts = urlsplit(service.url)
+    if service.token is not None and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        log.warning("the token goes to %s unencrypted; put the service behind a proxy with TLS", parts.hostname)
+    return service
+
+
+def _url(options: argparse.Namespace) -> str:
+    """Return the address that was given, that of the environment, or that of this machine."""
+    url = str(options.url or os.environ.get("ONION_URL") or HERE).rstrip("/")
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        plain = not (parts.query or parts.fragment or parts.username or parts.password)
+    except ValueError:
+        fits = plain = False
+    if not (fits and plain and url.isascii() and url.isprintable() and " " not in url):
+        raise OnionError(f"{url!r} is no address such as {HERE} or https://runs.example/mine.")
+    return url
+
+
+# -- files and lines -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    """Hold a file, or standard input for ``-``."""
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = open(name, "rb")  # noqa: PTH123, SIM115
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read: {error.strerror}.") from None
+    with file:
+        yield file
+
+
+def _values(lines: Iterable[bytes], name: str) -> Iterator[Any]:
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                yield json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{name}, line {number}: no JSON value: {error}") from None
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

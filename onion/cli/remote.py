@@ -1,0 +1,164 @@
+"""The service of a run, as a client sees it; the standard library alone."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from email.message import Message
+from http.client import HTTPException, HTTPResponse, IncompleteRead
+from typing import IO, Any, NoReturn
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+
+import attrs
+
+from onion.errors import OnionError
+from onion.items.online.service.access import is_loopback
+
+ATTEMPTS = 5
+PAUSE = 0.2  # seconds before the second attempt; twice as long before each further one
+MARGIN = 15.0  # seconds that an answer may be on its way
+SILENCE = 60.0  # seconds; a stream of events has a heartbeat every 15
+
+
+@attrs.frozen
+class Remote:
+    """A service of a run.
+
+    Attributes:
+        url: Of http or https, without a slash at the end.
+        token: To show; None: none.
+    """
+
+    url: str
+    token: str | None = attrs.field(repr=False)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        wait: float = 0.0,
+        key: str | None = None,
+        patient: bool = False,
+    ) -> Any:
+        """Return the answer, JSON or text; where the connection is lost, send the same again.
+
+        Args:
+            method: Of HTTP.
+            path: With the query.
+            body: Bytes.
+            wait: Seconds that the service may take.
+            key: Of a command.
+            patient: Whether to come again while there is no room.
+
+        Raises:
+            OnionError: The service cannot be reached, or refuses.
+        """
+        attempt, headers = 0, {"Idempotency-Key": key} if key else {}
+        while True:
+            try:
+                with self.opened(method, path, body, headers, wait + MARGIN) as answer:
+                    return _content(answer)
+            except BusyError as busy:
+                if not patient:
+                    raise
+                time.sleep(busy.seconds)
+            except LostError as lost:
+                attempt += 1
+                if attempt == ATTEMPTS or (lost.refused and attempt == 1):
+                    raise
+                time.sleep(PAUSE * 2 ** (attempt - 1))
+
+    @contextmanager
+    def opened(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        seconds: float = MARGIN,
+    ) -> Iterator[HTTPResponse]:
+        """Hold the answer to a request.
+
+        Raises:
+            LostError: There was none, or it broke off.
+            BusyError: There is no room.
+            OnionError: The call was refused, with the service's words.
+        """
+        url = f"{self.url}{path}"  # http or https, as was checked
+        request = Request(url, body or None, dict(headers or {}), method=method)  # noqa: S310
+        if self.token is not None:
+            # Unredirected: it is for this service alone.
+            request.add_unredirected_header("Authorization", f"Bearer {self.token}")
+        try:
+            with _opener(self.url).open(request, timeout=seconds) as answer:
+                yield answer
+        except HTTPError as error:
+            with error:
+                _refused(error)
+        except (URLError, HTTPException, ConnectionError, TimeoutError) as error:
+            reason = getattr(error, "reason", error)
+            raise LostError(self.url, reason) from None
+
+
+class LostError(OnionError):
+    """No answer came."""
+
+    def __init__(self, url: str, reason: object) -> None:
+        self.refused = isinstance(reason, ConnectionRefusedError)
+        what = "nothing listens there" if self.refused else f"the connection was lost ({reason})"
+        super().__init__(f"{url}: {what}; is the run going on, and its Control at this address? See --url.")
+
+
+class BusyError(OnionError):
+    """There is no room; after some seconds there may be."""
+
+    def __init__(self, words: str, seconds: float) -> None:
+        super().__init__(words)
+        self.seconds = seconds
+
+
+class _Stay(HTTPRedirectHandler):
+    """Follows no redirection: a command is for the service that was named."""
+
+    def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str) -> None:
+        return None
+
+
+def _opener(url: str) -> OpenerDirector:
+    """Return what opens an address; this machine is never asked for by a proxy."""
+    here = is_loopback(urlsplit(url).hostname or "")
+    return build_opener(_Stay, *([ProxyHandler({})] if here else []))
+
+
+def _content(answer: HTTPResponse) -> Any:
+    """Return what was answered: JSON or plain text."""
+    if answer.length is None and not answer.chunked:  # headers that break off look whole to http.client
+        raise IncompleteRead(b"")
+    body, kind = answer.read(), answer.headers.get("Content-Type", "").partition(";")[0]
+    try:
+        if kind in ("application/json", "text/plain"):
+            return json.loads(body) if kind == "application/json" else body.decode().rstrip("\n")
+    except ValueError:
+        pass
+    raise OnionError(f"{answer.url}: no answer that could be read; is this the service of a run?")
+
+
+def _refused(error: HTTPError) -> NoReturn:
+    """Raise the words of the service."""
+    try:
+        answer = json.loads(error.read(100_000))
+        words = str(answer["error"])
+    except (ValueError, LookupError, TypeError, OSError, HTTPException):
+        raise OnionError(f"{error.url}: status {error.code} {error.reason}; is this the service of a run?") from None
+    if error.code == 401:
+        words += " Here: --token-file FILE, or the environment variable ONION_TOKEN."
+    if error.code == 429:  # 503 may last: a source that is away, a run that publishes nothing yet
+        raise BusyError(words, float(error.headers.get("Retry-After") or 1))
+    if "command" in answer:
+        words = f"command {answer['number']}, {answer['command']}, failed after step {answer['step']}: {words}"
+    raise OnionError(words)

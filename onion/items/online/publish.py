@@ -1,0 +1,161 @@
+"""Snapshots of a network, from which other threads predict while it is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+
+from onion.checks import is_lazy
+from onion.device import paddle, to_tensors
+from onion.errors import CompositionError
+from onion.item import Way
+from onion.items.gradient_machine import saved_network
+from onion.items.moving_average import MovingAverage
+from onion.items.online.desk import Refused
+from onion.items.online.gathering import told
+from onion.items.pairing import around, moves
+from onion.items.parameter_updater import ParameterUpdater
+from onion.items.periodic import Every, Periodic
+from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+Prepare: TypeAlias = Callable[[list[Any]], Any]
+"""JSON values -> a batch that the network can be called with."""
+
+Finish: TypeAlias = Callable[[Any], list[Any]]
+"""The network's outputs, as tensors -> a JSON value for each input."""
+
+
+@attrs.define(eq=False)
+class _Copy:
+    """A network of its own: whoever holds the lock may read it, or write to it."""
+
+    network: Any
+    step: int = 0
+    lock: Lock = attrs.field(factory=Lock)
+
+    def take(self, network: Any, step: int) -> None:
+        """Become like another network."""
+        own, now = saved_network(self.network), saved_network(network)
+        with paddle().no_grad():
+            for path, tensor in own.items():
+                tensor.set_value(now[path].astype(tensor.dtype))
+        self.step = step
+
+
+class Publish(Periodic):
+    """Every so often, make a snapshot of a network, from which any thread may predict while the training goes on.
+
+        publish = Publish(smooth, prepare=tokenized, finish=labels, every=100)      # smooth is a MovingAverage
+        Runner(Saver("out"), publish, StreamProvider(spool), Control(), smooth, updater, GradientMachine(network))
+        publish.predict(["a gripping film"])             # {"predictions": ["positive"], "step": 300}; POST /predict
+
+    There are two copies of the network, in evaluation mode and without gradients. One is predicted from; the other one
+    takes the weights, and then they change places, so no prediction is of a half-updated network. A prediction is one
+    forward pass, one at a time; it takes processor time from the training, and nothing else: the training's bits are
+    those of a run without. Where a prediction that began long ago still holds the copy that is to take the weights, the
+    training does not wait, and the next step tries again.
+
+    The first snapshot is that of the first period; in a resumed run, what was loaded; the last one, the run's end.
+
+    Args:
+        network: a ``paddle.nn.Layer``; or the MovingAverage of one, whose average is then published.
+        prepare: ``prepare(inputs) -> batch``, of a list of JSON values. What it raises is told to who asked.
+        finish: ``finish(outputs) -> list``, of the network's outputs: a JSON value for each input.
+        every: steps between two snapshots, a ``timedelta``, or ``"pass"``. Default 100.
+
+    Raises:
+        CompositionError: ``prepare`` or ``finish`` is no plain function; or it stands inside what moves the weights.
+    """
+
+    watches = True
+    unsaved = ("_copies", "_live", "_late")  # when a copy is free depends on who predicts
+
+    def __init__(self, network: Any, prepare: Prepare, finish: Finish, every: Every = 100) -> None:
+        super().__init__(every)
+        for function in (prepare, finish):
+            if is_lazy(function) or not callable(function):
+                raise CompositionError(f"Publish: {function!r} is no plain function; see prepare and finish.")
+        self._average = network if isinstance(network, MovingAverage) else None
+        self.network = network if self._average is None else self._average.average
+        self.prepare, self.finish = prepare, finish
+        self._copies = (_copy_of(self.network), _copy_of(self.network))
+        self._live: _Copy | None = None
+        self._late = False
+
+    def check(self, runner: Runner) -> None:
+        """Insist on standing outside of what moves the weights: on its way out they have moved."""
+        super().check(runner)
+        for item in around(self, runner):
+            if item is self._average or (isinstance(item, ParameterUpdater) and moves(item, self.network)):
+                raise CompositionError(
+                    f"{self.name} stands inside {item.name}, which moves the weights after it; move it out (before it)."
+                )
+
+    def initialize(self, state: State) -> Way:
+        """Publish what was loaded if the run is resumed, and what it has come to at the end."""
+        self._live, self._late = None, False
+        if state.step:
+            self._publish(state, wait=True)
+        yield
+        self._publish(state, wait=True)
+
+    def on_batch(self, state: State) -> Way:
+        """Publish after the batch, if it completes a period or the one before was held up."""
+        yield
+        if self.due(state) or self._late:
+            self.act(state)
+
+    def act(self, state: State) -> None:
+        """Publish, unless a prediction is still under way in the copy that would be written to."""
+        self._late = not self._publish(state, wait=False)
+
+    def _publish(self, state: State, wait: bool) -> bool:
+        """Publish; tell whether the copy was free."""
+        spare = self._copies[1] if self._live is self._copies[0] else self._copies[0]
+        if not spare.lock.acquire(blocking=wait):
+            return False
+        try:
+            spare.take(self.network, state.step)
+        finally:
+            spare.lock.release()
+        self._live = spare
+        return True
+
+    def predict(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        """Predict from the newest snapshot; any thread may call it.
+
+        Args:
+            inputs: JSON values.
+
+        Returns:
+            ``{"predictions": [...], "step": that of the snapshot}``.
+
+        Raises:
+            Refused: nothing is published yet (503), or the inputs do not do (400).
+        """
+        live = self._live
+        if live is None:
+            raise Refused("nothing is published yet; try again.", 503)
+        try:
+            batch = self.prepare(list(inputs))
+        except Exception as error:
+            raise Refused(f"the inputs do not do: {told(error)}") from error
+        # A copy that has changed places by now is whole too: it is written to by who holds its lock.
+        with live.lock, paddle().no_grad():
+            outputs, step = live.network(to_tensors(batch)), live.step
+        return {"predictions": list(self.finish(outputs)), "step": step}
+
+
+def _copy_of(network: Any) -> _Copy:
+    copy = deepcopy(network)
+    copy.eval()
+    for parameter in copy.parameters():
+        parameter.stop_gradient = True
+    return _Copy(copy)

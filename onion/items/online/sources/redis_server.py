@@ -1,0 +1,151 @@
+"""One connection to a Redis server that may go away for a while."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+from urllib.parse import urlsplit
+
+from onion.errors import DataError, OnionError
+
+FIRST, LONGEST = 0.05, 1.0
+"""Seconds until the second try to reach a server, and between the later ones at most; each waits twice as long."""
+
+REACH, ANSWER = 2.0, 10.0
+"""Seconds to wait for a connection, and for an answer."""
+
+
+class AwayError(Exception):
+    """The server cannot be reached, or not yet.
+
+    Args:
+        reason: for a person.
+        sent: whether a command may have got through.
+    """
+
+    def __init__(self, reason: str, sent: bool) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+class RefusedError(Exception):
+    """The server has answered with an error.
+
+    Args:
+        answer: the server's words.
+        code: what they begin with, as ``NOGROUP``.
+    """
+
+    def __init__(self, answer: str, code: str) -> None:
+        super().__init__(answer)
+        self.code = code
+
+
+class RedisServer:
+    """Send commands and return the plain answers (RESP 2), over one connection that is opened when it is needed.
+
+    Nothing is sent twice, and no lost connection is replaced silently, as clients like to do: only the caller knows
+    what has to be looked at then. ``connections`` counts how many there have been.
+
+    Args:
+        url: ``redis://[user:password@]host[:port][/db]``, ``rediss://`` (TLS), ``unix:///path``.
+
+    Raises:
+        OnionError: the package redis is missing.
+        DataError: the URL is none.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.connections = 0
+        self._connection: Any = None  # the client's class for it has other names in other versions
+        self._wait, self._due = FIRST, 0.0
+
+    @property
+    def name(self) -> str:
+        """Where the server is, for a person: the URL without its password."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, as far as is known."""
+        return self._connection is not None
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next try to reach a server that is away; 0: now."""
+        return 0.0 if self.is_connected else max(0.0, self._due - monotonic())
+
+    def call(self, *command: str | int) -> Any:
+        """Send a command and return its answer: bytes, int, None, or lists of them.
+
+        Raises:
+            AwayError: the server cannot be reached.
+            RefusedError: it has answered with an error.
+            DataError: it does not let us in.
+        """
+        connection = self._connection or self._connect()
+        import redis
+
+        try:
+            connection.send_command(*command)
+            answer = connection.read_response()
+        except redis.BusyLoadingError as error:
+            raise self._away(error, sent=False) from error
+        except redis.AuthenticationError as error:  # a kind of ConnectionError
+            raise self._not_let_in(error) from error
+        except redis.ResponseError as error:
+            words = str(error)  # of "OOM ..." the client cuts the code off
+            code = "OOM" if isinstance(error, redis.OutOfMemoryError) else words.partition(" ")[0]
+            raise RefusedError(words, code) from error
+        except (redis.RedisError, OSError) as error:
+            raise self._away(error, sent=True) from error
+        except BaseException:
+            self.drop()  # an answer that was not read would be taken for that of the next command
+            raise
+        self._wait = FIRST
+        return answer
+
+    def drop(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.disconnect()
+
+    def _connect(self) -> Any:
+        try:
+            import redis
+            from redis.backoff import NoBackoff
+            from redis.retry import Retry
+        except ImportError as error:
+            raise OnionError("Redis Streams need the package redis: pip install 'onion-paddle[redis]'") from error
+        settings = {"socket_timeout": ANSWER, "socket_connect_timeout": REACH, "protocol": 2}
+        try:
+            pool = redis.ConnectionPool.from_url(self.url, retry=Retry(NoBackoff(), 0), **settings)
+            connection: Any = pool.make_connection()
+        except ValueError as error:
+            raise DataError(
+                f"{self.name} is no URL of a Redis server ({error}); it is like redis://host:6379/0."
+            ) from None
+        try:
+            connection.connect()
+        except redis.BusyLoadingError as error:
+            raise self._away(error, sent=False) from error
+        except (redis.AuthenticationError, redis.ResponseError) as error:
+            raise self._not_let_in(error) from error
+        except (redis.RedisError, OSError) as error:
+            raise self._away(error, sent=False) from error
+        self._connection = connection
+        self.connections += 1
+        return connection
+
+    def _away(self, error: Exception, sent: bool) -> AwayError:
+        self.drop()
+        self._due = monotonic() + self._wait
+        self._wait = min(LONGEST, 2 * self._wait)
+        return AwayError(str(error), sent)
+
+    def _not_let_in(self, error: Exception) -> DataError:
+        self.drop()
+        return DataError(f"{self.name} does not let us in ({error}); check user and password in the URL.")

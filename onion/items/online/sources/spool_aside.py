@@ -1,0 +1,42 @@
+"""The samples of a spool, read without taking them."""
+
+from __future__ import annotations
+
+from onion.items.online.source import Position
+from onion.items.online.sources.spool import Spool
+from onion.items.online.sources.spool_file import SpoolFile
+
+
+class SpoolAside(Spool):
+    """Read a spool from its very first sample on, beside the run that it belongs to, and leave no trace in it.
+
+        provider.source = SpoolAside(Spool("samples.db"))   # what onion replay does
+
+    Args:
+        spool: whose samples.
+
+    Raises:
+        DataError: at the first read: the first samples have been removed.
+    """
+
+    def __init__(self, spool: Spool) -> None:
+        super().__init__(spool.path, spool.capacity, spool.keep)
+        self._read = 0
+
+    @property
+    def position(self) -> Position:
+        """The number of the last sample that was read."""
+        return str(self._read or 0)
+
+    @position.setter
+    def position(self, position: Position) -> None:
+        self._read = self._number(position) or 0
+
+    def commit(self, position: Position) -> None:
+        """Remove nothing."""
+
+    def _opened(self) -> SpoolFile:
+        return self._file
+
+    def _tidy(self, idle: bool = False) -> None:
+        """Tell nobody how far was read."""

@@ -1,0 +1,152 @@
+"""Attack the service of a run in every way at once; the training must go on, and learn the very same bits.
+
+    python scripts/abuse.py --seconds 60 --connections 10000
+
+A trainer learns from a spool that a producer fills, steered by a Control with a token on loopback. Hostile clients come
+in three stages: requests that no service should heed beside half and slow ones; all of them, and so many connections;
+samples with the right token that cannot be used. Before that a friend sets the learning rate. In the end the run is
+stopped, and another one learns the same samples undisturbed, with that one command at the same place. One line of JSON;
+exit status 1 if the bits of the two differ, a hostile request was heeded or broke something, a command was lost or
+added, files were left open, or the training stood still.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from abusing.crowds import crowd, half, slow
+from abusing.requests import GIVEN, KEY, MAKERS, bad_samples
+from abusing.siege import Attack, Progress, asking, how_far, lay
+from abusing.target import Target
+from abusing.trainer import BATCH, STEPS
+from abusing.verdict import commands_in, differences, newest, wrong_answers
+from streaming.children import Child, python
+from streaming.waiting import free_port, until
+
+from onion.items.online import SpoolWriter
+
+STALL = 10.0
+"""Seconds that the training may stand still. A bound for a machine that attackers and trainer share; an undisturbed
+batch takes milliseconds."""
+
+RECORD = "control.jsonl"
+LEFT = 8
+"""Files that may be open after the attacks besides those before."""
+
+MANY = 10**9
+"""Samples: more than any run has time for."""
+
+
+def main() -> int:
+    """Do it; return the exit status."""
+    asked = _asked()
+    with tempfile.TemporaryDirectory() as name, ExitStack() as ends:
+        folder, target = Path(name, "attacked"), Target(free_port(), secrets.token_urlsafe())
+        folder.mkdir()
+        os.environ["ONION_TOKEN"] = target.token
+        producer = python("streaming.producer", "spool", folder, MANY, 0.05, asked.seed)
+        ends.callback(producer.end)
+        trainer = python("abusing.trainer", folder, target.port)
+        ends.callback(trainer.end)
+        told = _attacked(target, folder, trainer, asked)
+        producer.end()
+        told |= _compared(folder / "run", Path(name, "undisturbed"))
+    told["seed"] = asked.seed
+    print(json.dumps(told))
+    return 0 if _is_well(told) else 1
+
+
+def _attacked(target: Target, folder: Path, trainer: Child, asked: argparse.Namespace) -> dict[str, Any]:
+    """Give the friend's command, lay the sieges, stop the run; tell what was seen."""
+    steps, third = folder / STEPS, asked.seconds / 3
+    until(lambda: how_far(steps) > 0)
+    until(lambda: target.call("PATCH", "/settings", json.loads(GIVEN), KEY))
+    begun = _handles(trainer)
+    requests = _requests(target, asked.seed)
+    stages: dict[str, dict[str, Attack]] = {
+        "requests": requests,
+        "crowd": {**requests, "crowd": partial(crowd, target, count=asked.connections)},
+        "samples": {"bad samples": asking(bad_samples, target, asked.seed)},
+    }
+    progress: dict[str, Progress] = {}
+    tallies: dict[str, Counter[str]] = {}
+    for name, attacks in stages.items():
+        progress[name], counts = lay(attacks, third, steps)
+        for attack, tally in counts.items():
+            tallies.setdefault(attack, Counter()).update(tally)
+    taken = tallies["bad samples"]
+    until(lambda: target.call("GET", "/status"))
+    ended = _handles(trainer)
+    until(lambda: target.call("POST", "/stop", None, "idempotency-key: stop"))
+    until(lambda: trainer.over)
+    return {
+        "steps": {name: each.steps for name, each in progress.items()},
+        "longest_stall_s": max(each.stall for each in progress.values()),
+        "answers": {name: dict(tally) for name, tally in tallies.items()},
+        "wrong_answers": wrong_answers({name: tally for name, tally in tallies.items() if tally is not taken}),
+        "commands": commands_in(folder / "run" / RECORD),
+        "handles": [begun, ended],
+    }
+
+
+def _requests(target: Target, seed: int) -> dict[str, Attack]:
+    asked = {name: asking(make, target, seed + number) for number, (name, make) in enumerate(MAKERS.items())}
+    held = {each.__name__: partial(each, target, draw=Random(seed)) for each in (half, slow)}  # noqa: S311
+    return {**asked, **held}
+
+
+def _compared(attacked: Path, room: Path) -> dict[str, Any]:
+    """Learn as many batches of the same samples, undisturbed, steered as the friend has; compare."""
+    disturbed = newest(attacked)
+    (room / "run").mkdir(parents=True)
+    # The commands only: where samples were rejected is nothing that the undisturbed run has.
+    rows = [line for line in (attacked / RECORD).read_text().splitlines(keepends=True) if "command" in json.loads(line)]
+    (room / "run" / RECORD).write_text("".join(rows))
+    with SpoolWriter(room / "samples.db") as writer:
+        for begin in range(0, disturbed.step * BATCH, 1000):
+            writer.write([{"id": number} for number in range(begin, begin + 1000)])
+    alone = python("abusing.trainer", room, STEPS, disturbed.step)
+    try:
+        until(lambda: alone.over)
+    finally:
+        alone.end()
+    differs = differences(disturbed, newest(room / "run"))
+    rejected = disturbed.items["stream_provider"]["rejected"]
+    return {"step": disturbed.step, "rejected": rejected, "same": not differs, "differs": differs}
+
+
+def _is_well(told: dict[str, Any]) -> bool:
+    went_on = min(told["steps"].values()) > 0 and told["longest_stall_s"] < STALL
+    heeded = told["wrong_answers"] or told["commands"] != ["set", "stop"]
+    begun, ended = told["handles"]
+    return bool(told["same"] and went_on and not heeded and told["rejected"] > 0 and ended <= begun + LEFT)
+
+
+def _handles(trainer: Child) -> int:
+    """Return how many files and connections a process has open; -1 where that is not known."""
+    folder = Path("/proc", str(trainer.process.pid), "fd")
+    return len(list(folder.iterdir())) if folder.is_dir() else -1
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of attacks")
+    parser.add_argument("--connections", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6, help="default: another each time")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

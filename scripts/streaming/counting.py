@@ -1,0 +1,71 @@
+"""The onion that counts: a network whose parameters tell how often each sample was trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import paddle
+
+from onion import GradientMachine, Observer, ParameterUpdater, Runner, Saver, Signals, State
+from onion.items.online import Control, Record, StreamProvider
+from onion.items.online.source import Source
+
+
+class Counts(paddle.nn.Layer):
+    """A parameter a sample. The gradient of the cost is -1 for each time that a sample is in the batch."""
+
+    def __init__(self, samples: int) -> None:
+        super().__init__()
+        self.table = paddle.nn.Embedding(samples, 1)
+        self.table.weight.set_value(paddle.zeros([samples, 1]))
+
+    def forward(self, batch: dict[str, Any]) -> Any:
+        """Return the parameters of the samples."""
+        return self.table(batch["id"])
+
+    def cost(self, outputs: Any, batch: dict[str, Any]) -> Any:
+        """Return minus their sum, so that SGD with the learning rate 1 adds 1 to each."""
+        return -outputs.sum()
+
+
+class Line(paddle.nn.Layer):
+    """A network beside it, whose learning rate may be changed without the counts' being touched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        paddle.seed(5)
+        self.fc = paddle.nn.Linear(1, 1)
+
+    def forward(self, batch: dict[str, Any]) -> Any:
+        """Return a guess of the last digit of each sample's number, by its last two."""
+        return self.fc((batch["id"] % 100).astype("float32").reshape([-1, 1]) / 100)
+
+    def cost(self, outputs: Any, batch: dict[str, Any]) -> Any:
+        """Return the mean squared error."""
+        return ((outputs[:, 0] - (batch["id"] % 10).astype("float32") / 10) ** 2).mean()
+
+
+def counting(source: Source, folder: Path, samples: int, control: Control | None = None, every: int = 20) -> Runner:
+    """Return an onion that ends when it has been trained on so many samples."""
+    counts, line = Counts(samples), Line()
+    provider = StreamProvider(source, batch_size=100, pass_every=5_000, max_wait=0.02)
+    counted = ParameterUpdater(paddle.optimizer.SGD(1.0, parameters=counts.parameters()))
+    counted.name = "counted"
+    machine = GradientMachine(counts)
+    machine.name = "counts"
+
+    def enough(state: State) -> None:
+        if provider.readings()["examples"] >= samples:
+            state.stop("all samples are there")
+
+    return Runner(
+        Signals(),
+        Saver(folder, every=every),
+        Record(),
+        provider,
+        *([] if control is None else [control]),
+        Observer(on_pass_begin=enough, on_batch_end=enough),  # a kill may come when all of it is done and saved
+        Runner(ParameterUpdater(paddle.optimizer.Adam(0.01, parameters=line.parameters())), GradientMachine(line)),
+        Runner(counted, machine),
+    )

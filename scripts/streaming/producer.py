@@ -1,0 +1,25 @@
+"""A process that puts samples in: ``python -m streaming.producer KIND FOLDER SAMPLES PAUSE SEED``."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from pathlib import Path
+
+from streaming.places import PLACES
+
+
+def main(kind: str, folder: str, samples: str, pause: str, seed: str) -> None:
+    """Put samples in, in lots of 1 to 200, with so many seconds between two."""
+    place, draw = PLACES[kind](Path(folder)), random.Random(int(seed))  # noqa: S311
+    begin, total = place.begin(), int(samples)
+    while begin < total:
+        end = min(total, begin + draw.randint(1, 200))
+        place.put(range(begin, end))
+        begin = end
+        time.sleep(float(pause))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

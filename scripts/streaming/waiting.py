@@ -1,0 +1,31 @@
+"""To wait for another process, and to find it a port."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+
+PATIENCE = 120.0
+"""Seconds to wait for anything."""
+
+
+def until(there: Callable[[], object]) -> None:
+    """Wait until a function says that something is there.
+
+    Raises:
+        SystemExit: It has not come in two minutes.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while not there():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"nothing came of it in {PATIENCE:g} s")
+        time.sleep(0.2)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

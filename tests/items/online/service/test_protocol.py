@@ -1,0 +1,128 @@
+"""Connections: slow ones, many of them, and what they cannot do."""
+
+import socket
+import threading
+
+import pytest
+
+from onion.items.online.service import Limits
+from tests.items.online.service.calls import call, dialled, listening, rest
+from tests.items.online.service.memory_desk import PATIENCE, TOKEN, serving
+
+HEAD = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
+SLOW = b"HTTP/1.1 408 Request Timeout"
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"P",
+        b"POST /pause " + HEAD,
+        b"POST /samples " + HEAD + b"Content-Length: 10\r\n\r\n",
+        b"POST /samples " + HEAD + b"Content-Length: 10\r\n\r\n1\n",
+        b"POST /samples " + HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n1\n\r\n",
+        b"POST /nothing " + HEAD + b"Content-Length: 10\r\n\r\n1\n",
+    ],
+)
+def test_a_request_that_does_not_end_is_cut_off(begun):
+    with serving(limits=Limits(seconds=0.1)) as (desk, service), dialled(service) as connection:
+        connection.sendall(begun)
+        answer = rest(connection)  # which ends: that is the test
+        assert answer.startswith((SLOW, b"HTTP/1.1 404"))
+        assert desk.heard == desk.samples == []
+        assert call(service, "POST", "/pause")[0] == 200
+
+
+def test_bytes_one_by_one_do_not_move_the_end():
+    with serving(limits=Limits(seconds=0.2)) as (_, service), dialled(service) as connection:
+        connection.settimeout(0.01)
+        sent = 0
+        for letter in b"GET /status " + HEAD + b"X: " + b"x" * 3000:
+            try:
+                connection.sendall(bytes([letter]))
+                assert connection.recv(1000).startswith((SLOW, b""))
+                break
+            except TimeoutError:
+                sent += 1
+            except ConnectionError:
+                break
+        assert 0 < sent < 1000
+        assert call(service, "GET", "/status")[0] == 200
+
+
+def test_a_command_may_wait_longer_than_a_request_may_take_to_arrive():
+    with serving(limits=Limits(seconds=0.05)) as (desk, service):
+        desk.open.clear()
+        release = threading.Timer(0.3, desk.open.set)
+        release.start()
+        assert call(service, "POST", "/save")[0] == 200
+        release.join()
+
+
+def test_connections_beyond_the_limit_are_closed_unheard():
+    with serving(limits=Limits(connections=5)) as (_, service):
+        address = service.url.removeprefix("http://").split(":")
+        sockets = [socket.create_connection((address[0], int(address[1])), PATIENCE) for _ in range(5)]
+        surplus = [socket.create_connection((address[0], int(address[1])), PATIENCE) for _ in range(200)]
+        try:
+            assert {rest(each) for each in surplus} == {b""}
+            for each in sockets:  # those that were there first are served
+                each.sendall(b"GET /status " + HEAD + b"Connection: close\r\n\r\n")
+                assert rest(each).startswith(b"HTTP/1.1 200")
+        finally:
+            for each in sockets + surplus:
+                each.close()
+        assert call(service, "GET", "/status")[0] == 200
+
+
+def test_who_does_not_read_is_cut_off():
+    with serving(limits=Limits(seconds=0.1, subscribers=1)) as (desk, service), listening(service) as events:
+        next(events)
+        big = {"text": "x" * 1_000_000}
+        while not desk.left.is_set():  # more than all buffers on the way can hold
+            desk.events.tell("metrics", big)
+            desk.left.wait(0.01)
+        assert desk.listeners == 0
+
+
+def test_requests_behind_each_other_are_answered_in_order():
+    with serving() as (desk, service), dialled(service) as connection:
+        connection.sendall(
+            (b"POST /step?n=1 " + HEAD + b"\r\n") * 3 + b"POST /pause " + HEAD + b"Connection: close\r\n\r\n"
+        )
+        answer = rest(connection)
+        assert answer.count(b"HTTP/1.1 200") == 4
+        assert [command for command, _ in desk.heard] == ["step"] * 3 + ["pause"]
+
+
+def test_half_a_request_behind_another_is_cut_off():
+    with serving(limits=Limits(seconds=0.1)) as (desk, service), dialled(service) as connection:
+        connection.sendall(b"GET /status " + HEAD + b"\r\nPOST /samples " + HEAD + b"Content-Length: 9\r\n\r\n1")
+        assert rest(connection).startswith(b"HTTP/1.1 200")
+        assert desk.samples == []
+
+
+def test_an_idle_connection_is_closed():
+    with serving(limits=Limits(keep_alive=0.05)) as (_, service), dialled(service) as connection:
+        connection.sendall(b"GET /status " + HEAD + b"\r\n")
+        assert rest(connection).startswith(b"HTTP/1.1 200")
+
+
+def test_rubbish_in_a_body_that_was_answered_ends_the_connection(caplog):
+    with serving() as (_, service), dialled(service) as connection:
+        connection.sendall(b"POST /nothing " + HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 404")
+        connection.sendall(b"no length\r\n")
+        assert b"HTTP/1.1" not in rest(connection)
+        assert call(service, "GET", "/status")[0] == 200
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_rubbish_behind_a_request_is_refused_after_its_answer():
+    with serving() as (desk, service), dialled(service) as connection:
+        connection.sendall(b"POST /save " + HEAD + b"Content-Length: 5\r\n\r\n12345\x00\x00rubbish\r\n\r\n")
+        answer = rest(connection)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"HTTP/1.1 400" in answer
+        assert desk.heard == [("save", {})]
