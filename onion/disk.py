@@ -6,11 +6,12 @@ so that a test can let any byte, sync, rename or removal fail.
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -55,7 +56,7 @@ def through(files: Files) -> Iterator[None]:
 def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write a file so that, whatever happens, the old one or the whole new one stands there.
 
-    What a link points to is replaced, not the link.
+    What a link points to is replaced, not the link. What a killed process left half-written of the file goes away.
 
     Args:
         path: the file; its folder exists.
@@ -65,9 +66,9 @@ def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
         OSError: the disk refused; nothing is left half-written.
     """
     path = Path(os.path.realpath(path))
-    # A name has at most 255 bytes. By its end the next start of a run knows what a kill has left (checkpoint.sweep).
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=PARTIAL, dir=path.parent)
-    temporary = Path(name)
+    _remove_abandoned(path)
+    handle, temporary = _temporary(path)
+    ours = os.dup(handle)  # the lock lasts until this is closed too
     try:
         with os.fdopen(handle, "wb") as file:
             for piece in [content] if isinstance(content, bytes) else content:
@@ -78,7 +79,31 @@ def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        os.close(ours)
     sync_folder(path.parent)
+
+
+def _temporary(path: Path) -> tuple[int, Path]:
+    """Return a new file beside a path, open and locked."""
+    while True:
+        # By its end the next start of a run knows what a kill has left (checkpoint.sweep).
+        handle, name = tempfile.mkstemp(prefix=_beginning(path), suffix=PARTIAL, dir=path.parent)
+        _lock(handle, wait=True)
+        if os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)  # another process took it for abandoned before it was locked
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what processes that are no more have left of a file; whose writer lives is locked."""
+    for rest in path.parent.glob(f"{glob.escape(_beginning(path))}*{PARTIAL}"):
+        with suppress(OSError), locked(rest):
+            rest.unlink()
+
+
+def _beginning(path: Path) -> str:
+    return f".{path.name[:40]}."  # a name has at most 255 bytes
 
 
 def write_synced(path: Path, content: bytes) -> None:
@@ -141,13 +166,13 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path, wait: bool = False) -> Iterator[None]:
-    """Keep other processes that ask for it out of a folder; the system lets go when this one ends, however it ends.
+def locked(place: Path, wait: bool = False) -> Iterator[None]:
+    """Keep others that ask for it out of a folder, or a file; the system lets go when this process ends, however.
 
     POSIX only; elsewhere, and on a file system without locks, nobody is kept out.
 
     Args:
-        folder: has to exist.
+        place: has to exist.
         wait: until the other process lets go, instead of raising. Default: no.
 
     Raises:
@@ -156,19 +181,30 @@ def locked(folder: Path, wait: bool = False) -> Iterator[None]:
     if os.name != "posix":
         yield
         return
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(place, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise
-        except OSError:  # no locks here
-            pass
+        _lock(handle, wait)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, wait: bool) -> None:
+    """Lock an open file or folder until it is closed, where the system has locks.
+
+    Raises:
+        BlockingIOError: another has it.
+    """
+    if os.name != "posix":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        raise
+    except OSError:  # no locks here
+        pass
 
 
 def _umask() -> int:

@@ -3,6 +3,8 @@ import resource
 import stat
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -118,3 +120,65 @@ def test_a_killed_process_locks_nothing(tmp_path):
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
     with locked(tmp_path):
         pass
+
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from onion.disk import replace_file
+
+def pieces():
+    yield b"half"
+    print("half", flush=True)
+    sys.stdin.readline()
+    yield b" and half"
+
+replace_file(Path(sys.argv[1]), pieces())
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """A process that has written half of the file ``a``, and waits for a line."""
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "a")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "half\n"
+        yield process
+        process.kill()
+
+
+def test_what_a_killed_writer_left_goes_when_the_file_is_written_again(tmp_path, writer):
+    writer.kill()
+    writer.wait()
+    (left,) = names(tmp_path)
+    replace_file(tmp_path / "b", b"")
+    assert left in names(tmp_path)  # another file's
+    replace_file(tmp_path / "a", b"whole")
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_what_a_living_writer_has_so_far_stays(tmp_path, writer):
+    replace_file(tmp_path / "a", b"first")
+    assert len(names(tmp_path)) == 2
+    writer.communicate("\n")
+    assert writer.returncode == 0
+    assert names(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"half and half"
+
+
+def test_a_temporary_that_was_taken_for_abandoned_is_made_again(tmp_path, monkeypatch):
+    made = []
+
+    def taken_once(*, prefix, suffix, dir):
+        handle, name = mkstemp(prefix=prefix, suffix=suffix, dir=dir)
+        made.append(name)
+        if len(made) == 1:
+            Path(name).unlink()
+        return handle, name
+
+    mkstemp = tempfile.mkstemp
+    monkeypatch.setattr(tempfile, "mkstemp", taken_once)
+    replace_file(tmp_path / "a", b"whole")
+    assert len(made) == 2
+    assert names(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"whole"
