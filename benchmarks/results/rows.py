@@ -80,6 +80,8 @@ ROWS = (
         "squad/train_sample.json",
         {"dev sample": "squad/dev_sample.json", "XQuAD-en": "xquad/xquad.en.json"},
         **_READING,
+        passes=2,
+        seeds=(1, 2),
         options={"doc_stride": 128, "max_answer_length": 30},
     ),
     _glue("sst-2", "SST-2", ("accuracy",), passes=1, seeds=(1,)),
