@@ -1,0 +1,54 @@
+"""``make bench``: run every benchmark, or those that are named, and write benchmarks/results.md of all that was found.
+
+    python -m benchmarks [NAME ...]
+
+Each runs as ``python -m benchmarks.NAME --keep``; one that fails is told, and the others go on (exit status 1). A
+benchmark that was not run keeps the section that it has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.common.measured import MEASURED, read
+from benchmarks.common.processes import ROOT
+from onion.disk import replace_file
+
+NAMES = ("loop", "finetune", "inference", "data", "growth")
+PAGE = ROOT / "benchmarks" / "results.md"
+HEAD = """\
+# Measured beside its peers
+
+Made by `make bench`; not edited by hand. Sides that are compared take turns in one go, round after round, on the same
+work, and each comparison checks that they computed the same before it tells a time. Medians and quartiles are over the
+rounds; a ratio is taken within each round. What is meant by each figure stands in docs/performance.md.
+"""
+
+
+def page(folder: Path = MEASURED) -> str:
+    """Return the page of all that was kept."""
+    kept = [folder / f"{name}.json" for name in NAMES]
+    return "\n".join([HEAD, *(read(path).section() for path in kept if path.is_file())])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run, write; return the exit status."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
+    names = parser.parse_args(arguments).names
+    unknown = set(names) - set(NAMES)
+    if unknown:
+        parser.error(f"there is no benchmark {sorted(unknown)[0]!r}; there are {', '.join(NAMES)}")
+    failed = 0
+    for name in names or NAMES:
+        print(f"== {name}", flush=True)
+        failed += subprocess.run([sys.executable, "-m", f"benchmarks.{name}", "--keep"], cwd=ROOT).returncode != 0
+        replace_file(PAGE, page().encode())
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
