@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from onion import OnionError, device
-from onion.device import is_amd_with_avx2, paddle, set_up_math_library, to_tensors, use_threads
+from onion.device import kernels_for, paddle, set_up_math_library, to_tensors, use_threads
 
 ROOT = Path(__file__).parent.parent
 
 AMD = "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC\nflags\t\t: fpu sse4_2 avx avx2 bmi2\n\n"
 OLD_AMD = AMD.replace(" avx2", "")
 INTEL = AMD.replace("AuthenticAMD", "GenuineIntel").replace("AMD EPYC", "Xeon")
+NEW_AMD = AMD.replace("avx2", "avx2 avx512f avx512dq avx512cd avx512bw avx512vl")
 ARM = "processor\t: 0\nBogoMIPS\t: 243.75\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n\n"
 NOISE = "no colon here\n:\nflags\nvendor_id\xff: x\n"
 
@@ -57,34 +58,42 @@ SHOW = "import os, onion; print(os.environ.get('MKL_DEBUG_CPU_TYPE'))"
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        (AMD, True),
-        (OLD_AMD, False),
-        (INTEL, False),
-        (ARM, False),
-        (NOISE, False),
-        ("", False),
-        (AMD + INTEL, True),
-        (INTEL + AMD, False),
-        (AMD.replace("avx2", "avx2x"), False),
+        (AMD, "5"),
+        (NEW_AMD, "7"),
+        (NEW_AMD.replace(" avx512vl", ""), "5"),
+        (NEW_AMD.replace(" avx2", ""), None),
+        (OLD_AMD, None),
+        (INTEL, None),
+        (ARM, None),
+        (NOISE, None),
+        ("", None),
+        (AMD + INTEL, "5"),
+        (INTEL + AMD, None),
+        (AMD.replace("avx2", "avx2x"), None),
     ],
-    ids=["AMD", "old AMD", "Intel", "ARM", "noise", "empty", "first AMD", "first Intel", "similar flag"],
+    ids=[
+        *("AMD", "AMD with AVX-512", "AMD with a part of it", "no AVX2", "old AMD", "Intel", "ARM", "noise", "empty"),
+        *("first AMD", "first Intel", "similar flag"),
+    ],
 )
 def test_the_first_processor_of_the_file_decides(cpuinfo, text, answer):
-    assert is_amd_with_avx2(cpuinfo(text)) is answer
+    assert kernels_for(cpuinfo(text)) == answer
 
 
 def test_a_file_that_cannot_be_read_is_no_amd_processor(tmp_path):
-    assert not is_amd_with_avx2(tmp_path / "missing")
-    assert not is_amd_with_avx2(tmp_path)
+    assert kernels_for(tmp_path / "missing") is None
+    assert kernels_for(tmp_path) is None
 
 
 # -- the variable, in a fresh process ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "variable"), [(AMD, "5"), (OLD_AMD, "None"), (INTEL, "None")], ids=["AMD", "old AMD", "Intel"]
+    ("text", "variable"),
+    [(AMD, "5"), (NEW_AMD, "7"), (OLD_AMD, "None"), (INTEL, "None")],
+    ids=["AMD", "AMD with AVX-512", "old AMD", "Intel"],
 )
-def test_importing_onion_chooses_the_avx2_kernels_on_amd_only(cpuinfo, text, variable):
+def test_importing_onion_chooses_the_kernels_on_amd_only(cpuinfo, text, variable):
     assert python(SHOW, ONION_CPUINFO=cpuinfo(text)) == (variable, "")
 
 

@@ -41,13 +41,14 @@ class Wait:
         asked: Whether `wake` was called.
     """
 
-    __slots__ = ("_open", "asked", "may_end")
+    __slots__ = ("_main", "_open", "asked", "may_end")
 
     def __init__(self) -> None:
+        self._main = main_thread().ident
         self.may_end = self.asked = self._open = False
 
     def __enter__(self) -> None:
-        self._open = self.may_end and get_ident() == main_thread().ident
+        self._open = self.may_end and get_ident() == self._main
         if self.asked:
             self._end()
 

@@ -33,8 +33,10 @@ class Best:
     def fresh(self, state: State) -> bool:
         """Tell whether there is a value that was not looked at, and look at it."""
         reported = state.reported.get(self.metric, -1)
-        fresh, self.seen = reported > self.seen, max(reported, self.seen)
-        return fresh
+        if reported <= self.seen:
+            return False
+        self.seen = reported
+        return True
 
     def better(self, state: State, by: float = 0.0) -> bool:
         """Tell whether the current value beats the best by more than ``by``; then it is the best. NaN never does."""

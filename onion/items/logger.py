@@ -85,11 +85,12 @@ class Logger(Periodic):
     def on_batch(self, state: State) -> Way:
         """Write a row if the batch completes a period or metrics were reported."""
         yield
-        if self.due(state) or self._news(state):
+        if self.due(state) or (state.reported and self._news(state)):
             self.act(state)
 
     def _news(self, state: State) -> list[str]:
-        return [name for name, step in state.reported.items() if step > self._logged.get(name, -1)]
+        logged = self._logged
+        return [name for name, step in state.reported.items() if step > logged.get(name, -1)]
 
     def act(self, state: State) -> None:
         """Write a row."""

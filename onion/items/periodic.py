@@ -71,11 +71,12 @@ class Periodic(RunnerItem):
 
     def due(self, state: State) -> bool:
         """Tell, once on the way out of a batch, whether it completes a period. A skipped batch completes none."""
-        if self.every == "pass" or state.step != state.next_step:
+        every, step = self.every, state.step
+        if step != state.next_step:
             return False
-        if isinstance(self.every, timedelta):
-            return self._time_is_up(state, self.every.total_seconds())
-        return state.step % self.every == 0
+        if isinstance(every, int):
+            return step % every == 0
+        return isinstance(every, timedelta) and self._time_is_up(state, every.total_seconds())
 
     def _time_is_up(self, state: State, seconds: float) -> bool:
         now, began = monotonic(), self._run is None or self._run() is not state

@@ -192,9 +192,11 @@ class Saver(Periodic):
             return
         self._finished = 0
         yield
-        with self._leniently():
-            self._writer.look()
-        self._tell(state)
+        if self.background:
+            with self._leniently():
+                self._writer.look()
+        if self._kept:
+            self._tell(state)
         if self._improved(state) or self.due(state) or self._asked:
             # After the last batch, items may still act on the way out of the pass; what they do is to be saved too.
             self._due_at_end = length_hint(state.batches, 1) == 0
