@@ -10,7 +10,9 @@ import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import nn
 
 from onion.models import ops
+from onion.models.by_hand import stack
 from onion.models.config import EncoderConfig
+from onion.models.norm import Norm
 from onion.models.packing import Packing
 
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
@@ -39,7 +41,7 @@ class Embeddings(nn.Layer):
         self.position_embeddings = _table(config.max_position_embeddings, config)
         self.token_type_embeddings = _table(config.type_vocab_size, config)
         self.task_type_embeddings = _table(config.tasks, config)
-        self.layer_norm = nn.LayerNorm(config.hidden_size, epsilon=config.layer_norm_eps)
+        self.layer_norm = Norm(config.hidden_size, epsilon=config.layer_norm_eps)
         self.dropout = config.hidden_dropout_prob
 
     def forward(
@@ -105,8 +107,8 @@ class EncoderLayer(nn.Layer):
         self.self_attn = SelfAttention(config)
         self.linear1 = Linear(width, config.intermediate_size, config)
         self.linear2 = Linear(config.intermediate_size, width, config)
-        self.norm1 = nn.LayerNorm(width, epsilon=config.layer_norm_eps)
-        self.norm2 = nn.LayerNorm(width, epsilon=config.layer_norm_eps)
+        self.norm1 = Norm(width, epsilon=config.layer_norm_eps)
+        self.norm2 = Norm(width, epsilon=config.layer_norm_eps)
         self.activation = ACTIVATIONS[config.hidden_act]
         self.dropout = config.hidden_dropout_prob
 
@@ -127,6 +129,8 @@ class EncoderLayers(nn.Layer):
 
     def forward(self, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
         """[tokens, hidden] -> [tokens, hidden]."""
+        if stack.fits(self.layers, x):
+            return stack.run(self.layers, x, packing)
         for layer in self.layers:
             x = layer(x, packing)
         return x

@@ -7,9 +7,13 @@ operation is used.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 import paddle
 import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
+from paddle import _C_ops
 
 # A dropout mask draws 16 bits an element, so probabilities are rounded to multiples of this (0.1 -> 0.100006).
 _STEPS = 1 << 16
@@ -26,14 +30,18 @@ def linear(x: paddle.Tensor, weight: paddle.Tensor, bias: paddle.Tensor) -> padd
     Returns:
         [rows, out].
     """
-    if not _on_cpu(x):
+    if not on_cpu(x):
         return F.linear(x, weight, bias)
     # The CPU kernels are slow at repeating a row and, above all, at summing rows for the bias's gradient; as a product
     # with a column of ones both go through the math library: 384 -> 1536 takes 7500 instead of F.linear's 8500,
     # 384 -> 384 takes 1650 instead of 2150. (paddle.addmm is about as fast, but Paddle 3.3.1 crashes where its first
     # argument needs no gradient: a frozen bias, or paddle.grad with respect to something else.)
-    ones = paddle.ones([x.shape[0], 1], x.dtype)
-    return paddle.matmul(x, weight) + paddle.matmul(ones, bias.unsqueeze(0))
+    return paddle.matmul(x, weight) + repeated(bias, x.shape[0])
+
+
+def repeated(row: paddle.Tensor, count: int) -> paddle.Tensor:
+    """[width] -> [count, width], as a product, whose gradient is one too."""
+    return paddle.matmul(paddle.ones([count, 1], row.dtype), row.unsqueeze(0))
 
 
 def dropout(x: paddle.Tensor, probability: float, training: bool) -> paddle.Tensor:
@@ -50,21 +58,32 @@ def dropout(x: paddle.Tensor, probability: float, training: bool) -> paddle.Tens
     """
     if not training or probability == 0:
         return x
-    if not (_on_cpu(x) and x.dtype == paddle.float32):
+    if not (on_cpu(x) and x.dtype == paddle.float32):
         return F.dropout(x, probability)
-    return x * paddle.to_tensor(_mask(x.shape, probability))
+    random = np.random.Generator(np.random.SFC64(drawn_seed()))
+    return x * as_tensor(mask(random, x.shape, probability))
 
 
-def _mask(shape: list[int], probability: float) -> np.ndarray:
-    """Zeros with this probability, else the scale; float32."""
+def drawn_seed() -> int:
+    """Draw a seed from Paddle's generator, for masks that numpy draws."""
+    high, low = paddle.randint(0, 2**31 - 1, [2], dtype="int64").tolist()
+    return high << 31 | low
+
+
+def mask(random: np.random.Generator, shape: Sequence[int], probability: float) -> np.ndarray:
+    """Draw zeros with this probability, else the scale; float32."""
     dropped = min(round(probability * _STEPS), _STEPS - 1)
-    count = int(np.prod(shape))
-    seed = paddle.randint(0, 2**31 - 1, [2], dtype="int64").numpy()
-    bits = np.random.SFC64(seed).random_raw(-(-count // 4)).view(np.uint16)[:count]
+    count = math.prod(shape)
+    bits = random.integers(0, 1 << 64, -(-count // 4), dtype=np.uint64).view(np.uint16)[:count]
     return ((bits >= dropped) * np.float32(_STEPS / (_STEPS - dropped))).reshape(shape)
 
 
-def rows(table: paddle.Tensor, index: paddle.Tensor) -> paddle.Tensor:
+def as_tensor(array: np.ndarray) -> paddle.Tensor:
+    """Return a tensor of an array that nobody else keeps; on the CPU it is not copied."""
+    return paddle.utils.dlpack.from_dlpack(array.__dlpack__())
+
+
+def rows(table: paddle.Tensor, index: paddle.Tensor, zero: int = -1) -> paddle.Tensor:
     """``table[index]``, rows that are picked; an embedding look-up in its widest sense.
 
     The embedding kernels are the fastest of those that pick rows, above all backwards (unpacking [448, 384] to heads:
@@ -72,13 +91,15 @@ def rows(table: paddle.Tensor, index: paddle.Tensor) -> paddle.Tensor:
 
     Args:
         table: [n, width].
-        index: int64 [m], each in [0, n).
+        index: int64 [m], each in [0, n), or ``zero``.
+        zero: stands in ``index`` for a row of zeros. Default: nothing does.
 
     Returns:
         [m, width].
     """
-    return F.embedding(index, table)
+    return _C_ops.embedding(index, table, zero, False)
 
 
-def _on_cpu(x: paddle.Tensor) -> bool:
+def on_cpu(x: paddle.Tensor) -> bool:
+    """Tell whether a tensor is computed on the CPU, and at once: no graph is traced."""
     return paddle.in_dynamic_mode() and x.place.is_cpu_place()

@@ -176,14 +176,20 @@ class Packing:
             packed = paddle.scatter(padded, self._places, packed)
         return packed.reshape([self.batch, self.length, width])
 
-    def split_heads(self, packed: paddle.Tensor) -> paddle.Tensor:
-        """[tokens, hidden] -> [batch, heads, length, head size]; what padded places hold has no meaning.
+    def split_heads(self, packed: paddle.Tensor, padding_is_zero: bool = False) -> paddle.Tensor:
+        """[tokens, hidden] -> [batch, heads, length, head size].
+
+        What padded places hold has no meaning, unless it is asked to be zero.
 
         One row of the result is one head of one token, so that picking rows unpacks and transposes at once. Paddle's
         transpose would have to be copied afterwards, which on the CPU takes ten times as long.
         """
         size = packed.shape[1] // self.heads
-        picked = rows(packed.reshape([-1, size]), self._heads_of_places)
+        table = packed.reshape([-1, size])
+        if padding_is_zero:
+            picked = rows(table, self._heads_of_places_but_padding, zero=table.shape[0])
+        else:
+            picked = rows(table, self._heads_of_places)
         return picked.reshape([self.batch, self.heads, self.length, size])
 
     def merge_heads(self, heads: paddle.Tensor) -> paddle.Tensor:
@@ -215,10 +221,18 @@ class Packing:
 
         Padded places point at token 0. As keys they are masked, as queries nobody reads them: no gradient comes back.
         """
+        return paddle.to_tensor(self._heads_where().reshape(-1))
+
+    @cached_property
+    def _heads_of_places_but_padding(self) -> paddle.Tensor:
+        """The same, but padded places point behind the last row."""
+        rows = np.where(self.mask[:, None, :], self._heads_where(), self.tokens * self.heads)
+        return paddle.to_tensor(rows.reshape(-1))
+
+    def _heads_where(self) -> np.ndarray:
         tokens = np.zeros(self.mask.size, np.int64)
         tokens[self.places] = np.arange(self.tokens)
-        tokens = tokens.reshape(self.batch, 1, self.length) * self.heads
-        return paddle.to_tensor((tokens + np.arange(self.heads)[:, None]).reshape(-1))
+        return tokens.reshape(self.batch, 1, self.length) * self.heads + np.arange(self.heads)[:, None]
 
     @cached_property
     def _heads_of_tokens(self) -> paddle.Tensor:

@@ -24,6 +24,7 @@ from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoded, Encoder, arrays_of
 from onion.models.layers import ACTIVATIONS, Linear
+from onion.models.norm import Norm
 from onion.models.ops import rows
 from onion.models.packing import Ids, check_integers, on_host
 from onion.models.weights import Weights, read_weights, write_weights
@@ -59,7 +60,7 @@ class WordPrediction(nn.Layer):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.transform = Linear(config.hidden_size, config.hidden_size, config)
-        self.layer_norm = nn.LayerNorm(config.hidden_size, epsilon=config.layer_norm_eps)
+        self.layer_norm = Norm(config.hidden_size, epsilon=config.layer_norm_eps)
         self.decoder_bias = self.create_parameter([config.vocab_size], is_bias=True)
         self.activation = ACTIVATIONS[config.hidden_act]
 

@@ -4,10 +4,15 @@ Paddle's CPU wheels link an MKL that takes a slow path on AMD processors (Paddle
 ``MKL_DEBUG_CPU_TYPE`` in the environment names its kernels before Paddle loads: 5 are those for AVX2, 7 those for
 AVX-512. Two cores of an AMD EPYC without AVX-512 went up from about 50 to about 150 GFLOP/s in a 1024x768x3072 product;
 two that have it (Zen 5) reach about 210 with 5 and 440 with 7. On other processors nothing is set.
+
+Paddle gives what it frees back to the system at once, which then hands every large tensor out as new pages, one fault
+each: a tenth of a training step on the CPU. So the C library is told to keep it. And threads that wait for the next
+product are told to let go of their processor after a millisecond, because others compute meanwhile (models/by_hand).
 """
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import sys
@@ -22,6 +27,9 @@ from onion.errors import OnionError
 
 VARIABLE = "MKL_DEBUG_CPU_TYPE"
 AVX2, AVX512 = "5", "7"
+SPINNING = "KMP_BLOCKTIME"
+"""Milliseconds for which a thread of the math library that has nothing to do keeps its processor, by default 200."""
+
 _SKYLAKE = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 """What MKL's kernels for AVX-512 were made for."""
 
@@ -31,6 +39,13 @@ log = logging.getLogger("onion")
 
 # Paddle writes OMP_NUM_THREADS=1 into the environment when it is imported; what stands there before is the user's wish.
 _WISHED_THREADS = None if "paddle" in sys.modules else os.environ.get("OMP_NUM_THREADS")
+
+
+_threads = 1  # Paddle's own choice
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # the numbers of mallopt's options
+_LARGE = 1 << 30
+"""Bytes that one allocation has, or that are free at the end of the heap, before the system is asked or gets them."""
 
 
 def set_up_math_library(
@@ -44,6 +59,8 @@ def set_up_math_library(
         loaded: whether Paddle is imported already; default: look.
     """
     cpuinfo = cpuinfo or Path(environment.get("ONION_CPUINFO", CPUINFO))
+    if not ("paddle" in sys.modules if loaded is None else loaded):
+        environment.setdefault(SPINNING, "1")
     kernels = kernels_for(cpuinfo)
     if VARIABLE in environment:
         log.debug("%s=%s was set already and is kept", VARIABLE, environment[VARIABLE])
@@ -86,6 +103,21 @@ def _field(line: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+def keep_freed_memory() -> bool:
+    """Have the C library keep what is freed for what is allocated next; tell whether it can (glibc does).
+
+    Who has chosen for themselves, by ``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_MMAP_THRESHOLD_`` or ``GLIBC_TUNABLES`` in
+    the environment, is left alone.
+    """
+    if any(name in os.environ for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")):
+        return False
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library; the last: Windows
+        return False
+    return bool(set_option(_MMAP_THRESHOLD, _LARGE) and set_option(_TRIM_THRESHOLD, _LARGE))
+
+
 @cache
 def paddle() -> ModuleType:
     """Import Paddle.
@@ -97,6 +129,7 @@ def paddle() -> ModuleType:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "No ccache found")  # a compiler cache; nothing is compiled
             import paddle as module
+        keep_freed_memory()
     except ModuleNotFoundError as error:
         if error.name != "paddle":
             raise
@@ -115,9 +148,15 @@ def use_threads(count: int | None = None) -> int:
     """
     if count is None and _WISHED_THREADS and _WISHED_THREADS.isdecimal():
         count = int(_WISHED_THREADS)
-    count = count or _processors()
-    paddle().base.core.set_num_threads(count)
-    return count
+    global _threads
+    _threads = count or _processors()
+    paddle().base.core.set_num_threads(_threads)
+    return _threads
+
+
+def threads() -> int:
+    """Return how many threads Paddle computes on."""
+    return _threads
 
 
 def to_tensors(batch: Any) -> Any:
@@ -146,9 +185,15 @@ def _to_tensor(array: Any) -> Any:
     framework = paddle().base.framework
     if not isinstance(framework._current_expected_place(), paddle().CPUPlace):
         return paddle().to_tensor(array)
-    tensor = paddle().empty(array.shape, str(array.dtype))
+    tensor = paddle().empty(array.shape, _name(array.dtype))
     tensor.get_tensor().set(array, framework._current_expected_place())
     return tensor
+
+
+@cache
+def _name(dtype: Any) -> str:
+    """Return what numpy calls a type; numpy itself takes two microseconds for the answer."""
+    return str(dtype)
 
 
 def detached(value: Any) -> Any:

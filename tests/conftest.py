@@ -2,6 +2,8 @@
 
 import pytest
 
+import onion  # noqa: F401 - before any test imports Paddle, whose math library it chooses
+
 
 @pytest.fixture(scope="session", autouse=True)
 def home_of_the_tests(tmp_path_factory):

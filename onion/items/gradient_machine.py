@@ -9,6 +9,7 @@ from onion.device import to_tensors
 from onion.errors import CheckpointError, CompositionError
 from onion.item import RunnerItem
 from onion.state import State
+from onion.way_back import once
 
 CostFunction: TypeAlias = Callable[[Any, Any], Any]
 """(outputs, batch of tensors) -> the cost, a scalar tensor."""
@@ -43,8 +44,9 @@ class GradientMachine(RunnerItem):
     def on_batch(self, state: State) -> None:
         """Compute outputs, cost and gradients of the batch."""
         batch = to_tensors(state.batch)
-        state.outputs = self.network(batch)
-        state.cost = cost = self.cost(state.outputs, batch)
+        with once:
+            state.outputs = self.network(batch)
+            state.cost = cost = self.cost(state.outputs, batch)
         (cost if state.share == 1 else cost * state.share).backward()
 
     def state_dict(self) -> dict[str, Any]:

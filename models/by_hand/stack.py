@@ -1,0 +1,195 @@
+"""All layers of an encoder as one node of autograd's graph."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cached_property
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import paddle
+from paddle.autograd import PyLayer
+
+from onion import device
+from onion.errors import OnionError
+from onion.models import ops
+from onion.models.by_hand import layer as one
+from onion.models.by_hand.gradients import Gradients
+from onion.models.by_hand.layer import LayerMemory
+from onion.models.by_hand.parts import Part, split
+from onion.models.by_hand.pieces import ACTIVATIONS_BACKWARD
+from onion.models.by_hand.threads import each
+from onion.models.norm import Norm
+from onion.models.packing import Packing
+from onion.way_back import is_once
+
+if TYPE_CHECKING:
+    from onion.models.layers import EncoderLayer
+
+_MOST_PARTS = 4
+"""Threads beyond it do not help: Python starts the kernels of all parts one at a time."""
+
+
+def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    """Apply layers, one after another.
+
+    Args:
+        layers: for which :func:`fits` is true.
+        x: [tokens, hidden].
+        packing: where the tokens stand.
+
+    Returns:
+        [tokens, hidden]. Its gradient is that of the plain layers, but for rounding; it has no gradient in turn.
+    """
+    drops = any(layer.training and (layer.dropout or layer.self_attn.dropout) for layer in layers)
+    parts = split(packing, min(device.threads(), _MOST_PARTS), ops.drawn_seed() if drops else None)
+    work = _Work(layers, parts, not x.stop_gradient)
+    width = x.shape[1]
+    rows = [_Parameter.apply(parameter, work, width) for parameter in work.parameters]
+    return _Layers.apply(paddle.concat([x, paddle.add_n(rows) if rows else paddle.zeros([1, width])]), work)
+
+
+def fits(layers: Sequence[EncoderLayer], x: paddle.Tensor) -> bool:
+    """Tell whether layers can be applied by hand: in training on the CPU, in float32, and nothing in them was changed.
+
+    And there has to be one way back (:mod:`onion.way_back`), because a PyLayer that is gone back through again ends the
+    process (Paddle 3.3.1). A GradientMachine promises that; whoever calls ``backward`` gets the plain layers. So does
+    who looks into a layer by a hook, or has replaced a part of it.
+    """
+    return (
+        is_once()
+        and ops.on_cpu(x)
+        and x.dtype == paddle.float32
+        and paddle.is_grad_enabled()
+        and len({layer.training for layer in layers}) == 1
+        and all(_is_plain(layer) for layer in layers)
+    )
+
+
+def _is_plain(layer: EncoderLayer) -> bool:
+    from onion.models.layers import EncoderLayer, Linear, SelfAttention
+
+    attention = layer.self_attn
+    if type(layer) is not EncoderLayer or type(attention) is not SelfAttention:
+        return False
+    linear = [attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj, layer.linear1, layer.linear2]
+    norms = [layer.norm1, layer.norm2]
+    kinds = all(type(each) is Linear for each in linear) and all(type(each) is Norm for each in norms)
+    untouched = not any(
+        each._forward_pre_hooks or each._forward_post_hooks for each in (layer, attention, *linear, *norms)
+    )
+    return kinds and untouched and layer.activation in ACTIVATIONS_BACKWARD and linear[0].weight.dtype == paddle.float32
+
+
+@attrs.define(eq=False, slots=False)  # cached properties live in __dict__
+class _Work:
+    """A batch on its way through the layers.
+
+    Attributes:
+        layers: one after another.
+        parts: of the batch.
+        through: whether what went in has a gradient too.
+        memories: of each part, a layer's after another.
+        gradients: of the parameters, after the way back.
+    """
+
+    layers: Sequence[EncoderLayer]
+    parts: Sequence[Part]
+    through: bool
+    memories: list[list[LayerMemory]] = attrs.field(factory=list, init=False)
+    gradients: Gradients = attrs.field(factory=Gradients, init=False)
+
+    @cached_property
+    def parameters(self) -> list[paddle.Tensor]:
+        """Those of the layers that learn."""
+        return [each for layer in self.layers for each in layer.parameters() if not each.stop_gradient]
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]."""
+        done = each(self._forward, [(part, x[part.start : part.stop]) for part in self.parts])
+        self.memories = [memories for _, memories in done]
+        return done[0][0] if len(done) == 1 else paddle.concat([out for out, _ in done])
+
+    def backward(self, gradient: paddle.Tensor) -> list[paddle.Tensor]:
+        """Return the gradient of what went in, part by part, and keep those of the parameters."""
+        pieces = [(part, gradient[part.start : part.stop]) for part in self.parts]
+        done = each(self._backward, list(zip(pieces, self.memories, strict=True)))
+        first, *others = [gradients for _, gradients in done]
+        if others:
+            shares = [self.parameters[start :: len(done)] for start in range(len(done))]
+            each(lambda share: first.take(others, share), shares)
+        self.gradients = first
+        return [into for into, _ in done]
+
+    @cached_property
+    def _lowest(self) -> int:
+        """The layer at which the way back ends: below it, nothing learns."""
+        if self.through:
+            return 0
+        learns = [any(not each.stop_gradient for each in layer.parameters()) for layer in self.layers]
+        return learns.index(True)
+
+    def _forward(self, piece: tuple[Part, paddle.Tensor]) -> tuple[paddle.Tensor, list[LayerMemory]]:
+        part, x = piece
+        memories = []
+        for layer in self.layers:
+            x, memory = one.forward(layer, x, part)
+            memories.append(memory)
+        return x, memories
+
+    def _backward(self, piece: tuple[tuple[Part, paddle.Tensor], list[LayerMemory]]) -> tuple[paddle.Tensor, Gradients]:
+        (part, gradient), memories = piece
+        gradients = Gradients()
+        for layer, memory in list(zip(self.layers, memories, strict=True))[self._lowest :][::-1]:
+            gradient = one.backward(layer, memory, gradient, part.packing, gradients)
+        return gradient, gradients
+
+
+# Under paddle.grad, Paddle wants None at each place of a PyLayer that leads to nothing that was asked for, and does not
+# say which those are. A node with one input has no such place; so every parameter has a node of its own, and what joins
+# them all, with x, is an operation of Paddle's: rows of zeros, added up and put behind x.
+
+
+class _Parameter(PyLayer):
+    """Takes a parameter, gives a row of zeros; its gradient is what the layers found."""
+
+    @staticmethod
+    def forward(ctx: Any, parameter: paddle.Tensor, work: _Work, width: int) -> paddle.Tensor:
+        ctx.work, ctx.parameter = work, parameter
+        return paddle.zeros([1, width])
+
+    @staticmethod
+    def backward(ctx: Any, _: paddle.Tensor) -> paddle.Tensor:
+        return ctx.work.gradients.of(ctx.parameter)
+
+
+def _refuse_more(frame: FrameType | None) -> None:
+    """Refuse another way back, which would end the process; the function of Paddle's that was called knows of it.
+
+    Raises:
+        OnionError: a graph is to be kept or made.
+    """
+    while frame is not None and "retain_graph" not in frame.f_locals:
+        frame = frame.f_back
+    for name in ("retain_graph", "create_graph"):
+        if frame is not None and frame.f_locals.get(name):
+            raise OnionError(
+                f"{name}=True is not for the encoder's fast layers, which a GradientMachine has; compute the batch "
+                "within `with onion.way_back.many:`, then the plain ones are used."
+            )
+
+
+class _Layers(PyLayer):
+    """Takes x and a last row that has no meaning, gives what the layers make of x."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: paddle.Tensor, work: _Work) -> paddle.Tensor:
+        ctx.work = work
+        return work.forward(rows[:-1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: paddle.Tensor) -> paddle.Tensor:
+        _refuse_more(sys._getframe(1))
+        return paddle.concat([*ctx.work.backward(gradient), paddle.zeros([1, gradient.shape[1]])])

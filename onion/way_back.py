@@ -1,0 +1,46 @@
+"""What a network may rely on for its gradients.
+
+Autograd keeps all that any later question could need. A network that knows that its cost is differentiated once can be
+faster; who calls it says so.
+"""
+
+from __future__ import annotations
+
+
+class _Once:
+    """Counts how many callers have said it."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.depth -= 1
+
+
+once = _Once()
+"""``with once:`` what is computed here has one way back: one ``backward()`` that keeps no graph, and makes none."""
+
+
+class _Many:
+    """Takes back for a while what was said."""
+
+    def __init__(self) -> None:
+        self._before: list[int] = []
+
+    def __enter__(self) -> None:
+        self._before.append(once.depth)
+        once.depth = 0
+
+    def __exit__(self, *error: object) -> None:
+        once.depth = self._before.pop()
+
+
+many = _Many()
+"""``with many:`` what is computed here may be gone back through as often as one likes, whoever has called."""
+
+
+def is_once() -> bool:
+    """Tell whether what is computed now has one way back."""
+    return once.depth > 0

@@ -1,0 +1,70 @@
+"""Functions on several threads at once."""
+
+import os
+import threading
+
+import pytest
+
+from onion import device
+from onion.models.by_hand.threads import each
+
+# isort: split
+import paddle
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    before = device.threads()
+    device.use_threads(2)
+    yield
+    device.use_threads(before)
+
+
+def test_results_come_in_the_order_of_arguments():
+    assert each(lambda number: number * number, [3, 1, 2]) == [9, 1, 4]
+
+
+def test_all_arguments_are_worked_on_at_once_the_first_by_this_thread():
+    together = threading.Barrier(3, timeout=30)
+
+    def meet(_):
+        together.wait()
+        return threading.get_ident()
+
+    threads = each(meet, range(3))
+    assert threads[0] == threading.get_ident()
+    assert len(set(threads)) == 3
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_nothing_is_recorded_for_autograd(count):
+    assert each(lambda _: paddle.is_grad_enabled(), range(count)) == [False] * count
+    assert paddle.is_grad_enabled()
+
+
+def test_products_use_one_thread_meanwhile_and_as_many_as_before_afterwards():
+    assert each(lambda _: device.threads(), range(2)) == [1, 1]
+    assert device.threads() == 2
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_an_error_is_raised_once_all_have_ended(wrong):
+    ended = []
+
+    def work(number):
+        if number == wrong:
+            raise ValueError(number)
+        ended.append(number)
+
+    with pytest.raises(ValueError, match=str(wrong)):
+        each(work, range(3))
+    assert sorted(ended) == sorted({0, 1, 2} - {wrong})
+    assert device.threads() == 2
+
+
+def test_a_forked_process_has_threads_of_its_own():
+    each(str, range(2))
+    child = os.fork()
+    if child == 0:
+        os._exit(each(lambda number: number + 1, range(2)) != [1, 2])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -1,0 +1,62 @@
+"""What is said of the way back."""
+
+import pytest
+
+from onion import DataProvider, GradientMachine, Runner
+from onion.way_back import is_once, many, once
+
+# isort: split
+import paddle
+from paddle import nn
+
+
+def test_it_holds_within_and_nests():
+    assert not is_once()
+    with once:
+        with once:
+            assert is_once()
+        assert is_once()
+    assert not is_once()
+
+
+def test_it_is_over_after_an_error():
+    with pytest.raises(ValueError), once:
+        raise ValueError
+    assert not is_once()
+
+
+def test_it_can_be_taken_back_for_a_while():
+    with once:
+        with many, many:
+            assert not is_once()
+            with once:
+                assert is_once()
+        assert is_once()
+    with many:
+        assert not is_once()
+    assert not is_once()
+
+
+class Told(nn.Linear):
+    """A network that notes what it is told."""
+
+    def __init__(self):
+        super().__init__(2, 1)
+        self.told = []
+
+    def forward(self, batch):
+        self.told.append(is_once())
+        return super().forward(batch)
+
+    def cost(self, outputs, batch):
+        self.told.append(is_once())
+        return outputs.sum()
+
+
+def test_a_gradient_machine_says_it_of_network_and_cost():
+    network = Told()
+    Runner(DataProvider([0.0, 1.0], 1, collate=lambda rows: paddle.ones([1, 2])), GradientMachine(network)).run(
+        passes=1
+    )
+    assert network.told == [True] * 4
+    assert not is_once()
