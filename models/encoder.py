@@ -21,6 +21,7 @@ from onion.errors import DataError
 from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.layers import Embeddings, EncoderLayers, Pooler
+from onion.models.lean import lean, transform
 from onion.models.ops import rows
 from onion.models.packing import Ids, Packing, check_array, check_integers, on_host
 from onion.models.weights import Weights, read_weights, write_weights
@@ -116,7 +117,9 @@ class Encoder(nn.Layer):
             _packed("position_ids", position_ids, packing, config.max_position_embeddings),
             tasks,
         )
-        return Encoded(self.encoder(embedded, packing), packing, self.pooler)
+        weights = lean(self.encoder, embedded)
+        packed = self.encoder(embedded, packing) if weights is None else transform(weights, embedded, packing)
+        return Encoded(packed, packing, self.pooler)
 
     @classmethod
     def from_pretrained(cls, name_or_folder: str | Path, **settings: Any) -> Encoder:

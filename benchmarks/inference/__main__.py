@@ -1,0 +1,113 @@
+"""Prediction from raw texts to numbers: all texts at once, and one at a time; onion's, and its peers'.
+
+    python -m benchmarks.inference [--rounds 5] [--only short long] [--peers NAME ...] [--data FOLDER] [--keep]
+
+``short`` is MiniLM on SST-2's test sentences, ``long`` an encoder of ERNIE 1.0 base's shape on texts of ChnSentiCorp.
+All sides read the same folder; what they compute is compared before any time is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.common.driver import DATA, no_data
+from benchmarks.common.measured import Measured, versions_of
+from benchmarks.common.rounds import alternate
+from benchmarks.common.sides import Side, all_ready
+from benchmarks.inference import models
+from benchmarks.inference.figures import (
+    CLOSE,
+    INT8,
+    ONION,
+    ONNX,
+    TORCH,
+    against_onnx,
+    differences,
+    of_bulk,
+    of_memory,
+    of_share,
+    of_singles,
+)
+
+HOW = f"""\
+Raw texts in, numbers out, tokenising included. Short: MiniLM (6 layers of 384, its real weights) on the 872 test
+sentences of SST-2; long: the shape of ERNIE 1.0 base (12 of 768, random weights) on {models.LONG} texts of
+ChnSentiCorp, at most 256 tokens. Classification gives probabilities, embedding the mean of the token vectors. 64 texts
+at a time, the short ones first on every side; transformers also as they come, which is what its users do. One text:
+each of the first texts alone. Each side is a process with 2 threads; float32 sides agree with onion to {CLOSE:g}."""
+
+SHORT_PEERS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
+    TORCH: ("by_transformers", "transformers", {}),
+    "sentence-transformers": ("sentences", "transformers", {}),
+    ONNX: ("onnx", "onnx", {"int8": False}),
+    INT8: ("onnx", "onnx", {"int8": True}),
+    "paddle.inference": ("paddle_inference", None, {}),
+}
+LONG_PEERS = {name: SHORT_PEERS[name] for name in (TORCH, ONNX)}
+
+PARTS: dict[str, tuple[Callable[[Path, Path], dict[str, Any]], Mapping[str, Any], int]] = {
+    "short": (models.minilm, SHORT_PEERS, 100),
+    "long": (models.base, LONG_PEERS, 8),
+}
+"""Title -> its job, its peers, and how many texts are given alone in a round."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and tell; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="inference", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--peers", nargs="*", metavar="NAME", help="by their names; none: onion alone")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
+    settings = parser.parse_args(arguments)
+    if no_data(settings.data, "bench"):
+        return 2
+    measured = Measured("inference", "Inference", HOW, settings.rounds, [])
+    for title in settings.only:
+        _measure(measured, title, settings.peers, settings.data)
+    measured.notes.append(
+        "the peak memory of a side that exports a model (ONNX Runtime, paddle.inference) includes that"
+    )
+    print(measured.section())
+    if settings.keep:
+        measured.keep()
+    return 0
+
+
+def _measure(measured: Measured, title: str, wanted: Sequence[str] | None, data: Path) -> None:
+    """Run a part, and add what was found.
+
+    Raises:
+        FailedError: a side ended, or computes something else.
+    """
+    make, peers, singles = PARTS[title]
+    with TemporaryDirectory() as folder:
+        job = {**make(Path(folder), data), "singles": singles}
+        sides = [Side(ONION, "benchmarks.inference.side", {**job, "engine": "onion"})]
+        for name, (engine, peer, more) in peers.items():
+            if wanted is None or name in wanted:
+                sides.append(Side(name, "benchmarks.inference.side", {**job, **more, "engine": engine}, peer))
+        with all_ready(sides):
+            apart = differences(
+                {side.name: side.round(ask="results") for side in sides}, [n for n in peers if n != INT8]
+            )
+            bulk = alternate(sides, measured.rounds, ask="bulk")
+            alone = alternate(sides, measured.rounds, ask="singles")
+    measured.figures += [*of_bulk(bulk, len(job["texts"]), title), *of_share(bulk, title), *of_singles(alone, title)]
+    if any(side.name == ONNX for side in sides):
+        measured.figures += against_onnx(alone, title)
+    measured.figures += of_memory({side.name: side.last for side in sides}, title)
+    measured.notes += [f"{title}: {side} differs from onion by {apart[side]:.1g} at most" for side in apart]
+    measured.versions |= versions_of(side.last for side in sides)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

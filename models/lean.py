@@ -1,0 +1,196 @@
+"""The encoder's layers, computed where nothing is learned: the same numbers by fewer and larger operations.
+
+    embedded [tokens, hidden]  ->  pieces of some hundred tokens  ->  every layer over one piece, then over the next
+
+What makes it fast, on the CPU: the bias of a linear layer goes into its product; bias, residual sum and norm are one
+kernel; what a layer leaves in the caches is still there for the next one; and no layer is called, with all that Paddle
+does around a call. Nothing is copied or kept: the parameters are read anew in every call, so they are always today's.
+
+Sums are taken in another order than in training, so numbers differ from those of layers.py by rounding, below 1e-5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import paddle
+from paddle import _C_ops, nn
+
+from onion.models.layers import EncoderLayer, EncoderLayers, Linear, SelfAttention
+from onion.models.norm import Norm
+from onion.models.packing import Packing
+
+PIECE = 1024
+"""Tokens that are computed at once, about: their inner activations still fit into a processor's caches."""
+
+ADD_AND_NORM = "fused_bias_residual_layernorm"
+
+
+class Affine(NamedTuple):
+    """A matrix or a scale, and what is added."""
+
+    weight: paddle.Tensor
+    bias: paddle.Tensor
+
+
+class Weights(NamedTuple):
+    """What one layer computes with; all but ``activation``, ``scale`` and ``epsilons`` are its very parameters."""
+
+    query: Affine
+    key: Affine
+    value: Affine
+    out: Affine
+    norm1: Affine
+    linear1: Affine
+    linear2: Affine
+    norm2: Affine
+    scale: float
+    epsilons: tuple[float, float]
+    activation: Callable[[paddle.Tensor], paddle.Tensor]
+
+
+def lean(layers: EncoderLayers, embedded: paddle.Tensor) -> list[Weights] | None:
+    """Read the weights of all layers, if what they would compute can be computed here.
+
+    Args:
+        layers: of an encoder.
+        embedded: what they are about to be given.
+
+    Returns:
+        The weights; or None, and the layers have to be called: where gradients are wanted or dropout is at work, off
+        the CPU, in other precision than float32, while a graph is traced; or where somebody looks into a layer (a hook)
+        or has put a layer of his own in the place of one.
+    """
+    plain = paddle.in_dynamic_mode() and not paddle.is_grad_enabled()
+    if not (plain and embedded.dtype == paddle.float32 and embedded.place.is_cpu_place() and _has_kernel()):
+        return None
+    read = [_weights_of(layer) for layer in layers.layers]
+    return None if None in read else read  # type: ignore[return-value]  # mypy does not see the None gone
+
+
+def transform(weights: list[Weights], embedded: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    """Compute the layers.
+
+    Args:
+        weights: what :func:`lean` read.
+        embedded: float32 [tokens, hidden].
+        packing: where the tokens stand.
+
+    Returns:
+        float32 [tokens, hidden], as the layers would have given.
+    """
+    if packing.tokens <= PIECE:
+        return _through(weights, embedded, packing)
+    found, start = [], 0
+    for piece in pieces(packing, PIECE):
+        found.append(_through(weights, embedded[start : start + piece.tokens], piece))
+        start += piece.tokens
+    return paddle.concat(found)
+
+
+def pieces(packing: Packing, most: int) -> Iterator[Packing]:
+    """Cut a batch into runs of rows with so many tokens at most, or one row; empty columns are left out of each."""
+    lengths = packing.mask.sum(axis=1)
+    first = tokens = 0
+    for row, length in enumerate(lengths):
+        if tokens and tokens + length > most:
+            yield _rows(packing, first, row)
+            first, tokens = row, 0
+        tokens += length
+    yield _rows(packing, first, len(lengths))
+
+
+def _rows(packing: Packing, first: int, end: int) -> Packing:
+    mask = packing.mask[first:end]
+    return Packing.of(np.ascontiguousarray(mask[:, mask.any(axis=0)]), packing.heads)
+
+
+def _through(weights: list[Weights], x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    for layer in weights:
+        x = _layer(layer, x, packing)
+    return x
+
+
+def _layer(layer: Weights, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    attended = _attention(layer, x, packing)
+    x = _add_and_norm(attended, layer.out, x, layer.norm1, layer.epsilons[0])
+    inner = layer.activation(_linear(x, layer.linear1))
+    return _add_and_norm(inner, layer.linear2, x, layer.norm2, layer.epsilons[1])
+
+
+def _attention(layer: Weights, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    query = _heads(_linear(x, layer.query, layer.scale), packing)
+    key = _heads(_linear(x, layer.key), packing)
+    scores = _C_ops.matmul(query, key, False, True)
+    if packing.bias is not None:
+        scores = _C_ops.add_(scores, packing.bias)
+    value = _heads(_linear(x, layer.value), packing)
+    weighted = _C_ops.matmul(_C_ops.softmax(scores, -1), value, False, False)
+    return _picked(weighted, packing._heads_of_tokens, weighted.shape[3], list(x.shape))
+
+
+def _heads(packed: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    """``packing.split_heads``, without the Python that Paddle has around each operation."""
+    size = packed.shape[1] // packing.heads
+    return _picked(packed, packing._heads_of_places, size, [packing.batch, packing.heads, packing.length, size])
+
+
+def _picked(x: paddle.Tensor, index: paddle.Tensor, width: int, shape: list[int]) -> paddle.Tensor:
+    return _C_ops.reshape(_C_ops.embedding(index, _C_ops.reshape(x, [-1, width]), -1, False), shape)
+
+
+def _linear(x: paddle.Tensor, affine: Affine, scale: float = 1.0) -> paddle.Tensor:
+    """``(x @ weight + bias) * scale``."""
+    return _C_ops.addmm(affine.bias, x, affine.weight, scale, scale)
+
+
+def _add_and_norm(
+    x: paddle.Tensor, affine: Affine, residual: paddle.Tensor, norm: Affine, epsilon: float
+) -> paddle.Tensor:
+    """``norm(x @ weight + bias + residual)``."""
+    product = _C_ops.matmul(x, affine.weight, False, False)
+    unused = (-1, 0, 0, 0)  # of quantisation
+    return _C_ops.fused_bias_residual_layernorm(
+        product, affine.bias, residual, norm.weight, norm.bias, epsilon, 1.0, 1, *unused
+    )[0]
+
+
+@cache
+def _has_kernel() -> bool:
+    """Whether this Paddle adds and norms at once on the CPU; 2.6 does not."""
+    return any("cpu" in kernel for kernel in paddle.base.core._get_all_register_op_kernels("phi").get(ADD_AND_NORM, ()))
+
+
+# Parts are looked up in Paddle's own dictionaries: a Layer that is asked for a part by its name searches for it, and a
+# MiniLM has two hundred of them to ask for with every text.
+def _weights_of(layer: nn.Layer) -> Weights | None:
+    if not _is(layer, EncoderLayer):
+        return None
+    parts = layer._sub_layers
+    attention, norms = parts["self_attn"], (parts["norm1"], parts["norm2"])
+    if not _is(attention, SelfAttention):
+        return None
+    inner = attention._sub_layers
+    linears = (
+        *(inner[name] for name in ("q_proj", "k_proj", "v_proj", "out_proj")),
+        parts["linear1"],
+        parts["linear2"],
+    )
+    if not (all(_is(each, Linear) for each in linears) and all(_is(each, Norm) for each in norms)):
+        return None
+    query, key, value, out, linear1, linear2 = map(_affine, linears)
+    norm1, norm2 = map(_affine, norms)
+    epsilons = norms[0]._epsilon, norms[1]._epsilon
+    return Weights(query, key, value, out, norm1, linear1, linear2, norm2, attention.scale, epsilons, layer.activation)
+
+
+def _is(part: nn.Layer, kind: type[nn.Layer]) -> bool:
+    """Whether a part is what it was made as: not replaced, watched by nobody, and without dropout."""
+    return type(part) is kind and not (part.training or part._forward_pre_hooks or part._forward_post_hooks)
+
+
+def _affine(part: nn.Layer) -> Affine:
+    return Affine(part._parameters["weight"], part._parameters["bias"])
