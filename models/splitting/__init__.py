@@ -10,6 +10,7 @@ word_dictionary.py           that dictionary and its cut
 piece_places.py              where SentencePiece's pieces stand in the text
 preparation.py               what is done to texts before Rust gets them: the contract of the next and of the above
 characters.py                characters that Rust's tables treat otherwise than the references
+words.py                     texts whose words Rust has cut before
 truncation.py                what is kept of a pair that is too long
 windows.py                   texts that are too long as windows that cover them
 encoding.py                  what comes out

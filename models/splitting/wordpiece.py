@@ -58,7 +58,7 @@ def build(
     backend.add_special_tokens([token for token in special.values() if token in vocab])
     if (normalizer := _normalizer(settings, style)) is not None:  # not every version takes None
         backend.normalizer = normalizer
-    backend.pre_tokenizer = _splitter(style)
+    backend.pre_tokenizer = splitter(style)
     ends = [(token, vocab.get(token, 0)) for token in (special["sep_token"], special["cls_token"])]
     backend.post_processor = processors.BertProcessing(*ends)
     return backend
@@ -85,7 +85,8 @@ def _normalizer(settings: Mapping[str, Any], style: str) -> normalizers.Normaliz
     )
 
 
-def _splitter(style: str) -> pre_tokenizers.PreTokenizer:
+def splitter(style: str) -> pre_tokenizers.PreTokenizer:
+    """Return what splits texts into words in a style of :func:`build`."""
     if style == "wordpiece":
         return pre_tokenizers.BertPreTokenizer()
     if style == "symbols":

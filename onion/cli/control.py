@@ -1,4 +1,4 @@
-"""``onion ctl``: watch and steer a run by the service of its Control."""
+"""``onion ctl``: watch and steer a run by the service of its Control; HTTP is loaded when a command needs it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
-from onion.cli.remote import SILENCE, LostError, Remote
 from onion.errors import DataError, OnionError
-from onion.items.online.service.access import find_token, is_loopback
+
+if TYPE_CHECKING:
+    from onion.cli.remote import Remote
 
 log = logging.getLogger("onion")
 
@@ -33,6 +34,8 @@ def look(options: argparse.Namespace) -> int:
 
 def events(options: argparse.Namespace) -> int:
     """Print the events as they come, a JSON line each, until the run ends."""
+    from onion.cli.remote import SILENCE, LostError
+
     service, state = _service(options), None
     with service.opened("GET", "/events", seconds=SILENCE) as stream:
         for event in _events(stream):
@@ -121,6 +124,9 @@ def _command(
 
 
 def _service(options: argparse.Namespace) -> Remote:
+    from onion.cli.remote import Remote
+    from onion.items.online.service.access import find_token, is_loopback
+
     service = Remote(_url(options), find_token(file=options.token_file))
     parts = urlsplit(service.url)
     if service.token is not None and parts.scheme == "http" and not is_loopback(parts.hostname or ""):

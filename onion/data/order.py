@@ -40,8 +40,16 @@ def shuffled(n: int, seed: int, pass_id: int) -> Indices:
 def _permutation(n: int, seed: int, pass_id: int, purpose: int) -> Indices:
     # Sorting raw bits, not Generator.permutation: NumPy keeps the former the same from version to version and reserves
     # the right to change the latter (NEP 19). A checkpoint may be resumed with another NumPy than it was written with.
-    bits = np.random.Philox(np.random.SeedSequence(seed, spawn_key=(pass_id, purpose)))
-    return np.argsort(bits.random_raw(n), kind="stable").astype(np.int64, copy=False)
+    generator = np.random.Philox(np.random.SeedSequence(seed, spawn_key=(pass_id, purpose)))
+    return _sorting(generator.random_raw(n)).astype(np.int64, copy=False)
+
+
+def _sorting(bits: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """As ``np.argsort(bits, kind="stable")``, but several times as fast where the processor has the instructions."""
+    order = np.argsort(bits)
+    ranked = bits[order]
+    # The algorithm decides only where numbers are equal: with 10^7 of them once in 400,000 passes.
+    return np.argsort(bits, kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
 
 
 def batches_in_order(n: int, batch_size: int, drop_last: bool = False) -> list[Indices]:

@@ -88,6 +88,7 @@ class Examples(Sequence[Example]):
 
     def __init__(self, columns: Mapping[str, Column], notes: Mapping[str, int] | None = None) -> None:
         self.columns = dict(columns)
+        self._size = len(next(iter(self.columns.values())))
         self.notes = dict(notes or {})
         self.fingerprint: str | None = None
         """What tells them from others (``onion.data.fingerprint``), where they are of a file."""
@@ -98,7 +99,7 @@ class Examples(Sequence[Example]):
         return cls(columns_of(examples), notes)
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
+        return self._size
 
     @overload
     def __getitem__(self, index: int) -> Example: ...
@@ -106,9 +107,12 @@ class Examples(Sequence[Example]):
     def __getitem__(self, index: slice) -> list[Example]: ...
     def __getitem__(self, index: int | slice) -> Example | list[Example]:
         if isinstance(index, slice):
-            return [self[place] for place in range(len(self))[index]]
-        place = range(len(self))[index]  # counts from the end where it is negative, and knows the end
-        return {"place": place, **{name: column[place] for name, column in self.columns.items()}}
+            return [self[place] for place in range(self._size)[index]]
+        place = range(self._size)[index]  # counts from the end where it is negative, and knows the end
+        example = {"place": place}
+        for name, column in self.columns.items():
+            example[name] = column[place]
+        return example
 
     def __iter__(self) -> Iterator[Example]:
         return map(self.__getitem__, range(len(self)))

@@ -30,6 +30,13 @@ def test_shuffled_stays_the_same_from_release_to_release():
     assert shuffled(10, seed=0, pass_id=1).tolist() == [4, 6, 3, 5, 2, 9, 1, 0, 7, 8]
 
 
+@few
+@given(bits=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), max_size=200))
+def test_equal_numbers_stay_in_their_order(bits):
+    """Whatever algorithm sorts them, on whatever processor."""
+    assert order._sorting(np.array(bits, np.uint64)).tolist() == sorted(range(len(bits)), key=bits.__getitem__)
+
+
 def test_orders_of_passes_and_seeds_differ():
     orders = {tuple(shuffled(50, seed, pass_id)) for seed in (0, 1, 2**32) for pass_id in range(10)}
     assert len(orders) == 30
