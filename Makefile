@@ -1,5 +1,7 @@
 # make train   the main job, from nothing to predictions        make test   lint and all tests
-# make bench   the cost of the loop                             make draw   the README's picture
+# make bench   onion beside its peers, in turns: benchmarks/results.md. NAMES="loop data" does a part; the peers go where
+#              those of `make parity` go
+# make draw    the README's picture
 # make parity  onion beside transformers, sentence-transformers and PaddleNLP: a table. They go into environments of their own
 #              (3 GB) in ONION_PARITY, by default onion-parity in the user's cache
 # make kill    runs killed anywhere by SIGKILL and started again, each held against one that was not: a table. N=1000 for more
@@ -39,7 +41,7 @@ lint: $(READY)
 	$(RUN) -m mypy
 
 bench: $(READY)
-	$(RUN) benchmarks/loop.py
+	@$(RUN) -m benchmarks $(NAMES)
 
 parity: $(READY)
 	@$(RUN) scripts/parity.py

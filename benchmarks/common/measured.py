@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import machine
+from benchmarks.common.machine import described, today
 from benchmarks.common.processes import ROOT
 from benchmarks.common.tables import table
 from onion.disk import replace_file
@@ -89,8 +89,8 @@ class Measured:
     figures: list[Figure]
     notes: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
-    machine: str = field(default_factory=machine.described)
-    date: str = field(default_factory=machine.today)
+    machine: str = field(default_factory=described)
+    date: str = field(default_factory=today)
 
     def section(self) -> str:
         """Return it as Markdown."""

@@ -29,6 +29,7 @@ class Supply(Iterator[Any]):
     def __init__(self, state: State, wait: Wait, batches: Iterator[Any], where: Callable[[], str]) -> None:
         self._state = weakref.ref(state)  # which holds this one: a circle would keep the last batch's memory
         self._wait, self._batches, self._where = wait, batches, where
+        self._next = batches.__next__
         self._begun: int | None = None
 
     def __next__(self) -> Any:
@@ -37,7 +38,7 @@ class Supply(Iterator[Any]):
         self._wait.may_end = batch_id != self._begun
         self._begun = batch_id
         try:
-            return next(self._batches)
+            return self._next()
         except StopIteration:
             raise
         except Woken as woken:

@@ -1,0 +1,160 @@
+"""benchmarks/loop: what is told of the rounds; the clock; no time of sides that differ; our own sides run."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+ROUNDS = [
+    {
+        "onion": {"bare": 100.0, "lean": 104.0, "many": 108.0, "ten": 112.0, "to_tensors": 99.0},
+        "Slow": {"bare": 50.0, "lean": 70.0, "many": 110.0},
+        "Quick": {"bare": 50.0, "lean": 53.0, "many": 55.0},
+    },
+    {
+        "onion": {"bare": 100.0, "lean": 106.0, "many": 110.0, "ten": 118.0, "to_tensors": 97.0},
+        "Slow": {"bare": 60.0, "lean": 70.0, "many": 90.0},
+        "Quick": {"bare": 50.0, "lean": 53.0, "many": 53.0},
+    },
+]
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Import a module of benchmarks/loop."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    return lambda name: importlib.import_module(f"benchmarks.loop.{name}")
+
+
+@pytest.fixture
+def figures(load):
+    return load("figures")
+
+
+@pytest.fixture
+def side(load):
+    return load("side")
+
+
+@pytest.fixture
+def work(load):
+    return load("work")
+
+
+@pytest.fixture
+def slow(figures):
+    return figures.Peer("Slow", "slow", "bare_slow", "env")
+
+
+@pytest.fixture
+def quick(figures):
+    return figures.Peer("Quick", "quick", "bare_slow")
+
+
+def by_name(lines):
+    return {line.what: line for line in lines}
+
+
+def test_onion_is_told_above_its_bare_loop_with_its_goals(figures):
+    told = by_name(figures.of_onion(ROUNDS))
+    assert told["onion, minimal: above it"].values == [4.0, 6.0]
+    assert told["onion, minimal: above it"].met
+    assert told["onion, ten more items: above it"].values == [12.0, 18.0]
+    assert told["onion: a ring more"].values == pytest.approx([0.2, 0.2])
+    assert told["onion: a ring more"].met
+    assert told["bare loop with onion's `to_tensors` for `paddle.to_tensor`: above it"].values == [-1.0, -3.0]
+    assert told["onion, minimal: above the bare loop with `to_tensors`"].values == [5.0, 9.0]
+
+
+def test_a_goal_that_is_missed_is_told_as_such(figures):
+    rounds = [{"onion": {**each["onion"], "lean": 106.0, "ten": 116.0}} for each in ROUNDS]
+    told = by_name(figures.of_onion(rounds))
+    assert told["onion, minimal: above it"].met is False
+    assert told["onion, ten more items: above it"].met is False
+
+
+def test_a_peer_is_told_above_its_own_bare_loop(figures, slow):
+    told = by_name(figures.of_peer(slow, ROUNDS))
+    assert told["Slow: above it"].values == [20.0, 10.0]
+    assert told["Slow: a callback more"].values == pytest.approx([2.0, 1.0])
+
+
+def test_the_verdict_names_the_peers_that_do_not_cost_more(figures, slow, quick):
+    told = "onion's minimal loop beside {} peers, by quartiles of the rounds; a batch: {}; a ring or callback: {}."
+    assert figures.verdict([slow], ROUNDS) == told.format(1, "below all", "below all")
+    assert figures.verdict([slow, quick], ROUNDS) == told.format(2, "below 1, above Quick", "below 1, above Quick")
+
+
+def test_the_verdict_does_not_tell_apart_what_overlaps(figures, quick):
+    many = [58.0, 62.0]
+    rounds = [
+        {**each, "Quick": {"bare": 50.0, "lean": 55.0, "many": more}} for each, more in zip(ROUNDS, many, strict=True)
+    ]
+    assert figures.verdict([quick], rounds).endswith(
+        "a batch: below 0, not told apart from Quick; a ring or callback: below 0, not told apart from Quick."
+    )
+
+
+def test_a_peer_has_its_bare_loop_and_two_numbers_of_callbacks(slow):
+    assert slow.sides == {"bare": ("bare_slow", 0), "lean": ("slow", 0), "many": ("slow", 20)}
+
+
+def test_every_engine_has_its_file(figures):
+    sides = [figures.ONION_SIDES, *(peer.sides for peer in figures.PEERS)]
+    names = {engine for each in sides for engine, _ in each.values()}
+    there = {file.stem for file in (ROOT / "benchmarks" / "loop" / "engines").glob("*.py")}
+    assert there == {*names, "__init__", "on_onion", "on_paddle", "on_torch"}
+
+
+def test_every_environment_has_its_requirements(figures):
+    names = {peer.environment for peer in figures.PEERS} - {None}
+    assert all((ROOT / "scripts" / "references" / f"requirements-{name}.txt").is_file() for name in names)
+
+
+def test_the_clock_is_of_the_last_calls(work):
+    work.CALLS[:] = [0.0, 5.0, 6.0, 8.0]
+    assert work.seconds_between(3) == pytest.approx(1.5)
+    assert work.CALLS == []
+
+
+@pytest.fixture
+def engine(monkeypatch, work):
+    """Put an engine there that learns what it is told to."""
+
+    def put(name, learned):
+        def train(batches, callbacks):
+            for _ in batches:
+                work.note_call()
+            return work.taken(learned, [0.0])
+
+        module = type(sys)(name)
+        module.LIBRARIES, module.ready, module.train = ("numpy",), list, train
+        monkeypatch.setitem(sys.modules, f"benchmarks.loop.engines.{name}", module)
+
+    return put
+
+
+def test_all_sides_are_timed_where_they_learn_the_same(engine, side):
+    engine("one", [1.0])
+    engine("other", [1.0 + 5e-7])
+    ask = side.prepare({"batches": 10, "sides": {"bare": ("one", 0), "lean": ("other", 0)}})
+    assert all(set(ask()) == {"bare", "lean"} for _ in range(3))
+
+
+@pytest.mark.parametrize("learned", [1.1, float("nan")])
+def test_no_time_is_told_where_a_side_learns_something_else(engine, side, learned):
+    engine("one", [1.0])
+    engine("other", [learned])
+    with pytest.raises(SystemExit, match=r"lean ends .* away"):
+        side.prepare({"batches": 10, "sides": {"bare": ("one", 0), "lean": ("other", 0)}})
+
+
+def test_a_small_run_of_onion_alone(load, capsys):
+    assert load("__main__").main(["--rounds", "2", "--batches", "20", "--only"]) == 0
+    told = capsys.readouterr().out
+    assert "onion, ten more items: above it" in told
+    assert "2 rounds on" in told
+    assert "with paddlepaddle" in told
