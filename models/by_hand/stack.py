@@ -20,7 +20,7 @@ from onion.models.by_hand.gradients import Gradients
 from onion.models.by_hand.layer import LayerMemory
 from onion.models.by_hand.parts import Part, split
 from onion.models.by_hand.pieces import ACTIVATIONS_BACKWARD
-from onion.models.by_hand.threads import each
+from onion.models.by_hand.threads import at_once
 from onion.models.norm import Norm
 from onion.models.packing import Packing
 from onion.way_back import is_once
@@ -103,23 +103,24 @@ class _Work:
 
     @cached_property
     def parameters(self) -> list[paddle.Tensor]:
-        """Those of the layers that learn."""
-        return [each for layer in self.layers for each in layer.parameters() if not each.stop_gradient]
+        """Those of the layers that learn, each once, also where layers share it."""
+        every = [each for layer in self.layers for each in layer.parameters() if not each.stop_gradient]
+        return list({each.name: each for each in every}.values())
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
         """[tokens, hidden] -> [tokens, hidden]."""
-        done = each(self._forward, [(part, x[part.start : part.stop]) for part in self.parts])
+        done = at_once(self._forward, [(part, x[part.start : part.stop]) for part in self.parts])
         self.memories = [memories for _, memories in done]
         return done[0][0] if len(done) == 1 else paddle.concat([out for out, _ in done])
 
     def backward(self, gradient: paddle.Tensor) -> list[paddle.Tensor]:
         """Return the gradient of what went in, part by part, and keep those of the parameters."""
         pieces = [(part, gradient[part.start : part.stop]) for part in self.parts]
-        done = each(self._backward, list(zip(pieces, self.memories, strict=True)))
+        done = at_once(self._backward, list(zip(pieces, self.memories, strict=True)))
         first, *others = [gradients for _, gradients in done]
         if others:
             shares = [self.parameters[start :: len(done)] for start in range(len(done))]
-            each(lambda share: first.take(others, share), shares)
+            at_once(lambda share: first.take(others, share), shares)
         self.gradients = first
         return [into for into, _ in done]
 

@@ -19,7 +19,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pools.clear)  # the threads stay with the parent
 
 
-def each(function: Callable[[Argument], Result], arguments: Sequence[Argument]) -> list[Result]:
+def at_once(function: Callable[[Argument], Result], arguments: Sequence[Argument]) -> list[Result]:
     """Return what a function makes of each argument; the first one is this thread's.
 
     Nothing is recorded for autograd. Meanwhile products use one thread each; afterwards as many as before.

@@ -273,6 +273,13 @@ def test_plain_layers_may_be_gone_back_through_twice(applied):
     assert applied == []
 
 
+def test_layers_that_are_one_and_the_same():
+    """As ALBERT has them."""
+    encoder = encoder_of()
+    encoder.encoder.layers[2] = encoder.encoder.layers[0]
+    assert_same(encoder, batch())
+
+
 class Other(nn.Linear):
     """A layer that somebody put in the place of ours."""
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from onion import device
-from onion.models.by_hand.threads import each
+from onion.models.by_hand.threads import at_once
 
 # isort: split
 import paddle
@@ -21,7 +21,7 @@ def two_threads():
 
 
 def test_results_come_in_the_order_of_arguments():
-    assert each(lambda number: number * number, [3, 1, 2]) == [9, 1, 4]
+    assert at_once(lambda number: number * number, [3, 1, 2]) == [9, 1, 4]
 
 
 def test_all_arguments_are_worked_on_at_once_the_first_by_this_thread():
@@ -31,19 +31,19 @@ def test_all_arguments_are_worked_on_at_once_the_first_by_this_thread():
         together.wait()
         return threading.get_ident()
 
-    threads = each(meet, range(3))
+    threads = at_once(meet, range(3))
     assert threads[0] == threading.get_ident()
     assert len(set(threads)) == 3
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_nothing_is_recorded_for_autograd(count):
-    assert each(lambda _: paddle.is_grad_enabled(), range(count)) == [False] * count
+    assert at_once(lambda _: paddle.is_grad_enabled(), range(count)) == [False] * count
     assert paddle.is_grad_enabled()
 
 
 def test_products_use_one_thread_meanwhile_and_as_many_as_before_afterwards():
-    assert each(lambda _: device.threads(), range(2)) == [1, 1]
+    assert at_once(lambda _: device.threads(), range(2)) == [1, 1]
     assert device.threads() == 2
 
 
@@ -57,14 +57,14 @@ def test_an_error_is_raised_once_all_have_ended(wrong):
         ended.append(number)
 
     with pytest.raises(ValueError, match=str(wrong)):
-        each(work, range(3))
+        at_once(work, range(3))
     assert sorted(ended) == sorted({0, 1, 2} - {wrong})
     assert device.threads() == 2
 
 
 def test_a_forked_process_has_threads_of_its_own():
-    each(str, range(2))
+    at_once(str, range(2))
     child = os.fork()
     if child == 0:
-        os._exit(each(lambda number: number + 1, range(2)) != [1, 2])
+        os._exit(at_once(lambda number: number + 1, range(2)) != [1, 2])
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
