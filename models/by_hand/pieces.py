@@ -19,6 +19,9 @@ from onion.models.by_hand.gradients import Gradients
 if TYPE_CHECKING:
     from onion.models.layers import Linear
 
+HAS_KERNELS = all(hasattr(_C_ops, name) for name in ("gelu_grad", "relu_grad", "softmax_grad"))
+"""Whether Paddle hands out the gradients that are its own; 2.6 does not."""
+
 Change = Callable[[paddle.Tensor, paddle.Tensor], paddle.Tensor]
 
 

@@ -16,10 +16,10 @@ from onion import device
 from onion.errors import OnionError
 from onion.models import ops
 from onion.models.by_hand import layer as one
+from onion.models.by_hand import pieces
 from onion.models.by_hand.gradients import Gradients
 from onion.models.by_hand.layer import LayerMemory
 from onion.models.by_hand.parts import Part, split
-from onion.models.by_hand.pieces import ACTIVATIONS_BACKWARD
 from onion.models.by_hand.threads import at_once
 from onion.models.norm import Norm
 from onion.models.packing import Packing
@@ -60,6 +60,7 @@ def fits(layers: Sequence[EncoderLayer], x: paddle.Tensor) -> bool:
     """
     return (
         is_once()
+        and pieces.HAS_KERNELS
         and ops.on_cpu(x)
         and x.dtype == paddle.float32
         and paddle.is_grad_enabled()
@@ -80,7 +81,8 @@ def _is_plain(layer: EncoderLayer) -> bool:
     untouched = not any(
         each._forward_pre_hooks or each._forward_post_hooks for each in (layer, attention, *linear, *norms)
     )
-    return kinds and untouched and layer.activation in ACTIVATIONS_BACKWARD and linear[0].weight.dtype == paddle.float32
+    known = layer.activation in pieces.ACTIVATIONS_BACKWARD and linear[0].weight.dtype == paddle.float32
+    return kinds and untouched and known
 
 
 @attrs.define(eq=False, slots=False)  # cached properties live in __dict__
@@ -115,8 +117,8 @@ class _Work:
 
     def backward(self, gradient: paddle.Tensor) -> list[paddle.Tensor]:
         """Return the gradient of what went in, part by part, and keep those of the parameters."""
-        pieces = [(part, gradient[part.start : part.stop]) for part in self.parts]
-        done = at_once(self._backward, list(zip(pieces, self.memories, strict=True)))
+        slices = [(part, gradient[part.start : part.stop]) for part in self.parts]
+        done = at_once(self._backward, list(zip(slices, self.memories, strict=True)))
         first, *others = [gradients for _, gradients in done]
         if others:
             shares = [self.parameters[start :: len(done)] for start in range(len(done))]

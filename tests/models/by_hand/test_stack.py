@@ -280,6 +280,12 @@ def test_layers_that_are_one_and_the_same():
     assert_same(encoder, batch())
 
 
+def test_a_paddle_without_the_kernels_has_the_plain_layers(monkeypatch, applied):
+    monkeypatch.setattr(stack.pieces, "HAS_KERNELS", False)
+    assert_same(encoder_of(), batch())
+    assert applied == []
+
+
 class Other(nn.Linear):
     """A layer that somebody put in the place of ours."""
 
