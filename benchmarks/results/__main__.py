@@ -1,6 +1,7 @@
 """``make results``: run what is missing, one piece at a time, and write the table anew after each.
 
-    python -m benchmarks.results [ROW ...] [--sides onion hugging-face] [--data FOLDER] [--out FOLDER] [--table FILE]
+    python -m benchmarks.results [ROW ...] [--sides onion hugging-face] [--data FOLDER] [--kept FOLDER] [--out FOLDER]
+        [--table FILE]
 
 A piece that was interrupted begins again; one that is finished is not run again. A piece that fails is told, and the
 others go on; the exit status is then 1.
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if no_data(options.data, "results"):
         return 2
-    results = Results(options.out, options.data)
+    results = Results(options.kept, options.data, options.out)
     rows = [row for row in chosen(options.rows) if complete(row.name, missing_files(row, options.data))]
     missing = [piece for piece in pieces_of(rows, options.sides) if results.read(piece) is None]
 
@@ -47,7 +48,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("rows", nargs="*", metavar="ROW", type=_one_of(names), help=f"of {', '.join(names)}")
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of all data sets")
-    parser.add_argument("--out", type=Path, default=ROOT / "out" / "results", help="keeps the results")
+    parser.add_argument("--kept", type=Path, default=Path(__file__).parent / "kept", help="of what each training gave")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "results", help="for encoders and logs")
     parser.add_argument("--table", type=Path, default=ROOT / "docs" / "results.md")
     return parser
 

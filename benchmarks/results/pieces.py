@@ -64,10 +64,11 @@ class Results:
     Args:
         folder: made when the first result is kept.
         data: the folder of data, whose files are part of what a result stands for.
+        work: for encoders and logs. Default: the same folder.
     """
 
-    def __init__(self, folder: Path, data: Path) -> None:
-        self.folder, self.data = folder, data
+    def __init__(self, folder: Path, data: Path, work: Path | None = None) -> None:
+        self.folder, self.data, self.work = folder, data, work or folder
 
     def path(self, piece: Piece) -> Path:
         """Return where the result of a piece is, or will be."""

@@ -25,9 +25,9 @@ def run(piece: Piece, results: Results) -> dict[str, Any]:
     Raises:
         FailedError: it did not come to its end.
     """
-    results.folder.mkdir(parents=True, exist_ok=True)
-    log = results.path(piece).with_suffix(".log")
-    with tempfile.TemporaryDirectory(dir=results.folder) as work:
+    results.work.mkdir(parents=True, exist_ok=True)
+    log = results.work / results.path(piece).with_suffix(".log").name
+    with tempfile.TemporaryDirectory(dir=results.work) as work:
         job, answer = Path(work, "job.json"), Path(work, "answer.json")
         job.write_text(json.dumps(_job(piece, results, answer)), encoding="utf-8")
         _run(piece, job, log)
@@ -47,7 +47,7 @@ def _job(piece: Piece, results: Results, answer: Path) -> dict[str, Any]:
         **settings_of(piece.row),
         "train": str(files["train"]),
         "dev": {title: str(path) for title, path in files["dev"].items()},
-        "encoder": str(encoders.folder_of(piece.row.encoder, results.data, results.folder / "encoders").absolute()),
+        "encoder": str(encoders.folder_of(piece.row.encoder, results.data, results.work / "encoders").absolute()),
         "seed": piece.seed,
         "answer": str(answer.absolute()),
     }

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from benchmarks.common.tables import mean_and_spread, table, where_and_when
+from benchmarks.results import earlier
 from benchmarks.results.pieces import Piece, Results
 from benchmarks.results.rows import COMMON, OURS, THEIRS, Row
 
@@ -42,7 +43,7 @@ def page(rows: Sequence[Row], results: Results) -> str:
     """Return the whole page."""
     found = {(row.name, side): _results(row, side, results) for row in rows for side in (OURS, THEIRS)}
     lines = [line for row in rows for line in _lines(row, found[row.name, OURS], found[row.name, THEIRS])]
-    notes = "\n".join(f"- {row.title}: {row.note}" for row in rows if row.note)
+    notes = "\n".join(f"- {note}" for note in _notes(rows, lines))
     told = where_and_when([result for some in found.values() for result in some])
     parts = [HEAD.format(**COMMON), told, table(COLUMNS, lines), notes]
     return "\n".join(f"{part.rstrip()}\n" for part in parts if part)
@@ -53,8 +54,18 @@ def _results(row: Row, side: str, results: Results) -> list[Result]:
     return [result for result in map(results.read, pieces) if result is not None]
 
 
+def _notes(rows: Sequence[Row], lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    yield from (f"{row.title}: {row.note}" for row in rows if row.note)
+    if any(line[0].endswith(earlier.MARK) for line in lines):
+        yield earlier.NOTE
+
+
 def _lines(row: Row, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[tuple[str, ...]]:
     """A line for each figure on each dev file; title, settings and seconds stand in the first."""
+    if not ours and not theirs and row.name in earlier.LINES:
+        for number, cells in enumerate(earlier.LINES[row.name]):
+            yield "" if number else f"{row.title} {earlier.MARK}", *cells
+        return
     for number, (dev, figure) in enumerate(product(row.dev, row.figures)):
         both = [_values(side, dev, figure) for side in (ours, theirs)]
         told = [_spread(values, side in row.sides, row) for values, side in zip(both, (OURS, THEIRS), strict=True)]

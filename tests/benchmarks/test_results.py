@@ -179,7 +179,8 @@ def test_the_driver_runs_what_is_missing_and_goes_on_after_a_failure(load, row, 
 
     monkeypatch.setattr(main, "run", run)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    arguments = ["--data", str(data), "--out", str(results.folder), "--table", str(tmp_path / "results.md")]
+    folders = ["--kept", str(results.folder), "--out", str(tmp_path / "work")]
+    arguments = ["--data", str(data), *folders, "--table", str(tmp_path / "results.md")]
     assert main.main(arguments) == 1
     assert len(ran) == 4
     assert "50.0 (1 of 2 seeds)" in (tmp_path / "results.md").read_text(encoding="utf-8")
@@ -266,3 +267,21 @@ def test_nothing_of_paddle_is_loaded_to_find_out_what_is_missing():
     code = "import sys, benchmarks.results.__main__; print('paddle' in sys.modules)"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr
+
+
+def test_a_row_that_was_run_when_only_the_table_was_kept_stands_until_it_is_run_again(load, row, results):
+    earlier, table = load("earlier"), load("table")
+    row = dataclasses.replace(row, name="rte")
+    cells = table_lines(table.page([row], results))
+    assert cells == [[f"Small {earlier.MARK}", *earlier.LINES["rte"][0]]]
+    assert earlier.NOTE in table.page([row], results)
+    results.keep(load("pieces").Piece(row, "onion", 1), result(0.5))
+    assert table_lines(table.page([row], results))[0][0] == "Small"
+    assert earlier.NOTE not in table.page([row], results)
+
+
+def test_every_earlier_row_is_one_of_the_table_and_has_its_columns(load):
+    rows, columns = {row.name for row in load("rows").ROWS}, len(load("table").COLUMNS)
+    for name, lines in load("earlier").LINES.items():
+        assert name in rows
+        assert {len(cells) for cells in lines} == {columns - 1}
