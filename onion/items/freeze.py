@@ -59,6 +59,9 @@ class Freeze(_FromAStep):
     Inside an item that lets only some batches through (Every, ForTask) they stay frozen until the first of those, from
     the step on.
 
+    On the CPU, a gradient that goes through ``paddle.nn.LayerNorm`` with a frozen weight is wrong (Paddle 2.6 to 3.3);
+    :class:`onion.models.norm.Norm` is the same layer without that.
+
     Args:
         network: whose parameters.
         pattern: their paths (``network.named_parameters()``): a glob for the whole path (``*`` also stands for dots),

@@ -18,6 +18,9 @@ CostFunction: TypeAlias = Callable[[Any, Any], Any]
 class GradientMachine(RunnerItem):
     """Run the network forward and backward on the way in; leave ``state.outputs`` and ``state.cost``.
 
+    It goes back once, which networks may rely on (:mod:`onion.way_back`): a network or cost that itself asks for
+    gradients with ``retain_graph`` or ``create_graph`` computes what they are of within ``onion.way_back.many``.
+
     Args:
         network: a ``paddle.nn.Layer`` that is called with the batch (its numpy arrays turned into tensors).
         cost: ``cost(outputs, batch)``; default: the network's own method ``cost``.
