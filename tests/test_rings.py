@@ -1,6 +1,7 @@
 """The composing core: errors at every place of every onion, retries, and random onions against a plain reference."""
 
 import gc
+import sys
 import weakref
 from contextlib import ExitStack, suppress
 
@@ -766,3 +767,45 @@ def test_random_onions_of_recorders_leave_properly_whatever_fails(shape, where, 
         runner.run(passes=2)
         assert balanced(trace) == []
     balanced(trace)
+
+
+# -- many rings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recursion_limit():
+    before = sys.getrecursionlimit()
+    yield before
+    sys.setrecursionlimit(before)
+
+
+class Depth(RunnerItem):
+    """A ring that counts how many are entered."""
+
+    entered = deepest = 0
+
+    def on_batch(self, state):
+        Depth.entered += 1
+        Depth.deepest = max(Depth.deepest, Depth.entered)
+        try:
+            yield
+        finally:
+            Depth.entered -= 1
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_thousand_rings_and_more(recursion_limit, wrong):
+    Depth.deepest = 0
+    inmost = [Failing("on_batch", "in")] if wrong else []
+    runner = Runner(Batches(2), *(Depth() for _ in range(1500)), *inmost)
+    with pytest.raises(PlannedError) if wrong else ExitStack():
+        runner.run(passes=1)
+    assert (Depth.entered, Depth.deepest) == (0, 1500)
+
+
+def test_the_innermost_ring_has_as_many_calls_left_as_without_an_onion(recursion_limit):
+    sys.setrecursionlimit(1000)
+    compose([lambda state: None] * 10, lambda state: None)
+    assert sys.getrecursionlimit() == 1010
+    compose([lambda state: None] * 5, lambda state: None)
+    assert sys.getrecursionlimit() == 1010

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +61,10 @@ def grow(axes: Sequence[Axis], rounds: int, measured: Measured) -> list[dict[str
             found = [each["onion"] for each in alternate([side], rounds)]
         lasts.append(side.last)
         for axis in own:
-            times = {size: [each[axis.name][str(size)] for each in found] for size in reached(axis, found)}
+            times = {size: [each[axis.name][str(size)] for each in found] for size in axis.sizes}
             measured.figures += of_axis(axis, times)
             measured.notes.append(told(axis.what[0].upper() + axis.what[1:], times, axis.why))
-            measured.notes += [
-                f"{axis.what[0].upper()}{axis.what[1:]}: {size} end with a RecursionError."
-                for size in axis.sizes
-                if size not in times
-            ]
     return lasts
-
-
-def reached(axis: Axis, found: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Return the sizes that came to their end in every round."""
-    return [size for size in axis.sizes if all(str(size) in each[axis.name] for each in found)]
 
 
 def grow_rows(sizes: Sequence[int], rounds: int, measured: Measured) -> None:

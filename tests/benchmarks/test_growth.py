@@ -64,16 +64,6 @@ def test_loops_run_at_any_size(name, size, monkeypatch):
     assert loops.seconds_of_batch(name, size) > 0
 
 
-def test_a_loop_that_is_too_deep_is_not_told(monkeypatch):
-    def too_deep(name, size):
-        if size == 2:
-            raise RecursionError
-        return 0.5
-
-    monkeypatch.setattr(loops, "seconds_of_batch", too_deep)
-    assert loops.prepare({"threads": 1, "axes": {"rings": [1, 2]}})() == {"rings": {"1": 0.5}}
-
-
 def test_rows_are_opened_ordered_and_read(tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "CHUNK", 30)
     few, more = (stores.make(tmp_path / str(count), count) for count in (40, 70))
