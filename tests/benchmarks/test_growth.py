@@ -38,11 +38,6 @@ def test_memory_is_told_by_row():
     assert notes[-1].startswith("Memory of its own with the first batch of 2,000 rows: 40 bytes a row; ")
 
 
-def test_a_size_that_fails_is_left_out_everywhere():
-    axis = Axis("rings", "", (10, 20), "")
-    assert growth.reached(axis, [{"rings": {"10": 1, "20": 1}}, {"rings": {"10": 1}}]) == [10]
-
-
 def test_every_axis_grows():
     for axis in AXES:
         assert list(axis.sizes) == sorted(set(axis.sizes))
