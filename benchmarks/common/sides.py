@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common.processes import ROOT, FailedError, end_of
+from onion.device import SPINNING, VARIABLE
 from scripts.comparison.environments import python_of
 
 Answer = dict[str, Any]
@@ -41,7 +42,7 @@ class Side:
         self._process = subprocess.Popen(
             [python, "-m", module],
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": str(THREADS), **(environment or {})},
+            env={**_inherited(peer), "OMP_NUM_THREADS": str(THREADS), **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -68,10 +69,12 @@ class Side:
 
     def end(self) -> None:
         """Let it end; whatever it does, it is gone after this."""
+        if self._log.closed:
+            return
         try:
-            if self._process.poll() is None:
+            with suppress(BrokenPipeError):
                 self._input().close()
-                self.last = json.loads(self._output().readline() or "{}")
+            self.last = json.loads(self._output().readline() or "{}")
         finally:
             self._process.kill()
             self._process.wait()
@@ -99,6 +102,11 @@ class Side:
 
     def _output(self) -> Any:
         return self._process.stdout
+
+
+def _inherited(peer: str | None) -> dict[str, str]:
+    """Return this process's variables; a peer has not those that importing onion sets."""
+    return {name: value for name, value in os.environ.items() if peer is None or name not in (VARIABLE, SPINNING)}
 
 
 @contextmanager

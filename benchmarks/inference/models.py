@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import paddle
 
 from benchmarks.common.driver import DATA
 from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
+
+# onion comes first, so that it can choose the math library that Paddle loads
+# isort: split
+import paddle
 
 CLASSES = 2
 LONG = 24

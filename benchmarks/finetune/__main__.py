@@ -1,0 +1,109 @@
+"""Fine-tuning from a raw file to updated weights: onion's, and its peers'.
+
+    python -m benchmarks.finetune [--rounds 3] [--only sst-2 mrpc chnsenticorp] [--peers NAME ...] [--steps N] [--keep]
+
+All sides read the same file and the same folder; the costs of a few batches are compared before any time is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.common.driver import DATA, no_data
+from benchmarks.common.measured import Measured, versions_of
+from benchmarks.common.rounds import alternate
+from benchmarks.common.sides import Side, all_ready
+from benchmarks.finetune.figures import (
+    CLOSE,
+    GROUPED,
+    ONION,
+    PADDLENLP,
+    PADDLENLP_SET,
+    TRANSFORMERS,
+    differences,
+    of_memory,
+    of_share,
+    of_speed,
+)
+from benchmarks.finetune.parts import BATCH, FEW, PARTS
+from onion.device import VARIABLE
+
+HOW = f"""\
+Examples a second from the raw file to updated weights, reading and tokenising included, loading the model and imports
+not; no features from before. SST-2 and MRPC: MiniLM (6 layers of 384, its real weights), at most 128 tokens;
+ChnSentiCorp: the shape of ERNIE 1.0 base (12 of 768, random weights), at most 256. The first rows of each training
+file, {BATCH} a batch, one pass, AdamW, clipping; no tests, no checkpoints. Hugging Face's Trainer takes random batches,
+or batches grouped by length as onion does; PaddleNLP's has no such option. Each side is a process with 2 threads. The
+costs of {FEW} batches in the order of the file, without dropout, agree with onion's to {CLOSE:g}. The share of a step:
+the time of Paddle's matmul, by itself, for the linear layers of the encoder, forward and backward, with the mean number
+of real tokens of a batch, as a part of the time of onion's training step."""
+
+PEERS: dict[str, tuple[str, str, dict[str, Any], dict[str, str]]] = {
+    TRANSFORMERS: ("by_transformers", "transformers", {"sampling": "random"}, {}),
+    GROUPED: ("by_transformers", "transformers", {"sampling": "group_by_length"}, {}),
+    PADDLENLP: ("by_paddlenlp", "paddlenlp", {}, {}),
+    PADDLENLP_SET: ("by_paddlenlp", "paddlenlp", {}, {VARIABLE: "5"}),
+}
+"""Name -> its engine, its environment, what its job says besides, and variables that are set."""
+
+LEAST = 2
+"""Steps of a training."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and tell; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="finetune", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--peers", nargs="*", metavar="NAME", help="by their names; none: onion alone")
+    parser.add_argument("--steps", type=int, help="of a training; default 40, of ChnSentiCorp's 6")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
+    settings = parser.parse_args(arguments)
+    if settings.steps is not None and settings.steps < LEAST:
+        parser.error(f"--steps is at least {LEAST}: a step is the time from one's end to the next one's")
+    if no_data(settings.data, "bench"):
+        return 2
+    measured = Measured("finetune", "Fine-tuning", HOW, settings.rounds, [])
+    for name in settings.only:
+        _measure(measured, name, settings.peers, settings.steps, settings.data)
+    print(measured.section())
+    if settings.keep:
+        measured.keep()
+    return 0
+
+
+def _measure(measured: Measured, name: str, wanted: Sequence[str] | None, steps: int | None, data: Path) -> None:
+    """Run a part, and add what was found.
+
+    Raises:
+        FailedError: a side ended, or does something else.
+    """
+    part = PARTS[name]
+    steps = steps or part.steps
+    with TemporaryDirectory() as room:
+        job = part.job(Path(room), data, steps)
+        sides = [Side(ONION, "benchmarks.finetune.side", {**job, "engine": "onion"})]
+        for peer, (engine, environment, more, variables) in PEERS.items():
+            if wanted is None or peer in wanted:
+                given = {**job, **more, "engine": engine}
+                sides.append(Side(peer, "benchmarks.finetune.side", given, environment, variables))
+        with all_ready(sides):
+            apart = differences({side.name: side.round(ask="costs")["costs"] for side in sides})
+            rounds = alternate(sides, measured.rounds, ask="train")
+    measured.figures += [*of_speed(rounds, part.title, steps * BATCH, steps), *of_share(rounds, part.title)]
+    measured.figures += of_memory({side.name: side.last for side in sides}, part.title)
+    measured.notes.append(f"{part.title}: {steps} updates a round")
+    measured.notes += [f"{part.title}: the costs of {side} differ by {apart[side]:.1g} at most" for side in apart]
+    measured.versions |= versions_of(side.last for side in sides)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""transformers' Trainer on torch: its own collator, which pads to the longest, and the sampler that the job names."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments, set_seed
+
+from benchmarks.common.worker import Answer
+from benchmarks.finetune.work import CLASSES, Clock, Job, columns
+
+LIBRARIES = ("torch", "transformers")
+
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+def costs(job: Job) -> list[float]:
+    """Return the costs of the first batches."""
+    model = _model(job["still"])
+    with np.load(job["head"]) as head, torch.no_grad():
+        model.classifier.weight.copy_(torch.from_numpy(head["weight"].T))
+        model.classifier.bias.copy_(torch.from_numpy(head["bias"]))
+    tokenizer = AutoTokenizer.from_pretrained(job["still"])
+    with tempfile.TemporaryDirectory() as room:
+        trainer = _trainer(job, model, tokenizer, "few", room, train_sampling_strategy="sequential", logging_steps=1)
+        trainer.train()
+    return [told["loss"] for told in trainer.state.log_history if "loss" in told]
+
+
+def train(job: Job) -> Answer:
+    """Train."""
+    set_seed(job["seed"])
+    model, tokenizer = _model(job["folder"]), AutoTokenizer.from_pretrained(job["folder"])
+    with tempfile.TemporaryDirectory() as room:
+        clock = Clock()
+        trainer = _trainer(job, model, tokenizer, "train", room, train_sampling_strategy=job["sampling"])
+        steps = trainer.train().global_step
+        return {"seconds": clock.seconds(), "steps": steps}
+
+
+def _model(folder: str) -> Any:
+    return AutoModelForSequenceClassification.from_pretrained(folder, num_labels=CLASSES)
+
+
+def _trainer(job: Job, model: Any, tokenizer: Any, file: str, room: str, **more: Any) -> Trainer:
+    """Read and tokenise a file, and return a Trainer of it."""
+    texts, partners, labels = columns(job[file])
+    found = tokenizer(texts, partners, truncation=True, max_length=job["max_length"])
+    fields = {**found, "labels": labels}
+    examples = [dict(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)]
+    arguments = TrainingArguments(
+        output_dir=room,
+        num_train_epochs=1,
+        per_device_train_batch_size=job["batch_size"],
+        learning_rate=job["lr"],
+        lr_scheduler_type="linear",
+        weight_decay=job["weight_decay"],
+        max_grad_norm=job["clip"],
+        seed=job["seed"],
+        use_cpu=True,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        **more,
+    )
+    return Trainer(model=model, args=arguments, train_dataset=examples, processing_class=tokenizer)

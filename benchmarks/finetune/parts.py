@@ -1,0 +1,98 @@
+"""The trainings: a piece of a data set and an encoder, written so that every side reads the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.finetune.work import Job
+from benchmarks.inference import models
+from onion.models.config import EncoderConfig
+from onion.models.formats.config_readers import CONFIG_FILE
+from onion.models.weights import read_weights, write_weights
+
+BATCH = 32
+FEW = 5
+"""Batches on which all sides have to have the same costs."""
+
+RECIPE = {"batch_size": BATCH, "lr": 5e-5, "weight_decay": 0.01, "clip": 1.0, "seed": 1}
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A training.
+
+    Attributes:
+        title: as tables tell it.
+        file: its training file, within the folder of data sets.
+        model: makes a job of ``benchmarks.inference``: ``folder``, ``head``, ``max_length``.
+        steps: that it takes if nobody says otherwise.
+    """
+
+    title: str
+    file: str
+    model: Callable[[Path, Path], Job]
+    steps: int
+
+    def job(self, room: Path, data: Path, steps: int) -> Job:
+        """Write what the sides read, and return what they are told of it."""
+        found = self.model(room, data)
+        source = Path(found["folder"])
+        return {
+            **RECIPE,
+            "folder": str(source),
+            "still": str(_changed(source, room / "still", NO_DROPOUT)),
+            "paddlenlp": str(_for_paddlenlp(source, room / "paddlenlp", {})),
+            "paddlenlp still": str(_for_paddlenlp(source, room / "paddlenlp-still", NO_DROPOUT)),
+            "head": found["head"],
+            "max_length": found["max_length"],
+            "train": str(head_of(data / self.file, steps * BATCH, room / "train.tsv")),
+            "few": str(head_of(data / self.file, FEW * BATCH, room / "few.tsv")),
+        }
+
+
+PARTS = {
+    "sst-2": Part("SST-2", "glue/sst-2/train.tsv", models.minilm, 40),
+    "mrpc": Part("MRPC", "glue/mrpc/train.tsv", models.minilm, 40),
+    "chnsenticorp": Part("ChnSentiCorp", "chnsenticorp/train.tsv", models.base, 6),
+}
+
+
+def head_of(file: Path, rows: int, to: Path) -> Path:
+    """Write the first rows of a table and what stands above them; return where.
+
+    Raises:
+        ValueError: the table has fewer.
+    """
+    lines = file.read_bytes().decode("utf-8").split("\n", rows + 1)[: rows + 1]
+    if len(lines) <= rows or not lines[rows]:
+        raise ValueError(f"{file} has fewer than {rows} rows; ask for fewer steps")
+    to.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return to
+
+
+def _changed(source: Path, folder: Path, changes: dict[str, float]) -> Path:
+    """Copy a model with other settings."""
+    shutil.copytree(source, folder, ignore=lambda at, names: [name for name in names if Path(at, name).is_dir()])
+    config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+    (folder / CONFIG_FILE).write_text(json.dumps(config | changes), encoding="utf-8")
+    return folder
+
+
+def _for_paddlenlp(source: Path, folder: Path, changes: dict[str, float]) -> Path:
+    """Write a model in the layout of PaddleNLP's BERT, with the words as its tokenizer reads them."""
+    config = EncoderConfig.read(source).changed(**changes)
+    write_weights(folder, read_weights(source).arrays, "paddlenlp", "bert.", config)
+    config.write(folder)
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in _words(source)), encoding="utf-8")
+    return folder
+
+
+def _words(source: Path) -> list[str]:
+    """Return the vocabulary of a model in its order."""
+    ids = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    return sorted(ids, key=ids.__getitem__)

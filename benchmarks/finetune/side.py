@@ -1,0 +1,30 @@
+"""A process with one engine: it answers with the costs of a few batches, or with how long a training takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from benchmarks.common.worker import Answer, serve
+from benchmarks.finetune.work import Job
+
+LIBRARIES: list[str] = []
+
+
+def prepare(job: Job) -> Callable[..., Answer]:
+    """Load the engine.
+
+    Args:
+        job: names its engine.
+    """
+    engine = import_module(f"benchmarks.finetune.engines.{job['engine']}")
+    LIBRARIES.extend(engine.LIBRARIES)
+
+    def work(ask: str) -> Answer:
+        return {"costs": engine.costs(job)} if ask == "costs" else dict(engine.train(job))
+
+    return work
+
+
+if __name__ == "__main__":
+    serve(prepare, LIBRARIES)

@@ -1,0 +1,42 @@
+"""What the sides share: a clock that can be stopped, the rows of a file. Needs nothing but Python."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from benchmarks.results.hugging_face.files import table
+
+Job = dict[str, Any]
+"""Of a training: ``engine`` and what that takes besides; ``folder`` of the encoder, ``still`` the same without dropout,
+``paddlenlp`` and ``paddlenlp still`` as PaddleNLP reads them; ``head``, a file; ``train`` and ``few``, files; and
+``max_length``, ``batch_size``, ``lr``, ``weight_decay``, ``clip``, ``seed``."""
+
+CLASSES = 2
+
+
+class Clock:
+    """Counts from when it is made."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter()
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Do not count what is done within."""
+        stopped = time.perf_counter()
+        yield
+        self._begun += time.perf_counter() - stopped
+
+    def seconds(self) -> float:
+        """Return what was counted so far."""
+        return time.perf_counter() - self._begun
+
+
+def columns(path: str) -> tuple[list[str], list[str] | None, list[int]]:
+    """Return the texts of a file, their partners if the rows are pairs, and the numbers of the labels."""
+    rows = table(path)
+    seconds = [row["text_b"] for row in rows] if "text_b" in rows[0] else None
+    return [row["text_a"] for row in rows], seconds, [int(row["label"]) for row in rows]
