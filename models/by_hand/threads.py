@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -51,5 +52,12 @@ def _without_grad(function: Callable[[Any], Result], argument: Any) -> Result:
 
 def _pool(workers: int) -> ThreadPoolExecutor:
     if workers not in _pools:
-        _pools[workers] = ThreadPoolExecutor(workers, "encoder", initializer=device.use_threads, initargs=(1,))
+        _pools[workers] = ThreadPoolExecutor(workers, "encoder", initializer=_begin)
     return _pools[workers]
+
+
+def _begin() -> None:
+    """Leave signals to the main thread, whose order of them would be a race otherwise, and products to one thread."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    device.use_threads(1)

@@ -35,7 +35,7 @@ def run_example(name: str, *words: object, steps: int | None = None) -> tuple[di
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
         patch.setattr("sys.argv", [name, *map(str, words)])
-        patch.setattr("onion.device.use_threads", lambda: 1)  # the other tests go on with as many as they had
+        patch.setattr("onion.device.use_threads", lambda *count: 1)  # the other tests go on with as many as they had
         if steps is not None:
             patch.setattr(Runner, "run", cut_run)
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")

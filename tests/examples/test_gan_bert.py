@@ -22,7 +22,7 @@ def example():
         patch.syspath_prepend(str(EXAMPLES))
         module = importlib.import_module("gan_bert")
         patch.setattr(module, "SETTINGS", SMALL)
-        patch.setattr(module, "use_threads", lambda: 1)  # the other tests go on with as many as they had
+        patch.setattr(module, "use_threads", lambda *count: 1)  # the other tests go on with as many as they had
         yield module
 
 

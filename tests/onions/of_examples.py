@@ -68,7 +68,7 @@ RUN = Runner.run
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    with redirect_stdout(io.StringIO()), patch("onion.device.use_threads", lambda: 1):
+    with redirect_stdout(io.StringIO()), patch("onion.device.use_threads", lambda *count: 1):
         yield
 
 

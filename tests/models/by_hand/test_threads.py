@@ -1,6 +1,7 @@
 """Functions on several threads at once."""
 
 import os
+import signal
 import threading
 
 import pytest
@@ -45,6 +46,13 @@ def test_nothing_is_recorded_for_autograd(count):
 def test_products_use_one_thread_meanwhile_and_as_many_as_before_afterwards():
     assert at_once(lambda _: device.threads(), range(2)) == [1, 1]
     assert device.threads() == 2
+
+
+def test_signals_are_left_to_the_main_thread():
+    def blocked(_):
+        return signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+    assert at_once(blocked, range(2)) == [False, True]
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 2])
