@@ -22,7 +22,7 @@ from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.layers import Embeddings, EncoderLayers, Pooler
 from onion.models.lean import lean, transform
-from onion.models.ops import rows
+from onion.models.ops import as_tensor, rows
 from onion.models.packing import Ids, Packing, check_array, check_integers, on_host
 from onion.models.weights import Weights, read_weights, write_weights
 
@@ -248,4 +248,4 @@ def _packed(name: str, values: Ids, packing: Packing, size: int) -> paddle.Tenso
     if low < 0 or high >= max(size, 1):
         known = f"embeddings for 0 to {size - 1}" if size else "no embeddings for them"
         raise DataError(f"{name} holds {low if low < 0 else high}; the encoder has {known}")
-    return paddle.to_tensor(ids)
+    return as_tensor(ids)

@@ -15,6 +15,8 @@ import paddle
 import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import _C_ops
 
+from onion import device
+
 # A dropout mask draws 16 bits an element, so probabilities are rounded to multiples of this (0.1 -> 0.100006).
 _STEPS = 1 << 16
 
@@ -79,8 +81,8 @@ def mask(random: np.random.Generator, shape: Sequence[int], probability: float) 
 
 
 def as_tensor(array: np.ndarray) -> paddle.Tensor:
-    """Return a tensor of an array that nobody else keeps; on the CPU it is not copied."""
-    return paddle.utils.dlpack.from_dlpack(array.__dlpack__())
+    """Return a tensor of an array, without what ``paddle.to_tensor`` leaves in memory on the CPU."""
+    return device.to_tensors(array)
 
 
 def rows(table: paddle.Tensor, index: paddle.Tensor, zero: int = -1) -> paddle.Tensor:

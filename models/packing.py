@@ -17,7 +17,7 @@ import numpy as np
 import paddle
 
 from onion.errors import DataError
-from onion.models.ops import rows
+from onion.models.ops import as_tensor, rows
 
 # Added to the scores of padded keys: exp() of it is exactly 0 in every floating type, and adding it to a score does not
 # overflow float32, as its smallest value could.
@@ -137,7 +137,7 @@ class Packing:
     def firsts(self) -> paddle.Tensor:
         """The first token of each row (``[CLS]``), as its index among the packed: int64 [batch]."""
         lengths = self.mask.sum(axis=1)
-        return paddle.to_tensor(np.cumsum(lengths) - lengths)
+        return as_tensor(np.cumsum(lengths) - lengths)
 
     def pack(self, values: np.ndarray | paddle.Tensor) -> np.ndarray | paddle.Tensor:
         """[batch, length] -> [tokens], on the device it is on."""
@@ -209,11 +209,11 @@ class Packing:
         bias = np.where(self.mask, np.float32(0), np.float32(MASKED))[:, None, None, :]
         if paddle.device.get_device() == "cpu":
             bias = np.ascontiguousarray(np.broadcast_to(bias, (self.batch, self.heads, self.length, self.length)))
-        return paddle.to_tensor(bias)
+        return as_tensor(bias)
 
     @cached_property
     def _places(self) -> paddle.Tensor:
-        return paddle.to_tensor(self.places)
+        return as_tensor(self.places)
 
     @cached_property
     def _heads_of_places(self) -> paddle.Tensor:
@@ -221,13 +221,13 @@ class Packing:
 
         Padded places point at token 0. As keys they are masked, as queries nobody reads them: no gradient comes back.
         """
-        return paddle.to_tensor(self._heads_where().reshape(-1))
+        return as_tensor(self._heads_where().reshape(-1))
 
     @cached_property
     def _heads_of_places_but_padding(self) -> paddle.Tensor:
         """The same, but padded places point behind the last row."""
         rows = np.where(self.mask[:, None, :], self._heads_where(), self.tokens * self.heads)
-        return paddle.to_tensor(rows.reshape(-1))
+        return as_tensor(rows.reshape(-1))
 
     def _heads_where(self) -> np.ndarray:
         tokens = np.zeros(self.mask.size, np.int64)
@@ -238,4 +238,4 @@ class Packing:
     def _heads_of_tokens(self) -> paddle.Tensor:
         """For each (token, head) the row of [batch * heads * length, head size]: int64 [tokens * heads]."""
         row_starts = self.places // self.length * (self.heads * self.length) + self.columns
-        return paddle.to_tensor((row_starts[:, None] + np.arange(self.heads) * self.length).reshape(-1))
+        return as_tensor((row_starts[:, None] + np.arange(self.heads) * self.length).reshape(-1))

@@ -25,7 +25,7 @@ from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoded, Encoder, arrays_of
 from onion.models.layers import ACTIVATIONS, Linear
 from onion.models.norm import Norm
-from onion.models.ops import rows
+from onion.models.ops import as_tensor, rows
 from onion.models.packing import Ids, check_integers, on_host
 from onion.models.weights import Weights, read_weights, write_weights
 
@@ -201,4 +201,4 @@ def _index(positions: Positions, encoded: Encoded) -> paddle.Tensor:
     places = on_host("masked_positions", positions)
     if places.ndim != 1 or not len(places):
         raise DataError(f"masked_positions has the shape {list(places.shape)}, not [masked words] with at least one")
-    return paddle.to_tensor(encoded.packing.find(places))
+    return as_tensor(encoded.packing.find(places))
