@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
 import paddle
 from paddle import _C_ops, nn
 
@@ -97,15 +96,10 @@ def pieces(packing: Packing, most: int) -> Iterator[Packing]:
     first = tokens = 0
     for row, length in enumerate(lengths):
         if tokens and tokens + length > most:
-            yield _rows(packing, first, row)
+            yield packing.between(first, row)
             first, tokens = row, 0
         tokens += length
-    yield _rows(packing, first, len(lengths))
-
-
-def _rows(packing: Packing, first: int, end: int) -> Packing:
-    mask = packing.mask[first:end]
-    return Packing.of(np.ascontiguousarray(mask[:, mask.any(axis=0)]), packing.heads)
+    yield packing.between(first, len(lengths))
 
 
 def _through(weights: list[Weights], x: paddle.Tensor, packing: Packing) -> paddle.Tensor:

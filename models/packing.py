@@ -103,6 +103,11 @@ class Packing:
             raise DataError(f"row {empty[0]} of the batch has no token" if len(empty) else "the batch has no rows")
         return cls(mask, heads, np.flatnonzero(mask))
 
+    def between(self, first: int, end: int) -> Packing:
+        """Return the packing of the rows from ``first`` up to ``end``; columns without a token are left out."""
+        mask = self.mask[first:end]
+        return Packing.of(np.ascontiguousarray(mask[:, mask.any(axis=0)]), self.heads)
+
     @property
     def batch(self) -> int:
         """Rows of the padded batch."""

@@ -129,13 +129,13 @@ def paddle() -> ModuleType:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "No ccache found")  # a compiler cache; nothing is compiled
             import paddle as module
-        keep_freed_memory()
     except ModuleNotFoundError as error:
         if error.name != "paddle":
             raise
         raise OnionError(
             "PaddlePaddle is not installed: pip install 'onion-paddle[cpu]' (or [gpu]; never both)."
         ) from None
+    keep_freed_memory()
     return cast(ModuleType, module)
 
 

@@ -21,7 +21,7 @@ class Part:
     """Neighbouring rows of a batch.
 
     Attributes:
-        packing: of these rows alone, as wide as their longest.
+        packing: of these rows alone, without columns that are empty in all of them.
         start: their first token among the packed of the batch.
         stop: behind their last one.
         random: what their masks are drawn from; None: nothing is dropped.
@@ -61,7 +61,5 @@ def _cut(packing: Packing, count: int, seed: int | None) -> Iterator[Part]:
     wished = ends[-1] * np.arange(count + 1) / count
     borders = np.unique([np.abs(ends - wish).argmin() for wish in wished])
     for number, (first, last) in enumerate(pairwise(borders)):
-        mask = packing.mask[first:last]
-        width = int(np.flatnonzero(mask.any(axis=0))[-1]) + 1
         random = None if seed is None else np.random.Generator(np.random.SFC64([seed, number]))
-        yield Part(Packing.of(mask[:, :width], packing.heads), int(ends[first]), int(ends[last]), random)
+        yield Part(packing.between(first, last), int(ends[first]), int(ends[last]), random)

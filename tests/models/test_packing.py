@@ -74,3 +74,10 @@ def test_a_row_without_tokens_is_named():
 def test_other_shapes_are_refused(shape):
     with pytest.raises(DataError, match=r"no rows|shape"):
         Packing.of(np.ones(shape), heads=1)
+
+
+def test_rows_between_others_have_no_column_that_is_empty_in_all_of_them():
+    packing = Packing.of(np.array([[1, 1, 1, 1], [0, 1, 0, 1], [0, 1, 0, 0], [1, 0, 0, 0]]), heads=2)
+    cut = packing.between(1, 3)
+    np.testing.assert_array_equal(cut.mask, [[True, True], [True, False]])
+    assert cut.heads == 2
