@@ -8,7 +8,8 @@ heads.py, labels.py    linear layers over an encoder; the labels of a task
 features/              examples as columns: cached, streamed
 metrics/               figures over a pass
 spans/, tags/          the parts of reading.py: answers that are spans; of tagging.py: a tag for every word
-onions.py, collector.py, optimization.py    the ready onions, their items and their optimizer
+onions.py, collector.py    the ready onions and their items
+optimization.py, clipping.py    their optimizer
 masker.py              the items that mask words
 multi_head.py          one encoder, a network a task
 distillation.py        a student's costs beside its teacher

@@ -9,6 +9,7 @@ from paddle import nn
 
 from onion.errors import CompositionError
 from onion.schedules import linear_warmup_and_decay
+from onion.tasks.clipping import ClipGradByGlobalNorm
 
 __all__ = ["fine_tuning_optimizer", "is_decayed", "linear_warmup_and_decay", "set_layerwise_rates"]
 
@@ -47,7 +48,7 @@ def fine_tuning_optimizer(
         parameters=network.parameters(),
         weight_decay=weight_decay,
         apply_decay_param_fun=decayed.__contains__,
-        grad_clip=nn.ClipGradByGlobalNorm(clip),
+        grad_clip=ClipGradByGlobalNorm(clip),
     )
 
 

@@ -44,9 +44,11 @@ class Forward(RunnerItem):
 def evaluating(network: Any) -> Iterator[None]:
     """Put a network into evaluation mode; afterwards every layer has the mode that it had before."""
     before = [(layer, layer.training) for layer in network.sublayers(include_self=True)]
-    network.eval()
+    if any(training for _, training in before):  # a Layer takes 3 microseconds to set an attribute of it
+        network.eval()
     try:
         yield
     finally:
         for layer, training in before:
-            layer.training = training
+            if layer.training != training:
+                layer.training = training
