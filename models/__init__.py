@@ -9,6 +9,9 @@
     hub.py                   fetch, resolve: named models -> local folders                                no Paddle
     downloads/               how: addresses, HTTP, archives                                               no Paddle
     encoder.py, layers.py    Encoder: the Transformer itself
+    norm.py                  LayerNorm, with a gradient that is right on the CPU too
+    by_hand/                 its layers in training on the CPU, with a backward pass of their own
+    lean.py, plain.py        its layers in prediction; whether nobody has changed them
     inside.py                hidden states and attention of a run of it
     packing.py               Packing: where the tokens of a padded batch stand
     ops.py                   linear, dropout, rows: the operations that decide the speed

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import paddle
 from paddle import _C_ops, nn
 
-from onion.models.layers import EncoderLayer, EncoderLayers, Linear, SelfAttention
-from onion.models.norm import Norm
+from onion.models.layers import EncoderLayers
 from onion.models.packing import Packing
+from onion.models.plain import plain_parts
 
 PIECE = 1024
 """Tokens that are computed at once, about: their inner activations still fit into a processor's caches."""
@@ -158,32 +158,14 @@ def _has_kernel() -> bool:
     return any("cpu" in kernel for kernel in paddle.base.core._get_all_register_op_kernels("phi").get(ADD_AND_NORM, ()))
 
 
-# Parts are looked up in Paddle's own dictionaries: a Layer that is asked for a part by its name searches for it, and a
-# MiniLM has two hundred of them to ask for with every text.
 def _weights_of(layer: nn.Layer) -> Weights | None:
-    if not _is(layer, EncoderLayer):
+    parts = plain_parts(layer)
+    if parts is None or any(part.training for part in parts):
         return None
-    parts = layer._sub_layers
-    attention, norms = parts["self_attn"], (parts["norm1"], parts["norm2"])
-    if not _is(attention, SelfAttention):
-        return None
-    inner = attention._sub_layers
-    linears = (
-        *(inner[name] for name in ("q_proj", "k_proj", "v_proj", "out_proj")),
-        parts["linear1"],
-        parts["linear2"],
-    )
-    if not (all(_is(each, Linear) for each in linears) and all(_is(each, Norm) for each in norms)):
-        return None
-    query, key, value, out, linear1, linear2 = map(_affine, linears)
-    norm1, norm2 = map(_affine, norms)
-    epsilons = norms[0]._epsilon, norms[1]._epsilon
-    return Weights(query, key, value, out, norm1, linear1, linear2, norm2, attention.scale, epsilons, layer.activation)
-
-
-def _is(part: nn.Layer, kind: type[nn.Layer]) -> bool:
-    """Whether a part is what it was made as: not replaced, watched by nobody, and without dropout."""
-    return type(part) is kind and not (part.training or part._forward_pre_hooks or part._forward_post_hooks)
+    attention = map(_affine, (parts.query, parts.key, parts.value, parts.out))
+    rest = map(_affine, (parts.norm1, parts.linear1, parts.linear2, parts.norm2))
+    epsilons = parts.norm1._epsilon, parts.norm2._epsilon
+    return Weights(*attention, *rest, parts.attention.scale, epsilons, parts.layer.activation)
 
 
 def _affine(part: nn.Layer) -> Affine:

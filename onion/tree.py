@@ -116,11 +116,12 @@ def number_names(items: Sequence[RunnerItem]) -> None:
     """
     everyone = sorted(walk(items), key=lambda item: (not named(item), _numbered(item)))
     taken: set[str] = set()
+    numbers: dict[str, int] = {}
     for item in everyone:
         if item.name in taken:
             if named(item) and not _numbered(item):
                 raise CompositionError(f"two items are named {item.name!r}; give one of them another name.")
-            _name_freely(item, taken)
+            item.name = _free_name(type(item).name, taken, numbers)
         taken.add(item.name)
 
 
@@ -140,9 +141,10 @@ def _numbered(item: RunnerItem) -> bool:
     return name == type(item).name and number.isdecimal()
 
 
-def _name_freely(item: RunnerItem, taken: set[str]) -> None:
-    """Name an item by its class and the first free number, from 2 on."""
-    number = 1
-    while item.name in taken:
+def _free_name(name: str, taken: set[str], numbers: dict[str, int]) -> str:
+    """Return a class's name with the first free number, from 2 on; ``numbers`` keeps where to look from."""
+    number = numbers.get(name, 2)
+    while f"{name}-{number}" in taken:
         number += 1
-        item.name = f"{type(item).name}-{number}"
+    numbers[name] = number
+    return f"{name}-{number}"

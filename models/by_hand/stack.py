@@ -21,7 +21,6 @@ from onion.models.by_hand.gradients import Gradients
 from onion.models.by_hand.layer import LayerMemory
 from onion.models.by_hand.parts import Part, split
 from onion.models.by_hand.threads import at_once
-from onion.models.norm import Norm
 from onion.models.packing import Packing
 from onion.way_back import is_once
 
@@ -65,24 +64,19 @@ def fits(layers: Sequence[EncoderLayer], x: paddle.Tensor) -> bool:
         and x.dtype == paddle.float32
         and paddle.is_grad_enabled()
         and len({layer.training for layer in layers}) == 1
-        and all(_is_plain(layer) for layer in layers)
+        and all(_is_known(layer) for layer in layers)
     )
 
 
-def _is_plain(layer: EncoderLayer) -> bool:
-    from onion.models.layers import EncoderLayer, Linear, SelfAttention
+def _is_known(layer: EncoderLayer) -> bool:
+    from onion.models.plain import plain_parts
 
-    attention = layer.self_attn
-    if type(layer) is not EncoderLayer or type(attention) is not SelfAttention:
-        return False
-    linear = [attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj, layer.linear1, layer.linear2]
-    norms = [layer.norm1, layer.norm2]
-    kinds = all(type(each) is Linear for each in linear) and all(type(each) is Norm for each in norms)
-    untouched = not any(
-        each._forward_pre_hooks or each._forward_post_hooks for each in (layer, attention, *linear, *norms)
+    parts = plain_parts(layer)
+    return (
+        parts is not None
+        and layer.activation in pieces.ACTIVATIONS_BACKWARD
+        and parts.query.weight.dtype == paddle.float32
     )
-    known = layer.activation in pieces.ACTIVATIONS_BACKWARD and linear[0].weight.dtype == paddle.float32
-    return kinds and untouched and known
 
 
 @attrs.define(eq=False, slots=False)  # cached properties live in __dict__
