@@ -11,9 +11,10 @@ from onion.checks import is_whole
 from onion.device import paddle
 from onion.errors import CompositionError, OnionError
 from onion.item import RunnerItem, Way
+from onion.items import rate_schedule
 from onion.items.attempt import Attempt
 from onion.items.pairing import machines_inside
-from onion.items.parameter_updater import NO_PARAMETERS, SCHEDULE
+from onion.items.parameter_updater import NO_PARAMETERS
 from onion.items.shares import insist_on_place, refuse_sharers_around, updaters_around
 from onion.state import State
 
@@ -155,7 +156,7 @@ class NanGuard(RunnerItem):
             now = item.state_dict()
             if hasattr(item, "optimizer"):
                 _empty(item.optimizer)
-            item.load_state_dict({**kept, **{key: now[key] for key in now if key == SCHEDULE}})
+            item.load_state_dict({**kept, **{key: now[key] for key in rate_schedule.KEYS if key in now}})
 
     def readings(self) -> dict[str, float]:
         """Return how many batches were not finite, resumed runs included."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import json
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from onion.checkpoint import plain
 from onion.checks import is_number
 from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError, OnionError
 from onion.item import RunnerItem, Way
+from onion.items import rate_schedule
 from onion.items.adjustable import Adjustable
 from onion.items.gradient_machine import array_kind
 from onion.items.pairing import machines_inside, networks_of, parameters_of, refuse_idle, refuse_unmoved
@@ -22,8 +20,8 @@ from onion.state import State
 if TYPE_CHECKING:
     from onion.runner import Runner
 
-SCHEDULE, NUMBERS, MASTER, RATE = "LR_Scheduler", "LR_Scheduler_numbers", "master_weight", "learning_rate"
-NO_PARAMETERS = {SCHEDULE, NUMBERS, RATE}
+MASTER, RATE = "master_weight", "learning_rate"
+NO_PARAMETERS = {*rate_schedule.KEYS, RATE}
 """What is saved beside the states of parameters."""
 
 
@@ -46,14 +44,8 @@ class ParameterUpdater(RunnerItem):
     def __init__(self, optimizer: Any) -> None:
         _refuse_wrapper(optimizer)
         self.optimizer = optimizer
-        rate: Any = getattr(optimizer, "_learning_rate", None)
-        self._schedule: Any = rate if hasattr(rate, "step") else None
-        self._step_schedule = getattr(rate, "step", None)
-        if self._step_schedule is not None and _wants_arguments(self._step_schedule):
-            raise CompositionError(
-                f"ParameterUpdater steps a schedule once a batch, and {type(rate).__name__}.step wants a metric; give "
-                "the optimizer a plain number, and set it (optimizer.set_lr) in an item that sees the metric."
-            )
+        self._schedule = rate_schedule.of(optimizer)
+        self._step_schedule = getattr(self._schedule, "step", None)
         self._settings = _settings_of(optimizer)
         self.rate: float | None = None
         """The learning rate that was set by hand, or None."""
@@ -140,9 +132,7 @@ class ParameterUpdater(RunnerItem):
         for slot, accumulators in self.optimizer._accumulators.items():
             saved |= {f"{owners[name]}/{slot}": value for name, value in accumulators.items()}
         if self._schedule is not None:
-            saved[SCHEDULE] = json.dumps(self._schedule.state_dict(), default=plain)
-            if numbers := _numbers(self._schedule):
-                saved[NUMBERS] = json.dumps(numbers)
+            saved |= rate_schedule.saved(self._schedule)
         if self.rate is not None:
             saved[RATE] = self.rate
         return saved
@@ -174,10 +164,7 @@ class ParameterUpdater(RunnerItem):
         for key, tensor in fresh.items():
             tensor.set_value(saved[key])
         if self._schedule is not None:
-            with warnings.catch_warnings():  # Paddle's LinearWarmup finds its own state to hold something unused
-                warnings.simplefilter("ignore", UserWarning)
-                self._schedule.set_state_dict(json.loads(saved[SCHEDULE]))
-            _put_numbers(self._schedule, json.loads(saved.get(NUMBERS, "{}")))
+            rate_schedule.restore(self._schedule, saved)
         if RATE in saved:
             self.set_learning_rate(saved[RATE])
 
@@ -202,13 +189,7 @@ class ParameterUpdater(RunnerItem):
         unknown = sorted(key for key in saved.keys() - NO_PARAMETERS if key.rpartition("/")[0] not in known)
         if unknown:
             raise CheckpointError(f"the saved state of {self.name} belongs to an unknown parameter: {unknown[0]}.")
-        if (SCHEDULE in saved) != (self._schedule is not None):
-            has, lacks = ("checkpoint", "optimizer") if SCHEDULE in saved else ("optimizer", "checkpoint")
-            raise CheckpointError(f"{self.name}: the {has} has a learning rate schedule and the {lacks} has none.")
-        if self._schedule is not None and json.loads(saved[SCHEDULE]).keys() != self._schedule.state_dict().keys():
-            raise CheckpointError(
-                f"{self.name}: the saved learning rate schedule is another than {type(self._schedule).__name__}."
-            )
+        rate_schedule.refuse_other(self._schedule, saved, self.name)
 
     def _masters(self) -> dict[str, Any]:
         """Return the 32-bit copies of 16-bit parameters, by Paddle's names of the parameters."""
@@ -252,45 +233,6 @@ def _refuse_wrapper(optimizer: Any) -> None:
             f"ParameterUpdater cannot save {outer}: it wraps another optimizer ({name}), whose state a resumed run "
             f"would lack; give it the {name} itself."
         )
-
-
-def _numbers(schedule: Any) -> dict[str, int | float]:
-    """Return the numbers of a schedule that Paddle's ``state_dict`` passes over, such as {"T_cur": 3, "T_i": 10}.
-
-    A schedule within it has them too, as "learning_rate.T_cur". Settings stay those of the program: ``base_lr``, and
-    what has the name of an argument.
-    """
-    told = schedule.state_dict()
-    return {path: getattr(owner, name) for path, (owner, name) in _places(schedule).items() if path not in told}
-
-
-def _put_numbers(schedule: Any, numbers: Mapping[str, int | float]) -> None:
-    """Put numbers back where a schedule has them."""
-    places = _places(schedule)
-    for path in places.keys() & numbers.keys():
-        owner, name = places[path]
-        setattr(owner, name, numbers[path])
-
-
-def _places(schedule: Any) -> dict[str, tuple[Any, str]]:
-    """Return where the numbers of a schedule stand, {path: (schedule, attribute)}."""
-    settings = {"base_lr", *inspect.signature(type(schedule).__init__).parameters} - {"last_epoch"}
-    found: dict[str, tuple[Any, str]] = {}
-    for name, value in vars(schedule).items():
-        if isinstance(value, paddle().optimizer.lr.LRScheduler):
-            found |= {f"{name}.{path}": place for path, place in _places(value).items()}
-        elif isinstance(value, int | float) and name not in settings:
-            found[name] = (schedule, name)
-    return found
-
-
-def _wants_arguments(function: Callable[..., object]) -> bool:
-    """Tell whether a function cannot be called without arguments."""
-    try:
-        inspect.signature(function).bind()
-    except TypeError:
-        return True
-    return False
 
 
 def _kind(arrays: Mapping[str, Any], key: str) -> str | None:

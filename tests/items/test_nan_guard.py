@@ -282,6 +282,14 @@ def test_the_schedule_does_not_go_back():
     assert schedule.get_lr() == 0.5**4
 
 
+def test_the_numbers_that_paddle_does_not_save_of_a_schedule_do_not_go_back_either():
+    network = toy_network()
+    schedule = lr.CosineAnnealingWarmRestarts(0.1, T_0=20)
+    updater = ParameterUpdater(paddle.optimizer.AdamW(schedule, parameters=network.parameters()))
+    Runner(Batches(batches(6, {4})), updater, NanGuard("rollback", every=3), GradientMachine(network)).run(passes=1)
+    assert (schedule.last_epoch, schedule.T_cur) == (6, 6)
+
+
 @pytest.mark.parametrize("rate", [0.05, schedules.linear_warmup_and_decay(0.05, steps=20, warmup=0.0)])
 def test_a_learning_rate_that_was_set_by_hand_does_not_go_back_either(rate):
     network = toy_network()

@@ -272,7 +272,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/items/online/stream_provider.py": "JSON of a checkpoint that was read",
     "onion/items/logger.py": "JSON of a checkpoint that was read; it appends to the log",
     "onion/items/mailbox.py": "opens letters of its own process",
-    "onion/items/parameter_updater.py": "JSON of a checkpoint that was read",
+    "onion/items/rate_schedule.py": "JSON of a checkpoint that was read",
     "onion/items/preemption.py": "reads a time, which float() and fromisoformat() take apart",
     "onion/items/task_sampler.py": "JSON of a checkpoint that was read",
     "onion/testing/held.py": "reads the log that its own run wrote",

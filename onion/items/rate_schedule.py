@@ -1,0 +1,92 @@
+"""The learning rate schedule of an optimizer, as a checkpoint has it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from onion.checkpoint import plain
+from onion.device import paddle
+from onion.errors import CheckpointError, CompositionError
+
+STATE, NUMBERS = "LR_Scheduler", "LR_Scheduler_numbers"
+KEYS = (STATE, NUMBERS)
+"""What is saved: what Paddle tells of a schedule, and what it passes over; both as JSON."""
+
+
+def of(optimizer: Any) -> Any:
+    """Return the schedule of an optimizer; None: its rate is a number.
+
+    Raises:
+        CompositionError: its ``step`` wants a metric (ReduceOnPlateau), which a batch has not.
+    """
+    rate: Any = getattr(optimizer, "_learning_rate", None)
+    if not hasattr(rate, "step"):
+        return None
+    if _wants_arguments(rate.step):
+        raise CompositionError(
+            f"ParameterUpdater steps a schedule once a batch, and {type(rate).__name__}.step wants a metric; give "
+            "the optimizer a plain number, and set it (optimizer.set_lr) in an item that sees the metric."
+        )
+    return rate
+
+
+def saved(schedule: Any) -> dict[str, str]:
+    """Return what brings a schedule back to where it is."""
+    state = {STATE: json.dumps(schedule.state_dict(), default=plain)}
+    numbers = _numbers(schedule)
+    return {**state, NUMBERS: json.dumps(numbers)} if numbers else state
+
+
+def refuse_other(schedule: Any | None, kept: Mapping[str, Any], owner: str) -> None:
+    """Raise CheckpointError where another schedule was saved, or none; ``owner`` is who has the schedule."""
+    if (STATE in kept) != (schedule is not None):
+        has, lacks = ("checkpoint", "optimizer") if STATE in kept else ("optimizer", "checkpoint")
+        raise CheckpointError(f"{owner}: the {has} has a learning rate schedule and the {lacks} has none.")
+    if schedule is not None and json.loads(kept[STATE]).keys() != schedule.state_dict().keys():
+        raise CheckpointError(f"{owner}: the saved learning rate schedule is another than {type(schedule).__name__}.")
+
+
+def restore(schedule: Any, kept: Mapping[str, Any]) -> None:
+    """Bring a schedule back."""
+    with warnings.catch_warnings():  # Paddle's LinearWarmup finds its own state to hold something unused
+        warnings.simplefilter("ignore", UserWarning)
+        schedule.set_state_dict(json.loads(kept[STATE]))
+    numbers, places = json.loads(kept.get(NUMBERS, "{}")), _places(schedule)
+    for path in places.keys() & numbers.keys():
+        owner, name = places[path]
+        setattr(owner, name, numbers[path])
+
+
+def _numbers(schedule: Any) -> dict[str, int | float]:
+    """Return the numbers of a schedule that Paddle's ``state_dict`` passes over, such as {"T_cur": 3, "T_i": 10}.
+
+    A schedule within it has them too, as "learning_rate.T_cur". Settings stay those of the program: ``base_lr``, and
+    what has the name of an argument.
+    """
+    told = schedule.state_dict()
+    return {path: getattr(owner, name) for path, (owner, name) in _places(schedule).items() if path not in told}
+
+
+def _places(schedule: Any) -> dict[str, tuple[Any, str]]:
+    """Return where the numbers of a schedule stand, {path: (schedule, attribute)}."""
+    settings = {"base_lr", *inspect.signature(type(schedule).__init__).parameters} - {"last_epoch"}
+    found: dict[str, tuple[Any, str]] = {}
+    for name, value in vars(schedule).items():
+        if isinstance(value, paddle().optimizer.lr.LRScheduler):
+            found |= {f"{name}.{path}": place for path, place in _places(value).items()}
+        elif isinstance(value, int | float) and name not in settings:
+            found[name] = (schedule, name)
+    return found
+
+
+def _wants_arguments(function: Callable[..., object]) -> bool:
+    """Tell whether a function cannot be called without arguments."""
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return True
+    return False
