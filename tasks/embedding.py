@@ -163,9 +163,8 @@ class Embedder:
         """Return the onion that embeds texts; after ``run(passes=1)`` its Collector holds a vector for each."""
         examples = Examples.of(examples_of(self.tokenizer(texts, pairs, max_length=self.max_length)))
         collate = partial(batch_of, pad_id=self.tokenizer.pad_id)
-        ahead = 2 if len(examples) > self.batch_size else 0  # one batch is there sooner than a thread
         return Runner(
-            DataProvider(examples, self.batch_size, length=examples.lengths, collate=collate, prefetch=ahead),
+            DataProvider(examples, self.batch_size, length=examples.lengths, collate=collate),
             Collector(len(examples)),
             Forward(self.network),
         )

@@ -104,5 +104,4 @@ def prediction_onion(
 def _in_order(task: Task, examples: Examples, pad_id: int) -> DataProvider:
     # Examples of similar length share a batch, whatever their order; figures and predictions do not depend on it.
     collate = partial(task.collate, pad_id=pad_id)
-    ahead = 2 if len(examples) > TEST_BATCH else 0  # one batch is there sooner than a thread
-    return DataProvider(examples, TEST_BATCH, length=examples.lengths, collate=collate, prefetch=ahead)
+    return DataProvider(examples, TEST_BATCH, length=examples.lengths, collate=collate)

@@ -47,7 +47,7 @@ class Loader:
             once before the first pass, or one length an example. Needs a source with a length.
         collate: A function from a list of examples to a batch. Default `onion.data.collate`.
         drop_last: Leave out a last batch that is not full. Default: keep it.
-        prefetch: Batches made ahead in a background thread; 0 means no thread. Default 2.
+        prefetch: Batches made ahead in a background thread; 0 means no thread, and a lone batch needs none. Default 2.
         patience: Seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
             resumed takes the time of all those before it. Needs the thread. Default: as long as it takes.
 
@@ -145,7 +145,8 @@ class Loader:
         return self._batches(self._indexed(self._source, plan[start:]), len(plan) - start, wait)
 
     def _batches(self, made: Generator[Counted, None, None], total: int | None, wait: Wait | None) -> Batches:
-        ahead = Prefetcher(made, self.prefetch, timeout=self.patience) if self.prefetch else made
+        lone = total is not None and total <= 1 and self.patience is None  # it is there sooner than a thread
+        ahead = Prefetcher(made, self.prefetch, timeout=self.patience) if self.prefetch and not lone else made
         return Batches(ahead, total, wait or Wait())
 
     def _refuse_other_size(self, source: Indexed) -> None:

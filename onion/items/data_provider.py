@@ -36,7 +36,7 @@ class DataProvider(RunnerItem):
         collate: makes a batch of a list of examples. Default: stack arrays and numbers field by field.
         drop_last: drop a last batch that is not full. Default False.
         prefetch: batches prepared ahead in a background thread, which never outlives the pass (but see ``wake``); 0: no
-            thread. Default 2.
+            thread, nor is there one for a lone batch. Default 2.
         patience: seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
             resumed takes the time of all those before it. It needs the thread. Default: as long as it takes, as data
             want that come as they arise.

@@ -56,6 +56,23 @@ def test_batches_in_order(prefetch):
     assert Loader(range(7), 3, drop_last=True).batches_per_pass == 2
 
 
+@pytest.mark.parametrize(
+    ("source", "start", "patience", "ahead"),
+    [
+        (range(7), 0, None, True),
+        (range(7), 2, None, False),  # one is left
+        (range(7), 2, 60.0, True),  # somebody has to look at the clock
+        (range(3), 0, None, False),
+        (lambda: iter(range(3)), 0, None, True),  # nobody knows
+    ],
+)
+def test_a_lone_batch_needs_no_thread(source, start, patience, ahead):
+    makers = []
+    loader = Loader(source, 3, patience=patience, collate=lambda some: makers.append(threading.current_thread()))
+    assert list(loader.batches(0, start))
+    assert all((maker is not threading.main_thread()) == ahead for maker in makers)
+
+
 @prefetch
 def test_a_file_goes_straight_in(tmp_path, prefetch):
     path = tmp_path / "a.tsv"
