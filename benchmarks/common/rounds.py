@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.common.sides import Answer, Side
+from benchmarks.common.sides import Answer, Side, Visitor
 
 Round = dict[str, Answer]
 """What each side told, by its name."""
 
 
-def alternate(sides: Sequence[Side], rounds: int, **asked: Any) -> list[Round]:
+def alternate(sides: Sequence[Side | Visitor], rounds: int, **asked: Any) -> list[Round]:
     """Ask all sides in every round; who begins goes round too.
 
     Args:
@@ -25,7 +25,7 @@ def alternate(sides: Sequence[Side], rounds: int, **asked: Any) -> list[Round]:
     return [_round([*sides[turn % len(sides) :], *sides[: turn % len(sides)]], asked) for turn in range(rounds)]
 
 
-def _round(sides: Sequence[Side], asked: Mapping[str, Any]) -> Round:
+def _round(sides: Sequence[Side | Visitor], asked: Mapping[str, Any]) -> Round:
     return {side.name: side.round(**asked) for side in sides}
 
 

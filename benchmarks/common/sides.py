@@ -1,4 +1,4 @@
-"""Sides of a comparison: processes that stay loaded and take turns, each in its own environment."""
+"""Sides of a comparison: processes that take turns, each in its own environment."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,13 +105,48 @@ class Side:
         return self._process.stdout
 
 
+class Visitor:
+    """A side whose process comes for a round and goes after it, where all of them together do not fit into the memory.
+
+    Args:
+        name, module, job, peer, environment: as a Side's.
+    """
+
+    def __init__(
+        self, name: str, module: str, job: Any, peer: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.last: Answer = {}
+        """What the processes told at their ends; ``peak_bytes`` is that of the largest."""
+        self._come = partial(Side, name, module, job, peer, environment)
+
+    def ready(self) -> None:
+        """Do nothing: it comes when it is asked."""
+
+    def round(self, **asked: Any) -> Answer:
+        """Come, do a round of work, and go.
+
+        Raises:
+            FailedError: it ended before.
+        """
+        side = self._come()
+        with all_ready([side]):
+            answer = side.round(**asked)
+        most = max(side.last["peak_bytes"], self.last.get("peak_bytes", 0))
+        self.last = {**side.last, "peak_bytes": most}
+        return answer
+
+    def end(self) -> None:
+        """Do nothing: it is gone."""
+
+
 def _inherited(peer: str | None) -> dict[str, str]:
     """Return this process's variables; a peer has not those that importing onion sets."""
     return {name: value for name, value in os.environ.items() if peer is None or name not in (VARIABLE, SPINNING)}
 
 
 @contextmanager
-def all_ready(sides: Sequence[Side]) -> Iterator[None]:
+def all_ready(sides: Sequence[Side | Visitor]) -> Iterator[None]:
     """Wait for sides one after the other, and end them all when this is left."""
     with ExitStack() as stack:
         for side in sides:

@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.common.driver import DATA, no_data
 from benchmarks.common.measured import Measured, versions_of
 from benchmarks.common.rounds import alternate
-from benchmarks.common.sides import Side, all_ready
+from benchmarks.common.sides import all_ready
 from benchmarks.finetune.figures import (
     CLOSE,
     GROUPED,
@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--peers", nargs="*", metavar="NAME", help="by their names; none: onion alone")
-    parser.add_argument("--steps", type=int, help="of a training; default 40, of ChnSentiCorp's 6")
+    parser.add_argument("--steps", type=int, help="of a training; default 8, of ChnSentiCorp's 2")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
     settings = parser.parse_args(arguments)
@@ -90,11 +90,11 @@ def _measure(measured: Measured, name: str, wanted: Sequence[str] | None, steps:
     steps = steps or part.steps
     with TemporaryDirectory() as room:
         job = part.job(Path(room), data, steps)
-        sides = [Side(ONION, "benchmarks.finetune.side", {**job, "engine": "onion"})]
+        sides = [part.side(ONION, "benchmarks.finetune.side", {**job, "engine": "onion"})]
         for peer, (engine, environment, more, variables) in PEERS.items():
             if wanted is None or peer in wanted:
                 given = {**job, **more, "engine": engine}
-                sides.append(Side(peer, "benchmarks.finetune.side", given, environment, variables))
+                sides.append(part.side(peer, "benchmarks.finetune.side", given, environment, variables))
         with all_ready(sides):
             apart = differences({side.name: side.round(ask="costs")["costs"] for side in sides})
             rounds = alternate(sides, measured.rounds, ask="train")

@@ -10,7 +10,7 @@ from benchmarks.common import sides
 from benchmarks.common.measured import Figure, Measured, read, versions_of
 from benchmarks.common.processes import FailedError
 from benchmarks.common.rounds import alternate, figures, ratios
-from benchmarks.common.sides import Side, all_ready
+from benchmarks.common.sides import Side, Visitor, all_ready
 from onion.device import SPINNING, VARIABLE
 
 WORKER = """
@@ -42,8 +42,8 @@ def side(tmp_path):
     (tmp_path / "told.py").write_text(WORKER, encoding="utf-8")
     made = []
 
-    def make(name="one", job="job", **variables):
-        made.append(Side(name, "told", job, environment={"PYTHONPATH": str(tmp_path), **variables}))
+    def make(name="one", job="job", kind=Side, **variables):
+        made.append(kind(name, "told", job, environment={"PYTHONPATH": str(tmp_path), **variables}))
         return made[-1]
 
     yield make
@@ -61,6 +61,28 @@ def test_a_side_stays_and_answers_each_round(side):
     assert told["environment"]["OMP_NUM_THREADS"] == "2"
     assert one.last["peak_bytes"] > 1_000_000
     assert list(one.last["versions"]) == ["numpy"]
+
+
+def test_a_visitor_comes_anew_for_each_round_and_goes(side):
+    one = side(kind=Visitor)
+    with all_ready([one]):
+        told = [one.round(ask=1), one.round(ask=2)]
+    assert [each["calls"] for each in told] == [[1], [2]]
+    assert one.last["peak_bytes"] > 0
+    assert "numpy" in one.last["versions"]
+
+
+def test_a_visitor_tells_the_most_memory_of_all_its_visits(side):
+    one = side(kind=Visitor)
+    one.last = {"peak_bytes": 1 << 50}
+    one.round()
+    assert one.last["peak_bytes"] == 1 << 50
+
+
+def test_a_visitor_that_fails_is_told_in_its_round(side):
+    one = side("lost", "fail", Visitor)
+    with all_ready([one]), pytest.raises(FailedError, match=r"(?s)lost: ended with status 1; .*no such model"):
+        one.round()
 
 
 def test_a_side_that_fails_is_told_with_its_last_words(side):
