@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,6 +111,19 @@ def read(path: Path) -> Measured:
     """Return what was kept."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return Measured(**{**found, "figures": [Figure(**figure) for figure in found["figures"]]})
+
+
+def of_memory(lasts: Mapping[str, Mapping[str, Any]], before: str = "") -> list[Figure]:
+    """Return the most memory that each side's process has held, its libraries included.
+
+    Args:
+        lasts: side -> what it told at its end.
+        before: stands before the name of each line.
+    """
+    return [
+        Figure(f"{before}peak memory: {side}", "MiB", [last["peak_bytes"] / 2**20], digits=0)
+        for side, last in lasts.items()
+    ]
 
 
 def versions_of(lasts: Iterable[dict[str, Any]]) -> dict[str, str]:

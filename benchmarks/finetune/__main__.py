@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.common.driver import DATA, no_data
-from benchmarks.common.measured import Measured, versions_of
+from benchmarks.common.measured import Measured, of_memory, versions_of
 from benchmarks.common.rounds import alternate
 from benchmarks.common.sides import all_ready
 from benchmarks.finetune.figures import (
@@ -26,7 +26,6 @@ from benchmarks.finetune.figures import (
     PADDLENLP_SET,
     TRANSFORMERS,
     differences,
-    of_memory,
     of_share,
     of_speed,
 )
@@ -99,7 +98,7 @@ def _measure(measured: Measured, name: str, wanted: Sequence[str] | None, steps:
             apart = differences({side.name: side.round(ask="costs")["costs"] for side in sides})
             rounds = alternate(sides, measured.rounds, ask="train")
     measured.figures += [*of_speed(rounds, part.title, steps * BATCH, steps), *of_share(rounds, part.title)]
-    measured.figures += of_memory({side.name: side.last for side in sides}, part.title)
+    measured.figures += of_memory({side.name: side.last for side in sides}, f"{part.title}, ")
     measured.notes.append(f"{part.title}: {steps} updates a round")
     measured.notes += [f"{part.title}: the costs of {side} differ by {apart[side]:.1g} at most" for side in apart]
     measured.versions |= versions_of(side.last for side in sides)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from benchmarks.common.measured import Figure
 from benchmarks.common.processes import FailedError
 from benchmarks.common.rounds import Round, figures, ratios
-from benchmarks.common.sides import Answer
 
 CLOSE = 1e-3
 ONION = "onion"
@@ -75,11 +74,3 @@ def of_share(rounds: Sequence[Round], title: str) -> list[Figure]:
     """Return which share of onion's step its matrix products take by themselves."""
     shares = [each[ONION]["products"] / each[ONION]["step"] for each in rounds]
     return [Figure(f"{title}: the share of a step that Paddle's matmul takes", "", shares, at_least=GOAL_SHARE)]
-
-
-def of_memory(lasts: Mapping[str, Answer], title: str) -> list[Figure]:
-    """Return the most memory that each side has held, its libraries included."""
-    return [
-        Figure(f"{title}, peak memory: {side}", "MiB", [last["peak_bytes"] / 2**20], digits=0)
-        for side, last in lasts.items()
-    ]

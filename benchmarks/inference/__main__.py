@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.common.driver import DATA, no_data
-from benchmarks.common.measured import Measured, versions_of
+from benchmarks.common.measured import Measured, of_memory, versions_of
 from benchmarks.common.rounds import alternate
 from benchmarks.common.sides import Side, all_ready
 from benchmarks.inference import models
@@ -29,7 +29,6 @@ from benchmarks.inference.figures import (
     against_onnx,
     differences,
     of_bulk,
-    of_memory,
     of_share,
     of_singles,
 )
@@ -104,7 +103,7 @@ def _measure(measured: Measured, title: str, wanted: Sequence[str] | None, data:
     measured.figures += [*of_bulk(bulk, len(job["texts"]), title), *of_share(bulk, title), *of_singles(alone, title)]
     if any(side.name == ONNX for side in sides):
         measured.figures += against_onnx(alone, title)
-    measured.figures += of_memory({side.name: side.last for side in sides}, title)
+    measured.figures += of_memory({side.name: side.last for side in sides}, f"{title}, ")
     measured.notes += [f"{title}: {side} differs from onion by {apart[side]:.1g} at most" for side in apart]
     measured.versions |= versions_of(side.last for side in sides)
 

@@ -126,13 +126,5 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, int(np.ceil(len(ordered) * share / 100)) - 1)]
 
 
-def of_memory(lasts: Mapping[str, Answer], title: str) -> list[Figure]:
-    """Return the most memory that each side has held, its libraries included."""
-    return [
-        Figure(f"{title}, peak memory: {side}", "MiB", [last["peak_bytes"] / 2**20], digits=0)
-        for side, last in lasts.items()
-    ]
-
-
 def _ways(one: Round) -> list[tuple[str, str]]:
     return [(side, way) for side, ways in one.items() for way in ways]

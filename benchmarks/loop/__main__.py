@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from benchmarks.common.measured import Measured, versions_of
+from benchmarks.common.measured import Measured, of_memory, versions_of
 from benchmarks.common.rounds import Round, alternate
 from benchmarks.common.sides import Side, all_ready
 from benchmarks.loop.figures import CALLBACKS, NOTES, ONION, ONION_SIDES, PEERS, Peer, of_onion, of_peer, verdict
@@ -28,7 +28,8 @@ hand in the same framework and process, each engine as lean as its options allow
 is told in its smallest form, with ten more items (Progress, Logger, Saver, Tester, Evaluator, EarlyStop, four
 Observers; none is due), and as the slope between no and {CALLBACKS} rings or callbacks that do nothing. The clock is in
 the network, which both sides share, and runs from its first call to its last; the garbage collector rests. In every
-round all sides of a process end with the same parameters to {CLOSE:g}."""
+round all sides of a process end with the same parameters to {CLOSE:g}. Peak memory is that of a process, its bare loop
+included."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -76,6 +77,7 @@ def measure(peers: Sequence[Peer], count: int, batches: int) -> Measured:
     with all_ready(sides):
         rounds: list[Round] = alternate(sides, count)
     figures = [*of_onion(rounds), *(figure for peer in there for figure in of_peer(peer, rounds))]
+    figures += of_memory({side.name: side.last for side in sides})
     if there:
         notes += [*NOTES, verdict(there, rounds)]
     versions = versions_of(side.last for side in sides)

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import __main__ as bench
 from benchmarks.common import sides
-from benchmarks.common.measured import Figure, Measured, read, versions_of
+from benchmarks.common.measured import Figure, Measured, of_memory, read, versions_of
 from benchmarks.common.processes import FailedError
 from benchmarks.common.rounds import alternate, figures, ratios
 from benchmarks.common.sides import Side, Visitor, all_ready
@@ -186,3 +186,11 @@ def test_an_unknown_benchmark_is_refused(capsys):
 
 def test_versions_of_all_sides():
     assert versions_of([{"versions": {"a": "1"}}, {}, {"versions": {"b": "2"}}]) == {"a": "1", "b": "2"}
+
+
+def test_the_most_memory_of_each_side():
+    lasts = {"one": {"peak_bytes": 3 << 20}, "other": {"peak_bytes": 5 << 20}}
+    assert [figure.cells()[:2] for figure in of_memory(lasts, "long, ")] == [
+        ("long, peak memory: one", "3 MiB"),
+        ("long, peak memory: other", "5 MiB"),
+    ]
