@@ -17,7 +17,7 @@ from benchmarks.common.measured import MEASURED, read
 from benchmarks.common.processes import ROOT
 from onion.disk import replace_file
 
-NAMES = ("loop", "finetune", "inference", "data", "growth")
+NAMES = ("loop", "finetune", "inference", "layers", "data", "saving", "growth")
 PAGE = ROOT / "benchmarks" / "results.md"
 HEAD = """\
 # Measured beside its peers

@@ -1,22 +1,20 @@
 """What fewer layers buy in prediction: an encoder of 6 layers beside one of 2 of its layers, as a student has them.
 
-    python benchmarks/layers.py DEV.tsv [--encoder minilm] [--layers 1 2] [--rounds 9]
-
-Both classify the texts of a file in batches by length, in turns, round after round; which one begins alternates. The
-features are made before. Told are texts a second (medians and quartiles over the rounds) and the ratio within a round.
-The last line is JSON. Weights of the heads are random: they do not change the time.
+python -m benchmarks.layers [DEV.tsv] [--encoder minilm] [--layers 1 2] [--rounds 9] [--keep]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
+import sys
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 
+from benchmarks.common.driver import DATA, no_data
+from benchmarks.common.measured import Figure, Measured
 from onion import DataProvider, Forward, Runner
-from onion.device import use_threads
+from onion.device import paddle, use_threads
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
@@ -24,16 +22,25 @@ from onion.tasks.distillation import with_layers
 from onion.tasks.features.cache import cached_features
 
 BATCH = 64
+HOW = f"""\
+Texts a second that a classifier with all layers of an encoder and one with {{few}} of them predict ({{encoder}},
+{{name}}, batches of {BATCH} by length, features made before, random heads), in turns in one process; who begins
+alternates. What a student loses in accuracy stands in docs/composition.md."""
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Measure and tell."""
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and tell; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", help="labelled texts, as onion train --task classify takes them")
+    parser.add_argument(
+        "file", nargs="?", type=Path, default=DATA / "glue" / "sst-2" / "dev.tsv", help="labelled texts"
+    )
     parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
     parser.add_argument("--layers", type=int, nargs="+", default=[1, 2], help="those that the small one has")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
     given = parser.parse_args(arguments)
+    if no_data(given.file.parent, "bench"):
+        return 2
     use_threads()
     task = Classification(max_length=128).fitted(given.file)
     examples = cached_features(task, given.file, Tokenizer.from_pretrained(given.encoder))
@@ -47,7 +54,13 @@ def main(arguments: list[str] | None = None) -> None:
         order = [0, 1] if number % 2 == 0 else [1, 0]
         found = {place: len(examples) / _seconds(runners[place]) for place in order}
         rounds.append((found[0], found[1]))
-    tell(rounds, whole.config.num_hidden_layers, len(given.layers))
+    how = HOW.format(few=len(given.layers), encoder=given.encoder, name=given.file.name)
+    figures = figures_of(rounds, whole.config.num_hidden_layers, len(given.layers))
+    measured = Measured("layers", "Layers", how, given.rounds, figures, versions={"paddlepaddle": paddle().__version__})
+    print(measured.section())
+    if given.keep:
+        measured.keep()
+    return 0
 
 
 def _seconds(runner: Runner) -> float:
@@ -56,20 +69,14 @@ def _seconds(runner: Runner) -> float:
     return perf_counter() - begun
 
 
-def tell(rounds: list[tuple[float, float]], whole: int, few: int) -> None:
-    """Print texts a second of both sides, and how often the small one is as fast as the whole one."""
-    columns = {
-        f"{whole} layers": [first for first, _ in rounds],
-        f"{few} layers": [second for _, second in rounds],
-        "ratio": [second / first for first, second in rounds],
-    }
-    medians = {}
-    for name, values in columns.items():
-        low, middle, high = statistics.quantiles(values, n=4)
-        medians[name] = round(middle, 2)
-        print(f"{name:>10}: {middle:9.2f}  ({low:.2f} to {high:.2f})")
-    print(json.dumps({"rounds": len(rounds), **medians}))
+def figures_of(rounds: list[tuple[float, float]], whole: int, few: int) -> list[Figure]:
+    """Return texts a second of both sides, and how often the small one is as fast as the whole one."""
+    return [
+        Figure(f"{whole} layers", "texts a second", [first for first, _ in rounds], digits=0),
+        Figure(f"{few} layers", "texts a second", [second for _, second in rounds], digits=0),
+        Figure("the few beside all", "times as fast", [second / first for first, second in rounds]),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

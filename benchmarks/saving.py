@@ -1,18 +1,14 @@
 """How long a checkpoint holds the loop up: written within the loop, beside written in the background.
 
-    python benchmarks/saving.py [--encoder minilm] [--batch 32] [--length 32] [--steps 12] [--every 4] [--rounds 5]
+    python -m benchmarks.saving [--encoder minilm] [--batch 32] [--length 32] [--steps 12] [--every 4] [--rounds 5]
+        [--keep]
 
-An encoder with AdamW is trained on random tokens and saved every few steps, in turns with ``Saver(background=False)``
-and ``True``; which one begins alternates. Told are, in milliseconds, the median step without a save, and by how much
-the median step with one is longer (medians and quartiles over the rounds): where the thread takes cores from the loop
-after that, the steps without a save are longer too. Both ways the folders hold the same bytes at the end, which is
-checked. The last line is JSON.
+Both ways the folders hold the same bytes at the end, which is checked before a time is told.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 from itertools import pairwise
@@ -22,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.measured import Figure, Measured
 from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver, checkpoint
 from onion.device import use_threads
 from onion.models.encoder import Encoder
@@ -29,6 +26,12 @@ from onion.models.encoder import Encoder
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
 import paddle
+
+HOW = """\
+An encoder with AdamW is trained on random tokens ({batch} texts of {length}) and saved every {every} steps, in turns
+with `Saver(background=False)` and `True`, in one process; which one begins alternates. Told are the median step without
+a save, and by how much the median step with one is longer; where the thread takes cores from the loop after that, the
+steps without a save are longer too. A checkpoint has {size:.0f} MiB: weights, and AdamW's two moments of each."""
 
 WAYS = ("in the loop", "in the background")
 FIRST_ID = 1000
@@ -55,6 +58,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure and tell."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
+    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
     for name, default in (("batch", 32), ("length", 32), ("steps", 12), ("every", 4), ("rounds", 5)):
         parser.add_argument(f"--{name}", type=int, default=default)
     given = parser.parse_args(arguments)
@@ -62,14 +66,20 @@ def main(arguments: list[str] | None = None) -> None:
     encoder = Encoder.from_pretrained(given.encoder)
     random = np.random.default_rng(0)
     batches = random.integers(FIRST_ID, encoder.config.vocab_size, size=(given.steps, given.batch, given.length))
-    rounds = []
+    rounds, size = [], 0
     for number in range(given.rounds):
         order = WAYS if number % 2 == 0 else WAYS[::-1]
         with tempfile.TemporaryDirectory() as room:
             found = {way: _run(encoder, batches, Path(room) / way, way == WAYS[1], given.every) for way in order}
             _refuse_difference(*(Path(room) / way for way in WAYS))
+            size = _bytes_of(Path(room) / WAYS[0])
         rounds.append(found)
-    tell(rounds)
+    how = HOW.format(batch=given.batch, length=given.length, every=given.every, size=size / 2**20)
+    versions = {"paddlepaddle": paddle.__version__}
+    measured = Measured("saving", "Saving", how, given.rounds, figures_of(rounds), versions=versions)
+    print(measured.section())
+    if given.keep:
+        measured.keep()
 
 
 def _run(encoder: Encoder, batches: np.ndarray, folder: Path, background: bool, every: int) -> tuple[float, float]:
@@ -103,16 +113,19 @@ def _refuse_difference(one: Path, other: Path) -> None:
             assert np.array_equal(value, second.items[item][key]), f"{item}/{key}"
 
 
-def tell(rounds: list[dict[str, tuple[float, float]]]) -> None:
-    """Print milliseconds of both ways, and what part of a save's time remains in the background."""
-    medians: dict[str, float] = {}
-    for way in WAYS:
-        for place, what in enumerate(("step", "save")):
-            values = [1000 * found[way][place] for found in rounds]
-            low, middle, high = statistics.quantiles(values, n=4)
-            medians[f"{what} {way}"] = round(middle, 1)
-            print(f"{what} {way:>18}: {middle:9.1f} ms  ({low:.1f} to {high:.1f})")
-    print(json.dumps({"rounds": len(rounds), **medians}))
+def _bytes_of(folder: Path) -> int:
+    """Return what the newest checkpoint of a run takes on the disk."""
+    newest = checkpoint.folder_of(folder, checkpoint.steps_in(folder)[-1])
+    return sum(file.stat().st_size for file in newest.iterdir())
+
+
+def figures_of(rounds: list[dict[str, tuple[float, float]]]) -> list[Figure]:
+    """Return milliseconds of both ways."""
+    return [
+        Figure(f"{what}, {way}", "ms", [1000 * found[way][place] for found in rounds], digits=1)
+        for place, what in enumerate(("a step", "a step with a save is longer by"))
+        for way in WAYS
+    ]
 
 
 if __name__ == "__main__":

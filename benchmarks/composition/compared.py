@@ -93,7 +93,7 @@ EXAMPLES = (
         "MiniLM's layers, by its soft targets (Hinton et al. 2015), hidden states and attention. Beside it the same "
         "student learns alone, from the labels. Figures are on SST-2's 872 dev sentences, as onion train has them: of "
         "four checkpoints a pass, the one that is best on these very sentences. How much faster the student is, "
-        "benchmarks/layers.py measures, in turns.",
+        "`make bench NAMES=layers` measures, in turns ([results](../benchmarks/results.md)).",
         _of("sst-2"),
         {
             "teacher": "examples/distillation.py {data}/glue/sst-2 --role teacher --seed {seed} --out {own}",

@@ -1,6 +1,7 @@
 """The frame of comparisons: sides, their turns, what was measured, and the page of all."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -173,9 +174,13 @@ def test_the_page_has_a_section_of_all_that_was_kept(measured, tmp_path):
         assert told in page
 
 
+def is_package(name):
+    return (Path(bench.__file__).parent / name).is_dir()
+
+
 def test_every_benchmark_can_be_run_by_its_name():
     for name in bench.NAMES:
-        assert (Path(bench.__file__).parent / name / "__main__.py").is_file()
+        assert callable(import_module(f"benchmarks.{name}.__main__" if is_package(name) else f"benchmarks.{name}").main)
 
 
 def test_an_unknown_benchmark_is_refused(capsys):
