@@ -182,18 +182,18 @@ def _to_tensor(array: Any) -> Any:
     What Python makes of ``paddle.Tensor`` is never given back there (a list each); what an operator makes is. Tried on
     the CPU only, and done there only.
     """
-    framework = paddle().base.framework
-    if not isinstance(framework._current_expected_place(), paddle().CPUPlace):
+    place = paddle().base.framework._current_expected_place()
+    if not isinstance(place, paddle().CPUPlace):
         return paddle().to_tensor(array)
-    tensor = paddle().empty(array.shape, _name(array.dtype))
-    tensor.get_tensor().set(array, framework._current_expected_place())
+    tensor = paddle()._C_ops.empty(array.shape, _type(array.dtype), place)  # paddle.empty takes three times as long
+    tensor.get_tensor().set(array, place)
     return tensor
 
 
 @cache
-def _name(dtype: Any) -> str:
-    """Return what numpy calls a type; numpy itself takes two microseconds for the answer."""
-    return str(dtype)
+def _type(dtype: Any) -> Any:
+    """Return Paddle's type for one of numpy's."""
+    return paddle().base.framework.convert_np_dtype_to_dtype_(dtype)
 
 
 def detached(value: Any) -> Any:
