@@ -6,10 +6,8 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from pathlib import Path
-from queue import Empty, Queue, SimpleQueue
-from threading import Lock
+from queue import Queue
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -21,7 +19,9 @@ from onion.items.border import PATIENCE, Border
 from onion.items.online.commands import COMMANDS, Pause
 from onion.items.online.desk import Answer, Refused
 from onion.items.online.events import Event, Events
+from onion.items.online.exchange import Exchange
 from onion.items.online.gathering import told
+from onion.items.online.letters import Letter, Letters, settle
 from onion.items.online.record import Record
 from onion.items.online.rows import Row
 from onion.items.online.view import View
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from onion.runner import Runner
 
 log = logging.getLogger("onion")
-
-WAITING = 1000
-"""How many commands wait for the next border at most."""
 
 
 class Control(RunnerItem):
@@ -65,7 +62,7 @@ class Control(RunnerItem):
     """
 
     predicts = False
-    unsaved = ("_border", "_view", "_lock", "_intake", "_letters", "events", "_at", "_record", "url", "_runner")
+    unsaved = ("_border", "_view", "_exchange", "_letters", "events", "_at", "_record", "url")
 
     def __init__(
         self,
@@ -81,12 +78,9 @@ class Control(RunnerItem):
         self.events = Events()
         self.url: str | None = None
         """Where the service listens during a run."""
-        self._letters: SimpleQueue[_Letter] = SimpleQueue()
-        self._lock, self._intake = Lock(), Lock()
-        self._runner: Runner | None = None
+        self._letters, self._exchange, self._view = Letters(), Exchange(), View()
         self._run: State | None = None
         self._record: Record | None = None
-        self._view = View()
         self._border: Border | None = None
         self._pause = Pause()
         self._batches = 0
@@ -122,15 +116,16 @@ class Control(RunnerItem):
         self._resumed, self._border, self._at = False, None, None
         self._record = state.runner[Record]
         self._view.begin(state)
+        self._exchange.begin(state.runner)
         self.events.begin()
-        self._runner, self._run, service = state.runner, state, None
+        self._letters.begin(state.runner, self._record)
+        self._run, service = state, None
         try:
             service = self._service()
             yield
         finally:
-            with self._lock:
-                self._run, self.url = None, None
-            self._refuse_the_rest()
+            self._run, self.url = None, None
+            self._letters.end()
             self._view.end(state)
             self.events.tell("status", self._view.status())
             self.events.end()
@@ -182,22 +177,21 @@ class Control(RunnerItem):
 
     def _read(self, state: State, record: Record) -> None:
         """Take the commands that are there; those that come while the run is paused, too."""
-        there = self._letters.qsize()
+        there = self._letters.count()
         while state.pass_stopped is None and (there > 0 or self._pause.holds):
             if self._pause.holds and self._view.is_due():
                 self._show(state, "paused")
-            with suppress(Empty):
-                letter = self._letters.get(timeout=PATIENCE)
+            if (letter := self._letters.take(PATIENCE)) is not None:
                 self._carry_out(state, self._recorded(state, record, letter), letter.answer)
             there -= 1
 
-    def _recorded(self, state: State, record: Record, letter: _Letter) -> Row:
+    def _recorded(self, state: State, record: Record, letter: Letter) -> Row:
         try:
             return record.command(self._drawn(), state.step, letter.command, letter.arguments, letter.key)
         except BaseException:
             why = "the command could not be brought to the disk, and was not carried out"
             hint = "a run that goes on from here may find it in its record"  # where only the sync has failed
-            _settle(letter.answer, Refused(f"{why}; {hint}.", 503))
+            settle(letter.answer, Refused(f"{why}; {hint}.", 503))
             raise
 
     def _carry_out(self, state: State, row: Row, future: Future[Answer] | None) -> None:
@@ -213,7 +207,7 @@ class Control(RunnerItem):
             log.exception("%s: the command %s failed; the run goes on", self.name, row["command"])
             error = told(failure)
         except BaseException:  # Ctrl-C, which is meant for the run
-            _settle(future, Refused("the run was interrupted.", 409))
+            settle(future, Refused("the run was interrupted.", 409))
             raise
         answer = self._record.answer(row, result, error)
         for saver in state.runner.all(Saver) if state.runner is not None else ():
@@ -221,7 +215,7 @@ class Control(RunnerItem):
         log.info("command %d, %s, took effect after step %d", answer.number, answer.command, state.step)
         self._show(state, "paused" if self._pause.holds else "running")
         self.events.tell("command", {**attrs.asdict(answer), "arguments": row["arguments"]})
-        _settle(future, answer)
+        settle(future, answer)
 
     def _show(self, state: State, what: str) -> None:
         news = self._view.look(state, what, self._drawn(), 0 if self._record is None else self._record.commands)
@@ -229,32 +223,11 @@ class Control(RunnerItem):
         if news:
             self.events.tell("metrics", {"step": state.step, "metrics": news})
 
-    def _refuse_the_rest(self) -> None:
-        with suppress(Empty):
-            while True:
-                letter = self._letters.get_nowait()
-                _settle(letter.answer, Refused("the run has ended; the command was not carried out.", 409))
-
     # -- a desk, for other threads ------------------------------------------------------------------------------------
 
     def ask(self, command: str, arguments: Mapping[str, Any], key: str | None = None) -> Future[Answer]:
         """Put a command in line; see ``onion.items.online.desk.Desk.ask``."""
-        with self._lock:
-            record, runner = self._record, self._runner
-            if self._run is None or record is None or runner is None:
-                raise Refused("no run is under way.", 409)
-            if (known := record.known(key)) is not None:
-                if not record.is_same(key, command, arguments):
-                    raise Refused("this key was another command's; give each command a key of its own.", 409)
-                return known
-            if command not in COMMANDS:
-                raise Refused(f"{command!r} is no command; there are {', '.join(COMMANDS)}.", 404)
-            COMMANDS[command].check(runner, arguments)
-            if self._letters.qsize() >= WAITING:
-                raise Refused(f"{WAITING} commands wait already; try again.", 503)
-            letter = _Letter(command, dict(arguments), key, record.expect(key, command, arguments))
-            self._letters.put(letter)
-            return letter.answer
+        return self._letters.ask(command, arguments, key)
 
     def status(self) -> dict[str, Any]:
         """Return where the run is."""
@@ -266,33 +239,11 @@ class Control(RunnerItem):
 
     def put(self, samples: Sequence[Any], producer: str, mark: str | None) -> int:
         """Put samples into the stream; see ``Desk.put``."""
-        provider = self._view.provider
-        source: Any = None if provider is None else provider.source
-        writer = getattr(source, "writer", None)
-        if writer is None:
-            raise Refused("the run has no stream that takes samples over HTTP; use a Spool or a RedisStream.", 404)
-        if len(samples) > getattr(source, "capacity", len(samples)):
-            raise Refused(f"{len(samples)} samples at once never have room; send fewer.", 413)
-        with self._intake:  # one at a time: a producer's marks are for one writer
-            intake = writer(producer)
-            try:
-                return int(intake.write(list(samples), mark))
-            except DataError as error:
-                raise Refused(str(error), 503) from error
-            finally:
-                intake.close()
+        return self._exchange.put(samples, producer, mark)
 
     def predict(self, inputs: Sequence[Any]) -> dict[str, Any]:
         """Return predictions of the newest snapshot; see ``Desk.predict``."""
-        publish = self._view.publish
-        if publish is None:
-            raise Refused("the run publishes nothing; it has no Publish.", 404)
-        try:
-            return dict(publish.predict(list(inputs)))
-        except Refused:
-            raise
-        except Exception as error:
-            raise Refused(f"the network does not take these inputs ({told(error)}).") from error
+        return self._exchange.predict(inputs)
 
     def subscribe(self) -> Queue[Event | None]:
         """Return a queue of the events to come."""
@@ -312,21 +263,3 @@ class Control(RunnerItem):
         """Go on from there; a run that was paused is paused again."""
         self._batches, self._pause = int(saved["batches"]), Pause(bool(saved["paused"]), int(saved["until"]))
         self._resumed = True
-
-
-@attrs.frozen
-class _Letter:
-    command: str
-    arguments: dict[str, Any]
-    key: str | None
-    answer: Future[Answer]
-
-
-def _settle(future: Future[Answer] | None, outcome: Answer | Refused) -> None:
-    """Let those who wait for an answer have it, unless they have had it before."""
-    if future is None or future.done():
-        return
-    if isinstance(outcome, Answer):
-        future.set_result(outcome)
-    else:
-        future.set_exception(outcome)

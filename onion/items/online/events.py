@@ -49,11 +49,6 @@ class Events:
         self._over = True
         self._put(None)
 
-    @property
-    def heard(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._queues)
-
     def _put(self, event: Event | None) -> None:
         with self._lock:
             for queue in self._queues:

@@ -6,8 +6,8 @@ import json
 import weakref
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from math import inf
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from onion.checks import is_number, is_whole
@@ -16,12 +16,12 @@ from onion.errors import CompositionError, HookError
 from onion.item import RunnerItem, Way
 from onion.items.data_provider import refuse_other_data
 from onion.items.online.arrivals import Arrivals
-from onion.items.online.gathering import Collate, Gathered, Gathering, Prepare
+from onion.items.online.cuts import Cuts
+from onion.items.online.gathering import Collate, Gathering, Prepare
 from onion.items.online.place import beside_checkpoints
 from onion.items.online.record import Record
-from onion.items.online.rejects import Rejects
-from onion.items.online.rows import Row
 from onion.items.online.source import Position, Source
+from onion.items.online.tally import Tally
 from onion.items.saver import Saver
 from onion.state import State
 
@@ -66,7 +66,7 @@ class StreamProvider(RunnerItem):
 
     brings_data = True
     # Samples read ahead are read again; when the time of a pass is up is nothing that a resumed run repeats.
-    unsaved = ("_gathering", "_places", "_pass_ends", "source", "_cut", "_skip", "_ended", "_state", "_like")
+    unsaved = ("_gathering", "_places", "_cuts", "source", "_state", "_like")
 
     def __init__(
         self,
@@ -84,17 +84,13 @@ class StreamProvider(RunnerItem):
         self.rejected = None if rejected is None else Path(rejected)
         self.prepare, self.collate = prepare, collate
         self._gathering = Gathering(source, prepare, collate)
-        self._rejects = Rejects()
+        self._tally = Tally()
+        self._cuts = Cuts()
         self._places: dict[int, Position] = {}
-        self._state: weakref.ref[State] | None = None
-        self._record: Record | None = None
-        self._pass_ends: float | None = None
-        self._resumed = self._ended = self._keeps = self._under_way = False
-        self._cut: int | None = None
-        self._skip: int | None = None
+        """Where the run stood in the source at each checkpoint, by its step."""
         self._like: Any = None
-        self._position: Position = ""
-        self._batches = self._samples = self._in_pass = 0
+        self._state: weakref.ref[State] | None = None
+        self._resumed = self._keeps = self._under_way = False
 
     def check(self, runner: Runner) -> None:
         """Insist on being the only one to bring data, inside the Record."""
@@ -114,35 +110,33 @@ class StreamProvider(RunnerItem):
                 "data of its own."
             )
         if not self._resumed:
-            self._position, self._batches, self._samples, self._in_pass = "", 0, 0, 0
-            self._rejects, self._places, self._like = Rejects(), {}, None
-        self._resumed, self._cut, self._skip = False, None, None
-        self._state, self._under_way = weakref.ref(state), True
-        self._record = _the_record(state)
+            self._tally, self._places, self._like = Tally(), {}, None
+        self._resumed, self._under_way, self._state = False, True, weakref.ref(state)
+        self._cuts = Cuts(_the_record(state))
         self._keeps = bool(state.runner is not None and state.runner.all(Saver))
         try:
             if self.rejected is not None or self._keeps:
-                self._rejects.open(self.rejected or beside_checkpoints(state, "rejected.jsonl", self.name))
+                self._tally.rejects.open(self.rejected or beside_checkpoints(state, "rejected.jsonl", self.name))
             self._gathering = Gathering(self.source, self.prepare, self.collate)
             if self._like is not None:
                 self._gathering.go_with(self._like)
-            self.source.position = self._position
+            self.source.position = self._tally.position
             yield
         finally:
-            self._record, self._under_way = None, False
+            self._under_way = False
+            self._cuts.close()
             self.source.close()
 
     def on_pass(self, state: State) -> Way:
         """Put the batches of this pass on the state."""
-        self._ended = False
         if isinstance(self.pass_every, timedelta):
-            self._pass_ends = monotonic() + self.pass_every.total_seconds()
+            self._cuts.begin_pass(self.pass_every)
         state.batches = Arrivals(self, state)
         yield
         if not state.pass_cut:
-            self._in_pass = 0
+            self._tally.in_pass = 0
         if not self._keeps:  # nothing goes on from what was saved
-            self.source.commit(self._position)
+            self.source.commit(self._tally.position)
 
     def is_ready(self, timeout: float) -> bool:
         """Tell whether a batch can be given, or the pass is over; wait for samples so many seconds at most."""
@@ -150,41 +144,16 @@ class StreamProvider(RunnerItem):
             return True
         gathering, wanted = self._gathering, self._wanted()
         if gathering.good < wanted:
-            late = gathering.good > 0 and not self._waits()
-            patience = min(timeout, max(0.0, self.max_wait - gathering.age)) if late else timeout
-            gathering.more(wanted - gathering.good, patience)
-            self._pass_by()
-        return gathering.good >= wanted or self._is_late()
-
-    def _pass_by(self) -> None:
-        """Be behind samples that were rejected, where many have come and no good one behind them."""
-        if self._skip is None and (row := self._row("skipped")) is not None:
-            self._skip = int(row["skipped"])
-        overdue = self._gathering.overdue
-        if self._skip is not None:
-            if overdue >= self._skip:
-                self._note(self._gathering.skip(self._skip))
-                self._skip = None
-        elif overdue >= self.batch_size and not self._follows():
-            if self._record is not None:
-                self._record.note({"batch": self._batches, "skipped": overdue})
-            self._note(self._gathering.skip(overdue))
+            gathering.more(wanted - gathering.good, min(timeout, self._patience()))
+            if bad := self._cuts.passed_by(self._tally.batches, gathering.overdue, self.batch_size):
+                self._tally.add(gathering.skip(bad))
+        return gathering.good >= wanted or self._patience() == 0.0
 
     def is_over(self) -> bool:
         """Tell whether the pass is over; once it has said so it is."""
         if isinstance(self.pass_every, timedelta):
-            self._ended = self._ended or self._time_is_up()
-            return self._ended
-        return self._in_pass >= self.pass_every
-
-    def _time_is_up(self) -> bool:
-        if self._follows():
-            return self._row("pass_end") is not None
-        if self._in_pass == 0 or self._pass_ends is None or monotonic() < self._pass_ends:
-            return False
-        if self._record is not None:
-            self._record.note({"batch": self._batches, "pass_end": True})
-        return True
+            return self._cuts.ends_pass(self._tally.batches, begun=self._tally.in_pass > 0)
+        return self._tally.in_pass >= self.pass_every
 
     def give(self) -> Any:
         """Return the next batch, once it is ready; None if its samples turned out not to go together."""
@@ -192,47 +161,30 @@ class StreamProvider(RunnerItem):
         gathered = self._gathering.take(min(wanted, self._gathering.good))
         if gathered is None:
             return None
-        if gathered.samples < wanted and self._record is not None:
-            self._record.note({"batch": self._batches, "samples": gathered.samples})
-        self._cut = None
-        self._note(gathered)
-        self._batches += 1
+        self._cuts.given(self._tally.batches, gathered.samples, wanted)
+        self._tally.add(gathered)
+        self._tally.batches += 1
         return gathered.batch
 
     def _wanted(self) -> int:
         """Return how many samples the next batch has, if they come in time."""
-        if self._cut is None and (row := self._row("samples")) is not None:
-            self._cut = int(row["samples"])
-        if self._cut is not None:
-            return self._cut
-        left = self.batch_size if isinstance(self.pass_every, timedelta) else self.pass_every - self._in_pass
-        return min(self.batch_size, left)
+        size = self._cuts.size(self._tally.batches)
+        if size is not None:
+            return size
+        if isinstance(self.pass_every, timedelta):
+            return self.batch_size
+        return min(self.batch_size, self.pass_every - self._tally.in_pass)
 
-    def _is_late(self) -> bool:
-        """Tell whether the batch is given as it is. One that follows a record has the samples that it had before."""
-        return not self._waits() and self._gathering.good > 0 and self._gathering.age >= self.max_wait
-
-    def _waits(self) -> bool:
-        """Tell whether the batch waits for its samples however late they are: it had them before."""
-        return self._cut is not None or self._follows()
-
-    def _follows(self) -> bool:
-        return self._record is not None and self._record.follows(self._batches)
-
-    def _row(self, kind: str) -> Row | None:
-        return None if self._record is None else self._record.due(self._batches, kind)
-
-    def _note(self, gathered: Gathered) -> None:
-        """Be behind what was taken."""
-        self._position = gathered.position
-        self._samples += gathered.samples
-        self._in_pass += gathered.samples
-        self._rejects.add(gathered.rejected)
+    def _patience(self) -> float:
+        """Return for how many seconds the next batch waits to be full; inf: until it has its samples."""
+        if self._gathering.good == 0 or self._cuts.waits(self._tally.batches):
+            return inf
+        return max(0.0, self.max_wait - self._gathering.age)
 
     @property
     def place(self) -> str:
         """Where the next sample is, for a person to read."""
-        return f"{self.name}, batch {self._batches} of the run, behind {self._position or 'the beginning'}"
+        return f"{self.name}, batch {self._tally.batches} of the run, behind {self._tally.position or 'the beginning'}"
 
     # -- telling and saving -------------------------------------------------------------------------------------------
 
@@ -257,12 +209,12 @@ class StreamProvider(RunnerItem):
         """Return samples handed out and rejected, resumed runs included, and how many wait, where that is known."""
         waiting = self.waiting()
         queue = {} if waiting is None else {"queue": float(waiting)}
-        return {"examples": self._samples, "rejected": self._rejects.count, **queue}
+        return {"examples": self._tally.samples, "rejected": self._tally.rejects.count, **queue}
 
     @property
     def rejected_count(self) -> int:
         """How many samples were rejected, resumed runs included."""
-        return self._rejects.count
+        return self._tally.rejects.count
 
     def waiting(self) -> int | None:
         """Return how many samples wait to be handed out; None: the source does not know. For the run's thread."""
@@ -271,29 +223,17 @@ class StreamProvider(RunnerItem):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the place behind the last batch, and the counts; what was rejected so far is on the disk."""
-        self._rejects.settle()
+        saved = self._tally.state_dict()
         state = None if self._state is None else self._state()
         if state is not None:
             # Where a step is saved twice, with samples passed by in between, only the first is known to be there.
-            self._places.setdefault(state.step, self._position)
-        return {
-            "position": self._position,
-            "batches": self._batches,
-            "samples": self._samples,
-            "in_pass": self._in_pass,
-            "rejected": self._rejects.count,
-            "rejected_bytes": self._rejects.offset,
-            "step": -1 if state is None else state.step,
-            "like": json.dumps(self._gathering.like),
-        }
+            self._places.setdefault(state.step, self._tally.position)
+        return {**saved, "step": -1 if state is None else state.step, "like": json.dumps(self._gathering.like)}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Go on at that place."""
-        self._position, self._batches = str(saved["position"]), int(saved["batches"])
-        self._samples, self._in_pass = int(saved["samples"]), int(saved["in_pass"])
-        self._rejects = Rejects()
-        self._rejects.count, self._rejects.offset = int(saved["rejected"]), int(saved["rejected_bytes"])
-        self._places = {int(saved["step"]): self._position}
+        self._tally = Tally.of(saved)
+        self._places = {int(saved["step"]): self._tally.position}
         self._like = json.loads(saved["like"])
         self._resumed = True
 

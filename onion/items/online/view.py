@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from onion.items.adjustable import Adjustable
 from onion.items.online import commands
-from onion.items.online.publish import Publish
 from onion.items.online.stream_provider import StreamProvider
 from onion.items.readings import cost_of, readings
 from onion.state import State
@@ -31,8 +30,7 @@ class View:
         self._reported: dict[str, int] = {}
         self._before = (0.0, 0)
         self._since = 0.0
-        self.provider: StreamProvider | None = None
-        self.publish: Publish | None = None
+        self._provider: StreamProvider | None = None
 
     def begin(self, state: State) -> None:
         """See a run from its beginning."""
@@ -41,8 +39,7 @@ class View:
         self._state, self._runner, self._drawing = state, runner, str(runner)
         self._since, self._reported, self._next = time(), {}, 0.0
         self._before = (monotonic(), state.step)
-        self.provider = next((item for item in runner.walk() if isinstance(item, StreamProvider)), None)
-        self.publish = next((item for item in runner.walk() if isinstance(item, Publish)), None)
+        self._provider = next(iter(runner.all(StreamProvider)), None)
         self.look(state, "running", 0)
 
     def is_due(self) -> bool:
@@ -71,8 +68,8 @@ class View:
             "cost": cost_of(state).get("cost"),
             "metrics": dict(state.metrics),
             "readings": readings(state),
-            "queue": None if self.provider is None else self.provider.waiting(),
-            "rejected": 0 if self.provider is None else self.provider.rejected_count,
+            "queue": None if self._provider is None else self._provider.waiting(),
+            "rejected": 0 if self._provider is None else self._provider.rejected_count,
             "steps_per_second": (state.step - step) / (now - then) if now > then else 0.0,
             "since": self._since,
             "settings": {name: _range(each) for name, each in settings.items()},

@@ -254,43 +254,19 @@ def asked(control, command, **arguments):
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("command", "arguments", "words", "status"),
-    [
-        ("dance", {}, "no command", 404),
-        ("pause", {"for": 3}, "'for' is no argument", 400),
-        ("step", {"n": 0}, "no number of batches", 400),
-        ("step", {"n": True}, "no number of batches", 400),
-        ("step", {"n": 10**30}, "no number of batches", 400),
-        ("stop", {"why": "x" * 2000}, "1000 characters", 400),
-        ("set", {}, "no setting was given", 404),
-        ("set", {"learning_rate": 100}, "from 1e-12 to 10", 400),
-        ("set", {"learning_rate": float("nan")}, "is no number", 400),
-        ("set", {"learning_rate": "0.1"}, "is no number", 400),
-        ("set", {"momentum": 0.1}, "'momentum' is no setting; there are parameter_updater.learning_rate", 400),
-        ("enable", {"ring": "saver"}, "'saver' is no ring with a Switch; there are double", 404),
-    ],
-)
-def test_what_cannot_be_done_is_refused_and_not_recorded(tmp_path, command, arguments, words, status):
+def test_what_cannot_be_done_is_not_recorded(tmp_path):
     refused = []
 
     def ask(state):
         try:
-            runner[Control].ask(command, arguments)
+            runner[Control].ask("dance", {})
         except Refused as error:
             refused.append(error)
 
     runner = steered(Line(samples(8)), tmp_path, at=ask)
     runner.run(steps=1)
-    assert words in str(refused[0])
-    assert refused[0].status == status
+    assert "'dance' is no command" in str(refused[0])
     assert commands_in(tmp_path) == []
-
-
-def test_without_a_run_everything_is_refused(tmp_path):
-    control = steered(Line(samples(8)), tmp_path)[Control]
-    with pytest.raises(Refused, match="no run is under way"):
-        control.ask("pause", {})
 
 
 def test_what_was_not_carried_out_when_the_run_ended_is_refused(tmp_path):
@@ -468,24 +444,6 @@ def wait_until_paused(control):
         before = step
         threading.Event().wait(0.3)
     return step
-
-
-def test_a_key_of_another_command_is_refused(tmp_path):
-    refused = []
-
-    def ask(state):
-        if state.next_step == 2:
-            control = runner[Control]
-            control.ask("set", {RATE: 0.5}, "k")
-            for command, arguments in (("stop", {}), ("set", {RATE: 0.6})):
-                try:
-                    control.ask(command, arguments, "k")
-                except Refused as error:
-                    refused.append(error.status)
-
-    runner = steered(Line(samples(80)), tmp_path, at=ask)
-    assert runner.run(steps=4).step == 4
-    assert refused == [409, 409]
 
 
 def test_figures_of_numpy_do_no_harm(tmp_path):
