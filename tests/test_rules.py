@@ -1,5 +1,6 @@
 """The contract of the ring: the ten rules of the design, a group of tests each, and whole traces written out."""
 
+import gc
 import sys
 from contextlib import suppress
 
@@ -97,11 +98,13 @@ def python_calls(function):
         nonlocal calls
         calls += event == "call"
 
+    gc.disable()  # or it calls back for what other tests have left
     sys.setprofile(count)
     try:
         function()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return calls
 
 

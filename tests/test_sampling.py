@@ -1,4 +1,4 @@
-"""Strategies: the weights that they give, what they refuse, what they remember."""
+"""Strategies: the weights that they give, what they refuse, what they remember; the lots drawn by them."""
 
 import json
 import math
@@ -20,6 +20,7 @@ from onion.sampling import (
     Uniform,
     Weights,
 )
+from onion.sampling.choice import Choice
 from onion.sampling.rehearsal import endless
 
 TASKS = {"a": Facts(1.0, 100), "b": Facts(0.5, 25), "c": Facts(2.0, 4)}
@@ -360,3 +361,67 @@ def test_a_wrong_answer_is_found_on_the_way():
 def test_the_base_has_none():
     with pytest.raises(TypeError, match="weights"):
         Strategy()
+
+
+# -- lots --------------------------------------------------------------------------------------------------------------
+
+
+def choosing(strategy, seed=0):
+    choice = Choice(strategy)
+    choice.begin(TASKS, seed)
+    return choice
+
+
+def lots(choice, steps):
+    return "".join(choice.draw(choice.weights(step, NAMES)) for step in steps)
+
+
+def test_lots_come_as_often_as_they_weigh():
+    choice = choosing(Weights({"a": 1, "b": 6, "c": 3}))
+    drawn = lots(choice, range(10_000))
+    assert choice.expected == pytest.approx({"a": 1000, "b": 6000, "c": 3000})
+    for name, expected in choice.expected.items():
+        assert drawn.count(name) == pytest.approx(expected, abs=150), "three standard deviations"
+    assert choice.chosen == drawn[-1]
+
+
+def test_lots_are_of_the_seed():
+    drawn = lots(choosing(Uniform(), seed=1), range(50))
+    assert lots(choosing(Uniform(), seed=1), range(50)) == drawn
+    assert lots(choosing(Uniform(), seed=2), range(50)) != drawn
+
+
+def test_only_tasks_that_may_be_drawn_and_have_a_weight_are_in_the_lot():
+    choice = choosing(ByStep(lambda step: {"a": 1.0, "b": 2.0, "c": 0.0}))
+    assert choice.weights(0, NAMES) == {"a": 1.0, "b": 2.0}
+    assert choice.weights(1, ["b", "c"]) == {"b": 2.0}
+    assert choice.weights(2, ["c"]) == {}
+    assert choice.latest == {"a": 1.0, "b": 2.0, "c": 0.0}
+
+
+def test_a_weight_that_was_set_takes_the_place_of_the_strategys():
+    choice = choosing(Uniform())
+    choice.set_weight("b", 0.25)
+    assert choice.latest["b"] == 0.25
+    assert choice.weights(0, NAMES) == {"a": 1.0, "b": 0.25, "c": 1.0}
+
+
+@pytest.mark.parametrize("strategy", [Uniform, RoundRobin, ByCost])
+def test_lots_go_on_where_they_were_saved(strategy):
+    choice, other = choosing(strategy(), seed=3), choosing(strategy(), seed=4)
+    choice.set_weight("c", 0.5)
+    lots(choice, range(7))
+    saved = json.loads(json.dumps(choice.state_dict()))
+    other.load_state_dict(saved)
+    assert other.chosen == choice.chosen
+    assert lots(other, range(7, 40)) == lots(choice, range(7, 40))
+    assert other.state_dict() == choice.state_dict() != saved
+
+
+def test_lots_that_were_saved_before_weights_could_be_set_go_on_too():
+    choice = choosing(Uniform())
+    saved = choice.state_dict()
+    del saved["by_hand"], saved["chosen"]
+    other = choosing(Uniform(), seed=1)
+    other.load_state_dict(saved)
+    assert lots(other, range(20)) == lots(choice, range(20))

@@ -33,6 +33,13 @@ class HearsOfCheckpoints(Protocol):
         """
 
 
+def tell_of_checkpoints(state: State, kept: Sequence[int]) -> None:
+    """Tell the items that ask for it, by a method ``checkpoints_kept``, of which steps there are checkpoints now."""
+    for item in state.runner.walk() if state.runner is not None else ():
+        if isinstance(item, HearsOfCheckpoints):
+            item.checkpoints_kept(kept)
+
+
 def outermost(state: State) -> State:
     """Return the state of the run that all others are within."""
     while state.parent is not None:

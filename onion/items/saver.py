@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -13,22 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from onion import checkpoint, generators
-from onion.background import Background
 from onion.errors import CheckpointError, CompositionError
 from onion.identity import Identity, identity_of
 from onion.item import RunnerItem, Way
 from onion.items.best import Best, Mode
+from onion.items.checkpoint_writer import CheckpointWriter, quietly
 from onion.items.periodic import Every, Periodic
-from onion.items.saved_run import HearsOfCheckpoints, outermost, put_back, rates, stateful, take
+from onion.items.saved_run import outermost, put_back, rates, stateful, take, tell_of_checkpoints
 from onion.items.tester import Tester
-from onion.lock import alone_in
 from onion.state import State
 
 if TYPE_CHECKING:
     from onion.runner import Runner
 
 log = logging.getLogger("onion")
-_saved_to: set[str] = set()
 
 
 class Saver(Periodic):
@@ -61,7 +58,7 @@ class Saver(Periodic):
 
     watches = True
     # What this process has loaded and written; a run that was just resumed has more of the one and less of the other.
-    unsaved = ("_saved_step", "_saved_rates", "_generators", "_finished", "_onions", "_kept")
+    unsaved = ("_writer", "_saved_rates", "_generators", "_finished", "_onions")
 
     def __init__(
         self,
@@ -83,7 +80,6 @@ class Saver(Periodic):
         self.folder, self.keep, self.best, self.mode, self.resume = Path(folder), keep, best, mode, resume
         self.background, self.lenient = background, lenient
         self._best = Best(best or "", mode)
-        self._writer = Background()
         self._onion: Identity = {}
         # What an onion was made of when it first ran: items may change their arguments as they run.
         self._onions: WeakKeyDictionary[RunnerItem, Identity] = WeakKeyDictionary()
@@ -91,11 +87,10 @@ class Saver(Periodic):
         self._forget()
 
     def _forget(self) -> None:
-        self._saved_step = -1
+        self._writer = CheckpointWriter(self.folder, self.keep, self.background, self.lenient)
         self._saved_rates: list[float | None] = []
-        self._due_at_end = self._asked = self._changed = self._ending = self._failed = False
+        self._due_at_end = self._asked = self._changed = self._failed = False
         self._finished = 0
-        self._kept: list[int] = []
         self._generators: Mapping[str, Any] | None = None
 
     def check(self, runner: Runner) -> None:
@@ -121,50 +116,31 @@ class Saver(Periodic):
             yield
             return
         assert state.runner is not None
-        with _quietly():  # what a run that was interrupted left under way
-            self._writer.wait()
+        self._writer.finish()  # what a run that was interrupted left under way
         self._forget()
         if state.runner not in self._onions:
             self._onions[state.runner] = identity_of(state.runner)
         self._onion = self._onions[state.runner]
-        checkpoint.make(self.folder)
-        with alone_in(self.folder, outermost(state)), self._under_way(state):
-            checkpoint.sweep(self.folder)
+        with self._writer.at_work_for(outermost(state)), self._under_way(state):
             self._load(state)
-            with self._writer_at_rest():
-                yield
+            yield
+            self._writer.wait()
             if self._failed:  # somebody has caught the error of a pass; where it stood is lost
                 return
-            self._ending = True
-            if self._asked or self._changed or state.step != self._saved_step or rates(state) != self._saved_rates:
+            self._writer.lenient = False
+            if self._asked or self._changed or not self._saved(state):
                 self._save(state, state.pass_id, state.batch_id)
-            self._settle()
+            self._writer.wait()
             self._tell(state)
 
     @contextmanager
     def _under_way(self, state: State) -> Iterator[None]:
-        """Know the run that is saved; two Savers of one run do not share a folder."""
-        place = os.path.realpath(self.folder)
-        if place in _saved_to:
-            raise CheckpointError(f"{self.folder} is in use by another Saver of this run; choose another folder.")
-        _saved_to.add(place)
+        """Know the run that is saved."""
         self._saved_run = state
         try:
             yield
         finally:
             self._saved_run = None
-            _saved_to.remove(place)
-
-    @contextmanager
-    def _writer_at_rest(self) -> Iterator[None]:
-        """Let the thread finish; what it raises is not to hide the error of the run."""
-        try:
-            yield
-        except Exception:
-            with _quietly():
-                self._writer.wait()
-            raise
-        self._settle()
 
     def on_pass(self, state: State) -> Way:
         """Save at the end of the pass if that is the period, its last batch was due, or the metric was best."""
@@ -182,7 +158,7 @@ class Saver(Periodic):
         if state.pass_cut:
             return
         due = self.every == "pass" or self._due_at_end or self._asked
-        if self._improved(state) or due or self._saved_step == state.step:
+        if self._improved(state) or due or self._writer.newest == state.step:
             self._save(state, state.pass_id + 1, 0)
 
     def on_batch(self, state: State) -> Way:
@@ -192,11 +168,8 @@ class Saver(Periodic):
             return
         self._finished = 0
         yield
-        if self.background:
-            with self._leniently():
-                self._writer.look()
-        if self._kept:
-            self._tell(state)
+        self._writer.look()
+        self._tell(state)
         if self._improved(state) or self.due(state) or self._asked:
             # After the last batch, items may still act on the way out of the pass; what they do is to be saved too.
             self._due_at_end = length_hint(state.batches, 1) == 0
@@ -207,8 +180,8 @@ class Saver(Periodic):
     def _rescue(self, state: State, error: BaseException) -> None:
         """Save what the last batch left, if it was the data that failed to give the next one."""
         between_batches = 0 < state.batch_id == self._finished  # the Runner has counted that which this ring has left
-        if error is state.data_error and between_batches and state.step != self._saved_step:
-            with _quietly():
+        if error is state.data_error and between_batches and state.step != self._writer.newest:
+            with quietly():
                 self._save(state, state.pass_id, state.batch_id)
 
     def save(self, state: State) -> bool:
@@ -224,8 +197,8 @@ class Saver(Periodic):
         self._asked = True
         if state.batch_id > 0 and length_hint(state.batches, 1) > 0:
             self._save(state, state.pass_id, state.batch_id)
-            self._settle()
-        return not self._asked and self._saved_step == state.step
+            self._writer.wait()
+        return not self._asked and self._writer.newest == state.step
 
     def note_change(self) -> None:
         """Save the end of the run also if no step was made since the newest checkpoint: something else has changed."""
@@ -245,56 +218,21 @@ class Saver(Periodic):
     def _improved(self, state: State) -> bool:
         return self.best is not None and self._best.fresh(state) and self._best.better(state)
 
+    def _saved(self, state: State) -> bool:
+        return state.step == self._writer.newest and rates(state) == self._saved_rates
+
     def _save(self, state: State, pass_id: int, batch_id: int) -> None:
-        self._settle()
-        best_step = None if self._best.value is None else self._best.step
-        taken = take(state, pass_id, batch_id, self._onion, best_step)
-        self._saved_step, self._saved_rates = state.step, rates(state)
+        self._writer.wait()
+        taken = take(state, pass_id, batch_id, self._onion, None if self._best.value is None else self._best.step)
+        self._saved_rates = rates(state)
         self._due_at_end = self._asked = self._changed = False
-        if self.background:
-            self._writer.start(partial(self._write, checkpoint.copied(taken), best_step))
-        else:
-            with self._leniently():
-                self._write(taken, best_step)
+        self._writer.write(taken)
+        if not self.background:
             self._tell(state)
 
-    def _write(self, taken: checkpoint.Checkpoint, best_step: int | None) -> None:
-        checkpoint.write(self.folder, taken)
-        self._kept = self._prune(taken.step, best_step)
-
-    def _prune(self, now: int, best_step: int | None) -> list[int]:
-        """Remove old checkpoints. Later ones than now's were passed over when the run began, and do not count.
-
-        Returns:
-            The steps of those that the run may go on from: the newest ones, and not the best, which may be old.
-        """
-        steps = checkpoint.steps_in(self.folder)
-        later, older = [step for step in steps if step > now], [step for step in steps if step <= now]
-        checkpoint.prune(self.folder, {*later, *older[-self.keep :], *([] if best_step is None else [best_step])})
-        return older[-self.keep :]
-
     def _tell(self, state: State) -> None:
-        """Tell the items that ask for it, by a method ``checkpoints_kept``, which checkpoints there are now."""
-        kept, self._kept = self._kept, []
-        for item in state.runner.walk() if kept and state.runner is not None else ():
-            if isinstance(item, HearsOfCheckpoints):
-                item.checkpoints_kept(kept)
-
-    def _settle(self) -> None:
-        """Wait until nothing is being written."""
-        with self._leniently():
-            self._writer.wait()
-
-    @contextmanager
-    def _leniently(self) -> Iterator[None]:
-        """Go on where a checkpoint could not be written, if so wanted; the run's end is then to be saved anyhow."""
-        try:
-            yield
-        except CheckpointError as error:
-            if self._ending or not self.lenient:
-                raise
-            self._saved_step = -1
-            log.warning("%s The run goes on without it.", error)
+        if kept := self._writer.news():
+            tell_of_checkpoints(state, kept)
 
     def _load(self, state: State) -> None:
         saved = checkpoint.newest(self.folder)
@@ -303,9 +241,8 @@ class Saver(Periodic):
         if not self.resume:
             raise CheckpointError(f"{self.folder} holds another run (step {saved.step}); choose an empty folder.")
         put_back(state, saved, self._onion, self.folder, self.resume == "anyway")
-        self._saved_step, self._saved_rates = saved.step, rates(state)
-        self._generators = saved.run["generators"]
-        self._prune(saved.step, saved.run["best_step"])  # a kill may have come before those were removed
+        self._saved_rates, self._generators = rates(state), saved.run["generators"]
+        self._writer.go_on_from(saved)
         log.info("resumed from step %d in %s", saved.step, self.folder)
 
     def state_dict(self) -> dict[str, Any]:
@@ -315,12 +252,3 @@ class Saver(Periodic):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take them back."""
         self._best.load_state_dict(saved)
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Log that a checkpoint could not be written, where something else matters more."""
-    try:
-        yield
-    except CheckpointError as error:
-        log.warning("%s", error)

@@ -1,8 +1,8 @@
-"""The tasks of a TaskSampler: their data, how much of it is planned, and how it is drawn."""
+"""The tasks of a TaskSampler: their data, how much of it is planned, and what is wrong with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any
 
@@ -110,21 +110,6 @@ def endless_target(
             f"{LONGEST} times the {sum(planned.values())} batches that are planned for a pass; give it more weight, or "
             "make it auxiliary (target=False)"
         )
-
-
-class Draws(Iterator[Any]):
-    """The batches of a pass, drawn when they are asked for."""
-
-    def __init__(self, left: Callable[[], int], draw: Callable[[], Any]) -> None:
-        self._left, self._draw = left, draw
-
-    def __next__(self) -> Any:
-        if not self._left():
-            raise StopIteration
-        return self._draw()
-
-    def __length_hint__(self) -> int:
-        return self._left()
 
 
 def _first_target(tasks: Mapping[str, Task]) -> str:

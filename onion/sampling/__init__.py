@@ -7,6 +7,7 @@ is next gives that one alone a weight. To write your own, subclass Strategy and 
     shares.py     MixRatio, Uniform, Temperature, BySize, Weights: a share of the batches for every task
     turns.py      RoundRobin, ByStep: a task at its turn
     by_cost.py    ByCost: what costs much of late comes more often
+    choice.py     the lot that is drawn by the weights
     rehearsal.py  whether a strategy would ever finish every target
 """
 

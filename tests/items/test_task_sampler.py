@@ -78,13 +78,6 @@ def test_outer_items_see_the_task_on_both_ways_and_nobody_after_the_pass():
     assert seen == ["a", "a", "b", "b", None]
 
 
-def test_a_batch_that_is_a_dict_gets_the_name_and_the_datas_own_is_left_as_it_was():
-    ready = {"x": 1}
-    provider = DataProvider([0], 1, prefetch=0, collate=lambda examples: ready)
-    assert drawn(TaskSampler({"a": Task(provider)}), passes=1) == [("a", {"x": 1, "task": "a"})]
-    assert ready == {"x": 1}
-
-
 def test_each_task_goes_through_passes_of_its_own_in_an_order_of_its_own():
     providers = {"a": data(4, shuffle=True, seed=1), "b": data(3, shuffle=True, seed=2, prefetch=2)}
     seen = drawn(TaskSampler({"a": Task(providers["a"]), "b": Task(providers["b"])}, RoundRobin()), passes=3)
@@ -254,14 +247,6 @@ def test_at_every_pass_end_each_target_has_its_plan_and_one_has_just_got_it(task
     assert task.target
     assert found[-1][last[-1]] == int(passes * task.mix_ratio * 10)
     assert hints.count(0) == passes, "the hint is 0 after the last batch of a pass, and only there"
-
-
-def test_the_hint_of_what_is_left_goes_by_the_plan():
-    hints = []
-    note = Observer(on_batch_begin=lambda state: hints.append(length_hint(state.batches, -1)))
-    tasks = {"a": Task(data(4)), "x": Task(data(4), 0.5, target=False)}
-    Runner(TaskSampler(tasks, turns("axaaxx")), note).run(passes=1)
-    assert hints == [5, 4, 3, 2, 1, 1, 0]
 
 
 # -- shares ------------------------------------------------------------------------------------------------------------
@@ -598,12 +583,6 @@ def test_a_network_that_lacks_a_head_is_refused_by_name():
         Runner(TaskSampler({"a": A, "b": A}), GradientMachine(Heads()))
     Runner(TaskSampler({"a": A}), GradientMachine(Heads()))
     Runner(TaskSampler({"a": A, "b": A}), GradientMachine(toy_network()))
-
-
-def test_a_function_that_leaves_none_to_be_drawn_is_told_at_its_step():
-    tasks = {"a": Task(data(2)), "b": Task(data(2))}
-    with pytest.raises(HookError, match=r"at step 2 ByStep gave a weight to none of the tasks that may be drawn \(b\)"):
-        Runner(TaskSampler(tasks, ByStep(lambda step: "a"), finished="stop")).run(passes=1)
 
 
 def test_to_check_again_does_not_begin_again():

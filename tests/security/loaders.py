@@ -275,6 +275,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/items/rate_schedule.py": "JSON of a checkpoint that was read",
     "onion/items/preemption.py": "reads a time, which float() and fromisoformat() take apart",
     "onion/items/task_sampler.py": "JSON of a checkpoint that was read",
+    "onion/sampling/choice.py": "JSON of a checkpoint that was read",
     "onion/testing/held.py": "reads the log that its own run wrote",
     "models/config.py": ("config.json", "ernie_config.json"),
     "models/hub.py": "opens a folder to lock it",
