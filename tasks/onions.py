@@ -15,6 +15,7 @@ from onion import (
     Forward,
     GradientMachine,
     Logger,
+    NanGuard,
     ParameterUpdater,
     Progress,
     Runner,
@@ -23,12 +24,15 @@ from onion import (
     Signals,
     Tester,
 )
+from onion.items.best import Mode
 from onion.tasks.collector import Collector, Decoder
 from onion.tasks.features.examples import Examples
 from onion.tasks.features.stream import FeatureStream
 from onion.tasks.task import Task
 
 LOG = "metrics.jsonl"
+LOOK = 50
+"""Steps between two looks at the cost: to log it, and to end a training whose cost is no number any more."""
 TEST_BATCH = 64
 
 
@@ -41,6 +45,7 @@ def training_onion(
     out: Path,
     *,
     best: str,
+    mode: Mode = "max",
     batch_size: int,
     seed: int,
     test_every: int,
@@ -57,7 +62,8 @@ def training_onion(
         train: the examples; a stream comes in the order of its file, anything else in a random one, batched by length.
         test: the onion that tests the network; its metrics become ``dev.<metric>``.
         out: the folder for checkpoints and the log.
-        best: the figure of the test that says which checkpoint is the best; more is better.
+        best: the figure of the test that says which checkpoint is the best.
+        mode: whether more of it is better (default) or less.
         batch_size: examples a batch.
         seed: of the order of the examples.
         test_every: steps between two tests; each is followed by a checkpoint.
@@ -70,12 +76,13 @@ def training_onion(
     return Runner(
         Progress(),
         Signals(leave=False),  # whoever runs it has figures to report, and leaves by itself
-        Saver(out, every=test_every, keep=1, best=f"dev.{best}", resume=resume),
-        Logger(out / LOG, every=50),
+        Saver(out, every=test_every, keep=1, best=f"dev.{best}", mode=mode, resume=resume),
+        Logger(out / LOG, every=LOOK),
         Tester(test, every=test_every, name="dev"),
         DataProvider(train, batch_size, collate=collate, **shuffled),
         *rings,
         ParameterUpdater(optimizer),
+        NanGuard(look=LOOK),
         GradientMachine(network),
     )
 

@@ -8,6 +8,7 @@ answer. Files: ``predictions.json``, which the official scripts read, ``nbest_pr
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +34,8 @@ from onion.tasks.spans.windows import UNKNOWN, Windows, examples_of, learned, no
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
 from onion.tasks.texts import batch_of, mask_of
 
+log = logging.getLogger("onion")
+
 ALIKE = {"en": squad.alike, "zh": mixed_segmentation.alike}
 SPECIAL = 4
 """Special tokens around a pair: BERT and ERNIE have 3, RoBERTa 4."""
@@ -54,7 +57,7 @@ class Reading(Task):
             figures tell which threshold would have been the best for it: ``best_f1_threshold``.
         with_negative: whether there may be no answer; None: it is so if the training file has such questions.
         language: ``"en"`` measures as SQuAD does, ``"zh"`` as CMRC 2018 does; None: by the questions of the training
-            file.
+            file. Where those of a file that is measured look like the other, a warning says so.
     """
 
     name = "read"
@@ -67,7 +70,7 @@ class Reading(Task):
     n_best: int = attrs.field(default=20, validator=NATURAL, metadata=AFTER_TRAINING)
     null_threshold: float = attrs.field(default=0.0, validator=NUMBER, metadata=AFTER_TRAINING)
     with_negative: bool | None = attrs.field(default=None, validator=optional(SWITCH), metadata=NOT_OF_FEATURES)
-    language: str | None = attrs.field(default=None, validator=optional(one_of(ALIKE)), metadata=NOT_OF_FEATURES)
+    language: str | None = attrs.field(default=None, validator=optional(one_of(ALIKE)), metadata=AFTER_TRAINING)
 
     def __attrs_post_init__(self) -> None:
         room = self.max_length - self.max_query_length - SPECIAL
@@ -144,7 +147,13 @@ class Reading(Task):
     def metric(self, path: str | Path) -> ReadingMetric:
         """Measure exact match and F1 by the rules of the language; and what other thresholds would reach."""
         questions = list(self.rows(path, labelled=True))
-        return ReadingMetric(questions, self._find, ALIKE[self.language or "en"], bool(self.with_negative))
+        language, found = self.language or "en", language_of(question.text for question in questions)
+        if language != found:
+            log.warning(
+                "%s: the questions look like %s and are measured by the rules of %s; those of %s: --set language=%s",
+                path, found, language, found, found,
+            )  # fmt: skip
+        return ReadingMetric(questions, self._find, ALIKE[language], bool(self.with_negative))
 
     def predictions(
         self, rows: Sequence[Question], examples: Sequence[Example], decoded: Sequence[Spans]

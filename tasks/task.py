@@ -45,7 +45,8 @@ class Task(ABC):
 
     Attributes:
         name: what ``--task`` calls it.
-        best: the figure that says which checkpoint is the best; more is better.
+        best: the figure of its metric that says which checkpoint is the best; of those in the metric's
+            ``less_is_better`` less is better, of others more.
         max_length: tokens an example may have, special ones included.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -10,6 +11,8 @@ import attrs
 from onion.state import State
 
 Mode: TypeAlias = Literal["max", "min"]
+
+log = logging.getLogger("onion")
 
 
 @attrs.define
@@ -29,6 +32,7 @@ class Best:
     value: float | None = None
     step: int = 0
     seen: int = -1
+    _told: bool = attrs.field(default=False, init=False)
 
     def fresh(self, state: State) -> bool:
         """Tell whether there is a value that was not looked at, and look at it."""
@@ -46,6 +50,12 @@ class Best:
         if better:
             self.value, self.step = value, state.reported[self.metric]
         return better
+
+    def tell_if_missing(self, state: State, owner: str) -> None:
+        """Warn, once, where figures were reported and this one was not; ``owner`` is the item that waits for it."""
+        if self.seen < 0 and self.metric not in state.reported and state.reported and not self._told:
+            self._told = True
+            log.warning("%s: nothing has reported %r; there is %s", owner, self.metric, ", ".join(state.reported))
 
     def state_dict(self) -> dict[str, Any]:
         """Return what changes, as JSON scalars."""

@@ -41,6 +41,7 @@ class EarlyStop(RunnerItem):
         """Look at what was reported on the way out of the pass."""
         yield
         self._look(state)
+        self._best.tell_if_missing(state, self.name)
 
     def on_batch(self, state: State) -> Way:
         """Look at what was reported during the batch."""

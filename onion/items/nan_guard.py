@@ -41,12 +41,14 @@ class NanGuard(RunnerItem):
     With MixedPrecision it stands outside that, which clears what overflowed by itself.
 
     It reads the cost in every batch, which waits for the device: on a GPU that takes away the overlap of two batches.
+    Once weights are not finite every later cost is not, so ``raise`` may look now and then, where a cost is logged too.
 
     Args:
         policy: ``raise`` (default) ends the run with an error, ``skip`` skips the update, ``rollback`` goes back.
         gradients: also look whether all gradients are finite; it costs a pass over them. Default False.
         every: steps between two copies of ``rollback``, which take the memory of the network and its optimizer once
             more, also in a checkpoint. Default 100.
+        look: steps between two looks; more than 1 with ``raise`` only. Default 1.
 
     Raises:
         CompositionError: an argument is none of these, or it stands elsewhere than between a ParameterUpdater and all
@@ -57,12 +59,16 @@ class NanGuard(RunnerItem):
     predicts = False
     unsaved = ("_kept",)  # told by state_dict; here a loaded copy has no entry for an optimizer without a state
 
-    def __init__(self, policy: Policy = "raise", *, gradients: bool = False, every: int = 100) -> None:
+    def __init__(self, policy: Policy = "raise", *, gradients: bool = False, every: int = 100, look: int = 1) -> None:
         if policy not in get_args(Policy):
             raise CompositionError(f"NanGuard: policy={policy!r} is none of {', '.join(get_args(Policy))}.")
         if not (is_whole(every) and every >= 1):
             raise CompositionError(f"NanGuard: every={every!r} is no number of steps from 1.")
-        self.policy, self.gradients, self.every = policy, gradients, every
+        if not (is_whole(look) and look >= 1 and (look == 1 or policy == "raise")):
+            raise CompositionError(
+                f"NanGuard: look={look!r} is no number of steps from 1, or {policy} needs every one."
+            )
+        self.policy, self.gradients, self.every, self.look = policy, gradients, every, look
         self._guarded: list[RunnerItem] = []
         self._networks: list[Any] = []
         self._resumed = False
@@ -122,7 +128,7 @@ class NanGuard(RunnerItem):
         """Do what the policy says about a batch that is not finite."""
         self._seen += 1
         if self.policy == "raise":
-            raise OnionError(f"{said}.")
+            raise OnionError(f"{said}; a smaller learning rate, warm-up or clipping may help.")
         for attempt in attempts:
             attempt.take_back()
         if self._kept_step is None:
@@ -134,6 +140,8 @@ class NanGuard(RunnerItem):
     def _wrong(self, state: State) -> str | None:
         """Say what is not finite; None: everything is."""
         if state.cost is None:  # nothing was run, as where an item inside skips the batch
+            return None
+        if state.next_step % self.look:
             return None
         cost = float(state.cost)
         if not math.isfinite(cost):

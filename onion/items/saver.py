@@ -157,6 +157,8 @@ class Saver(Periodic):
             raise
         if state.pass_cut:
             return
+        if self.best is not None:
+            self._best.tell_if_missing(state, self.name)
         due = self.every == "pass" or self._due_at_end or self._asked
         if self._improved(state) or due or self._writer.newest == state.step:
             self._save(state, state.pass_id + 1, 0)

@@ -23,6 +23,7 @@ from onion.tasks.features.stream import FeatureStream
 from onion.tasks.jobs.initial import Start
 from onion.tasks.jobs.run_folder import RunFolder
 from onion.tasks.jobs.settings import Settings
+from onion.tasks.metrics.best import best_figure
 from onion.tasks.onions import evaluation_onion, training_onion
 from onion.tasks.optimization import fine_tuning_optimizer
 from onion.tasks.task import Task
@@ -131,11 +132,13 @@ class Job:
             clip=settings.clip,
         )
         pad_id = self.tokenizer.pad_id
+        metric = self.task.metric(settings.dev)
+        best, mode = best_figure(metric, settings.best or self.task.best)
         test = evaluation_onion(
             self.task,
             self.network,
             self.dev_set,
-            self.task.metric(settings.dev),
+            metric,
             pad_id,
             self.task.test_rings(self.tokenizer, settings.seed),
         )
@@ -146,7 +149,8 @@ class Job:
             self.train_set,
             test,
             out,
-            best=settings.best or self.task.best,
+            best=best,
+            mode=mode,
             batch_size=settings.batch_size,
             seed=settings.seed,
             test_every=settings.test_every or max(1, steps_per_pass // 4),

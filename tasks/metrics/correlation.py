@@ -22,6 +22,8 @@ class CorrelationMetric:
         OnionError: scipy is not installed; said when the metric is made, before anything is trained.
     """
 
+    less_is_better = frozenset({"mean_squared_error"})
+
     def __init__(self) -> None:
         self._pearson, self._spearman = _correlations()
         self.reset()

@@ -32,6 +32,8 @@ class PerplexityMetric:
     share of the words that are the best guess. ``batch["labels"]`` holds the words, int64, example by example.
     """
 
+    less_is_better = frozenset({"perplexity"})
+
     def __init__(self) -> None:
         self.reset()
 

@@ -40,6 +40,15 @@ class ReadingMetric:
         self._questions, self._find, self._alike, self._with_negative = questions, find, alike, with_negative
         self.reset()
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The figures that there will be."""
+        if all(question.answers for question in self._questions):
+            return FIGURES
+        kinds = [f"{kind}{name}" for kind in ("has_answer_", "no_answer_") for name in FIGURES]
+        best = [f"best_{name}" for name in FIGURES] if self._with_negative else []
+        return (*FIGURES, *kinds[:-1], *best)
+
     def reset(self) -> None:
         """Forget all batches."""
         self._found: dict[int, list[tuple[int, Spans]]] = {}

@@ -79,6 +79,12 @@ def test_a_metric_that_is_never_reported_stops_nothing():
     assert stopped_after([None] * 9, patience=0) is None
 
 
+def test_a_name_that_nothing_reports_is_told_once(caplog):
+    stop = EarlyStop("dev.lost", mode="min")
+    Runner(stop, Reporting([3, 2] * 3), Batches(2)).run(passes=3)
+    assert caplog.messages == ["early_stop: nothing has reported 'dev.lost'; there is loss"]
+
+
 def test_values_reported_at_the_end_of_passes_count():
     values = iter([3, 4, 4])
     report = Observer(on_pass_end=lambda state: state.report({"loss": next(values)}))

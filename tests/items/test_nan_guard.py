@@ -107,7 +107,10 @@ def test_a_healthy_run_is_the_same_to_the_bit(optimizer, policy, gradients):
 @pytest.mark.parametrize(("value", "cost"), [(np.nan, "nan"), (np.inf, "nan|inf"), (1e30, "inf")])
 def test_an_error_tells_step_and_cost_and_no_update_is_made(value, cost):
     runner = onion(batches(5, bad=[3], value=value), NanGuard(), network=None)
-    with pytest.raises(OnionError, match=f"^nan_guard: step 4 has the cost ({cost})\\.$"):
+    with pytest.raises(
+        OnionError,
+        match=f"^nan_guard: step 4 has the cost ({cost}); a smaller learning rate, warm-up or clipping may help\\.$",
+    ):
         runner.run(passes=1)
     healthy = onion(batches(5))
     healthy.run(steps=3)
@@ -431,6 +434,42 @@ def test_a_machine_without_a_network_is_refused():
     updater = ParameterUpdater(OPTIMIZERS["sgd"](toy_network().parameters()))
     with pytest.raises(CompositionError, match="finds no network in machine; give it the attribute network"):
         Runner(Batches(1), updater, NanGuard(), Machine())
+
+
+@pytest.mark.parametrize(("bad", "ends"), [({0}, 3), ({2}, 3), ({3}, 6), ({7}, None)])
+def test_raise_may_look_now_and_then_and_sees_what_has_come_between(bad, ends):
+    """Once weights are not finite, all later costs are not."""
+    runner = onion(batches(8, bad), NanGuard(look=3), network=toy_network())
+    if ends is None:
+        assert runner.run(passes=1).step == 8
+        return
+    with pytest.raises(OnionError, match=f"^nan_guard: step {ends} has the cost nan"):
+        runner.run(passes=1)
+
+
+def test_between_two_looks_the_cost_is_not_read():
+    reads = []
+
+    class Cost:
+        def __float__(self):
+            reads.append(len(reads))
+            return 1.0
+
+    def told(state):
+        state.cost = Cost()
+
+    guard = NanGuard(look=4)
+    guard.check = lambda runner: None
+    Runner(Batches(9), guard, Observer(on_batch_begin=told)).run(passes=1)
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "look"), [("raise", 0), ("raise", True), ("raise", 1.5), ("skip", 2), ("rollback", 9)]
+)
+def test_looks_that_do_not_do_are_refused(policy, look):
+    with pytest.raises(CompositionError, match=f"look={look!r} is no number of steps from 1, or {policy} needs every"):
+        NanGuard(policy, look=look)
 
 
 def test_arguments_that_are_none_are_refused():

@@ -516,6 +516,11 @@ def test_a_metric_that_is_never_reported_keeps_nothing_besides(tmp_path):
     assert steps(tmp_path) == [3]
 
 
+def test_a_best_that_nothing_reports_is_told_once_where_others_are(tmp_path, caplog):
+    numbers(tmp_path, 3, Metric([1, 2, 3] * 2), every=100, keep=1, best="valeu").run(passes=2)
+    assert caplog.messages == ["saver: nothing has reported 'valeu'; there is value"]
+
+
 def test_the_best_at_the_end_of_a_pass_is_saved(tmp_path):
     values = iter([1.0, 5.0, 2.0])
     report = Observer(on_pass_end=lambda state: state.report({"value": next(values)}))

@@ -153,6 +153,13 @@ def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, token
 # -- the network -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("language", "told"), [("en", 0), ("zh", 1), (None, 0)])
+def test_a_file_that_is_measured_by_the_rules_of_another_language_is_told(language, told, data, caplog):
+    Reading(**TINY, language=language).metric(data)
+    warned = f"{data}: the questions look like en and are measured by the rules of zh; those of en: --set language=en"
+    assert caplog.messages == [warned] * told
+
+
 @pytest.fixture
 def network(encoder_folder):
     paddle.seed(3)

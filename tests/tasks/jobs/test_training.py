@@ -6,7 +6,7 @@ import paddle
 import pytest
 
 from onion.checkpoint import newest, read, steps_in
-from onion.errors import CheckpointError, DataError, WeightsError
+from onion.errors import CheckpointError, DataError, OnionError, WeightsError
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.catalogue import recorded_task
@@ -125,6 +125,35 @@ def test_no_test_within_the_run(make_settings, tmp_path):
     report = train(make_settings(passes=1, test_every=100), tmp_path / "out").report
     assert (report["step"], report["best_step"]) == (8, 8)
     assert "dev.accuracy" not in report
+
+
+@pytest.mark.parametrize("best", ["acuracy", "dev.f1_makro", "dev.dev.accuracy"])
+def test_a_figure_that_the_test_does_not_have_is_refused_before_anything_is_written(best, make_settings, tmp_path):
+    with pytest.raises(
+        DataError, match=f"best: the test has no figure '{best}'; it has accuracy, f1_macro, matthews, f1"
+    ):
+        train(make_settings(best=best), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_best_may_be_named_as_the_report_names_it(make_settings, tmp_path):
+    out = tmp_path / "out"
+    report = train(make_settings(passes=1, best="dev.f1_macro"), out).report
+    assert report["dev.f1_macro"] == max(row["dev.f1_macro"] for row in log_rows(out) if "dev.f1_macro" in row)
+
+
+def test_the_best_of_an_error_is_the_smallest(make_settings, tmp_path):
+    rows = [(text, str(float(label == "good"))) for text, label in films(40, seed=4)]
+    data, out = str(write_tsv(tmp_path / "numbers.tsv", rows)), tmp_path / "out"
+    settings = {"train": data, "dev": data, "passes": 4, "lr": 1e-3, "test_every": 1}
+    report = train(make_settings(task="regress", best="mean_squared_error", **settings), out).report
+    errors = [row["dev.mean_squared_error"] for row in log_rows(out) if "dev.mean_squared_error" in row]
+    assert report["dev.mean_squared_error"] == min(errors) < max(errors)
+
+
+def test_a_training_that_has_gone_astray_ends_with_an_error(make_settings, tmp_path, encoder_folder):
+    with pytest.raises(OnionError, match="nan_guard: step 50 has the cost nan; a smaller learning rate"):
+        train(make_settings(passes=7, lr=1e30), tmp_path / "out")
 
 
 def test_texts_that_are_cut_are_told_once_a_file(make_settings, tmp_path, caplog):
