@@ -7,6 +7,7 @@ from typing import Any
 
 from onion.errors import CheckpointError, DataError
 from onion.tasks.classification import Classification
+from onion.tasks.labels import shown
 from onion.tasks.masked_words import MaskedWords
 from onion.tasks.matching import Matching
 from onion.tasks.multilabel import MultiLabel
@@ -46,8 +47,14 @@ def recorded_task(record: Any, where: object) -> Task:
     """Return the task that :meth:`Task.record` has written.
 
     Raises:
-        CheckpointError: it is damaged, or of another version.
+        CheckpointError: it is damaged, of another version, or a task that this process does not know.
     """
+    name = record.get("task") if isinstance(record, dict) else None
+    if isinstance(name, str) and name not in TASKS:
+        raise CheckpointError(
+            f"{where}: the task {shown(name)} is not known here; if it is one of your own, make it known by "
+            f"onion.tasks.catalogue.enter before its run is read; the tasks of onion are {', '.join(TASKS)}"
+        )
     try:
         return task_of(record["task"], {name: value for name, value in record.items() if name != "task"})
     except (DataError, TypeError, KeyError) as error:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from typing import Any
 
-from onion.checks import is_whole
+from onion.checks import is_number, is_whole
 from onion.errors import DataError
 
 Check = Callable[[Any, Any, Any], None]
 """What attrs calls a validator: (instance, field, value)."""
+
+QUOTE = "what YAML or JSON takes for something else, such as yes, true or 1.0, is a text in quotes"
 
 
 def checked(wanted: str, fits: Callable[[Any], bool]) -> Check:
@@ -32,16 +33,17 @@ def as_float(value: Any) -> Any:
     """YAML takes 5e-5 for a text; so do JSON files that quote their numbers. What is no number stays as it is."""
     try:
         return value if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # the last: a whole number of hundreds of digits
         return value
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a finite number; true and false are none."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def as_name(value: Any) -> Any:
+    """Labels are often 0 and 1, and no text to YAML or JSON; what is no whole number stays as it is."""
+    return str(value) if is_whole(value) else value
 
 
 TEXT = checked("a text", lambda value: isinstance(value, str) and value != "")
+NAME = checked(f"a text or a whole number; {QUOTE}", lambda value: isinstance(value, str) and value != "")
 SWITCH = checked("true or false", lambda value: isinstance(value, bool))
 NATURAL = checked("a whole number from 1", lambda value: is_whole(value) and value >= 1)
 SEED = checked("a whole number from 0 to 4294967295", lambda value: is_whole(value) and 0 <= value < 2**32)

@@ -18,24 +18,41 @@ from attrs.validators import optional
 from paddle import nn
 from paddle.nn import functional
 
+from onion.checks import is_number
 from onion.errors import DataError
-from onion.tasks.checks import BELOW_ONE, checked, is_number
+from onion.tasks.checks import BELOW_ONE, QUOTE, as_float, as_name
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead, softmax
-from onion.tasks.labels import Labels
+from onion.tasks.labels import Labels, shown
 from onion.tasks.metrics.classification import ClassificationMetric
 from onion.tasks.rows import Row
 from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.texts import TextTask
 
-_weights = checked(
-    "a number from 0 for each label that is named, one of them above 0",
-    lambda value: (
-        isinstance(value, Mapping)
-        and all(isinstance(name, str) and is_number(weight) and weight >= 0 for name, weight in value.items())
-        and (not value or max(value.values()) > 0)
-    ),
-)
+SMALLEST = float(np.finfo(np.float32).tiny)
+"""What a sum of weights is taken for at least: 0 divided by it is 0."""
+
+
+def _by_label(weights: Any) -> Any:
+    """Names may be whole numbers, and the weights texts that are numbers; what is no mapping stays as it is."""
+    if not isinstance(weights, Mapping):
+        return weights
+    found: dict[Any, Any] = {}
+    for name, weight in weights.items():
+        if as_name(name) in found:
+            raise DataError(f"class_weights: the label {shown(as_name(name))} stands there twice; keep one of the two")
+        found[as_name(name)] = as_float(weight)
+    return found
+
+
+def _check_weights(task: Any, field: Any, weights: Any) -> None:
+    if not isinstance(weights, Mapping):
+        raise DataError(f"class_weights: {shown(weights)} is not a number from 0 for each label that is named")
+    for name, weight in weights.items():
+        if not isinstance(name, str):
+            raise DataError(f"class_weights: the label {shown(name)} is not a text or a whole number; {QUOTE}")
+        if not (is_number(weight) and weight >= 0):
+            raise DataError(f"class_weights: the weight of {shown(name)}, {shown(weight)}, is not a number from 0")
 
 
 @attrs.frozen(kw_only=True)
@@ -55,21 +72,30 @@ class Classification(TextTask):
 
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
     class_weights: Mapping[str, float] | None = attrs.field(
-        default=None, validator=optional(_weights), metadata=NOT_OF_FEATURES
+        default=None, converter=_by_label, validator=optional(_check_weights), metadata=NOT_OF_FEATURES
     )
-    label_smoothing: float = attrs.field(default=0.0, validator=BELOW_ONE, metadata=NOT_OF_FEATURES)
-    dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
+    label_smoothing: float = attrs.field(default=0.0, converter=as_float, validator=BELOW_ONE, metadata=NOT_OF_FEATURES)
+    dropout: float | None = attrs.field(
+        default=None, converter=as_float, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES
+    )
 
     def fitted(self, path: str | Path) -> Classification:
         """Return the task that knows the labels, and whether the rows are pairs."""
         task = super().fitted(path)
         labels = self.labels or Labels.of(row.label(self.target) for row in self.rows(path, labelled=True))
         if len(labels) < 2:
-            raise DataError(f"{path}: all rows have the label {labels.names[0]!r}; there is nothing to learn.")
+            raise DataError(f"{path}: all rows have the label {labels.told()}; there is nothing to learn.")
         unknown = [name for name in task.class_weights or () if name not in labels]
         if unknown:
-            raise DataError(f"class_weights: there is no label {unknown[0]!r} in {path}; {labels.told()}")
+            raise DataError(f"class_weights: there is no label {shown(unknown[0])} in {path}; {labels.told()}")
+        if not any(self._counts(labels)):
+            raise DataError(f"class_weights: every label of {path} counts 0; there is nothing to learn.")
         return attrs.evolve(task, labels=labels)
+
+    def _counts(self, labels: Labels) -> list[float]:
+        """Return what an example of each label counts."""
+        named = self.class_weights or {}
+        return [float(named.get(name, 1.0)) for name in labels]
 
     def learned(self, row: Row) -> dict[str, Any]:
         """Return the number of the row's label."""
@@ -77,9 +103,7 @@ class Classification(TextTask):
 
     def network(self, encoder: nn.Layer) -> Classifier:
         """Put a :class:`Classifier` over an encoder."""
-        weights = None
-        if self.class_weights:
-            weights = [float(self.class_weights.get(name, 1.0)) for name in self.labels.names]
+        weights = self._counts(self.labels) if self.class_weights else None
         return Classifier(encoder, len(self.labels), self.dropout, weights, self.label_smoothing)
 
     def metric(self, path: str | Path) -> ClassificationMetric:
@@ -127,7 +151,10 @@ class Classifier(SentenceHead):
         self._smoothing = smoothing
 
     def cost(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the mean cross-entropy, a scalar; weighted, it is divided by the sum of the weights."""
+        """Return the mean cross-entropy, a scalar; weighted, it is divided by the sum of the weights.
+
+        A batch in which nothing counts costs 0.
+        """
         labels = batch["labels"]
         if not self._smoothing:
             return functional.cross_entropy(logits, labels, weight=self._weights)
@@ -137,7 +164,7 @@ class Classifier(SentenceHead):
         if self._weights is None:
             return each.mean()
         weights = paddle.gather(self._weights, labels)
-        return (each * weights).sum() / weights.sum()
+        return (each * weights).sum() / weights.sum().clip(min=SMALLEST)
 
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
         """Return the probabilities ``[classes]`` of every example."""

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from onion.errors import DataError
+from onion.tasks.checks import QUOTE, as_name
 
 if TYPE_CHECKING:
     from onion.tasks.rows import Row
+
+LONGEST, MOST = 40, 10
+"""Characters of a label, and labels, that a message shows."""
 
 
 @attrs.frozen
@@ -31,18 +35,23 @@ class Labels:
 
     @classmethod
     def from_names(cls, names: Iterable[str]) -> Labels:
-        """Take labels in the order they have; a Labels stays what it is.
+        """Take labels in the order they have, whole numbers for their digits; a Labels stays what it is.
 
         Raises:
             DataError: these are no different texts.
         """
         if isinstance(names, Labels):
             return names
-        if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-            raise DataError(f"labels: {names!r} is not a list of texts")
-        if len(set(names)) < len(names):
-            raise DataError(f"labels: {names!r} has one twice")
-        return cls(names)
+        if not isinstance(names, (list, tuple)):
+            raise DataError(f"labels: {shown(names)} is not a list of texts")
+        found: dict[str, None] = {}
+        for name in map(as_name, names):
+            if not isinstance(name, str):
+                raise DataError(f"labels: {shown(name)} is not a text or a whole number; {QUOTE}")
+            if name in found:
+                raise DataError(f"labels: {shown(name)} stands there twice; take one of them out")
+            found[name] = None
+        return cls(found)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -66,11 +75,18 @@ class Labels:
         try:
             return self.names.index(name)
         except ValueError:
-            raise row.error(f"the label {name!r} is none of those that are learned: {self.told()}") from None
+            raise row.error(f"the label {shown(name)} is none of those that are learned: {self.told()}") from None
 
     def told(self) -> str:
         """Return the labels for a message, the first ten of them."""
-        return ", ".join(map(repr, self.names[:10])) + (", ..." if len(self) > 10 else "")
+        return ", ".join(map(shown, self.names[:MOST])) + (", ..." if len(self) > MOST else "")
+
+
+def shown(name: object) -> str:
+    """Return a label, or what was to be one, as a message shows it: in quotes, and the beginning of a long one."""
+    text = name if isinstance(name, str) else repr(name)
+    short = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return repr(short) if isinstance(name, str) else short
 
 
 def _is_number(name: str) -> bool:

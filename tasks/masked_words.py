@@ -20,13 +20,13 @@ from paddle.nn import functional
 
 from onion import RunnerItem
 from onion.data.batching import pad
-from onion.data.files import iter_lines
+from onion.data.files import FORMATS, iter_lines
 from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.models.pretraining import PretrainingHeads
 from onion.models.tokenizer import Encoding, Tokenizer
 from onion.models.weights import Weights
-from onion.tasks.checks import NATURAL, SHARE, SWITCH
+from onion.tasks.checks import NATURAL, SHARE, SWITCH, as_float
 from onion.tasks.features.examples import Example
 from onion.tasks.masker import Masker, MaskFiller, SteadyMasker, special_ids
 from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
@@ -54,14 +54,18 @@ class MaskedWords(TextTask):
     name = "mask"
     best = "accuracy"
 
-    masked_share: float = attrs.field(default=0.15, validator=SHARE, metadata=NOT_OF_FEATURES)
+    masked_share: float = attrs.field(default=0.15, converter=as_float, validator=SHARE, metadata=NOT_OF_FEATURES)
     whole_words: bool = attrs.field(default=False, validator=SWITCH, metadata=NOT_OF_FEATURES)
     guesses: int = attrs.field(default=5, validator=NATURAL, metadata=AFTER_TRAINING)
 
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
         """Give the paragraphs of a plain text, or the rows of a file; see ``Task.rows``."""
-        if Path(path).suffix.lower() == PLAIN_TEXT:
+        suffix = Path(path).suffix.lower()
+        if suffix == PLAIN_TEXT:
             return checked_texts(paragraphs(Path(path)), self.pairs)
+        if suffix not in FORMATS:
+            known = f"name a plain text {PLAIN_TEXT}, a table {', '.join(FORMATS)}"
+            raise DataError(f"{path}: cannot tell the format by the ending; {known}")
         return super().rows(path, labelled=False)
 
     def features(self, rows: Sequence[Row], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:

@@ -23,12 +23,11 @@ from paddle.nn import functional
 from onion.errors import DataError
 from onion.items.evaluator import Metric
 from onion.models.tokenizer import Tokenizer
-from onion.tasks import checks
-from onion.tasks.checks import BELOW_ONE, SHARE, SWITCH, one_of
+from onion.tasks.checks import BELOW_ONE, NAME, SHARE, SWITCH, as_float, as_name, one_of
 from onion.tasks.classification import Classifier
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead, sigmoid
-from onion.tasks.labels import Labels
+from onion.tasks.labels import Labels, shown
 from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, order, ranking
 from onion.tasks.rows import Row, file_rows
 from onion.tasks.task import NOT_OF_FEATURES
@@ -65,10 +64,12 @@ class Matching(TextTask):
     pairs: bool | None = True
     learning: str | None = attrs.field(default=None, validator=optional(one_of((POINTWISE, PAIRWISE))))
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
-    fits: str | None = attrs.field(default=None, validator=optional(checks.TEXT), metadata=NOT_OF_FEATURES)
+    fits: str | None = attrs.field(default=None, converter=as_name, validator=optional(NAME), metadata=NOT_OF_FEATURES)
     questions: bool = attrs.field(default=False, validator=SWITCH)
-    margin: float = attrs.field(default=0.5, validator=SHARE, metadata=NOT_OF_FEATURES)
-    dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
+    margin: float = attrs.field(default=0.5, converter=as_float, validator=SHARE, metadata=NOT_OF_FEATURES)
+    dropout: float | None = attrs.field(
+        default=None, converter=as_float, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES
+    )
 
     @labels.validator
     def _two(self, _: Any, labels: Labels) -> None:
@@ -85,10 +86,21 @@ class Matching(TextTask):
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
         """Give the rows of a file; see ``Task.rows``."""
         columns = self.columns(path) if labelled else [TEXT, PAIR]
-        for row in checked_texts(file_rows(path, columns), self.pairs):
+        absent = self._absent(columns) if labelled else []
+        for row in checked_texts(file_rows(path, columns, absent), self.pairs):
+            for column in absent:
+                if column in row.cells:
+                    raise row.error(f"{column} is here but not in the first row; give it in all rows or in none")
             if NEGATIVE in columns:
                 row.text(NEGATIVE)
             yield row
+
+    def _absent(self, columns: Sequence[str]) -> list[str]:
+        """What would have made another kind of file of this one, had it been in the first row."""
+        if NEGATIVE in columns:
+            return []
+        kinds = [QUESTION] if self.learning == POINTWISE else [NEGATIVE, QUESTION]
+        return [name for name in kinds if name not in columns]
 
     def columns(self, path: str | Path) -> list[str]:
         """Return what every row of a file has to have to be learned from or tested on; its first row tells.
@@ -114,7 +126,7 @@ class Matching(TextTask):
         """The task with labels in their order, and with what else it got to know."""
         fits = labels.names[1] if self.fits is None else self.fits
         if fits not in labels:
-            raise DataError(f"fits: there is no label {fits!r}; {labels.told()} are the two")
+            raise DataError(f"fits: there is no label {shown(fits)}; {labels.told()} are the two")
         ordered = Labels([*(name for name in labels if name != fits), fits])
         return attrs.evolve(self, labels=ordered, fits=fits, **more)
 
@@ -124,10 +136,12 @@ class Matching(TextTask):
         for row in self.rows(path, labelled=True):
             name = row.label(self.target)
             if len(names | {name}) > 2:
-                raise row.error(f"a third label, {name!r}; matching is learned from two: {Labels.of(names).told()}")
+                raise row.error(
+                    f"a third label, {shown(name)}; matching is learned from two: {Labels.of(names).told()}"
+                )
             names.add(name)
         if len(names) < 2:
-            raise DataError(f"{path}: matching is learned from rows with two labels; all here have {min(names)!r}")
+            raise DataError(f"{path}: matching is learned from rows with two labels; all here have {shown(min(names))}")
         return self.labels or Labels.of(names)
 
     def features(self, rows: Sequence[Row], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
@@ -145,7 +159,9 @@ class Matching(TextTask):
             return {}
         label = row.label(self.target)
         if label not in self.labels:
-            raise row.error(f"the label {label!r} is none of the two: {self.labels.told()}; see the setting labels")
+            raise row.error(
+                f"the label {shown(label)} is none of the two: {self.labels.told()}; see the setting labels"
+            )
         return {"label": self.labels.numbers()[label]}
 
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from paddle import nn
 from paddle.nn import functional
 
 from onion.errors import DataError
-from onion.tasks.checks import BELOW_ONE, TEXT
+from onion.tasks.checks import BELOW_ONE, NAME, as_float, as_name
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead, sigmoid
-from onion.tasks.labels import Labels
+from onion.tasks.labels import Labels, shown
 from onion.tasks.metrics.multilabel import MultiLabelMetric
 from onion.tasks.rows import Row
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES
@@ -45,9 +45,11 @@ class MultiLabel(TextTask):
     best = "f1_micro"
 
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
-    separator: str = attrs.field(default=",", validator=TEXT)
-    threshold: float = attrs.field(default=0.5, validator=BELOW_ONE, metadata=AFTER_TRAINING)
-    dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
+    separator: str = attrs.field(default=",", converter=as_name, validator=NAME)
+    threshold: float = attrs.field(default=0.5, converter=as_float, validator=BELOW_ONE, metadata=AFTER_TRAINING)
+    dropout: float | None = attrs.field(
+        default=None, converter=as_float, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES
+    )
 
     def fitted(self, path: str | Path) -> MultiLabel:
         """Return the task that knows the labels, and whether the rows are pairs."""
@@ -103,7 +105,7 @@ class MultiLabel(TextTask):
             word = row.word(self.target).strip()
             names = [name.strip() for name in word.split(self.separator)] if word else []
         if "" in names:
-            raise row.error(f"an empty name among the labels {cell!r}; take it out")
+            raise row.error(f"an empty name among the labels {shown(cell)}; take it out")
         return names
 
 

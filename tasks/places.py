@@ -111,8 +111,12 @@ class Place:
         return self.error(f"is {shown if len(shown) <= 40 else shown[:37] + '...'}, not {wanted}")
 
 
-def read_json(path: str | Path) -> Place:
+def read_json(path: str | Path, advice: str = "mend the file") -> Place:
     """Read a JSON file as a whole.
+
+    Args:
+        path: the file.
+        advice: what to do where it is no JSON.
 
     Raises:
         DataError: it cannot be read, is not UTF-8, or is broken; the line is named.
@@ -126,6 +130,6 @@ def read_json(path: str | Path) -> Place:
         line = 1 + raw.count(b"\n", 0, error.start)
         raise at(path, line, f"byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8") from None
     except json.JSONDecodeError as error:
-        raise at(path, error.lineno, f"broken JSON at column {error.colno} ({error.msg}); mend the file") from None
+        raise at(path, error.lineno, f"broken JSON at column {error.colno} ({error.msg}); {advice}") from None
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets a thousand deep
         raise DataError(f"{path}: JSON that Python does not read ({error}); write it plainly") from None

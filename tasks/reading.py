@@ -23,7 +23,7 @@ from paddle.nn import functional
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.checks import NATURAL, NUMBER, SWITCH, one_of
+from onion.tasks.checks import NATURAL, NUMBER, SWITCH, as_float, one_of
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import TokenHead
 from onion.tasks.metrics import mixed_segmentation, squad
@@ -68,7 +68,7 @@ class Reading(Task):
     doc_stride: int = attrs.field(default=128, validator=NATURAL)
     max_answer_length: int = attrs.field(default=30, validator=NATURAL, metadata=AFTER_TRAINING)
     n_best: int = attrs.field(default=20, validator=NATURAL, metadata=AFTER_TRAINING)
-    null_threshold: float = attrs.field(default=0.0, validator=NUMBER, metadata=AFTER_TRAINING)
+    null_threshold: float = attrs.field(default=0.0, converter=as_float, validator=NUMBER, metadata=AFTER_TRAINING)
     with_negative: bool | None = attrs.field(default=None, validator=optional(SWITCH), metadata=NOT_OF_FEATURES)
     language: str | None = attrs.field(default=None, validator=optional(one_of(ALIKE)), metadata=AFTER_TRAINING)
 

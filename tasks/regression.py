@@ -17,7 +17,7 @@ from attrs.validators import optional
 from paddle import nn
 from paddle.nn import functional
 
-from onion.tasks.checks import BELOW_ONE
+from onion.tasks.checks import BELOW_ONE, as_float
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead
 from onion.tasks.metrics.correlation import CorrelationMetric
@@ -40,7 +40,9 @@ class Regression(TextTask):
     name = "regress"
     best = "pearson"
 
-    dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
+    dropout: float | None = attrs.field(
+        default=None, converter=as_float, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES
+    )
 
     def learned(self, row: Row) -> dict[str, Any]:
         """Return the row's number."""

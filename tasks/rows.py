@@ -49,7 +49,7 @@ class Row:
         return value
 
     def word(self, column: str) -> str:
-        """Return a cell that is a text or, in JSON, a number; ``2`` is ``"2"``.
+        """Return a cell that is a text or, in JSON, a number; ``2`` is ``"2"``, and so is ``2.0``.
 
         Raises:
             DataError: it is neither.
@@ -58,7 +58,7 @@ class Row:
         if isinstance(value, float) and not math.isfinite(value):  # Python reads and writes NaN and Infinity
             raise self.error(f"{column} is {value}, which is no number of JSON; mend the value")
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return str(value)
+            return str(int(value) if isinstance(value, float) and value.is_integer() else value)
         return self.text(column)
 
     def label(self, column: str) -> str:

@@ -24,9 +24,9 @@ from paddle import nn
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks import checks
-from onion.tasks.checks import BELOW_ONE, NATURAL, SWITCH, one_of
+from onion.tasks.checks import BELOW_ONE, NATURAL, SWITCH, as_float, one_of
 from onion.tasks.features.examples import Example
-from onion.tasks.labels import Labels
+from onion.tasks.labels import Labels, shown
 from onion.tasks.metrics.chunks import IGNORED, OUTSIDE, ChunkMetric, TagScheme
 from onion.tasks.rows import Row, file_rows, line_rows
 from onion.tasks.tags.label_map import LABEL_MAP, read_label_map
@@ -67,7 +67,9 @@ class Tagging(Task):
     characters: bool | None = attrs.field(default=None, validator=optional(SWITCH))
     label_map: str | None = attrs.field(default=None, validator=optional(checks.TEXT))
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
-    dropout: float | None = attrs.field(default=None, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES)
+    dropout: float | None = attrs.field(
+        default=None, converter=as_float, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES
+    )
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
@@ -97,7 +99,7 @@ class Tagging(Task):
             words += len(text.places)
             characters += sum(end - begin == 1 for begin, end in text.places)
         if len(tags) < 2:
-            raise DataError(f"{path}: all words have the tag {min(tags)!r}; there is nothing to learn.")
+            raise DataError(f"{path}: all words have the tag {shown(min(tags))}; there is nothing to learn.")
         cut = characters >= MOSTLY * words if self.characters is None else self.characters
         return attrs.evolve(self, labels=self._labels(path, tags), label_map=None, characters=cut)
 
@@ -138,7 +140,7 @@ class Tagging(Task):
             return np.array([numbers[tag] for tag in text.tags])
         except KeyError:
             place = next(place for place, tag in enumerate(text.tags) if tag not in numbers)
-            odd = f"the tag {text.tags[place]!r} of word {place + 1}, {text.words[place]!r}"
+            odd = f"the tag {shown(text.tags[place])} of word {place + 1}, {shown(text.words[place])}"
             raise text.row.error(f"{odd}, is not known from training; there are {self.labels.told()}") from None
 
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:

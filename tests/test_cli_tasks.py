@@ -84,6 +84,9 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(onion, place, tmp_
         (["--preset", "ernie/none"], "there is no preset 'ernie/none'; there are ernie/bq"),
         (["--config", "none.yaml"], "none.yaml: cannot be read"),
         (["--task", "sing"], "there is no task 'sing'; there are classify"),
+        (["--set", "passes=1", "--passes", "2"], "passes is given twice, by --passes and by --set; leave one of them"),
+        (["--set", "stride=1", "--set", "stride=2"], "stride is given twice, by --set and by --set"),
+        (["--init-head"], "init_head: there is no training to take the head from"),
         (["--init", "tiny"], "tiny: neither a folder of onion train nor a checkpoint in one"),
     ],
 )
@@ -159,8 +162,8 @@ def test_a_person_who_types_is_answered_line_by_line(trained, place):
     os.close(ours)
 
 
-def test_files_where_the_task_has_none(trained, onion, tmp_path):
-    done = onion("predict", "--from", "run", "--input", "b.tsv", "--files", str(tmp_path / "files"))
+def test_files_where_the_task_has_none_are_refused_before_anything_is_read(trained, onion, tmp_path):
+    done = onion("predict", "--from", "run", "--input", "none.tsv", "--files", str(tmp_path / "files"))
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"onion: --files: the task classify has none; its predictions are lines, see --output\n"
     assert snapshot(tmp_path) == {}
@@ -173,13 +176,16 @@ def test_features_are_listed_and_deleted(trained, onion, place, tmp_path):
     env = {**os.environ, "ONION_HOME": str(tmp_path)}
     done = onion("evaluate", "--from", "run", "--data", "b.tsv", env=env)
     assert done.returncode == 0, done.stderr
-    listed = onion("cache", "ls", env=env).stdout.decode().splitlines()
+    done = onion("cache", "ls", env=env)
+    assert done.stderr == b""
+    listed = done.stdout.decode().splitlines()
     assert len(listed) == 2
     assert listed[0].endswith("classify      b.tsv")
     assert listed[1].endswith(f"in {tmp_path / 'features'}")
     assert onion("cache", "clear", "--unused", "1", env=env).stdout.startswith(b"0.0 MB deleted")
     assert len(snapshot(tmp_path / "features")) > 1
-    assert onion("cache", "clear", env=env).returncode == 0
+    done = onion("cache", "clear", env=env)
+    assert (done.returncode, done.stderr) == (0, b"")
     assert snapshot(tmp_path / "features") == {}
 
 

@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     _add_train(add("train", "fine-tune an encoder; run again, it goes on where it was stopped"))
     evaluation = add("evaluate", "measure a trained model on a labelled file")
     evaluation.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="a folder of train")
-    evaluation.add_argument("--data", required=True, metavar="FILE", help="rows with text_a, text_b if any, label")
+    evaluation.add_argument("--data", required=True, metavar="FILE", help="labelled rows as in training")
     _add_set(evaluation, "another value of a setting that counts after training, such as null_threshold=-1.5")
     evaluation.set_defaults(command=run.evaluate)
     _add_predict(add("predict", "label texts with a trained model"))
@@ -83,8 +83,12 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     add("--train", "what to learn from", metavar="FILE")
     add("--dev", "the same, to test on while training", metavar="FILE")
     add("--encoder", "pretrained weights (default: minilm)", metavar="NAME|DIR")
-    add("--init", "begin with what another training has learned; DIR is its folder or a checkpoint", metavar="DIR")
-    add("--init-head", "take the head from there too, not the encoder only", action=argparse.BooleanOptionalAction)
+    add(
+        "--init",
+        "begin with what another training has learned, not with --encoder; DIR is its folder or a checkpoint",
+        metavar="DIR",
+    )
+    add("--init-head", "take the head from there too (needs --init)", action=argparse.BooleanOptionalAction)
     add("--passes", "over the training file (default: 3)", type=_natural)
     add("--batch-size", "examples a batch (default: 32)", type=_natural)
     add("--lr", "highest learning rate (default: 5e-5)", type=_positive)

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -65,8 +65,19 @@ def _settings(options: argparse.Namespace) -> Any:
     return config_file.resolve(
         presets.preset(options.preset) if options.preset else {},
         config_file.read_config(options.config) if options.config else {},
-        {**flags, **dict(options.set)},
+        {**flags, **_chosen(options, flags)},
     )
+
+
+def _chosen(options: argparse.Namespace, flags: Collection[str] = ()) -> dict[str, Any]:
+    """What ``--set`` says: each setting once, and none that a flag says."""
+    found: dict[str, Any] = {}
+    for name, value in options.set:
+        if name in found or name in flags:
+            other = "--set" if name in found else f"--{name.replace('_', '-')}"
+            raise DataError(f"{name} is given twice, by {other} and by --set; leave one of them out")
+        found[name] = value
+    return found
 
 
 def evaluate(options: argparse.Namespace) -> int:
@@ -74,7 +85,7 @@ def evaluate(options: argparse.Namespace) -> int:
     start_paddle()
     from onion.tasks.jobs import inference
 
-    print(_json(inference.evaluate(options.folder, options.data, dict(options.set))))
+    print(_json(inference.evaluate(options.folder, options.data, _chosen(options))))
     return 0
 
 
@@ -83,7 +94,9 @@ def predict(options: argparse.Namespace) -> int:
     start_paddle()
     from onion.tasks.jobs import inference
 
-    settings = dict(options.set)
+    settings = _chosen(options)
+    if options.files is not None:
+        inference.refuse_files(options.folder)
     if options.text:
         found = inference.predict_texts(options.folder, options.text, settings)
     elif "-" in (options.stdin, options.input):
@@ -149,6 +162,7 @@ def list_weights(options: argparse.Namespace) -> int:
 
 def list_cache(options: argparse.Namespace) -> int:
     """Print a line for each store of features, what was used last first, and where they are."""
+    start_paddle()
     from onion.tasks.features import cache
 
     found = cache.stored()
@@ -161,6 +175,7 @@ def list_cache(options: argparse.Namespace) -> int:
 
 def clear_cache(options: argparse.Namespace) -> int:
     """Delete features; say how much that was."""
+    start_paddle()
     from onion.tasks.features import cache
 
     freed = cache.clear(options.unused)

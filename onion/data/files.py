@@ -23,7 +23,7 @@ from onion.data.jsonl import JSON_LINES, json_objects, json_rows
 from onion.data.table import Row, Table, at
 from onion.errors import DataError
 
-__all__ = ["Row", "Table", "iter_lines", "iter_rows", "read_rows"]
+__all__ = ["FORMATS", "Row", "Table", "iter_lines", "iter_rows", "read_rows"]
 
 Record = tuple[int, list[str]]
 """The line a row starts in (the first line of a file is 1), and its cells."""
@@ -99,10 +99,8 @@ def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
 def _format(path: Path) -> str:
     """The ending of a file, if it is a known one."""
     suffix = path.suffix.lower()
-    if suffix != JSON_LINES and suffix not in _RECORDS:
-        raise DataError(
-            f"{path}: cannot tell the format by the ending; name the file {', '.join(_RECORDS)}, {JSON_LINES}"
-        )
+    if suffix not in FORMATS:
+        raise DataError(f"{path}: cannot tell the format by the ending; name the file {', '.join(FORMATS)}")
     return suffix
 
 
@@ -213,3 +211,6 @@ def _without_blank_end(records: Iterator[Record]) -> Iterator[Record]:
 
 
 _RECORDS: dict[str, Callable[[Path, Iterable[str]], Iterator[Record]]] = {".tsv": _tsv_records, ".csv": _csv_records}
+
+FORMATS = (*_RECORDS, JSON_LINES)
+"""The endings that are known."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from onion.data.table import at
 from onion.errors import DataError, OnionError
 from onion.tasks.jobs.settings import Settings
+from onion.tasks.labels import shown
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -37,9 +40,19 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def _from_json(path: Path, text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=partial(_object, path))
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: broken JSON ({error})") from None
+
+
+def _object(path: Path, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which no name stands twice; Python would take the last one."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise DataError(f"{path}: {shown(name)} stands there twice; keep one of the two")
+        found[name] = value
+    return found
 
 
 def _from_yaml(path: Path, text: str) -> Any:
@@ -53,10 +66,28 @@ def _from_yaml(path: Path, text: str) -> Any:
         # no end. Asked second: brackets without end are refused above at once, and would be slow here.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
             raise DataError(f"{path}: an alias (*name), which settings do not need; write the value out")
+        _refuse_twins(path, yaml.compose(text, yaml.SafeLoader))
         return found
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
         # LookupError, AttributeError: PyYAML's own, of a value that is not what its tag says, as in !!int ''
         raise DataError(f"{path}: broken YAML: {' '.join(str(error).split())}") from None
+
+
+def _refuse_twins(path: Path, node: Any) -> None:
+    """Refuse a name that stands twice in a mapping; PyYAML would take the last one. ``node`` is what it composes."""
+    inner: list[Any] = []
+    if node is not None and node.id == "sequence":
+        inner = node.value
+    elif node is not None and node.id == "mapping":
+        inner = [value for _, value in node.value]
+        lines: dict[str, int] = {}
+        for name, _ in node.value:
+            line = name.start_mark.line + 1
+            if name.value in lines:
+                raise at(path, line, f"{shown(name.value)} stands in line {lines[name.value]} too; keep one of the two")
+            lines[name.value] = line
+    for each in inner:
+        _refuse_twins(path, each)
 
 
 def resolve(*layers: Mapping[str, Any]) -> Settings:

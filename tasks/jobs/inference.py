@@ -15,6 +15,7 @@ from onion.tasks.jobs.predictor import CHUNK, Predictor, read_task
 from onion.tasks.jobs.run_folder import read_record, write_json
 from onion.tasks.onions import evaluation_onion
 from onion.tasks.rows import STANDARD_INPUT, decoded
+from onion.tasks.task import Task
 from onion.tasks.texts import tell_notes
 
 
@@ -49,6 +50,18 @@ def predict(folder: Path, data: str, settings: Mapping[str, Any] | None = None) 
     yield from _numbered(predictor, rows, data)
 
 
+def refuse_files(folder: Path) -> None:
+    """Complain where :func:`write_files` will have nothing to write, before anything is predicted.
+
+    Raises:
+        DataError: the task of the folder writes no files.
+        CheckpointError: the folder holds no run, or a damaged one.
+    """
+    task = read_task(folder)
+    if type(task).files is Task.files:
+        raise DataError(f"--files: the task {task.name} has none; its predictions are lines, see --output")
+
+
 def write_files(folder: Path, predicted: Sequence[Any], out: Path) -> list[Path]:
     """Write the files that a task makes of all its predictions (``Task.files``); return their paths.
 
@@ -61,10 +74,8 @@ def write_files(folder: Path, predicted: Sequence[Any], out: Path) -> list[Path]
         DataError: the task writes no files.
         CheckpointError: the disk refused.
     """
-    task = read_task(folder)
-    files = task.files(predicted)
-    if not files:
-        raise DataError(f"--files: the task {task.name} has none; its predictions are lines, see --output")
+    refuse_files(folder)
+    files = read_task(folder).files(predicted)
     for name, value in files.items():
         write_json(out / name, value)
     return [out / name for name in files]

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from onion.errors import DataError
 from onion.tasks.checks import NATURAL, NOT_NEGATIVE, PART, POSITIVE, SEED, SWITCH, TEXT, as_float
 from onion.tasks.features.digests import digest_of_file
 
@@ -33,7 +34,7 @@ class Settings:
         warmup: the share of the steps in which the learning rate rises.
         weight_decay: decoupled weight decay.
         clip: the largest global norm of the gradients.
-        best: the figure that says which checkpoint is the best, more being better; None: the task's own choice.
+        best: the figure that says which checkpoint is the best; None: the task's own choice.
         stream: read the training file anew in every pass, in its own order, and keep no features of it.
         options: the settings of the task itself, such as ``max_length``.
     """
@@ -55,6 +56,11 @@ class Settings:
     best: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
     stream: bool = attrs.field(default=False, validator=SWITCH)
     options: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @init_head.validator
+    def _head_of_something(self, _: Any, init_head: bool) -> None:
+        if init_head and self.init is None:
+            raise DataError("init_head: there is no training to take the head from; say which by init, or leave it out")
 
     def record(self) -> dict[str, Any]:
         """Return the settings with the checksums of the data files, as JSON values.

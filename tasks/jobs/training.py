@@ -13,6 +13,7 @@ import paddle
 from paddle import nn
 
 from onion import Runner, Signals
+from onion.errors import DataError
 from onion.items.saved_run import best_checkpoint
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.catalogue import enter, task_of
@@ -71,6 +72,11 @@ def fine_tune(
     Raises:
         OnionError: a file, the weights or a setting are not what they should be.
     """
+    known = [name for name in attrs.fields_dict(Settings) if name not in ("task", "train", "dev")]
+    unknown = [name for name in settings if name not in known]
+    if unknown:
+        told = "those of the task itself stand in options={...}"
+        raise DataError(f"there is no setting {unknown[0]!r} of a training, only {', '.join(known)}; {told}")
     own = None if isinstance(task, str) else task
     name = task if own is None else enter(own)
     return Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own).onion(

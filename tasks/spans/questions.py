@@ -15,8 +15,11 @@ from pathlib import Path
 import attrs
 
 from onion.errors import DataError
+from onion.tasks.labels import shown
 from onion.tasks.places import Place, read_json
 from onion.tasks.rows import line_rows
+
+ADVICE = 'questions are read from JSON of SQuAD\'s form, {"data": [{"paragraphs": [...]}]}; mend the file or convert it'
 
 
 @attrs.frozen
@@ -75,7 +78,7 @@ def file_questions(path: str | Path, labelled: bool) -> Iterator[Question]:
         DataError: the file is not what it should be, has no question, or two of the same id; the message says where.
     """
     places: dict[str, str] = {}
-    for article in read_json(path)["data"].items():
+    for article in read_json(path, ADVICE)["data"].items():
         for paragraph in article["paragraphs"].items():
             context = paragraph["context"].text()
             for place in paragraph["qas"].items():
@@ -96,10 +99,14 @@ def line_questions(lines: Iterable[str]) -> Iterator[Question]:
             Where there is no ``id``, it is the number of the line.
 
     Raises:
-        DataError: a line is something else; it is named.
+        DataError: a line is something else, or has the id of another one; it is named.
     """
+    taken: dict[str, int] = {}
     for row in line_rows(lines, ["question", "context"], ["id"]):
         own = row.word("id") if "id" in row.cells else str(row.line)
+        if own in taken:
+            raise row.error(f"the id {shown(own)} is that of line {taken[own]} too; predictions go by it, give another")
+        taken[own] = row.line
         yield Question(f"{row.path}:{row.line}", own, row.text("question"), row.text("context"))
 
 

@@ -13,6 +13,7 @@ from itertools import accumulate
 import attrs
 
 from onion.errors import DataError
+from onion.tasks.labels import shown
 from onion.tasks.rows import Row
 from onion.tasks.texts import TEXT
 
@@ -62,9 +63,12 @@ def labelled_text(row: Row, characters: bool) -> TaggedText:
     """Read words and tags; a text without U+0002 is one word, and white space around a tag is no part of it.
 
     Raises:
-        DataError: there is no word, a word or a tag is no text, a tag is empty, or their numbers differ.
+        DataError: there is no word, a word or a tag is no text, a tag is empty or, unless it comes in a list, has white
+            space inside, or their numbers differ.
     """
     words, tags = _listed(row, TEXT), [tag.strip() for tag in _listed(row, TAGS)]
+    if not isinstance(row.cells[TAGS], list):
+        _refuse_spaces(row, tags)
     if len(words) != len(tags):
         raise _uneven(row, len(words), len(tags))
     if not words:
@@ -92,6 +96,14 @@ def _listed(row: Row, column: str) -> list[str]:
         return row.text(column).split(JOINT)
     parts = Row(row.path, row.line, {f"{column}[{number}]": part for number, part in enumerate(value)})
     return [parts.text(name) for name in parts.cells]
+
+
+def _refuse_spaces(row: Row, tags: Sequence[str]) -> None:
+    """Tags with spaces between them would be a single one, that of a text which is a single word."""
+    for number, tag in enumerate(tags, start=1):
+        if len(tag.split()) > 1:
+            wrong = f"tag {number} in {TAGS}, {shown(tag)}, has white space inside"
+            raise row.error(f"{wrong}; join words and tags by U+0002, or give them as lists in .jsonl")
 
 
 def _uneven(row: Row, words: int, tags: int) -> DataError:

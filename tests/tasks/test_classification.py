@@ -78,6 +78,16 @@ def test_cost_with_weights_and_smoothing_by_its_definition(encoder_folder, weigh
     assert float(found) == pytest.approx(np.average(each, weights=counted), rel=1e-5)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_a_batch_in_which_nothing_counts_costs_and_teaches_nothing(encoder_folder, smoothing):
+    network = Classifier(Encoder.from_pretrained(encoder_folder), 2, weights=[0.0, 1.0], smoothing=smoothing)
+    logits = paddle.to_tensor([[0.5, -1.0], [3.0, 0.0]], stop_gradient=False)
+    cost = network.cost(logits, {"labels": paddle.to_tensor([0, 0])})
+    cost.backward()
+    assert float(cost) == 0
+    assert logits.grad.tolist() == [[0, 0], [0, 0]]
+
+
 def test_decoded_are_probabilities(network):
     (found,) = network.decode(paddle.to_tensor([[0.0, np.log(3.0), -1e4]]), {})
     np.testing.assert_allclose(found, [0.25, 0.75, 0.0], atol=1e-6)
@@ -152,6 +162,28 @@ def test_weights_of_labels_that_do_not_occur(data):
         Classification(class_weights={"ugly": 2.0}).fitted(data)
 
 
+def test_a_label_that_is_not_named_counts_1_so_the_others_may_count_nothing(data):
+    assert Classification(class_weights={"bad": 0}).fitted(data).network(SimpleEncoder())._weights.tolist() == [0, 1]
+    with pytest.raises(DataError, match=r"class_weights: every label of .*a\.tsv counts 0; there is nothing to learn"):
+        Classification(class_weights={"bad": 0, "good": 0}).fitted(data)
+
+
+def test_labels_that_are_whole_numbers(tmp_path):
+    data = write_tsv(tmp_path / "a.tsv", [("a film", "0"), ("a plot", "1")])
+    task = task_of("classify", {"labels": [1, 0], "class_weights": {1: 2, "0": "5e-1"}}).fitted(data)
+    assert (task.labels.names, dict(task.class_weights)) == (("1", "0"), {"1": 2.0, "0": 0.5})
+
+
+def test_long_labels_are_told_in_part(tmp_path, encoder_folder):
+    label = "very " * 1000
+    rows = [("a", f"{label} {number}") for number in range(20)]
+    task = Classification().fitted(write_tsv(tmp_path / "a.tsv", rows))
+    (row,) = task.rows(write_tsv(tmp_path / "b.tsv", [("a", label)]), labelled=True)
+    with pytest.raises(DataError, match=r"b\.tsv:2: the label 'very .*\.\.\.' is none of those") as caught:
+        task.features([row], Tokenizer.from_pretrained(encoder_folder), True, Counter())
+    assert len(str(caught.value)) < 700 + len(str(tmp_path))
+
+
 def test_settings_of_the_cost_leave_the_features_alone(data):
     plain, other = Classification().fitted(data), Classification(class_weights={"bad": 3}, label_smoothing=0.1)
     assert plain.features_record() == other.fitted(data).features_record() != other.features_record()
@@ -163,7 +195,17 @@ def test_settings_of_the_cost_leave_the_features_alone(data):
     ("settings", "told"),
     [
         ({"label_smoothing": 1.0}, "label_smoothing"),
+        ({"label_smoothing": "much"}, "label_smoothing: 'much' is not a number"),
         ({"dropout": -0.5}, "dropout"),
+        ({"class_weights": {True: 2}}, "class_weights: the label True is not a text or a whole number; .* in quotes"),
+        ({"class_weights": {1.5: 2}}, "class_weights: the label 1.5 is not a text or a whole number"),
+        ({"class_weights": {1: 2, "1": 3}}, "class_weights: the label '1' stands there twice; keep one of the two"),
+        ({"class_weights": {"a": -1}}, "class_weights: the weight of 'a', -1.0, is not a number from 0"),
+        ({"class_weights": {"a": True}}, "class_weights: the weight of 'a', True, is not a number from 0"),
+        ({"class_weights": [1, 2]}, r"class_weights: \[1, 2\] is not a number from 0 for each label"),
+        ({"labels": ["a", True]}, "labels: True is not a text or a whole number; .* in quotes"),
+        ({"labels": "ab"}, "labels: 'ab' is not a list of texts"),
+        ({"labels": [1, "1"]}, "labels: '1' stands there twice"),
         ({"colour": 1}, "there is no setting 'colour'; the task classify has max_length, pairs, labels, class_weights"),
     ],
 )

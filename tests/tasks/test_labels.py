@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onion.tasks.labels import Labels
+from onion.tasks.labels import Labels, shown
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,16 @@ def test_names_in_their_order_for_messages():
     assert Labels.from_names(labels) is labels
     assert (list(labels), labels.told()) == (["b", "a"], "'b', 'a'")
     assert Labels(map(str, range(12))).told().endswith("'8', '9', ...")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("a'b", '"a\'b"'), ("x" * 40, f"'{'x' * 40}'"), ("x" * 41, f"'{'x' * 37}...'"), (1.5, "1.5"), ([1] * 99, "[1, ")],
+)
+def test_a_label_in_a_message(name, told):
+    assert shown(name).startswith(told)
+    assert len(shown(name)) <= 42
+
+
+def test_whole_numbers_are_names():
+    assert Labels.from_names([1, 0, -1, "a"]).names == ("1", "0", "-1", "a")

@@ -78,6 +78,10 @@ def test_plain_texts_that_do_not_do(tmp_path, content, told):
 def test_plain_text_where_pairs_were_trained(tmp_path):
     with pytest.raises(DataError, match=r"a\.txt:2: there is no column 'text_b'; the training file has"):
         list(MaskedWords(pairs=True).rows(text_file(tmp_path / "a.txt", "\na"), labelled=False))
+    with pytest.raises(
+        DataError, match=r"a\.json: cannot tell .*; name a plain text \.txt, a table \.tsv, \.csv, \.jsonl"
+    ):
+        MaskedWords().rows("a.json", labelled=True)
     with pytest.raises(DataError, match=r"none\.txt: there is no such file"):
         list(MaskedWords().rows(tmp_path / "none.txt", labelled=False))
 

@@ -122,6 +122,25 @@ def test_rows_unlike_the_first(tmp_path, row, told):
         list(Matching().rows(path, labelled=True))
 
 
+@pytest.mark.parametrize("columns", [("qid",), ("text_b_neg",), ("qid", "text_b_neg")])
+def test_what_begins_in_a_later_row_is_not_passed_over(tmp_path, columns):
+    path = tmp_path / "a.jsonl"
+    first = {"text_a": "a", "text_b": "b", "label": 1}
+    path.write_text("".join(json.dumps(each) + "\n" for each in (first, first | dict.fromkeys(columns, "c"))))
+    told = rf"a\.jsonl:2: ({'|'.join(columns)}) is here but not in the first row; give it in all rows or in none"
+    with pytest.raises(DataError, match=told):
+        list(Matching().rows(path, labelled=True))
+    assert len(list(Matching().rows(path, labelled=False))) == 2
+
+
+def test_one_number_is_one_label_however_json_writes_it(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"text_a": "a", "text_b": "b", "label": {label}}}\n' for label in ("1", "1.0", "0e0")))
+    task = task_of("match", {"fits": 0}).fitted(path)
+    assert task.labels.names == ("1", "0")
+    assert [task.learned(row)["label"] for row in task.rows(path, labelled=True)] == [0, 0, 1]
+
+
 def test_an_unknown_label(tmp_path, tokenizer):
     path = write_tsv(tmp_path / "a.tsv", [("a", "b", "1"), ("a", "b", "yes")], JUDGED)
     with pytest.raises(DataError, match=r"a\.tsv:3: the label 'yes' is none of the two: '0', '1'; see the setting"):
@@ -139,8 +158,12 @@ def test_where_training_had_questions_others_need_them(tmp_path):
     [
         ({"labels": ["0", "1", "2"]}, "there are two labels, one for texts that fit"),
         ({"learning": "listwise"}, "learning: 'listwise' is not one of pointwise, pairwise"),
-        ({"fits": 1}, "fits: 1 is not a text"),
-        ({"margin": 0}, "margin: 0 is not a number above 0 and up to 1"),
+        (
+            {"fits": True},
+            "fits: True is not a text or a whole number; what YAML or JSON takes for something else, such",
+        ),
+        ({"fits": 1.0}, "fits: 1.0 is not a text"),
+        ({"margin": 0}, "margin: 0.0 is not a number above 0 and up to 1"),
         ({"margin": "wide"}, "margin: 'wide' is not a number above 0"),
     ],
 )

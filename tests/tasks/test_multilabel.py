@@ -114,7 +114,7 @@ def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, token
     ("setting", "told"),
     [
         ({"separator": ""}, "separator: '' is not a text"),
-        ({"separator": 5}, "separator: 5 is not a text"),
+        ({"separator": False}, "separator: False is not a text or a whole number; what YAML or JSON takes for"),
         ({"threshold": 1.0}, "threshold: 1.0 is not a number from 0 and below 1"),
         ({"threshold": "high"}, "threshold: 'high' is not a number from 0"),
     ],
@@ -125,6 +125,7 @@ def test_settings_that_do_not_do(setting, told):
 
 
 def test_the_record():
+    assert MultiLabel(separator=1) == MultiLabel(separator="1")
     task = MultiLabel(labels=["x", "y"], separator="|", threshold=0.3, pairs=False)
     assert recorded_task(json.loads(json.dumps(task.record())), "x") == task
     assert task.features_record() == MultiLabel(labels=["x", "y"], separator="|", pairs=False).features_record()

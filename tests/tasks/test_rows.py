@@ -30,7 +30,9 @@ def test_what_is_no_text_is_refused_with_its_line(value, what):
     assert row(c="whole \U0001f600").text("c") == "whole \U0001f600"
 
 
-@pytest.mark.parametrize(("value", "word"), [("good", "good"), (2, "2"), (1.5, "1.5"), ("", "")])
+@pytest.mark.parametrize(
+    ("value", "word"), [("good", "good"), (2, "2"), (2.0, "2"), (1.5, "1.5"), ("2.0", "2.0"), ("", "")]
+)
 def test_words_are_texts_or_numbers(value, word):
     assert row(c=value).word("c") == word
 

@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from onion.errors import DataError
+from onion.tasks.catalogue import task_of
 from onion.tasks.jobs.config_file import read_config, resolve
 from onion.tasks.jobs.presets import PRESETS, preset
 
@@ -37,6 +38,7 @@ def test_yaml_and_json_say_the_same(tmp_path):
         ("a.yml", "", "holds no settings by name"),
         ("a.json", "{", "broken JSON"),
         ("a.json", "[" * 100_000, "broken JSON"),
+        ("a.json", '{"a": 1, "b": {"c": 1, "c": 2}}', "'c' stands there twice; keep one of the two"),
         ("a.toml", "a = 1", "name the file .yaml, .yml or .json"),
     ],
 )
@@ -45,6 +47,25 @@ def test_files_that_do_not_do(tmp_path, monkeypatch, name, text, what):
     with pytest.raises(DataError, match=f"{name}: .*{re.escape(what)}"):
         read_config(written(tmp_path / name, text))
     assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("lr: 1\nseed: 2\nlr: 3\n", "3: 'lr' stands in line 1 too; keep one of the two"),
+        ("options:\n  - {a: 1}\n  - b: 1\n    'b': 2\n", "4: 'b' stands in line 3 too"),
+        ("class_weights: {a: 1, a: 2}", "1: 'a' stands in line 1 too"),
+    ],
+)
+def test_a_name_that_stands_twice_in_yaml_is_told_with_its_lines(tmp_path, text, what):
+    with pytest.raises(DataError, match=f"a.yaml:{what}"):
+        read_config(written(tmp_path / "a.yaml", text))
+
+
+def test_numbers_as_yaml_has_them(tmp_path):
+    text = "label_smoothing: 1e-1\nclass_weights: {1: 2, 0: 1e-1}\nlabels: [1, 0]\n"
+    task = task_of("classify", resolve(NEEDED, read_config(written(tmp_path / "a.yaml", text))).options)
+    assert (task.label_smoothing, task.class_weights, task.labels.names) == (0.1, {"1": 2, "0": 0.1}, ("1", "0"))
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path):
@@ -108,6 +129,8 @@ def test_what_is_needed(name):
         ({"stream": "yes"}, "stream: 'yes' is not true or false"),
         ({"encoder": ""}, "encoder: '' is not a text"),
         ({"train": 5}, "train: 5 is not a text"),
+        ({"lr": 10**400}, "lr: 10+ is not a number above 0"),
+        ({"init_head": True}, "init_head: there is no training to take the head from; say which by init, or leave"),
     ],
 )
 def test_values_that_do_not_do(settings, told):

@@ -165,7 +165,7 @@ def drop_checkpoints(folder):
         (lambda folder: (folder / "task.json").write_text('["a"]'), r"task\.json is damaged"),
         (
             lambda folder: (folder / "task.json").write_text('{"task": "sing"}'),
-            "there is no task 'sing'",
+            "the task 'sing' is not known here",
         ),
         (lambda folder: (folder / "task.json").write_text('{"task": "classify", "labels": ["a"]}'), "does not fit"),
         (lambda folder: (folder / "config.json").unlink(), r"config\.json"),

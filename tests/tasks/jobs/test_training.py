@@ -13,7 +13,7 @@ from onion.tasks.catalogue import recorded_task
 from onion.tasks.classification import Classification
 from onion.tasks.features import digests
 from onion.tasks.jobs.run_folder import TASK_FILE, RunFolder, read_json, read_record
-from onion.tasks.jobs.training import Job, seed_everything, train
+from onion.tasks.jobs.training import Job, fine_tune, seed_everything, train
 from tests.tasks.helpers import films, log_rows, snapshot, write_tsv
 
 
@@ -188,3 +188,10 @@ def test_the_best_checkpoint_is_kept_beside_the_newest(trained):
     out, result = trained
     best = read(out / f"step-{result.report['best_step']:08d}")
     assert best.run["metrics"]["dev.accuracy"] == result.report["dev.accuracy"]
+
+
+@pytest.mark.parametrize("task", ["classify", Classification()])
+def test_a_setting_that_there_is_not(films_folder, tmp_path, task):
+    data = films_folder / "train.tsv"
+    with pytest.raises(DataError, match=r"there is no setting 'max_length' of a training, only .*; .* in options="):
+        fine_tune(task, data, data, tmp_path / "out", max_length=8)

@@ -98,6 +98,13 @@ def test_a_file_of_something_else(tmp_path):
         list(file_questions(tmp_path / "a.json", labelled=False))
 
 
+def test_a_table_is_told_which_form_is_wanted(tmp_path):
+    (tmp_path / "a.tsv").write_text("question\tcontext\nWho?\tA film.\n")
+    told = r"""a\.tsv:1: broken JSON .*; questions are read from JSON of SQuAD's form, \{"data": .*; mend the file or"""
+    with pytest.raises(DataError, match=told):
+        list(file_questions(tmp_path / "a.tsv", labelled=True))
+
+
 def test_lines():
     lines = ["Who?\tA film.\n", '{"question": "What?", "context": "b", "id": 9}', "Why?\tc\tmine"]
     found = [(question.id, question.text, question.context) for question in line_questions(lines)]
@@ -116,6 +123,14 @@ def test_lines():
 def test_lines_that_do_not_do(line, told):
     with pytest.raises(DataError, match=f"standard input:2: {told}"):
         list(line_questions(["Who?\tA film.", line]))
+
+
+def test_two_lines_of_the_same_id():
+    lines = ["Who?\tA film.", '{"question": "What?", "context": "b", "id": 1}']
+    with pytest.raises(
+        DataError, match="standard input:2: the id '1' is that of line 1 too; predictions go by it, give"
+    ):
+        list(line_questions(lines))
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")

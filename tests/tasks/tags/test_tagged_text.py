@@ -36,6 +36,10 @@ def test_a_text_that_is_not_joined_is_one_word_where_it_has_a_tag():
     assert labelled_text(both("", "O"), characters=True).words == [""]
 
 
+def test_a_list_says_by_itself_where_a_tag_ends():
+    assert labelled_text(both(["Guernica"], [" B-work of art "]), characters=False).tags == ["B-work of art"]
+
+
 @pytest.mark.parametrize(
     ("characters", "words", "places"),
     [
@@ -61,6 +65,8 @@ def test_without_tags_words_are_told_by_the_mark_or_the_list():
         ("a\x02b", "O", "the number of words in text_a is 2, that of tags in label 1"),
         ("a b", "O\x02O", r"the number of words in text_a is 1, that of tags in label 2; they are joined by U\+0002"),
         (["a", "b"], ["O", ""], "tag 2 is empty"),
+        ("John went", "B-P O", r"tag 1 in label, 'B-P O', has white space inside; join words and tags by U\+0002, or"),
+        ("a\x02b", "O\x02B-P\u3000O", r"tag 2 in label, 'B-P\\u3000O', has white space inside"),
         ([], [], "there is no word in this row"),
         (["a", 5], ["O", "O"], r"text_a\[1\] is 5, not a text"),
         (["a"], [None], r"label\[0\] is None, not a text"),
