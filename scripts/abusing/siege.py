@@ -85,6 +85,7 @@ def _watched(steps: Path, seconds: float) -> Progress:
         stall = max(stall, now - moved)
         if (step := how_far(steps)) > last:
             last, moved = step, now
+    stall = max(stall, time.monotonic() - moved)
     return Progress(last - begin, round(stall, 2))
 
 

@@ -7,6 +7,7 @@ from onion import (
     Forward,
     GradientMachine,
     Logger,
+    NanGuard,
     ParameterUpdater,
     Progress,
     Runner,
@@ -90,7 +91,7 @@ def test_training_onion(task, measure, network, examples, tmp_path):
         seed=1,
         test_every=2,
     )
-    rings = [Progress, Signals, Saver, Logger, Tester, DataProvider, ParameterUpdater, GradientMachine]
+    rings = [Progress, Signals, Saver, Logger, Tester, DataProvider, ParameterUpdater, NanGuard, GradientMachine]
     assert [type(item) for item in runner.items] == rings
     seen = []
 
