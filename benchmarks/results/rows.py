@@ -83,9 +83,10 @@ ROWS = (
         passes=2,
         seeds=(1, 2),
         options={"doc_stride": 128, "max_answer_length": 30},
-        note="Both sides learn the same 4,466 windows, and on the same weights a batch costs the same (5.28208) once "
-        "their padding is masked, as ours is; choosing answers by their rule moves ours by 0.1 at most. What differs "
-        "more is chance: after 280 steps a seed moves the figures by two points and more.",
+        note="Both sides learn the same 4,466 windows. Without dropout, from the same weights and in the same order, "
+        "costs and gradient norms of 14 steps agree to four digits (their padding masked, as ours is); with it, 48 "
+        "draws cost a batch 9.02 and 9.08, +- 0.04 each. Answers chosen by their rule move our figures by 0.1. Chance "
+        "does more in 280 steps: the exact match of two seeds is 1.8 apart on our side, 1.4 on theirs.",
     ),
     _glue("sst-2", "SST-2", ("accuracy",), passes=1, seeds=(1,)),
     _chinese("chnsenticorp", "ChnSentiCorp", "classify", ("accuracy",)),
