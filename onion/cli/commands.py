@@ -96,7 +96,7 @@ def predict(options: argparse.Namespace) -> int:
 
     settings = _chosen(options)
     if options.files is not None:
-        inference.refuse_files(options.folder)
+        inference.task_with_files(options.folder)
     if options.text:
         found = inference.predict_texts(options.folder, options.text, settings)
     elif "-" in (options.stdin, options.input):

@@ -50,8 +50,8 @@ def predict(folder: Path, data: str, settings: Mapping[str, Any] | None = None) 
     yield from _numbered(predictor, rows, data)
 
 
-def refuse_files(folder: Path) -> None:
-    """Complain where :func:`write_files` will have nothing to write, before anything is predicted.
+def task_with_files(folder: Path) -> Task:
+    """Return the task of a run, which has files to write; where it has none, say so before anything is predicted.
 
     Raises:
         DataError: the task of the folder writes no files.
@@ -60,6 +60,7 @@ def refuse_files(folder: Path) -> None:
     task = read_task(folder)
     if type(task).files is Task.files:
         raise DataError(f"--files: the task {task.name} has none; its predictions are lines, see --output")
+    return task
 
 
 def write_files(folder: Path, predicted: Sequence[Any], out: Path) -> list[Path]:
@@ -74,8 +75,7 @@ def write_files(folder: Path, predicted: Sequence[Any], out: Path) -> list[Path]
         DataError: the task writes no files.
         CheckpointError: the disk refused.
     """
-    refuse_files(folder)
-    files = read_task(folder).files(predicted)
+    files = task_with_files(folder).files(predicted)
     for name, value in files.items():
         write_json(out / name, value)
     return [out / name for name in files]
