@@ -717,7 +717,7 @@ shapes = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(shape=shapes, batches=st.integers(1, 2), fails_at=st.integers(0, 40))
 def test_random_onions_do_what_plain_recursion_does(shape, batches, fails_at):
     """Random trees of plain, single, doubling and skipping rings with one random failure: the very same trace."""
@@ -740,7 +740,7 @@ def test_random_onions_do_what_plain_recursion_does(shape, batches, fails_at):
     balanced(tape.events)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(
     shape=st.recursive(st.lists(st.just("r"), max_size=3), lambda inner: st.lists(st.just("r") | inner, max_size=3)),
     where=st.integers(0, 1000),

@@ -247,7 +247,7 @@ def test_a_cost_is_read_so_many_batches_after_its_own_and_not_before():
         assert [each.read for each in costs] == [number <= place - 3 for number in range(10)]
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.sampled_from(NAMES), st.floats(allow_nan=False, width=32)), max_size=30),
     st.integers(0, 30),

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import paddle
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onion import CompositionError, DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver, schedules
@@ -169,7 +169,6 @@ WITH_AN_END = [
 ]
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.sampled_from(WITH_AN_END), st.integers(1, 150), st.floats(0.01, 1))
 def test_rates_stay_between_nothing_and_the_top_and_end_at_nothing(schedule, steps, warmup):
     found = rates(schedule(1.0, steps, warmup), steps + 3)
@@ -179,7 +178,6 @@ def test_rates_stay_between_nothing_and_the_top_and_end_at_nothing(schedule, ste
         assert found[steps:] == pytest.approx([0, 0, 0], abs=1e-15)
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.integers(2, 100), st.floats(0.01, 0.9))
 def test_only_the_original_jumps(steps, warmup):
     rising = round(steps * warmup)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.data import collate, pad
@@ -114,7 +114,6 @@ def test_pad():
     assert pad([[], []]).shape == (2, 0)
 
 
-@settings(derandomize=True, deadline=None)
 @given(rows=st.lists(st.lists(st.integers(-9, 9), max_size=12), min_size=1, max_size=8))
 def test_pad_keeps_every_number_in_its_place(rows):
     padded = pad(rows, value=99, dtype=i64)

@@ -35,7 +35,7 @@ def test_passes_follow_one_another_each_in_the_order_of_its_own(prefetch):
     feed.close()
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 9), st.integers(1, 4), st.lists(st.integers(0, 4), max_size=5), st.sampled_from([0, 2]))
 def test_closing_anywhere_changes_nothing(size, batch_size, steps, prefetch):
     source = loader(size, batch_size, shuffle=True, prefetch=prefetch)
@@ -48,7 +48,7 @@ def test_closing_anywhere_changes_nothing(size, batch_size, steps, prefetch):
     assert threads() == []
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 9), st.integers(1, 4), st.integers(0, 12), st.booleans())
 def test_another_feed_goes_on_at_the_place(size, batch_size, done, stream):
     source = Loader(lambda: range(size), batch_size, prefetch=0, collate=list) if stream else loader(size, batch_size)

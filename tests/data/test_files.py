@@ -171,7 +171,7 @@ fragments = st.sampled_from(
 )
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(content=st.binary(max_size=60) | st.lists(fragments, max_size=25).map(b"".join))
 @example(content=b'a,b\n"')
 @pytest.mark.parametrize("name", ["fuzz.tsv", "fuzz.csv", "fuzz.jsonl"])
@@ -189,7 +189,6 @@ def test_any_bytes_end_in_rows_or_a_data_error(scratch, name, content):
 cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\t\n\r"), min_size=1)
 
 
-@settings(derandomize=True, deadline=None)
 @given(table=st.lists(st.tuples(cells, cells), min_size=1))
 def test_what_is_written_as_tsv_is_read_again(scratch, table):
     text = "a\tb\n" + "".join(f"{a}\t{b}\n" for a, b in table)

@@ -93,7 +93,7 @@ def test_shuffling_depends_on_seed_and_pass_only(prefetch):
     assert lists(Loader(range(20), 4, shuffle=True, seed=4), 1) != second
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(1, 60),
     batch_size=st.integers(1, 20),

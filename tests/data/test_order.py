@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onion.data import batches_in_order, bucketed, order, shuffled
 
-few = settings(derandomize=True, max_examples=60, deadline=None)
+few = settings(max_examples=60)
 sizes = st.integers(0, 500)
 seeds = st.integers(0, 2**70)
 passes = st.integers(0, 10_000)

@@ -79,7 +79,7 @@ def test_arrays_are_not_copied():
 
 
 @given(n=st.integers(1, 9), size=st.integers(1, 12))
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_pieces_joined_are_the_batch(n, size):
     batch = batch_of(n)
     parts = split(batch, size)

@@ -41,7 +41,7 @@ def test_the_same_items_in_the_same_order(source, depth):
     ahead.close()
 
 
-@settings(derandomize=True, max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(n=st.integers(0, 30), depth=st.integers(1, 5), taken=st.integers(0, 40))
 def test_any_number_taken_before_closing(n, depth, taken):
     with Prefetcher(range(n), depth) as ahead:

@@ -64,7 +64,7 @@ def check_close(one, other, within=1e-6):
 
 
 @given(k=st.integers(1, 6), size=st.integers(1, 5), data=st.data())
-@settings(derandomize=True, deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_one_update_of_k_batches_is_that_of_the_one_big_batch_also_a_ragged_one(k, size, data):
     count = data.draw(st.integers(1, k * size))
     many, state, costs = trained(size, Accumulate(k), count=count)

@@ -1,7 +1,7 @@
 """LossScale: grows after so many good updates, shrinks after so many bad ones, resumed exactly."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onion import CompositionError, LossScale
@@ -72,7 +72,6 @@ def ernies_rule(story, scale, incr_every, decr_every, incr, decr):
     return scale
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.text("+-", max_size=60), st.integers(1, 5), st.integers(1, 4))
 def test_it_follows_the_rule_of_fluid(story, growth_every, backoff_every):
     scale = LossScale(64.0, 2.0, growth_every, 0.8, backoff_every)
@@ -80,7 +79,6 @@ def test_it_follows_the_rule_of_fluid(story, growth_every, backoff_every):
     assert scale.value == ernies_rule(story, 64.0, growth_every, backoff_every, 2.0, 0.8)
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.text("+-", max_size=40), st.text("+-", max_size=40))
 def test_it_goes_on_exactly_from_its_state(before, after):
     whole, resumed = (LossScale(64.0, growth_every=3, backoff_every=2) for _ in range(2))

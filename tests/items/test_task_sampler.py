@@ -218,7 +218,7 @@ def test_a_batch_that_is_run_again_draws_no_other_and_no_chance():
     assert again.state_dict() == once.state_dict()
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.floats(0.1, 4), st.booleans()), min_size=1, max_size=4),
     st.sampled_from([MixRatio, BySize, Uniform, RoundRobin, Temperature, ByCost]),

@@ -17,7 +17,7 @@ def numbered(tokens, width):
 
 
 @given(masks)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_unpacking_puts_each_token_back_and_zeros_elsewhere(mask):
     packing = Packing.of(mask, heads=2)
     packed = numbered(packing.tokens, 4)
@@ -28,7 +28,7 @@ def test_unpacking_puts_each_token_back_and_zeros_elsewhere(mask):
 
 
 @given(masks)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_heads_are_the_padded_transpose_and_merge_back(mask):
     packing = Packing.of(mask, heads=2)
     packed = numbered(packing.tokens, 6)
@@ -40,7 +40,7 @@ def test_heads_are_the_padded_transpose_and_merge_back(mask):
 
 
 @given(masks)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pack_and_first_tokens(mask):
     packing = Packing.of(mask, heads=1)
     values = np.arange(mask.size).reshape(mask.shape)

@@ -56,7 +56,7 @@ def check(task: Task, columns: Mapping[str, st.SearchStrategy[Any]], folder: Pat
     """Read many files; every one has to end well or be refused, and some have to end in each of the two ways."""
     ended: Counter[bool] = Counter()
 
-    @settings(derandomize=True, deadline=None, max_examples=300)
+    @settings(max_examples=300)
     @given(files(columns))
     def run(file: tuple[str, bytes]) -> None:
         path = folder / f"any{file[0]}"

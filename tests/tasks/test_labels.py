@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.tasks.labels import Labels, shown
@@ -25,7 +25,6 @@ def test_order(values, names):
     assert Labels.of(values).names == names
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.lists(st.text(max_size=4)))
 def test_every_label_has_a_number_of_its_own_and_the_order_of_the_rows_does_not_matter(values):
     labels = Labels.of(values)

@@ -192,7 +192,7 @@ pieces = st.sampled_from(
 contents = st.lists(st.one_of(pieces.map(str.encode), st.binary(max_size=4)), max_size=14).map(b"".join)
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(contents, st.sampled_from([".txt", ".tsv", ".csv", ".jsonl"]), st.booleans())
 @example(b'{"text_a": "\\ud83d"}', ".jsonl", True)
 @example(b'{"text_a": "a", "text_b": null}', ".jsonl", True)

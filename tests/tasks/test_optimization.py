@@ -1,7 +1,7 @@
 import numpy as np
 import paddle
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onion import CompositionError, GradientMachine, ParameterUpdater, Runner, RunnerItem, Saver, schedules
@@ -39,7 +39,6 @@ def test_schedule_worked_out_by_hand(steps, warmup, wanted):
     assert rates(0.5, steps, warmup) == pytest.approx([0.5 * factor for factor in wanted])
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.integers(1, 200), st.floats(0, 1))
 def test_schedule_rises_to_the_rate_and_falls_to_nothing_in_straight_lines(steps, warmup):
     found = rates(1.0, steps, warmup)

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.errors import DataError
@@ -77,7 +77,6 @@ def test_no_file(tmp_path):
         read_json(tmp_path / "a.json")
 
 
-@settings(derandomize=True, deadline=None)
 @given(JSON)
 def test_any_value_is_what_was_asked_for_or_an_error(value):
     place = Place("a.json", "x", json.loads(json.dumps(value)))

@@ -140,7 +140,7 @@ def test_a_batch(examples):
 def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, tokenizer):
     ended: Counter[bool] = Counter()
 
-    @settings(derandomize=True, deadline=None, max_examples=400)
+    @settings(max_examples=400)
     @given(files())
     def run(content):
         (tmp_path / "any.json").write_bytes(content)

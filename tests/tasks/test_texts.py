@@ -5,7 +5,7 @@ from collections import Counter
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.errors import DataError
@@ -158,7 +158,6 @@ def test_batch_without_labels_and_with_numbers_to_learn():
     assert batch_of([example(1, label=0.5)])["labels"].dtype == np.float32
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=9), min_size=1, max_size=6))
 def test_nothing_is_lost_in_a_batch(texts):
     """Also where a text holds the padding token itself."""

@@ -134,7 +134,7 @@ def rebuilt(watch, **options):
     return other
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.sampled_from([LOW, 0.3, 0.5, HIGH]), st.integers(1, 130)), min_size=1, max_size=4),
     st.sampled_from([100, 101, 10_000]),

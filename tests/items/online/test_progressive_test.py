@@ -380,7 +380,7 @@ def test_the_samples_are_collated_as_the_user_wants_with_labels_and_without():
     assert seen == [[["x"], ["x"]], [["x", "y"]], [["x", "y"]]]
 
 
-@settings(derandomize=True, deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), max_size=25), st.integers(1, 4))
 def test_every_label_meets_the_latest_sample_of_its_id(events, size):
     samples, model, wanted = [], {}, []

@@ -266,7 +266,7 @@ def same(one, other):
     return type(one) is type(other) and one == other
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.lists(ROWS, max_size=6))
 def test_rows_come_back_to_the_bit_by_way_of_what_a_checkpoint_holds(rows):
     saved = as_arrays(rows)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.errors import DataError
@@ -35,7 +35,6 @@ def test_kinds_of_columns():
     assert examples.columns["value"].values.dtype == np.float32
 
 
-@settings(derandomize=True)
 @given(st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=5), min_size=1, max_size=8))
 def test_arrays_come_back_as_they_were(arrays):
     column = Column.of("x", [np.array(array, np.int64) for array in arrays])

@@ -78,7 +78,6 @@ def test_a_chunk_ends_with_its_row():
     assert (found.begins.tolist(), found.lasts.tolist()) == ([0, 2, 4], [1, 2, 4])
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.lists(st.sampled_from(ALL.names), min_size=1, max_size=12))
 def test_chunks_are_those_of_seqeval(tags):
     assert spans(ALL, tags) == get_entities(tags)
@@ -90,7 +89,7 @@ def pairs_of_rows():
     return st.lists(row, min_size=1, max_size=5)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(pairs_of_rows())
 def test_figures_are_those_of_seqeval(rows):
     true = [[one for one, _ in row] for row in rows]

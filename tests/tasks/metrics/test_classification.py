@@ -61,7 +61,7 @@ def matthews(true, predicted):
     return matthews_corrcoef(true, predicted)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.data())
 def test_against_the_textbook_and_scikit_learn(data):
     classes = data.draw(st.integers(2, 5))

@@ -52,7 +52,7 @@ def test_a_network_that_came_to_nothing_earns_nothing(wrong):
     assert math.isnan(measured([1.0, wrong, 2.0], [1, 2, 3])["pearson"])
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=3, max_size=30), st.integers(1, 5))
 def test_against_numpy_and_the_definition_of_ranks(pairs, batches):
     predicted, true = (np.array(side, np.float32).astype(np.float64) for side in zip(*pairs, strict=True))

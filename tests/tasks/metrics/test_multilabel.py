@@ -40,7 +40,7 @@ def test_nothing_counted_saved_and_forgotten():
     assert metric.result() == nothing
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.data())
 def test_against_scikit_learn(data):
     labels, rows = data.draw(st.integers(2, 4)), data.draw(st.integers(1, 12))

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 from sklearn.metrics import accuracy_score, log_loss
@@ -52,7 +52,6 @@ def test_a_metric_that_was_saved_in_mid_pass_ends_alike():
     assert isinstance(whole, SavedMetric)
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=8), st.integers(0, 1000))
 def test_against_scikit_learn_however_the_words_are_spread_over_examples_and_batches(examples, seed):
     truth = [word for words in examples for word in words]

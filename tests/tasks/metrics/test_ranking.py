@@ -72,20 +72,20 @@ def textbook(rows):
     return {"mrr": sum(first) / len(first), "map": sum(average) / len(average)}
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(ROWS)
 def test_ranking_against_the_textbook(rows):
     assert figures_of(ranking, rows) == pytest.approx(textbook(rows))
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(ROWS)
 def test_order_against_all_pairs(rows):
     pairs = [(a > b) for a, fits, mine in rows if fits for b, other, its in rows if not other and mine == its]
     assert figures_of(order, rows)["accuracy"] == pytest.approx(sum(pairs) / max(len(pairs), 1))
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(ROWS)
 def test_decisions_and_order_against_scikit_learn(rows):
     true, said = [row[1] for row in rows], [int(row[0] > 0.5) for row in rows]
@@ -101,7 +101,7 @@ def test_decisions_and_order_against_scikit_learn(rows):
 # -- the metrics -------------------------------------------------------------------------------------------------------
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(ROWS, st.data())
 def test_batches_may_come_in_any_order_and_a_pass_be_resumed(rows, data):
     mixed = data.draw(st.permutations(range(len(rows))))

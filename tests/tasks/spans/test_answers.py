@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.tasks.spans.answers import Spans, best_spans, find
@@ -36,7 +36,6 @@ def test_logits_that_are_no_numbers_give_no_spans():
     assert spans([[np.nan, 0], [-np.inf, 0], [0, 1]])[0] == [[6, 8]]
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 14), st.integers(1, 30), st.data())
 def test_the_best_of_all_spans_that_are_allowed(seed, tokens, longest, most, data):
     chance = np.random.default_rng(seed)

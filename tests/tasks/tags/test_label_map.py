@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.errors import DataError
@@ -43,7 +43,6 @@ def test_no_file(tmp_path):
         read_label_map(tmp_path / "map.json")
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.one_of(st.binary(max_size=20), st.dictionaries(st.text(max_size=3), st.integers(-1, 3), max_size=4)))
 def test_labels_or_an_error_with_the_file(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "map.json"

@@ -80,7 +80,6 @@ def test_rows_that_do_not_do(words, tags, what):
         labelled_text(both(words, tags), characters=True)
 
 
-@settings(derandomize=True, deadline=None)
 @given(WORDS, st.booleans(), st.booleans())
 def test_words_stay_what_they_are_and_where_they_are(words, characters, joined):
     given_words = "\x02".join(words) if joined and len(words) > 1 else words
@@ -90,7 +89,7 @@ def test_words_stay_what_they_are_and_where_they_are(words, characters, joined):
     assert all(one[1] <= other[0] for one, other in zip(text.places, text.places[1:], strict=False))
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(ANYTHING, ANYTHING, st.booleans())
 def test_whatever_stands_in_a_row_it_is_read_or_its_line_is_named(words, tags, characters):
     try:

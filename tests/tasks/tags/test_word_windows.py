@@ -79,7 +79,7 @@ def test_a_text_without_words(tokenizer):
     assert (window.firsts.tolist(), window.own) == ([1], (0, 1))
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.lists(ANY, max_size=12), min_size=1, max_size=3), st.integers(3, 12), st.integers(1, 14))
 def test_nothing_shifts(tokenizer, texts, max_length, stride):
     """Whatever the words are: each belongs to one window, in order, and its own tokens begin there."""
@@ -100,7 +100,6 @@ def test_nothing_shifts(tokenizer, texts, max_length, stride):
         assert own == list(range(len(words)))
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.integers(1, 40), st.integers(4, 12), st.integers(1, 12))
 def test_every_word_belongs_where_the_nearer_cut_is_farthest(tokenizer, count, max_length, stride):
     (windows,) = word_windows(tokenizer, [["a"] * count], max_length, stride)

@@ -21,7 +21,7 @@ VALID = [
     b"POST /samples?producer=p&mark=m " + HEAD + b"Transfer-Encoding: chunked\r\n\r\n3\r\n[5]\r\n0\r\n\r\n",
 ]
 WITHOUT = [request.replace(TOKEN.encode(), b"x" * 16) for request in VALID]
-quick = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")

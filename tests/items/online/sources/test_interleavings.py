@@ -56,9 +56,7 @@ def follow(steps, open_source, write):
 
 
 lots = itertools.count()
-quietly = settings(
-    derandomize=True, deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+quietly = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @quietly
