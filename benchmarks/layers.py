@@ -5,7 +5,6 @@ python -m benchmarks.layers [DEV.tsv] [--encoder minilm] [--layers 1 2] [--round
 
 from __future__ import annotations
 
-import argparse
 import sys
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from time import perf_counter
 
 from benchmarks.common.driver import DATA, no_data
 from benchmarks.common.measured import Figure, Measured
+from benchmarks.common.options import parser_of
 from onion import DataProvider, Forward, Runner
 from onion.device import paddle, use_threads
 from onion.models.encoder import Encoder
@@ -30,14 +30,12 @@ alternates. What a student loses in accuracy stands in docs/composition.md."""
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure and tell; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of("layers", __doc__, rounds=9)
     parser.add_argument(
         "file", nargs="?", type=Path, default=DATA / "glue" / "sst-2" / "dev.tsv", help="labelled texts"
     )
     parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
     parser.add_argument("--layers", type=int, nargs="+", default=[1, 2], help="those that the small one has")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
     given = parser.parse_args(arguments)
     if no_data(given.file.parent, "bench"):
         return 2
@@ -57,9 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     how = HOW.format(few=len(given.layers), encoder=given.encoder, name=given.file.name)
     figures = figures_of(rounds, whole.config.num_hidden_layers, len(given.layers))
     measured = Measured("layers", "Layers", how, given.rounds, figures, versions={"paddlepaddle": paddle().__version__})
-    print(measured.section())
-    if given.keep:
-        measured.keep()
+    measured.tell(given.keep)
     return 0
 
 

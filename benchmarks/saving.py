@@ -8,7 +8,6 @@ Both ways the folders hold the same bytes at the end, which is checked before a 
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 from itertools import pairwise
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.measured import Figure, Measured
+from benchmarks.common.options import parser_of
 from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver, checkpoint
 from onion.device import use_threads
 from onion.models.encoder import Encoder
@@ -56,10 +56,9 @@ class Pooled(paddle.nn.Layer):
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure and tell."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of("saving", __doc__, rounds=5)
     parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
-    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
-    for name, default in (("batch", 32), ("length", 32), ("steps", 12), ("every", 4), ("rounds", 5)):
+    for name, default in (("batch", 32), ("length", 32), ("steps", 12), ("every", 4)):
         parser.add_argument(f"--{name}", type=int, default=default)
     given = parser.parse_args(arguments)
     use_threads()
@@ -77,9 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
     how = HOW.format(batch=given.batch, length=given.length, every=given.every, size=size / 2**20)
     versions = {"paddlepaddle": paddle.__version__}
     measured = Measured("saving", "Saving", how, given.rounds, figures_of(rounds), versions=versions)
-    print(measured.section())
-    if given.keep:
-        measured.keep()
+    measured.tell(given.keep)
 
 
 def _run(encoder: Encoder, batches: np.ndarray, folder: Path, background: bool, every: int) -> tuple[float, float]:

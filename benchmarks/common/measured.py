@@ -100,6 +100,12 @@ class Measured:
         notes = "\n".join(f"- {note}" for note in self.notes)
         return "\n\n".join(part for part in (f"## {self.title}", self.how, lines, notes, where) if part) + "\n"
 
+    def tell(self, keep: bool) -> None:
+        """Print it, and keep it where that is wanted."""
+        print(self.section())
+        if keep:
+            self.keep()
+
     def keep(self, folder: Path = MEASURED) -> None:
         """Write it to the folder that ``make bench`` makes its page of; what was found before goes."""
         folder.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,6 @@ Texts become ids on both sides in turns, after both were seen to find the same i
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from typing import Any
 
 from benchmarks.common.driver import DATA, no_data
 from benchmarks.common.measured import Figure, Measured, versions_of
+from benchmarks.common.options import parser_of
 from benchmarks.common.rounds import Round, alternate
 from benchmarks.common.sides import THREADS, Side, all_ready
 from benchmarks.data.figures import ONION, PEER, of_cache, of_starts, of_texts, of_training, refuse_difference
@@ -41,18 +41,14 @@ PEER_ENVIRONMENT = "transformers"
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure and tell; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="data", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of("data", __doc__, rounds=5)
     for name, default, text in (
-        ("rounds", 5, "of texts and of the cache"),
         ("starts", 3, "rounds of starts"),
         ("steps", 100, "of the training whose memory is told"),
     ):
         parser.add_argument(f"--{name}", type=int, default=default, help=text)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of data sets")
     parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS, metavar="PART", help=f"of {PARTS}")
-    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
     given = parser.parse_args(arguments)
     if no_data(given.data, "bench"):
         return 2
@@ -65,9 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
             "training": lambda: bench.training(given.steps),
         }[part]()
     measured = Measured("data", "Data", HOW, given.rounds, bench.figures, list(NOTES), versions_of(bench.lasts))
-    print(measured.section())
-    if given.keep:
-        measured.keep()
+    measured.tell(given.keep)
     return 0
 
 

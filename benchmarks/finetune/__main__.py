@@ -7,15 +7,15 @@ All sides read the same file and the same folder; the costs of a few batches are
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.common.driver import DATA, no_data
+from benchmarks.common.driver import no_data
 from benchmarks.common.measured import Measured, of_memory, versions_of
+from benchmarks.common.options import add_parts, parser_of
 from benchmarks.common.rounds import alternate
 from benchmarks.common.sides import all_ready
 from benchmarks.finetune.figures import (
@@ -56,15 +56,9 @@ LEAST = 2
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure and tell; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="finetune", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--peers", nargs="*", metavar="NAME", help="by their names; none: onion alone")
+    parser = parser_of("finetune", __doc__, rounds=3)
+    add_parts(parser, PARTS)
     parser.add_argument("--steps", type=int, help="of a training; default 8, of ChnSentiCorp's 2")
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
     settings = parser.parse_args(arguments)
     if settings.steps is not None and settings.steps < LEAST:
         parser.error(f"--steps is at least {LEAST}: a step is the time from one's end to the next one's")
@@ -73,9 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     measured = Measured("finetune", "Fine-tuning", HOW, settings.rounds, [])
     for name in settings.only:
         _measure(measured, name, settings.peers, settings.steps, settings.data)
-    print(measured.section())
-    if settings.keep:
-        measured.keep()
+    measured.tell(settings.keep)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from importlib import import_module
 
@@ -21,6 +22,7 @@ def prepare(job: Job) -> Callable[..., Answer]:
     LIBRARIES.extend(engine.LIBRARIES)
 
     def work(ask: str) -> Answer:
+        gc.collect()  # an optimizer of Paddle's refers to itself: its moments stay until somebody looks for such rings
         return {"costs": engine.costs(job)} if ask == "costs" else dict(engine.train(job))
 
     return work

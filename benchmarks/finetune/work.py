@@ -17,6 +17,27 @@ Job = dict[str, Any]
 CLASSES = 2
 
 
+def trainer_arguments(job: Job, room: str) -> dict[str, Any]:
+    """Return what the TrainingArguments of transformers and of PaddleNLP, whose names are the same, are both given.
+
+    Args:
+        job: of a training.
+        room: a folder that they may write to.
+    """
+    return {
+        "output_dir": room,
+        "num_train_epochs": 1,
+        "per_device_train_batch_size": job["batch_size"],
+        "learning_rate": job["lr"],
+        "lr_scheduler_type": "linear",
+        "weight_decay": job["weight_decay"],
+        "max_grad_norm": job["clip"],
+        "seed": job["seed"],
+        "save_strategy": "no",
+        "disable_tqdm": True,
+    }
+
+
 class Clock:
     """Counts from when it is made."""
 

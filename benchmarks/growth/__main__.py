@@ -8,7 +8,6 @@ Encoders make whole training steps on random ids; while one size grows, the othe
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common.measured import Measured, versions_of
+from benchmarks.common.options import parser_of
 from benchmarks.common.rounds import alternate
 from benchmarks.common.sides import THREADS, Side, all_ready
 from benchmarks.growth.axes import AXES, ROWS, Axis
@@ -33,21 +33,15 @@ length, the files being in the page cache."""
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure and tell; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="growth", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = parser_of("growth", __doc__, rounds=5)
     parser.add_argument("--only", nargs="*", choices=NAMES, default=NAMES, metavar="AXIS", help=f"of {NAMES}")
-    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
     given = parser.parse_args(arguments)
     measured = Measured("growth", "Growth", HOW, given.rounds, [])
     lasts = grow([axis for axis in AXES if axis.name in given.only], given.rounds, measured)
     if "rows" in given.only:
         grow_rows(ROWS, given.rounds, measured)
     measured.versions = versions_of(lasts)
-    print(measured.section())
-    if given.keep:
-        measured.keep()
+    measured.tell(given.keep)
     return 0
 
 

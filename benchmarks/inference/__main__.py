@@ -8,15 +8,15 @@ All sides read the same folder; what they compute is compared before any time is
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.common.driver import DATA, no_data
+from benchmarks.common.driver import no_data
 from benchmarks.common.measured import Measured, of_memory, versions_of
+from benchmarks.common.options import add_parts, parser_of
 from benchmarks.common.rounds import alternate
 from benchmarks.common.sides import Side, all_ready
 from benchmarks.inference import models
@@ -58,14 +58,8 @@ PARTS: dict[str, tuple[Callable[[Path, Path], dict[str, Any]], Mapping[str, Any]
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure and tell; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="inference", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--peers", nargs="*", metavar="NAME", help="by their names; none: onion alone")
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
+    parser = parser_of("inference", __doc__, rounds=5)
+    add_parts(parser, PARTS)
     settings = parser.parse_args(arguments)
     if no_data(settings.data, "bench"):
         return 2
@@ -75,9 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
     measured.notes.append(
         "the peak memory of a side that exports a model (ONNX Runtime, paddle.inference) includes that"
     )
-    print(measured.section())
-    if settings.keep:
-        measured.keep()
+    measured.tell(settings.keep)
     return 0
 
 

@@ -11,12 +11,12 @@ that all sides end with are compared.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
 
 from benchmarks.common.measured import Measured, of_memory, versions_of
+from benchmarks.common.options import parser_of
 from benchmarks.common.rounds import Round, alternate
 from benchmarks.common.sides import Side, all_ready
 from benchmarks.loop.figures import CALLBACKS, NOTES, ONION, ONION_SIDES, PEERS, Peer, of_onion, of_peer, verdict
@@ -34,21 +34,15 @@ included."""
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure and tell; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="loop", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=9)
+    parser = parser_of("loop", __doc__, rounds=9)
     parser.add_argument("--batches", type=int, default=1000, help="a round and side")
     parser.add_argument(
         "--only", nargs="*", metavar="NAME", help="peers, by the names of their files; none: onion alone"
     )
-    parser.add_argument("--keep", action="store_true", help="write the section for benchmarks/results.md")
     settings = parser.parse_args(arguments)
     wanted = [peer for peer in PEERS if settings.only is None or peer.engine in settings.only]
     measured = measure(wanted, settings.rounds, settings.batches)
-    print(measured.section())
-    if settings.keep:
-        measured.keep()
+    measured.tell(settings.keep)
     return 0
 
 

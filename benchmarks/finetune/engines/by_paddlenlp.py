@@ -16,7 +16,7 @@ from paddlenlp.transformers import BertForSequenceClassification, BertTokenizer
 from paddlenlp.utils.log import logger
 
 from benchmarks.common.worker import Answer
-from benchmarks.finetune.work import CLASSES, Clock, Job, columns
+from benchmarks.finetune.work import CLASSES, Clock, Job, columns, trainer_arguments
 
 LIBRARIES = ("paddlenlp", "paddlepaddle")
 
@@ -73,21 +73,7 @@ def _trainer(kind: type[Trainer], job: Job, model: Any, tokenizer: Any, file: st
         return {**found, "labels": row["label"]}
 
     examples = load_dataset(_rows, path=job[file], lazy=False).map(convert, lazy=False)
-    arguments = TrainingArguments(
-        output_dir=room,
-        num_train_epochs=1,
-        per_device_train_batch_size=job["batch_size"],
-        learning_rate=job["lr"],
-        lr_scheduler_type="linear",
-        weight_decay=job["weight_decay"],
-        max_grad_norm=job["clip"],
-        seed=job["seed"],
-        device="cpu",
-        save_strategy="no",
-        report_to=[],
-        disable_tqdm=True,
-        **more,
-    )
+    arguments = TrainingArguments(**trainer_arguments(job, room), device="cpu", report_to=[], **more)
     trainer = kind(
         model=model,
         criterion=paddle.nn.CrossEntropyLoss(),

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments, set_seed
 
 from benchmarks.common.worker import Answer
-from benchmarks.finetune.work import CLASSES, Clock, Job, columns
+from benchmarks.finetune.work import CLASSES, Clock, Job, columns, trainer_arguments
 
 LIBRARIES = ("torch", "transformers")
 
@@ -52,19 +52,5 @@ def _trainer(job: Job, model: Any, tokenizer: Any, file: str, room: str, **more:
     found = tokenizer(texts, partners, truncation=True, max_length=job["max_length"])
     fields = {**found, "labels": labels}
     examples = [dict(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)]
-    arguments = TrainingArguments(
-        output_dir=room,
-        num_train_epochs=1,
-        per_device_train_batch_size=job["batch_size"],
-        learning_rate=job["lr"],
-        lr_scheduler_type="linear",
-        weight_decay=job["weight_decay"],
-        max_grad_norm=job["clip"],
-        seed=job["seed"],
-        use_cpu=True,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        **more,
-    )
+    arguments = TrainingArguments(**trainer_arguments(job, room), use_cpu=True, report_to="none", **more)
     return Trainer(model=model, args=arguments, train_dataset=examples, processing_class=tokenizer)
