@@ -32,6 +32,9 @@ from onion.tasks.texts import TextTask
 SMALLEST = float(np.finfo(np.float32).tiny)
 """What a sum of weights is taken for at least: 0 divided by it is 0."""
 
+LARGEST = 1e6
+"""More than any ratio of classes; sums of such weights and costs are far from the end of float32."""
+
 
 def _by_label(weights: Any) -> Any:
     """Names may be whole numbers, and the weights texts that are numbers; what is no mapping stays as it is."""
@@ -51,8 +54,10 @@ def _check_weights(task: Any, field: Any, weights: Any) -> None:
     for name, weight in weights.items():
         if not isinstance(name, str):
             raise DataError(f"class_weights: the label {shown(name)} is not a text or a whole number; {QUOTE}")
-        if not (is_number(weight) and weight >= 0):
-            raise DataError(f"class_weights: the weight of {shown(name)}, {shown(weight)}, is not a number from 0")
+        if not (is_number(weight) and 0 <= weight <= LARGEST):
+            raise DataError(
+                f"class_weights: the weight of {shown(name)}, {shown(weight)}, is not a number from 0 to {LARGEST:g}"
+            )
 
 
 @attrs.frozen(kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import attrs
@@ -87,6 +88,19 @@ def shown(name: object) -> str:
     text = name if isinstance(name, str) else repr(name)
     short = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
     return repr(short) if isinstance(name, str) else short
+
+
+def apart(there: object, here: object) -> str:
+    """Say what a value is there and what here; of long lists how long they are, and where they part."""
+    if not (isinstance(there, list) and isinstance(here, list) and max(len(there), len(here)) > MOST):
+        return f"{_whole(there)} there, {_whole(here)} here"
+    place = next(i for i, (one, other) in enumerate(zip_longest(there, here)) if one != other)
+    at_place = (shown(each[place]) if place < len(each) else "missing" for each in (there, here))
+    return f"{len(there)} there, {len(here)} here, and number {place + 1} is {' there, '.join(at_place)} here"
+
+
+def _whole(value: object) -> str:
+    return f"[{', '.join(map(shown, value))}]" if isinstance(value, list) else repr(value)
 
 
 def _is_number(name: str) -> bool:

@@ -36,11 +36,12 @@ HOW = f"""\
 Examples a second from the raw file to updated weights, reading and tokenising included, loading the model and imports
 not; no features from before. SST-2 and MRPC: MiniLM (6 layers of 384, its real weights), at most 128 tokens;
 ChnSentiCorp: the shape of ERNIE 1.0 base (12 of 768, random weights), at most 256. The first rows of each training
-file, {BATCH} a batch, one pass, AdamW, clipping; no tests, no checkpoints. Hugging Face's Trainer takes random batches,
-or batches grouped by length as onion does; PaddleNLP's has no such option. Each side is a process with 2 threads. The
-costs of {FEW} batches in the order of the file, without dropout, agree with onion's to {CLOSE:g}. The share of a step:
-the time of Paddle's matmul, by itself, for the linear layers of the encoder, forward and backward, with the mean number
-of real tokens of a batch, as a part of the time of onion's training step."""
+file, without those that have symbols such as ～, which PaddleNLP's BERT tokenizer alone sets apart; {BATCH} a batch,
+one pass, AdamW, clipping; no tests, no checkpoints. Hugging Face's Trainer takes random batches, or batches grouped by
+length as onion does; PaddleNLP's has no such option. Each side is a process with 2 threads. The costs of {FEW} batches
+in the order of the file, without dropout, agree with onion's to {CLOSE:g}. The share of a step: the time of Paddle's
+matmul, by itself, for the linear layers of the encoder, forward and backward, with the mean number of real tokens of a
+batch, as a part of the time of onion's training step."""
 
 PEERS: dict[str, tuple[str, str, dict[str, Any], dict[str, str]]] = {
     TRANSFORMERS: ("by_transformers", "transformers", {"sampling": "random"}, {}),

@@ -6,13 +6,16 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from unicodedata import category
 
 from benchmarks.common.sides import Side, Visitor
 from benchmarks.finetune.work import Job
 from benchmarks.inference import models
 from onion.models.config import EncoderConfig
 from onion.models.formats.config_readers import CONFIG_FILE
+from onion.models.splitting.characters import SYMBOLS
 from onion.models.weights import read_weights, write_weights
 
 BATCH = 32
@@ -67,16 +70,22 @@ PARTS = {
 
 
 def head_of(file: Path, rows: int, to: Path) -> Path:
-    """Write the first rows of a table and what stands above them; return where.
+    """Write what stands above a table and its first rows that all tokenizers cut in the same way; return where.
 
     Raises:
         ValueError: the table has fewer.
     """
-    lines = file.read_bytes().decode("utf-8").split("\n", rows + 1)[: rows + 1]
-    if len(lines) <= rows or not lines[rows]:
+    with file.open(encoding="utf-8", newline="\n") as lines:
+        found = [line.removesuffix("\n") for line in (next(lines), *islice(filter(_cut_alike, lines), rows))]
+    if len(found) <= rows:
         raise ValueError(f"{file} has fewer than {rows} rows; ask for fewer steps")
-    to.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    to.write_bytes("".join(f"{line}\n" for line in found).encode())
     return to
+
+
+def _cut_alike(line: str) -> bool:
+    """Tell whether a line has no symbol beyond ASCII: PaddleNLP sets them apart for BERT, the others do not."""
+    return not any(not each.isascii() and (category(each)[0] == "S" or each in SYMBOLS) for each in line)
 
 
 def _changed(source: Path, folder: Path, changes: dict[str, float]) -> Path:

@@ -103,6 +103,9 @@ def resolve(*layers: Mapping[str, Any]) -> Settings:
         own = layer.get("options", {})
         if not isinstance(own, Mapping):
             raise DataError(f"options: {own!r} holds no settings by name")
+        twice = [name for name in own if name in layer]
+        if twice:
+            raise DataError(f"{shown(twice[0])} stands at the top and under options; keep one of the two")
         merged |= {name: value for name, value in layer.items() if name != "options"} | own
     fields = attrs.fields_dict(Settings)
     general = {name: value for name, value in merged.items() if name in fields}

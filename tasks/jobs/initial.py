@@ -20,6 +20,7 @@ from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.jobs.run_folder import FITTED, RUN_FILE, read_record
 from onion.tasks.jobs.settings import Settings
+from onion.tasks.labels import apart
 from onion.tasks.task import Task
 
 NETWORK = "gradient_machine"
@@ -86,9 +87,10 @@ class Start:
         there, here = read_record(self.folder).get(FITTED, {}), task.record()
         for name in ("task", "labels"):
             if there.get(name) != here.get(name):
+                differs = apart(there.get(name), here.get(name))
                 raise CheckpointError(
-                    f"{self.folder}: the head there is of the {name} {there.get(name)!r}, not {here.get(name)!r}; "
-                    f"take the encoder only, or give the labels in that order"
+                    f"{self.folder}: the head there is of another training ({name} {differs}); "
+                    "take the encoder only, or give the labels in that order"
                 )
 
 

@@ -26,6 +26,7 @@ from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.features.digests import digest_of_tokenizer
 from onion.tasks.jobs.settings import Settings
+from onion.tasks.labels import apart
 from onion.tasks.task import Task
 from onion.tasks.texts import tell_notes
 
@@ -155,16 +156,13 @@ def _make(out: Path) -> None:
 
 
 def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
-    """Name what differs. A data file is what is in it, wherever it stands."""
-    for name in sorted((there.keys() | here.keys()) - {"train", "dev", FITTED}):
-        if there.get(name) != here.get(name):
+    """Name what differs. A data file is what is in it, wherever it stands; the fitted task has all its options."""
+    one, other = ({**record, **record.get(FITTED, {})} for record in (there, here))
+    for name in sorted((one.keys() | other.keys()) - {"train", "dev", "options", FITTED}):
+        if one.get(name) != other.get(name):
             file = name.removesuffix("_sha256")
-            told = f"{name} {there.get(name)!r} there, {here.get(name)!r} here"
+            told = f"{name} {apart(one.get(name), other.get(name))}"
             yield told if file == name else f"the {file} file has other content"
-    one, other = there.get(FITTED, {}), here.get(FITTED, {})
-    for name in sorted(one.keys() | other.keys()):
-        if one.get(name) != other.get(name) and name not in here.get("options", {}):
-            yield f"{name} {one.get(name)!r} there, {other.get(name)!r} here"
 
 
 def read_record(folder: Path) -> dict[str, Any]:

@@ -201,6 +201,7 @@ def test_settings_of_the_cost_leave_the_features_alone(data):
         ({"class_weights": {1.5: 2}}, "class_weights: the label 1.5 is not a text or a whole number"),
         ({"class_weights": {1: 2, "1": 3}}, "class_weights: the label '1' stands there twice; keep one of the two"),
         ({"class_weights": {"a": -1}}, "class_weights: the weight of 'a', -1.0, is not a number from 0"),
+        ({"class_weights": {"a": 1e39}}, r"class_weights: the weight of 'a', 1e\+39, is not a number from 0 to 1e\+06"),
         ({"class_weights": {"a": True}}, "class_weights: the weight of 'a', True, is not a number from 0"),
         ({"class_weights": [1, 2]}, r"class_weights: \[1, 2\] is not a number from 0 for each label"),
         ({"labels": ["a", True]}, "labels: True is not a text or a whole number; .* in quotes"),

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onion.tasks.labels import Labels, shown
+from onion.tasks.labels import Labels, apart, shown
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,27 @@ def test_names_in_their_order_for_messages():
 def test_a_label_in_a_message(name, told):
     assert shown(name).startswith(told)
     assert len(shown(name)) <= 42
+
+
+MANY = [f"label {number}" for number in range(500)]
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "told"),
+    [
+        (5e-05, 1.0, "5e-05 there, 1.0 here"),
+        (["a"], ["b", "c"], "['a'] there, ['b', 'c'] here"),
+        (["x" * 99], None, f"['{'x' * 37}...'] there, None here"),
+        (
+            MANY,
+            [*MANY[:300], "other", *MANY[301:]],
+            "500 there, 500 here, and number 301 is 'label 300' there, 'other' here",
+        ),
+        (MANY, MANY[:499], "500 there, 499 here, and number 500 is 'label 499' there, missing here"),
+    ],
+)
+def test_what_differs_is_told_in_a_line(there, here, told):
+    assert apart(there, here) == told
 
 
 def test_whole_numbers_are_names():

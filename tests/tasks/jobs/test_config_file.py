@@ -102,6 +102,11 @@ def test_settings_of_the_task_are_alike_wherever_they_stand():
     assert found.options == {"max_length": 10, "stride": 5, "label_smoothing": 0.1}
 
 
+def test_a_setting_that_stands_at_the_top_and_under_options_is_refused():
+    with pytest.raises(DataError, match="'passes' stands at the top and under options; keep one of the two"):
+        resolve(NEEDED, {"passes": 3, "options": {"passes": 4}})
+
+
 @pytest.mark.parametrize("options", [5, None, ["a"], "a"])
 def test_options_that_are_no_settings(options):
     with pytest.raises(DataError, match=r"options: .* holds no settings by name"):

@@ -48,12 +48,12 @@ def test_the_best_checkpoint_or_the_one_that_is_named(trained, make_settings):
 
 @pytest.mark.parametrize("labels", [("good", "bad"), ("a", "b")])
 def test_a_head_means_what_its_labels_say(folder, make_settings, labels):
-    with pytest.raises(CheckpointError, match="the head there is of the labels"):
+    with pytest.raises(CheckpointError, match=r"the head there is of another training \(labels"):
         network(folder, make_settings, head=True, labels=labels)
 
 
 def test_a_head_of_another_task_is_refused_its_encoder_taken(folder, make_settings):
-    with pytest.raises(CheckpointError, match=r"out: the head there is of the labels \['bad', 'good'\], not"):
+    with pytest.raises(CheckpointError, match=r"out: .* \(labels \['bad', 'good'\] there, \['a', 'b', 'c'\] here\)"):
         network(folder, make_settings, head=True, labels=("a", "b", "c"))
     made, _ = network(folder, make_settings, head=False, labels=("a", "b", "c"))
     assert made.classifier.weight.shape == [32, 3]

@@ -122,6 +122,13 @@ def test_other_labels_are_another_run_though_every_file_and_setting_is_the_same(
         run(folder_of(tmp_path, Classification(labels=["good", "bad"], pairs=False)))
 
 
+def test_an_option_is_told_by_its_name_and_what_is_said_twice_is_no_difference(tmp_path, folder_of):
+    run(folder_of(tmp_path, options={"max_length": 128}))
+    run(folder_of(tmp_path))
+    with pytest.raises(CheckpointError, match=r"another run \(max_length 128 there, 64 here\)"):
+        run(folder_of(tmp_path, Classification(pairs=False, max_length=64, labels=["bad", "good"])))
+
+
 def test_another_tokenizer_is_another_run(tmp_path, folder_of):
     run(folder_of(tmp_path))
     folder = folder_of(tmp_path)
