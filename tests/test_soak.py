@@ -38,7 +38,9 @@ def test_all_of_an_online_run_goes_on(tmp_path):
     assert steps == sorted(steps)
     assert told["batches"] == steps[-1] > 600
     assert told["last"]["memory"] > 100 * MIB
-    assert not {"threads", "handles"} & set(told["grown"])
+    for name in ("threads", "handles"):  # not their line: one connection among so few samples tilts it
+        values = [each[name] for each in seen[len(seen) // 4 :]]
+        assert max(values) - min(values) <= 3, (name, values)
 
 
 def test_a_line_passes_over_what_fills_first(load):
