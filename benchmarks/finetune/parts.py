@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from unicodedata import category
 
 from benchmarks.common.sides import Side, Visitor
 from benchmarks.finetune.work import Job
 from benchmarks.inference import models
 from onion.models.config import EncoderConfig
 from onion.models.formats.config_readers import CONFIG_FILE
-from onion.models.splitting.characters import SYMBOLS
+from onion.models.splitting.characters import is_symbol
 from onion.models.weights import read_weights, write_weights
 
 BATCH = 32
@@ -85,7 +84,7 @@ def head_of(file: Path, rows: int, to: Path) -> Path:
 
 def _cut_alike(line: str) -> bool:
     """Tell whether a line has no symbol beyond ASCII: PaddleNLP sets them apart for BERT, the others do not."""
-    return not any(not each.isascii() and (category(each)[0] == "S" or each in SYMBOLS) for each in line)
+    return not any(is_symbol(each) and not each.isascii() for each in line)
 
 
 def _changed(source: Path, folder: Path, changes: dict[str, float]) -> Path:

@@ -122,7 +122,7 @@ class Characters:
             character = "".join(part for part in parts if unicodedata.category(part) != "Mn")
         if not character:
             return DROPPED
-        alone = any(_is_punctuation(part) or (self._symbols and _is_symbol(part)) for part in character)
+        alone = any(_is_punctuation(part) or (self._symbols and is_symbol(part)) for part in character)
         return ALONE if alone else INSIDE
 
     def _library(self, character: str) -> str | None:
@@ -164,6 +164,6 @@ def _is_punctuation(character: str) -> bool:
     return ascii_sign or unicodedata.category(character)[0] == "P"
 
 
-def _is_symbol(character: str) -> bool:
-    """A symbol in PaddleNLP's sense."""
+def is_symbol(character: str) -> bool:
+    """Tell whether a character is a symbol in PaddleNLP's sense."""
     return unicodedata.category(character)[0] == "S" or character in SYMBOLS
