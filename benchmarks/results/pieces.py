@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.common import kept
 from benchmarks.common.kept import sum_of
-from benchmarks.results.rows import COMMON, Row
+from benchmarks.results.rows import COMMON, OURS, THEIRS, Row
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,17 @@ def pieces_of(rows: Sequence[Row], sides: Sequence[str]) -> Iterator[Piece]:
             yield from (Piece(row, side, seed) for side in row.sides if side in sides)
 
 
-def settings_of(row: Row) -> dict[str, Any]:
-    """Return all that decides about a row's figures, except the seed and the content of the files."""
+def settings_of(piece: Piece) -> dict[str, Any]:
+    """Return all that decides about a piece's figures, except the seed and the content of the files."""
+    row = piece.row
+    head = {"head": THEIRS} if borrows_head(piece) else {}
     own = {"task": row.task, "encoder": row.encoder, "passes": row.passes, "lr": row.lr}
-    return {**COMMON, **own, "figures": row.figures, "options": {"max_length": row.max_length, **row.options}}
+    return {**COMMON, **own, "figures": row.figures, "options": {"max_length": row.max_length, **row.options}, **head}
+
+
+def borrows_head(piece: Piece) -> bool:
+    """Tell whether a piece begins with the other side's head."""
+    return piece.row.same_head and piece.side == OURS
 
 
 def files_of(row: Row, data: Path) -> dict[str, Any]:
@@ -74,7 +81,7 @@ class Results:
         """Return where the result of a piece is, or will be."""
         files = files_of(piece.row, self.data)
         sums = [sum_of(files["train"]), *((title, sum_of(path)) for title, path in files["dev"].items())]
-        record = [settings_of(piece.row), sums]
+        record = [settings_of(piece), sums]
         return self.folder / kept.name_of(f"{piece.row.name}.{piece.side}.{piece.seed}", record)
 
     def read(self, piece: Piece) -> dict[str, Any] | None:

@@ -11,11 +11,12 @@ from typing import Any
 from benchmarks.common import machine
 from benchmarks.common.processes import FailedError, end_of, run_logged
 from benchmarks.results import encoders
-from benchmarks.results.pieces import Piece, Results, files_of, settings_of
-from benchmarks.results.rows import OURS
+from benchmarks.results.pieces import Piece, Results, borrows_head, files_of, settings_of
+from benchmarks.results.rows import OURS, THEIRS
 from scripts.comparison.environments import python_of
 
-MODULES = {True: "benchmarks.results.by_onion", False: "benchmarks.results.hugging_face"}
+MODULES = {OURS: "benchmarks.results.by_onion", THEIRS: "benchmarks.results.hugging_face"}
+HEAD = "benchmarks.results.hugging_face.head"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 
@@ -29,8 +30,10 @@ def run(piece: Piece, results: Results) -> dict[str, Any]:
     log = results.work / results.path(piece).with_suffix(".log").name
     with tempfile.TemporaryDirectory(dir=results.work) as work:
         job, answer = Path(work, "job.json"), Path(work, "answer.json")
-        job.write_text(json.dumps(_job(piece, results, answer)), encoding="utf-8")
-        _run(piece, job, log)
+        job.write_text(json.dumps(_job(piece, results, Path(work))), encoding="utf-8")
+        if borrows_head(piece):
+            _run(piece, THEIRS, HEAD, job, log)
+        _run(piece, piece.side, MODULES[piece.side], job, log)
         if not answer.is_file():
             raise FailedError(f"{piece}: gave no answer; {end_of(log)}")
         found = json.loads(answer.read_text(encoding="utf-8"))
@@ -40,22 +43,23 @@ def run(piece: Piece, results: Results) -> dict[str, Any]:
     return result
 
 
-def _job(piece: Piece, results: Results, answer: Path) -> dict[str, Any]:
+def _job(piece: Piece, results: Results, work: Path) -> dict[str, Any]:
     """What both sides are told. JSON has no paths, only texts."""
     files = files_of(piece.row, results.data.absolute())
+    head = {"head": str(Path(work, "head.npz").absolute())} if borrows_head(piece) else {}
     return {
-        **settings_of(piece.row),
+        **settings_of(piece),
         "train": str(files["train"]),
         "dev": {title: str(path) for title, path in files["dev"].items()},
         "encoder": str(encoders.folder_of(piece.row.encoder, results.data, results.work / "encoders").absolute()),
         "seed": piece.seed,
-        "answer": str(answer.absolute()),
+        "answer": str(Path(work, "answer.json").absolute()),
+        **head,
     }
 
 
-def _run(piece: Piece, job: Path, log: Path) -> None:
-    """Run a side, which leaves its answer where the job says."""
-    ours = piece.side == OURS
-    python = sys.executable if ours else str(python_of("transformers"))
+def _run(piece: Piece, side: str, module: str, job: Path, log: Path) -> None:
+    """Run a module where a side is installed; it leaves what it makes where the job says."""
+    python = sys.executable if side == OURS else str(python_of("transformers"))
     threads = {"OMP_NUM_THREADS": str(json.loads(job.read_text(encoding="utf-8"))["threads"])}
-    run_logged(piece, [python, "-m", MODULES[ours], str(job.absolute())], OFFLINE | threads, log)
+    run_logged(piece, [python, "-m", module, str(job.absolute())], OFFLINE | threads, log)

@@ -34,7 +34,8 @@ second and third seed do not make them again.
 
 The encoder of the English rows is MiniLM (all-MiniLM-L6-v2: six layers, 384 wide). That of the Chinese rows has ERNIE
 1.0's vocabulary and shape, but four layers, 256 wide, and begins with random weights, the same on both sides: these
-rows show that everything works, not what a pretrained encoder reaches.
+rows show that everything works, not what a pretrained encoder reaches. Each side draws the head from its seed, unless
+the row says otherwise.
 """
 COLUMNS = ("data", "settings", "figure", "onion", "Hugging Face", "difference", "seconds, onion / Hugging Face")
 
@@ -108,6 +109,7 @@ def _settings(row: Row, results: Sequence[Result]) -> str:
             f"{row.max_length} tokens",
             *(f"{name.replace('_', ' ')} {value}" for name, value in row.options.items()),
             _count(len(row.seeds), "seed", "seeds"),
+            *(["ours begins with their head"] if row.same_head else []),
         ]
     )
 

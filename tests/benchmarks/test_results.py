@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import paddle
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +106,23 @@ CHANGES = (
 )
 
 
+def test_a_borrowed_head_makes_another_result_of_ours_only(load, row, results):
+    pieces = load("pieces")
+    same = dataclasses.replace(row, same_head=True)
+    sides = {side: [results.path(pieces.Piece(each, side, 1)) for each in (row, same)] for side in load("rows").SIDES}
+    assert sides["onion"][0] != sides["onion"][1]
+    assert sides["hugging-face"][0] == sides["hugging-face"][1]  # theirs draws the head in either case
+
+
+def test_our_side_begins_with_the_head_of_a_file(load, tmp_path):
+    head = paddle.nn.Linear(4, 2)
+    weight, bias = np.arange(8, dtype=np.float32).reshape(4, 2), np.array([1, 2], np.float32)
+    np.savez(tmp_path / "head.npz", weight=weight, bias=bias)
+    load("by_onion").begin_with(head, tmp_path / "head.npz")
+    assert (head.weight.numpy() == weight).all()
+    assert (head.bias.numpy() == bias).all()
+
+
 def test_another_content_of_a_file_is_another_result(load, row, results, data, tmp_path):
     piece = load("pieces").Piece(row, "onion", 1)
     results.keep(piece, result(0.5))
@@ -141,6 +160,14 @@ def test_the_table_tells_means_spreads_differences_and_what_is_missing(load, row
     half = ["Small", settings, "accuracy", "81.0 ± 1.4", "80.4 (1 of 2 seeds)", "+0.6", "20 / 44"]
     assert table_lines(told) == [half]
     assert "Machine: 2 cores, some processor. Run 2020-02-03 with torch 9." in told
+
+
+def test_the_table_tells_where_ours_begins_with_their_head(load, row, results):
+    told = [
+        table_lines(load("table").page([each], results))[0][1]
+        for each in (row, dataclasses.replace(row, same_head=True))
+    ]
+    assert told[1] == f"{told[0]}, ours begins with their head"
 
 
 def test_only_a_difference_of_more_than_a_point_is_bold(load, row, results):
@@ -199,7 +226,7 @@ def test_a_folder_without_data_is_told(load, tmp_path, capsys):
 def test_a_side_that_fails_is_told_with_what_it_said(load, row, results, data, monkeypatch, tmp_path):
     processes = load("processes")
     monkeypatch.setattr(processes.encoders, "folder_of", lambda name, data, made: tmp_path)
-    monkeypatch.setitem(processes.MODULES, True, "benchmarks.results.no_such_module")
+    monkeypatch.setitem(processes.MODULES, "onion", "benchmarks.results.no_such_module")
     piece = load("pieces").Piece(row, "onion", 1)
     with pytest.raises(processes.FailedError, match=r"small, onion, seed 1: ended with status 1(.|\n)*no_such_module"):
         processes.run(piece, results)
@@ -214,7 +241,7 @@ def test_what_a_side_answers_is_kept_with_machine_and_date(load, row, results, m
     )
     processes = load("processes")
     monkeypatch.setattr(processes.encoders, "folder_of", lambda name, data, made: tmp_path / name)
-    monkeypatch.setitem(processes.MODULES, True, "stand_in")
+    monkeypatch.setitem(processes.MODULES, "onion", "stand_in")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     piece = load("pieces").Piece(row, "onion", 2)
     found = processes.run(piece, results)
@@ -227,6 +254,23 @@ def test_what_a_side_answers_is_kept_with_machine_and_date(load, row, results, m
     assert found["date"]
     assert results.read(piece) == json.loads(json.dumps(found))
     assert [path.suffix for path in results.folder.iterdir()] == [".json"]  # nothing else is left
+
+
+def test_the_head_is_drawn_by_the_other_side_before_ours_begins(load, row, results, monkeypatch, tmp_path):
+    """Stand-ins for both: one writes the head, the other answers what it has read."""
+    job = "import json, sys; from pathlib import Path; job = json.load(open(sys.argv[1])); head = Path(job['head'])\n"
+    (tmp_path / "draws.py").write_text(job + "head.write_text('drawn')\n", encoding="utf-8")
+    answers = "Path(job['answer']).write_text(json.dumps({'head': head.read_text()}))\n"
+    (tmp_path / "learns.py").write_text(job + answers, encoding="utf-8")
+    processes = load("processes")
+    monkeypatch.setattr(processes.encoders, "folder_of", lambda name, data, made: tmp_path / name)
+    monkeypatch.setattr(processes, "python_of", lambda name: {"transformers": sys.executable}[name])
+    monkeypatch.setattr(processes, "HEAD", "draws")
+    monkeypatch.setitem(processes.MODULES, "onion", "learns")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    piece = load("pieces").Piece(dataclasses.replace(row, same_head=True), "onion", 1)
+    assert processes.run(piece, results)["head"] == "drawn"
+    assert [path.suffix for path in results.folder.iterdir()] == [".json"]
 
 
 def test_the_rows_have_names_of_their_own_and_files_that_exist(load):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -12,23 +11,14 @@ from typing import Any
 import torch
 import transformers
 
-from benchmarks.results.hugging_face import answers, tags, texts
-from benchmarks.results.hugging_face.training import Prepared, trainer_of
-
-TASKS: dict[str, Callable[..., Prepared]] = {
-    "classify": texts.classification,
-    "regress": texts.regression,
-    "tag": tags.tagging,
-    "read": answers.reading,
-}
+from benchmarks.results.hugging_face.tasks import prepared_of
+from benchmarks.results.hugging_face.training import trainer_of
 
 
 def answer(job: dict[str, Any], folder: str) -> dict[str, Any]:
     """Train, and measure what the last step left; the seconds begin with reading the files and end with that step."""
     begun = perf_counter()
-    transformers.set_seed(job["seed"])
-    tokenizer = transformers.AutoTokenizer.from_pretrained(job["encoder"])
-    prepared = TASKS[job["task"]](job, tokenizer)
+    prepared, tokenizer = prepared_of(job)
     trainer = trainer_of(job, prepared, tokenizer, folder)
     steps = trainer.train().global_step
     seconds = round(perf_counter() - begun, 1)
