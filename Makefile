@@ -1,4 +1,5 @@
-# make train   the main job, from nothing to predictions        make test   lint and all tests
+# make train   the main job, from nothing to predictions
+# make test    lint and all tests, by two processes at the same time; WORKERS=1 for another number
 # make bench   onion beside its peers, in turns: benchmarks/results.md. NAMES="loop data" does a part; the peers go where
 #              those of `make parity` go
 # make draw    the README's picture
@@ -24,6 +25,9 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python
+# Tests of a file stay together: many share what a fixture has trained.
+WORKERS ?= 2
+AT_ONCE = --numprocesses $(WORKERS) --dist loadfile
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
@@ -33,7 +37,7 @@ train: $(READY)
 	@$(RUN) examples/main_job.py $(TEXTS)
 
 test: lint
-	$(RUN) -m pytest
+	$(RUN) -m pytest $(AT_ONCE)
 
 lint: $(READY)
 	$(RUN) -m ruff check .
@@ -90,7 +94,7 @@ LOWEST := .venv-lowest
 TESTS ?= tests
 
 lowest: $(LOWEST)/.ready $(LOWEST)-paddle2/.ready
-	$(LOWEST)/bin/python -m pytest -x -q -p no:cacheprovider $(TESTS)
+	$(LOWEST)/bin/python -m pytest -x -q -p no:cacheprovider $(AT_ONCE) $(TESTS)
 	$(LOWEST)-paddle2/bin/python .ci/resume_a_little.py
 
 # Paddle 3.0 does less: AdamW cannot set its state there on the CPU. Of Paddle 2 the bound in setup.cfg itself is tried.

@@ -114,9 +114,8 @@ class FolderIntake:
         for name in there:
             if not name.lower().endswith(ENDINGS) and name not in self._ignored:
                 self._ignored.add(name)
-                log.warning(
-                    "%s is left where it is: its name ends with none of %s", self.path / name, ", ".join(ENDINGS)
-                )
+                path = _printable(self.path / name)
+                log.warning("%s is left where it is: its name ends with none of %s", path, ", ".join(ENDINGS))
         return [name for name in there if name.lower().endswith(ENDINGS)]
 
     def _now(self) -> float:
@@ -133,7 +132,7 @@ class FolderIntake:
     def _reject(self, path: Path, error: str) -> None:
         """Put a file aside, with the reason. A crash in between may write the reason twice."""
         line, reason = _told(path, error)
-        log.warning("%s is rejected: %s", path, reason)
+        log.warning("%s is rejected: %s", _printable(path), _printable(reason))
         with explained(self.rejected):
             self.rejected.mkdir(exist_ok=True)
             target = self._free(fitting(path.name))
@@ -160,6 +159,11 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return there.st_size, there.st_mtime_ns
+
+
+def _printable(told: object) -> str:
+    """Return a text that every log takes; the names of files may hold bytes that are no text (PEP 383)."""
+    return str(told).encode(errors="backslashreplace").decode()
 
 
 def _told(path: Path, error: str) -> tuple[int | None, str]:
