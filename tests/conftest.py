@@ -1,5 +1,7 @@
 """What all tests share: a home of their own for what onion keeps on the disk."""
 
+import signal
+
 import hypothesis
 import pytest
 
@@ -10,6 +12,9 @@ import onion  # noqa: F401 - before any test imports Paddle, whose math library 
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", deadline=None, print_blob=True, max_examples=1000)
 hypothesis.settings.load_profile("same")
+
+# Workers of pytest-xdist and a shell's jobs in the background ignore it, and what the tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

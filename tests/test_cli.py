@@ -232,11 +232,10 @@ def test_killed_then_terminated_then_finished_gives_the_same_bits(trained, place
 
 
 TERMINAL = """
-import fcntl, os, signal, struct, sys, termios
+import fcntl, os, struct, sys, termios
 os.setsid()
 fcntl.ioctl(2, termios.TIOCSCTTY, 0)
 fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
-signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])
 """
 
@@ -296,9 +295,7 @@ def test_a_second_signal_leaves_at_once_and_what_was_saved_stays_whole(trained, 
 def start_reading(place, pipe, *words):
     """Start a command that reads a pipe, and wait until it does."""
     os.mkfifo(pipe)
-    code = "import os, signal, sys\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\nos.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", code, ONION, *words]
-    process = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([ONION, *words], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     return process, os.open(pipe, os.O_WRONLY)  # opens when the other side does
 
 
