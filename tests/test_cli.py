@@ -299,6 +299,14 @@ def start_reading(place, pipe, *words):
     return process, os.open(pipe, os.O_WRONLY)  # opens when the other side does
 
 
+def interrupted(process, pipe, number):
+    """Send a signal to a command that reads a pipe; return its status and what it said."""
+    process.send_signal(number)
+    os.close(pipe)  # Python answers a signal that comes just before a read when the read ends, which could be never
+    _, error = process.communicate()
+    return process.returncode, error
+
+
 @pytest.mark.parametrize(
     ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
@@ -306,10 +314,7 @@ def test_interrupted_before_training_begins(place, tmp_path, number, status, wor
     words = [*TRAINING, "--out", str(tmp_path / "out")]
     words[words.index("a.tsv")] = str(tmp_path / "pipe.tsv")
     process, pipe = start_reading(place, tmp_path / "pipe.tsv", *words)
-    process.send_signal(number)
-    _, error = process.communicate()
-    os.close(pipe)
-    assert (process.returncode, error) == (status, f"onion: {word}\n")
+    assert interrupted(process, pipe, number) == (status, f"onion: {word}\n")
     assert not (tmp_path / "out").exists()
 
 
@@ -322,10 +327,7 @@ def test_interrupted_prediction_leaves_the_old_output(trained, place, tmp_path, 
     output.write_text("old")
     words = ["predict", "--from", "run", "--input", str(pipe_path), "--output", str(output)]
     process, pipe = start_reading(place, pipe_path, *words)
-    process.send_signal(number)
-    _, error = process.communicate()
-    os.close(pipe)
-    assert (process.returncode, error) == (status, f"onion: {word}\n")
+    assert interrupted(process, pipe, number) == (status, f"onion: {word}\n")
     assert snapshot(tmp_path / "out") == {"pred.jsonl": b"old"}
 
 
