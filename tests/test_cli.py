@@ -193,7 +193,7 @@ checkpoint._write_file = write_or_die
 """
 
 AFTER_BATCH_37 = """
-import os, signal, sys
+import signal, sys
 from onion import GradientMachine
 on_batch = GradientMachine.on_batch
 def on_batch_then_signal(self, state):
@@ -205,8 +205,8 @@ GradientMachine.on_batch = on_batch_then_signal
 
 
 def signals(*names):
-    """Python that sends these signals to its own process, all together, in the middle of step 38."""
-    sent = "; ".join(f"os.kill(os.getpid(), signal.{name})" for name in names)
+    """Python that sends these signals to its own thread (another could hand one on late), all together, in step 38."""
+    sent = "; ".join(f"signal.raise_signal(signal.{name})" for name in names)
     blocked = f"signal.pthread_sigmask(signal.SIG_BLOCK, [{', '.join(f'signal.{name}' for name in names)}])"
     return AFTER_BATCH_37.format(signals=f"{blocked}; {sent}; signal.pthread_sigmask(signal.SIG_SETMASK, [])")
 
