@@ -32,8 +32,8 @@ def answer(job: dict[str, Any], folder: Path) -> dict[str, Any]:
     dev = job["dev"]
     given = {field.name: job[field.name] for field in attrs.fields(Settings) if field.name in job}
     runner = fine_tune(**given | {"dev": next(iter(dev.values())), "test_every": NEVER}, out=folder)
-    if "head" in job:
-        begin_with(runner[GradientMachine].network.classifier, Path(job["head"]))
+    if "head" in job:  # whose it is; else ours draws its own
+        begin_with(runner[GradientMachine].network.classifier, Path(job["head_file"]))
     state = runner.run(passes=job["passes"])
     if (received := runner[Signals].received) is not None:
         sys.exit(128 + received)
@@ -49,9 +49,10 @@ def answer(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def begin_with(head: nn.Linear, path: Path) -> None:
     """Give a head the weights that hugging_face/head.py has written."""
+    from onion.items.gradient_machine import load_network
+
     with np.load(path) as arrays:
-        for name, parameter in head.named_parameters():
-            parameter.set_value(arrays[name])
+        load_network(head, dict(arrays))
 
 
 def main(path: str) -> None:

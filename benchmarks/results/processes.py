@@ -29,8 +29,9 @@ def run(piece: Piece, results: Results) -> dict[str, Any]:
     results.work.mkdir(parents=True, exist_ok=True)
     log = results.work / results.path(piece).with_suffix(".log").name
     with tempfile.TemporaryDirectory(dir=results.work) as work:
-        job, answer = Path(work, "job.json"), Path(work, "answer.json")
-        job.write_text(json.dumps(_job(piece, results, Path(work))), encoding="utf-8")
+        told = _job(piece, results, Path(work))
+        job, answer = Path(work, "job.json"), Path(told["answer"])
+        job.write_text(json.dumps(told), encoding="utf-8")
         if borrows_head(piece):
             _run(piece, THEIRS, HEAD, job, log)
         _run(piece, piece.side, MODULES[piece.side], job, log)
@@ -46,15 +47,14 @@ def run(piece: Piece, results: Results) -> dict[str, Any]:
 def _job(piece: Piece, results: Results, work: Path) -> dict[str, Any]:
     """What both sides are told. JSON has no paths, only texts."""
     files = files_of(piece.row, results.data.absolute())
-    head = {"head": str(Path(work, "head.npz").absolute())} if borrows_head(piece) else {}
     return {
         **settings_of(piece),
         "train": str(files["train"]),
         "dev": {title: str(path) for title, path in files["dev"].items()},
         "encoder": str(encoders.folder_of(piece.row.encoder, results.data, results.work / "encoders").absolute()),
         "seed": piece.seed,
+        "head_file": str(Path(work, "head.npz").absolute()),
         "answer": str(Path(work, "answer.json").absolute()),
-        **head,
     }
 
 

@@ -258,7 +258,8 @@ def test_what_a_side_answers_is_kept_with_machine_and_date(load, row, results, m
 
 def test_the_head_is_drawn_by_the_other_side_before_ours_begins(load, row, results, monkeypatch, tmp_path):
     """Stand-ins for both: one writes the head, the other answers what it has read."""
-    job = "import json, sys; from pathlib import Path; job = json.load(open(sys.argv[1])); head = Path(job['head'])\n"
+    job = "import json, sys; from pathlib import Path; job = json.load(open(sys.argv[1]))\n"
+    job += "head = Path(job['head_file'])\n"
     (tmp_path / "draws.py").write_text(job + "head.write_text('drawn')\n", encoding="utf-8")
     answers = "Path(job['answer']).write_text(json.dumps({'head': head.read_text()}))\n"
     (tmp_path / "learns.py").write_text(job + answers, encoding="utf-8")

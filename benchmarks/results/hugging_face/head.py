@@ -1,7 +1,7 @@
 """The head that a job's model begins with: ``python -m benchmarks.results.hugging_face.head JOB.json`` writes it.
 
-A .npz file where the job says (``head``): ``weight``, float32 ``[hidden, outputs]``, as onion's layers have it, and
-``bias``, float32 ``[outputs]``.
+A .npz file where the job says (``head_file``): ``weight``, float32 ``[hidden, outputs]``, as onion's layers have it,
+and ``bias``, float32 ``[outputs]``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(path: str) -> None:
     """Write the head of a job."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     head = head_of(prepared_of(job)[0].model)
-    np.savez(job["head"], weight=head.weight.detach().numpy().T, bias=head.bias.detach().numpy())
+    np.savez(job["head_file"], weight=head.weight.detach().numpy().T, bias=head.bias.detach().numpy())
 
 
 if __name__ == "__main__":
