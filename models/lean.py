@@ -2,20 +2,23 @@
 
     embedded [tokens, hidden]  ->  pieces of some hundred tokens  ->  every layer over one piece, then over the next
 
-What makes it fast, on the CPU: the bias of a linear layer goes into its product; bias, residual sum and norm are one
-kernel; what a layer leaves in the caches is still there for the next one; and no layer is called, with all that Paddle
-does around a call. Nothing is copied or kept: the parameters are read anew in every call, so they are always today's.
+What makes it fast, on the CPU: the bias of a linear layer goes into its product; sums are taken in place; what a layer
+leaves in the caches is still there for the next one; and no layer is called, with all that Paddle does around a call.
+Nothing is copied or kept: the parameters are read anew in every call, so they are always today's. There is one such
+path for all processors: Paddle's kernel for bias, sum and norm at once, which needs AVX-512, is not faster.
 
 Sums are taken in another order than in training, so numbers differ from those of layers.py by rounding, below 1e-5.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
 
 import paddle
+import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import _C_ops, nn
 
 from onion.models.layers import EncoderLayers
@@ -25,7 +28,7 @@ from onion.models.plain import plain_parts
 PIECE = 1024
 """Tokens that are computed at once, about: their inner activations still fit into a processor's caches."""
 
-ADD_AND_NORM = "fused_bias_residual_layernorm"
+log = logging.getLogger(__name__)
 
 
 class Affine(NamedTuple):
@@ -61,13 +64,36 @@ def lean(layers: EncoderLayers, embedded: paddle.Tensor) -> list[Weights] | None
     Returns:
         The weights; or None, and the layers have to be called: where gradients are wanted or dropout is at work, off
         the CPU, in other precision than float32, while a graph is traced; or where somebody looks into a layer (a hook)
-        or has put a layer of his own in the place of one.
+        or has put a layer of his own in the place of one. The first batch of each kind is told at debug level.
     """
-    plain = paddle.in_dynamic_mode() and not paddle.is_grad_enabled()
-    if not (plain and embedded.dtype == paddle.float32 and embedded.place.is_cpu_place() and _has_kernel()):
-        return None
-    read = [_weights_of(layer) for layer in layers.layers]
-    return None if None in read else read  # type: ignore[return-value]  # mypy does not see the None gone
+    read: list[Weights | None] = []
+    obstacle = _obstacle(embedded)
+    if obstacle is None:
+        read = [_weights_of(layer) for layer in layers.layers]
+        obstacle = (
+            "a layer is in training mode, has a hook, or is another than it was made as" if None in read else None
+        )
+    _tell(obstacle)
+    return None if obstacle else read  # type: ignore[return-value]  # mypy does not see the None gone
+
+
+def _obstacle(embedded: paddle.Tensor) -> str | None:
+    """Say why a batch has to go through the layers, whatever these are; None: nothing is in the way."""
+    if not paddle.in_dynamic_mode():
+        return "a graph is traced"
+    if paddle.is_grad_enabled():
+        return "gradients are wanted"
+    if not embedded.place.is_cpu_place():
+        return "it is not computed on the CPU"
+    return None if embedded.dtype == paddle.float32 else "it is not in float32"
+
+
+@cache  # once a reason
+def _tell(obstacle: str | None) -> None:
+    if obstacle:
+        log.debug("a batch goes through the encoder's layers one call at a time, because %s", obstacle)
+    else:
+        log.debug("a batch is predicted by the lean layers, which any processor can compute")
 
 
 def transform(weights: list[Weights], embedded: paddle.Tensor, packing: Packing) -> paddle.Tensor:
@@ -145,17 +171,8 @@ def _add_and_norm(
     x: paddle.Tensor, affine: Affine, residual: paddle.Tensor, norm: Affine, epsilon: float
 ) -> paddle.Tensor:
     """``norm(x @ weight + bias + residual)``."""
-    product = _C_ops.matmul(x, affine.weight, False, False)
-    unused = (-1, 0, 0, 0)  # of quantisation
-    return _C_ops.fused_bias_residual_layernorm(
-        product, affine.bias, residual, norm.weight, norm.bias, epsilon, 1.0, 1, *unused
-    )[0]
-
-
-@cache
-def _has_kernel() -> bool:
-    """Whether this Paddle adds and norms at once on the CPU; 2.6 does not."""
-    return any("cpu" in kernel for kernel in paddle.base.core._get_all_register_op_kernels("phi").get(ADD_AND_NORM, ()))
+    total = _C_ops.add_(_linear(x, affine), residual)
+    return F.layer_norm(total, total.shape[1:], norm.weight, norm.bias, epsilon)
 
 
 def _weights_of(layer: nn.Layer) -> Weights | None:

@@ -13,13 +13,14 @@ import paddle
 import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import _C_ops
 
+from onion import kernels
 from onion.models import ops
 from onion.models.by_hand.gradients import Gradients
 
 if TYPE_CHECKING:
     from onion.models.layers import Linear
 
-HAS_KERNELS = all(hasattr(_C_ops, name) for name in ("gelu_grad", "relu_grad", "softmax_grad"))
+HAS_KERNELS = kernels.has("gelu_grad", "relu_grad", "softmax_grad")
 """Whether Paddle hands out the gradients that are its own; 2.6 does not."""
 
 Change = Callable[[paddle.Tensor, paddle.Tensor], paddle.Tensor]

@@ -126,6 +126,24 @@ def test_a_layer_of_ones_own_is_called(counted):
     assert len(counted) == 2  # before it was put there
 
 
+def test_what_is_in_the_way_is_told_once_a_reason(caplog):
+    encoder, ids = small_encoder(), np.array([[5, 6]])
+    lean._tell.cache_clear()
+    with caplog.at_level("DEBUG", logger="onion.models.lean"):
+        encoder(ids)
+        for _ in range(2):
+            with paddle.no_grad():
+                encoder(ids)
+        with paddle.no_grad(), look_inside(encoder):
+            encoder(ids)
+    assert [record.getMessage() for record in caplog.records] == [
+        "a batch goes through the encoder's layers one call at a time, because gradients are wanted",
+        "a batch is predicted by the lean layers, which any processor can compute",
+        "a batch goes through the encoder's layers one call at a time, because "
+        "a layer is in training mode, has a hook, or is another than it was made as",
+    ]
+
+
 def test_other_precisions_are_left_to_the_layers(counted):
     encoder = small_encoder()
     with paddle.no_grad():

@@ -1,0 +1,56 @@
+"""Operators below Paddle's public functions: all that onion calls are listed, and none ends the process somewhere."""
+
+import ast
+from pathlib import Path
+
+import paddle
+import pytest
+
+from onion import kernels
+from onion.models.by_hand import pieces
+
+ROOT = Path(__file__).parent.parent
+SPACES = {"_C_ops", "_legacy_C_ops"}
+
+
+def operators_in(code):
+    """The operators that code takes from one of Paddle's private name spaces."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Attribute):
+            owner = node.value
+            if getattr(owner, "id", None) in SPACES or getattr(owner, "attr", None) in SPACES:
+                yield node.attr
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] in SPACES:
+            yield from (name.name for name in node.names)
+
+
+def of_onion():
+    sources = [path for room in ("onion", "models", "tasks") for path in (ROOT / room).rglob("*.py")]
+    return {name for path in sources for name in operators_in(path.read_text(encoding="utf-8"))}
+
+
+def test_every_way_to_name_an_operator_is_seen():
+    code = (
+        "import paddle\nfrom paddle import _C_ops\nfrom paddle._C_ops import c\n_C_ops.a()\npaddle()._legacy_C_ops.b()"
+    )
+    assert set(operators_in(code)) == {"a", "b", "c"}
+
+
+def test_what_onion_calls_is_what_is_listed():
+    assert of_onion() == set(kernels.CALLED)
+
+
+def test_what_is_entered_without_asking_the_processor_is_not_called():
+    assert not set(kernels.CALLED) & set(kernels.ENTERED_UNASKED)
+
+
+@pytest.mark.skipif(not pieces.HAS_KERNELS, reason="Paddle 2.6 does not hand out all of them")
+@pytest.mark.parametrize("name", sorted(kernels.CALLED))
+def test_this_paddle_has_it(name):
+    assert hasattr(paddle._legacy_C_ops if name == "check_finite_and_unscale" else paddle._C_ops, name)
+
+
+def test_only_what_is_listed_is_there():
+    assert kernels.has("matmul", "embedding")
+    assert not kernels.has("matmul", "an_operator_of_tomorrow")
+    assert not kernels.has("fused_bias_residual_layernorm")  # Paddle may have it; onion does without
