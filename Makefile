@@ -1,26 +1,4 @@
-# make train   the main job, from nothing to predictions
-# make test    lint and all tests, by two processes at the same time; WORKERS=1 for another number
-# make bench   onion beside its peers, in turns: benchmarks/results.md. NAMES="loop data" does a part; the peers go where
-#              those of `make parity` go
-# make draw    the README's picture
-# make parity  onion beside transformers, sentence-transformers and PaddleNLP: a table. They go into environments of their own
-#              (3 GB) in ONION_PARITY, by default onion-parity in the user's cache
-# make kill    runs killed anywhere by SIGKILL and started again, each held against one that was not: a table. N=1000 for more
-#              than 200; SEED to draw the same again; JOBS at the same time, by default 2
-# make exactly-once   trainer, producer and redis-server killed anywhere, every sample counted in the weights: a line of JSON a
-#              source. SOURCES="spool redis folder"; N samples, by default 100,000; KILLS, by default 100 a source; SEED
-# make online  a producer, a trainer and a control client: a run that is steered, killed, started again, stopped, counted, and done again
-# make abuse   a run that is attacked in every way at once has to learn the same bits. TIME in seconds, by default 60; SEED
-# make soak    a day of batches through a whole online run: what grows is told
-# make online-load   what a service costs the training, and what it takes in: docs/online_load.md
-# make page    fetch the chart library of the page that a Control serves
-# make sst2    one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
-# make results onion's figures on real data beside Hugging Face's: docs/results.md. Hours; goes on where it stopped.
-#              ROWS="mrpc rte" and SIDES=onion do a part; DATA is the folder of all data sets
-# make composition   the examples of several tasks or networks beside plain training: docs/composition.md. Hours; goes on
-#              where it stopped. ROWS="joint_mrpc siamese" does a part; DATA is the folder of all data sets
-# make lowest  all tests with the lowest versions that setup.cfg admits, which Python 3.10 and 3.11 have; and a run that is
-#              resumed with Paddle 2.6. TESTS="tests/items tests/models" does a part
+# What can be made, with the settings that each target takes: `make help`, which prints what stands behind ## here.
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
@@ -31,61 +9,90 @@ AT_ONCE = --numprocesses $(WORKERS) --dist loadfile
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train test lint bench parity kill exactly-once online abuse soak online-load draw sst2 results composition page wheel lowest
+.PHONY: train help test lint bench parity kill exactly-once online abuse soak online-load page draw sst2 results composition wheel lowest
 
+## the main job, from nothing to predictions
 train: $(READY)
 	@$(RUN) examples/main_job.py $(TEXTS)
 
+## these lines
+help:
+	@awk '/^## / {sub(/^## /, ""); text = text (text ? sprintf("\n%-20s", "") : "") $$0; next} \
+	      text {sub(/:.*/, ""); printf "make %-15s%s\n", $$0, text; text = ""}' $(firstword $(MAKEFILE_LIST))
+
+## lint and all tests, by two processes at the same time; WORKERS=1 for another number
 test: lint
 	$(RUN) -m pytest $(AT_ONCE)
 
+## formatting, style and types
 lint: $(READY)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
+## onion beside its peers, in turns: benchmarks/results.md. NAMES="loop data" does a part; the peers go where
+## those of `make parity` go
 bench: $(READY)
 	@$(RUN) -m benchmarks $(NAMES)
 
+## onion beside transformers, sentence-transformers and PaddleNLP: a table. They go into environments of their
+## own (3 GB) in ONION_PARITY, by default onion-parity in the user's cache
 parity: $(READY)
 	@$(RUN) scripts/parity.py
 
+## runs killed anywhere by SIGKILL and started again, each held against one that was not: a table. N=1000 for more
+## than 200; SEED to draw the same again; JOBS at the same time, by default 2
 kill: $(READY)
 	@$(RUN) scripts/kill.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
+## trainer, producer and redis-server killed anywhere, every sample counted in the weights: a line of JSON a
+## source. SOURCES="spool redis folder"; N samples, by default 100,000; KILLS, by default 100 a source; SEED
 exactly-once: $(READY)
 	@$(RUN) scripts/exactly_once.py $(foreach each,$(SOURCES),--source $(each)) $(if $(N),--samples $(N)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
+## a producer, a trainer and a control client: a run that is steered, killed, started again, stopped, counted,
+## and done again
 online: $(READY)
 	@$(RUN) scripts/online.py $(if $(N),--samples $(N))
 
+## a run that is attacked in every way at once has to learn the same bits. TIME in seconds, by default 60; SEED
 abuse: $(READY)
 	@$(RUN) scripts/abuse.py $(if $(TIME),--seconds $(TIME)) $(if $(SEED),--seed $(SEED))
 
+## a day of batches through a whole online run: what grows is told
 soak: $(READY)
 	@$(RUN) scripts/soak.py
 
+## what a service costs the training, and what it takes in: docs/online_load.md
 online-load: $(READY)
 	@$(RUN) -m benchmarks.online_load
 
+## fetch the chart library of the page that a Control serves
 page: $(READY)
 	@$(RUN) scripts/page.py
 
+## the README's picture
 draw: $(READY)
 	$(RUN) examples/nested_test.py --draw docs/onion.svg
 
+## one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
 sst2: $(READY)
 	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make sst2 DATA=..."; exit 2; }
 	$(VENV)/bin/onion train --task classify --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --out out/sst2
 
 results composition: DATA = ../shared/data
 
+## onion's figures on real data beside Hugging Face's: docs/results.md. Hours; goes on where it stopped.
+## ROWS="mrpc rte" and SIDES=onion do a part; DATA is the folder of all data sets
 results: $(READY)
 	@$(RUN) -m benchmarks.results $(ROWS) --data $(DATA) $(if $(SIDES),--sides $(SIDES))
 
+## the examples of several tasks or networks beside plain training: docs/composition.md. Hours; goes on where it
+## stopped. ROWS="joint_mrpc siamese" does a part; DATA is the folder of all data sets
 composition: $(READY)
 	@$(RUN) -m benchmarks.composition $(ROWS) --data $(DATA)
 
+## what goes onto the package index, in dist/
 wheel: $(READY)
 	@$(RUN) scripts/page.py || echo "the page in this wheel will have no curves"
 	$(RUN) -m build --wheel --outdir dist .
@@ -93,6 +100,8 @@ wheel: $(READY)
 LOWEST := .venv-lowest
 TESTS ?= tests
 
+## all tests with the lowest versions that setup.cfg admits, which Python 3.10 and 3.11 have; and a run that is
+## resumed with Paddle 2.6. TESTS="tests/items tests/models" does a part
 lowest: $(LOWEST)/.ready $(LOWEST)-paddle2/.ready
 	$(LOWEST)/bin/python -m pytest -x -q -p no:cacheprovider $(AT_ONCE) $(TESTS)
 	$(LOWEST)-paddle2/bin/python .ci/resume_a_little.py
