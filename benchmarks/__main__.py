@@ -17,7 +17,9 @@ from benchmarks.common.measured import MEASURED, read
 from benchmarks.common.processes import ROOT
 from onion.disk import replace_file
 
-NAMES = ("loop", "finetune", "inference", "layers", "data", "saving", "growth")
+NAMES = ("loop", "finetune", "finetune-avx2", "inference", "inference-avx2", "layers", "data", "saving", "growth")
+"""Of the sections; one with ``-avx2`` is that of the benchmark before it with ``--avx2``."""
+
 PAGE = ROOT / "benchmarks" / "results.md"
 HEAD = """\
 # Measured beside its peers
@@ -45,7 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
     failed = 0
     for name in names or NAMES:
         print(f"== {name}", flush=True)
-        failed += subprocess.run([sys.executable, "-m", f"benchmarks.{name}", "--keep"], cwd=ROOT).returncode != 0
+        module, *limit = name.split("-")
+        options = [*(f"--{each}" for each in limit), "--keep"]
+        failed += subprocess.run([sys.executable, "-m", f"benchmarks.{module}", *options], cwd=ROOT).returncode != 0
         replace_file(PAGE, page().encode())
     return int(failed > 0)
 

@@ -1,6 +1,7 @@
 """Fine-tuning from a raw file to updated weights: onion's, and its peers'.
 
-    python -m benchmarks.finetune [--rounds 3] [--only sst-2 mrpc chnsenticorp] [--peers NAME ...] [--steps N] [--keep]
+    python -m benchmarks.finetune [--rounds 3] [--only sst-2 mrpc chnsenticorp] [--peers NAME ...] [--steps N] [--avx2]
+                                  [--keep]
 
 All sides read the same file and the same folder; the costs of a few batches are compared before any time is told.
 """
@@ -8,18 +9,21 @@ All sides read the same file and the same folder; the costs of a few batches are
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.common.driver import no_data
+from benchmarks.common.limits import add_limit, limited
 from benchmarks.common.measured import Measured, of_memory, versions_of
 from benchmarks.common.options import add_parts, parser_of
 from benchmarks.common.rounds import alternate
 from benchmarks.common.sides import all_ready
 from benchmarks.finetune.figures import (
     CLOSE,
+    GOALS,
+    GOALS_AVX2,
     GROUPED,
     ONION,
     PADDLENLP,
@@ -59,20 +63,29 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure and tell; return the exit status."""
     parser = parser_of("finetune", __doc__, rounds=3)
     add_parts(parser, PARTS)
+    add_limit(parser)
     parser.add_argument("--steps", type=int, help="of a training; default 8, of ChnSentiCorp's 2")
     settings = parser.parse_args(arguments)
     if settings.steps is not None and settings.steps < LEAST:
         parser.error(f"--steps is at least {LEAST}: a step is the time from one's end to the next one's")
     if no_data(settings.data, "bench"):
         return 2
-    measured = Measured("finetune", "Fine-tuning", HOW, settings.rounds, [])
+    measured = Measured(*limited(settings, "finetune", "Fine-tuning", HOW), settings.rounds, [])
     for name in settings.only:
-        _measure(measured, name, settings.peers, settings.steps, settings.data)
+        goals = GOALS_AVX2.get(name, GOALS) if settings.avx2 else GOALS
+        _measure(measured, name, settings.peers, settings.steps, settings.data, goals)
     measured.tell(settings.keep)
     return 0
 
 
-def _measure(measured: Measured, name: str, wanted: Sequence[str] | None, steps: int | None, data: Path) -> None:
+def _measure(
+    measured: Measured,
+    name: str,
+    wanted: Sequence[str] | None,
+    steps: int | None,
+    data: Path,
+    goals: Mapping[str, float],
+) -> None:
     """Run a part, and add what was found.
 
     Raises:
@@ -90,7 +103,7 @@ def _measure(measured: Measured, name: str, wanted: Sequence[str] | None, steps:
         with all_ready(sides):
             apart = differences({side.name: side.round(ask="costs")["costs"] for side in sides})
             rounds = alternate(sides, measured.rounds, ask="train")
-    measured.figures += [*of_speed(rounds, part.title, steps * BATCH, steps), *of_share(rounds, part.title)]
+    measured.figures += [*of_speed(rounds, part.title, steps * BATCH, steps, goals), *of_share(rounds, part.title)]
     measured.figures += of_memory({side.name: side.last for side in sides}, f"{part.title}, ")
     measured.notes.append(f"{part.title}: {steps} updates a round")
     measured.notes += [f"{part.title}: the costs of {side} differ by {apart[side]:.1g} at most" for side in apart]

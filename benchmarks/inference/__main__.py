@@ -1,6 +1,6 @@
 """Prediction from raw texts to numbers: all texts at once, and one at a time; onion's, and its peers'.
 
-    python -m benchmarks.inference [--rounds 5] [--only short long] [--peers NAME ...] [--data FOLDER] [--keep]
+    python -m benchmarks.inference [--rounds 5] [--only short long] [--peers NAME ...] [--data FOLDER] [--avx2] [--keep]
 
 ``short`` is MiniLM on SST-2's test sentences, ``long`` an encoder of ERNIE 1.0 base's shape on texts of ChnSentiCorp.
 All sides read the same folder; what they compute is compared before any time is told.
@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.common.driver import no_data
+from benchmarks.common.limits import add_limit, limited
 from benchmarks.common.measured import Measured, of_memory, versions_of
 from benchmarks.common.options import add_parts, parser_of
 from benchmarks.common.rounds import alternate
@@ -22,6 +23,8 @@ from benchmarks.common.sides import Side, all_ready
 from benchmarks.inference import models
 from benchmarks.inference.figures import (
     CLOSE,
+    GOALS,
+    GOALS_AVX2,
     INT8,
     ONION,
     ONNX,
@@ -60,12 +63,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure and tell; return the exit status."""
     parser = parser_of("inference", __doc__, rounds=5)
     add_parts(parser, PARTS)
+    add_limit(parser)
     settings = parser.parse_args(arguments)
     if no_data(settings.data, "bench"):
         return 2
-    measured = Measured("inference", "Inference", HOW, settings.rounds, [])
+    measured = Measured(*limited(settings, "inference", "Inference", HOW), settings.rounds, [])
     for title in settings.only:
-        _measure(measured, title, settings.peers, settings.data)
+        _measure(measured, title, settings.peers, settings.data, settings.avx2)
     measured.notes.append(
         "the peak memory of a side that exports a model (ONNX Runtime, paddle.inference) includes that"
     )
@@ -73,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _measure(measured: Measured, title: str, wanted: Sequence[str] | None, data: Path) -> None:
+def _measure(measured: Measured, title: str, wanted: Sequence[str] | None, data: Path, avx2: bool) -> None:
     """Run a part, and add what was found.
 
     Raises:
@@ -85,6 +89,7 @@ def _measure(measured: Measured, title: str, wanted: Sequence[str] | None, data:
         sides = [Side(ONION, "benchmarks.inference.side", {**job, "engine": "onion"})]
         for name, (engine, peer, more) in peers.items():
             if wanted is None or name in wanted:
+                engine += "_avx2" * (avx2 and engine == "onnx")
                 sides.append(Side(name, "benchmarks.inference.side", {**job, **more, "engine": engine}, peer))
         with all_ready(sides):
             apart = differences(
@@ -92,9 +97,11 @@ def _measure(measured: Measured, title: str, wanted: Sequence[str] | None, data:
             )
             bulk = alternate(sides, measured.rounds, ask="bulk")
             alone = alternate(sides, measured.rounds, ask="singles")
-    measured.figures += [*of_bulk(bulk, len(job["texts"]), title), *of_share(bulk, title), *of_singles(alone, title)]
+    goals = GOALS_AVX2 if avx2 else GOALS
+    measured.figures += of_bulk(bulk, len(job["texts"]), title, goals.bulk)
+    measured.figures += [*of_share(bulk, title), *of_singles(alone, title)]
     if any(side.name == ONNX for side in sides):
-        measured.figures += against_onnx(alone, title)
+        measured.figures += against_onnx(alone, title, goals.alone)
     measured.figures += of_memory({side.name: side.last for side in sides}, f"{title}, ")
     measured.notes += [f"{title}: {side} differs from onion by {apart[side]:.1g} at most" for side in apart]
     measured.versions |= versions_of(side.last for side in sides)

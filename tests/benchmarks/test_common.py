@@ -1,13 +1,15 @@
 """The frame of comparisons: sides, their turns, what was measured, and the page of all."""
 
 import json
+import os
+from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks.common import sides
+from benchmarks.common import limits, sides
 from benchmarks.common.measured import Figure, Measured, of_memory, read, versions_of
 from benchmarks.common.processes import FailedError
 from benchmarks.common.rounds import alternate, figures, ratios
@@ -179,8 +181,29 @@ def is_package(name):
 
 
 def test_every_benchmark_can_be_run_by_its_name():
-    for name in bench.NAMES:
+    for name in {section.partition("-")[0] for section in bench.NAMES}:
         assert callable(import_module(f"benchmarks.{name}.__main__" if is_package(name) else f"benchmarks.{name}").main)
+
+
+def test_a_limited_section_is_that_of_the_benchmark_with_the_option(monkeypatch, tmp_path):
+    commands = []
+    monkeypatch.setattr(bench, "PAGE", tmp_path / "results.md")
+    monkeypatch.setattr(
+        bench.subprocess, "run", lambda command, cwd: commands.append(command[1:]) or Namespace(returncode=0)
+    )
+    assert bench.main(["finetune", "finetune-avx2"]) == 0
+    assert commands == [["-m", "benchmarks.finetune", "--keep"], ["-m", "benchmarks.finetune", "--avx2", "--keep"]]
+
+
+@pytest.mark.parametrize("avx2", [False, True])
+def test_the_limit_is_set_for_the_sides_and_told(avx2, monkeypatch):
+    for name in limits.VARIABLES:
+        monkeypatch.setenv(name, "as it was")
+    name, title, how = limits.limited(Namespace(avx2=avx2), "speed", "Speed", "By clock.")
+    assert (name, title) == (("speed-avx2", "Speed, without AVX-512") if avx2 else ("speed", "Speed"))
+    assert how == ("By clock.\n\n" + limits.HOW if avx2 else "By clock.")
+    expected = limits.VARIABLES if avx2 else dict.fromkeys(limits.VARIABLES, "as it was")
+    assert {name: os.environ[name] for name in limits.VARIABLES} == expected
 
 
 def test_an_unknown_benchmark_is_refused(capsys):

@@ -103,7 +103,9 @@ def test_speeds_are_told_and_beside_onion():
         {figures.TRANSFORMERS: trained(8.0), "onion": trained(4.0)},
         {"onion": trained(2.0), figures.TRANSFORMERS: trained(3.0)},
     ]
-    told = [(each.what, list(each.values), each.met) for each in figures.of_speed(rounds, "films", 64, 2)]
+    told = [
+        (each.what, list(each.values), each.met) for each in figures.of_speed(rounds, "films", 64, 2, figures.GOALS)
+    ]
     assert told == [
         ("films: onion", [16.0, 32.0], None),
         ("films: Hugging Face Trainer", [8.0, 64 / 3], None),
@@ -113,7 +115,7 @@ def test_speeds_are_told_and_beside_onion():
 
 def test_another_number_of_updates_has_no_time():
     with pytest.raises(FailedError, match="films: onion made 3 updates, not 2"):
-        figures.of_speed([{"onion": trained(1.0, 3)}], "films", 64, 2)
+        figures.of_speed([{"onion": trained(1.0, 3)}], "films", 64, 2, figures.GOALS)
 
 
 def test_the_share_is_of_a_step():

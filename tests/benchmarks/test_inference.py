@@ -91,7 +91,10 @@ def test_bulk_is_told_in_texts_a_second_and_beside_onion(figures):
         {"onion": {"classify": 2.0, "tokenise": 0.5}, "transformers": {"classify": 3.0, "classify in order": 6.0}},
         {"onion": {"classify": 4.0, "tokenise": 0.5}, "transformers": {"classify": 6.0, "classify in order": 12.0}},
     ]
-    told = [(figure.what, list(figure.values), figure.met) for figure in figures.of_bulk(rounds, 12, "short")]
+    told = [
+        (figure.what, list(figure.values), figure.met)
+        for figure in figures.of_bulk(rounds, 12, "short", figures.GOALS.bulk)
+    ]
     assert told == [
         ("short, classification: onion", [6.0, 3.0], None),
         ("short, classification: transformers, short ones first", [4.0, 2.0], None),
@@ -107,8 +110,34 @@ def test_what_one_text_waits_is_told_in_milliseconds_and_beside_onnx(figures):
     double = {way: [2 * wait for wait in each] for way, each in waits.items()}
     rounds = [{"onion": double, "ONNX Runtime": waits}]
     assert [list(figure.values) for figure in figures.of_singles(rounds, "short")[:2]] == [[4.0], [6.0]]
-    beside = figures.against_onnx(rounds, "short")
+    beside = figures.against_onnx(rounds, "short", 1.0)
     assert [(list(figure.values), figure.met) for figure in beside] == [([2.0], False), ([2.0], False)]
+
+
+def test_without_avx512_the_goals_are_others(figures):
+    waits = {"classify": [0.004], "embed": [0.004]}
+    slower = {"classify": [0.005], "embed": [0.006]}
+    beside = figures.against_onnx([{"onion": slower, "ONNX Runtime": waits}], "short", figures.GOALS_AVX2.alone)
+    assert [figure.met for figure in beside] == [True, False]
+    rounds = [{"onion": {"classify": 2.0}, "ONNX Runtime": {"classify": 3.0}}]
+    assert figures.of_bulk(rounds, 12, "short", figures.GOALS_AVX2.bulk)[-1].met
+
+
+def test_the_copy_of_onnx_runtime_finds_no_avx512(load, tmp_path):
+    """The instruction itself is replaced, not the same bytes inside another one."""
+    avx2 = load("engines.onnx_avx2")
+    inside = bytes.fromhex("48 8b05 0f01d000")
+    package, copies = tmp_path / "onnxruntime", tmp_path / "copies"
+    (package / "capi").mkdir(parents=True)
+    (package / "capi" / "a_state.cpython.so").write_bytes(inside + avx2.ASKED + b"." + avx2.ASKED)
+    (package / "capi" / "providers.so").write_bytes(avx2.ASKED)
+    copies.mkdir()
+    avx2.copy_package(package, copies)
+    copied = copies / "onnxruntime" / "capi"
+    assert (copied / "a_state.cpython.so").read_bytes() == inside + avx2.ANSWERED + b"." + avx2.ANSWERED
+    assert (copied / "providers.so").read_bytes() == avx2.ASKED
+    with pytest.raises(ValueError, match="asks the processor in another way"):
+        avx2.changed(inside)
 
 
 def test_a_side_of_onion_runs(load, tmp_path, monkeypatch):
