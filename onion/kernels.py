@@ -19,6 +19,7 @@ CALLED = {
     "check_finite_and_unscale": "any Paddle, by its older name space; what paddle.amp.GradScaler calls",
     "embedding": "any Paddle; rows that are picked, with a fast gradient on the CPU",
     "empty": "any Paddle; a tensor without the memory that paddle.to_tensor keeps",
+    "gather": "any Paddle; rows that are picked, on one thread",
     "gelu_grad": "Paddle 3; 2.6 does not hand it out, and layers have no backward pass by hand there",
     "matmul": "any Paddle",
     "relu_grad": "Paddle 3, like gelu_grad",
