@@ -9,7 +9,7 @@ AT_ONCE = --numprocesses $(WORKERS) --dist loadfile
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test lint bench parity kill exactly-once online abuse soak online-load page draw sst2 results composition wheel lowest
+.PHONY: train help test lint bench parity kill exactly-once online abuse soak online-load page draw sst2 results composition wheel portable lowest
 
 ## the main job, from nothing to predictions
 train: $(READY)
@@ -96,6 +96,11 @@ composition: $(READY)
 wheel: $(READY)
 	@$(RUN) scripts/page.py || echo "the page in this wheel will have no curves"
 	$(RUN) -m build --wheel --outdir dist .
+
+## tests/models by the kernels for AVX2; and, emulated, every task on a processor without AVX-512, which needs qemu-user
+## (without it, error 77; in CI a failure). PARTS=native or PARTS=emulated does one of them
+portable: $(READY)
+	@$(RUN) scripts/portable.py $(PARTS) --workers $(WORKERS)
 
 LOWEST := .venv-lowest
 TESTS ?= tests

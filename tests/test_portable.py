@@ -1,0 +1,126 @@
+"""What ``make portable`` does where there is no emulator, or an emulated process dies, fails or hangs."""
+
+import os
+import signal
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="qemu-user, and ends by signals")
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Import a module of scripts/, and forget it afterwards."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    yield import_module
+    for name in set(sys.modules) - before:
+        if name.split(".")[0] in ("portable", "emulating"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def watched(load, tmp_path):
+    """Watch Python code to its end; return the end, the steps that were told, and what stands in standard error."""
+
+    def run(code, limit=600.0):
+        told, errors = [], tmp_path / "errors.txt"
+        command = [sys.executable, "-u", "-c", code]
+        watch = load("emulating.watch").watch
+        end = watch(command, os.environ, tmp_path, errors, limit, lambda *each: told.append(each))
+        assert all(seconds >= 0 for _, seconds in told)
+        return end, [step for step, _ in told], errors.read_text()
+
+    return run
+
+
+@pytest.fixture
+def on_linux(load, monkeypatch):
+    """Take this machine for Linux on x86-64."""
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(load("emulating.emulator").platform, "machine", lambda: "x86_64")
+
+
+# -- a process that says what it does ----------------------------------------------------------------------------------
+
+
+def test_every_step_that_ends_is_told(watched):
+    end, told, _ = watched("print('one'); print('two')")
+    assert (told, end.complaint) == (["started", "one", "two"], None)
+
+
+@pytest.mark.parametrize(
+    ("code", "complaint"),
+    [
+        ("import os\nos.kill(os.getpid(), 4)", "'two' was ended by signal 4 (Illegal instruction): the processor "),
+        ("import os\nos.kill(os.getpid(), 11)", "'two' was ended by signal 11 (Segmentation fault)"),
+        ("import sys\nsys.exit('wrong')", "'two' failed with exit status 1"),
+    ],
+)
+def test_the_step_that_fails_is_named(watched, code, complaint):
+    end, told, errors = watched(f"print('one'); print('two')\n{code}")
+    assert told == ["started", "one"]
+    assert end.complaint.startswith(complaint)
+    assert errors == ("wrong\n" if "exit" in code else "")
+
+
+def test_a_step_that_hangs_is_ended_and_named(watched):
+    end, told, _ = watched("import signal\nwhile True: signal.pause()", limit=0.1)
+    assert (end.code, end.late, told) == (-signal.SIGKILL, True, [])
+    assert end.complaint == "'started' hangs: it did not end in time"
+
+
+# -- the emulator ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("variable", "status"), [("", 77), ("true", 1)])
+def test_without_an_emulator_that_is_told(load, on_linux, monkeypatch, tmp_path, capsys, variable, status):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CI", variable)
+    assert load("portable").main(["emulated"]) == status
+    output, errors = capsys.readouterr()
+    assert output.startswith("emulated: FAILED, " if variable else "emulated: NOT RUN, ")
+    assert errors.startswith("nothing was run on a processor without AVX-512: qemu-x86_64 is not installed; ")
+
+
+def test_another_system_is_told_that_the_emulator_is_none_for_it(load, monkeypatch):
+    emulator = load("emulating.emulator")
+    monkeypatch.setattr(emulator.platform, "machine", lambda: "aarch64")
+    with pytest.raises(emulator.NoEmulatorError, match="for Linux on x86-64 only"):
+        emulator.emulated("-c", "pass")
+
+
+def test_an_emulated_process_that_dies_is_a_failure_of_both_families(load, on_linux, monkeypatch, tmp_path, capfd):
+    emulator = tmp_path / "qemu-x86_64"
+    emulator.write_text('#!/bin/sh\necho "Paddle loaded"\necho "$@" >&2\nkill -ILL $$\n')
+    emulator.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert load("portable").main(["emulated"]) == 1
+    lines = capfd.readouterr().out.splitlines()
+    for family in ("bert", "ernie"):
+        at = next(place for place, line in enumerate(lines) if line.startswith(f"{family:8}FAILED"))
+        assert "'Paddle loaded' was ended by signal 4" in lines[at]
+        assert lines[at + 1].startswith(f"-cpu max {sys.executable} -m emulating.journey ")
+    assert lines[-1].startswith("emulated: FAILED, ")
+
+
+# -- the environment of the parts --------------------------------------------------------------------------------------
+
+
+def test_what_was_chosen_for_this_processor_is_chosen_again(load, monkeypatch, tmp_path):
+    from onion.device import kernels_for
+
+    processor = load("emulating.processor")
+    for name in processor.CHOSEN:
+        monkeypatch.setenv(name, "7")
+    described, limited = processor.described(tmp_path), processor.limited(tmp_path)
+    assert not described.keys() & set(processor.CHOSEN)
+    assert {name: limited[name] for name in processor.CHOSEN} == {
+        "MKL_DEBUG_CPU_TYPE": "5",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+    }
+    assert kernels_for(Path(described["ONION_CPUINFO"])) == "5"
