@@ -105,3 +105,8 @@ def rows(table: paddle.Tensor, index: paddle.Tensor, zero: int = -1) -> paddle.T
 def on_cpu(x: paddle.Tensor) -> bool:
     """Tell whether a tensor is computed on the CPU, and at once: no graph is traced."""
     return paddle.in_dynamic_mode() and x.place.is_cpu_place()
+
+
+def on_gpu(x: paddle.Tensor) -> bool:
+    """Tell whether a tensor is computed on a GPU, and at once: no graph is traced."""
+    return paddle.in_dynamic_mode() and x.place.is_gpu_place()

@@ -144,6 +144,16 @@ class Packing:
         lengths = self.mask.sum(axis=1)
         return as_tensor(np.cumsum(lengths) - lengths)
 
+    @cached_property
+    def starts(self) -> paddle.Tensor:
+        """Where each row starts among the packed, and where the last one ends: int32 [batch + 1]."""
+        return as_tensor(np.cumsum([0, *self.mask.sum(axis=1)], dtype=np.int32))
+
+    @cached_property
+    def longest(self) -> int:
+        """Tokens of the row that has the most."""
+        return int(self.mask.sum(axis=1).max())
+
     def pack(self, values: np.ndarray | paddle.Tensor) -> np.ndarray | paddle.Tensor:
         """[batch, length] -> [tokens], on the device it is on."""
         if self.is_full:

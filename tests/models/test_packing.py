@@ -49,6 +49,8 @@ def test_pack_and_first_tokens(mask):
     assert (packing.columns == np.nonzero(mask)[1]).all()
     firsts = packing.pack(values)[packing.firsts.numpy()]
     assert (firsts == values[np.arange(len(mask)), mask.argmax(1)]).all()
+    assert packing.starts.numpy().tolist() == [*packing.firsts.numpy(), packing.tokens]
+    assert packing.longest == mask.sum(1).max()
 
 
 def test_the_bias_hides_padding_only():
