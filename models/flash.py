@@ -90,6 +90,9 @@ def _is_able() -> bool:
 @cache
 def _is_registered(dtype: paddle.dtype) -> bool:
     """Tell whether this build of Paddle has the kernel; those for the CPU have not."""
-    name = str(dtype).removeprefix("paddle.")
-    registered = core._get_all_register_op_kernels("phi").get(OPERATOR, ())
-    return any(f"::{name}]" in kernel and "Place(gpu" in kernel for kernel in registered)
+    kernels = core._get_registered_phi_kernels("all").get(OPERATOR, ())  # "(GPU, Undefined(AnyLayout), float16)"
+    return any(kernel.startswith("(GPU") and kernel.endswith(f" {_name(dtype)})") for kernel in kernels)
+
+
+def _name(dtype: paddle.dtype) -> str:
+    return str(dtype).removeprefix("paddle.")

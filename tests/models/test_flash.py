@@ -164,18 +164,16 @@ def test_the_gpu_has_to_be_one_that_the_kernel_was_written_for(capability, able,
     assert flash._is_able.__wrapped__() == able
 
 
-def test_the_registry_is_asked_for_each_type(monkeypatch):
-    """Its words are those of Paddle 2.6 and 3."""
-    kernels = ["{data_type[::paddle::platform::float16]; data_layout[X]; place[Place(gpu:0)]; library_type[PLAIN]}"]
-    monkeypatch.setattr(core, "_get_all_register_op_kernels", lambda kind: {flash.OPERATOR: kernels})
+def test_the_registry_is_asked_for_each_type_on_a_gpu(monkeypatch):
+    kernels = ["(GPU, Undefined(AnyLayout), float16)", "(CPU, Undefined(AnyLayout), bfloat16)"]
+    monkeypatch.setattr(core, "_get_registered_phi_kernels", lambda kind: {flash.OPERATOR: kernels})
     registered = flash._is_registered.__wrapped__
     assert registered(paddle.float16)
     assert not registered(paddle.bfloat16)
-    kernels[0] = kernels[0].replace("paddle::platform::float16", "phi::dtype::bfloat16")
+    kernels.append("(GPU, Undefined(AnyLayout), bfloat16)")
     assert registered(paddle.bfloat16)
+    monkeypatch.setattr(core, "_get_registered_phi_kernels", lambda kind: {})
     assert not registered(paddle.float16)
-    kernels[0] = kernels[0].replace("gpu:0", "cpu")
-    assert not registered(paddle.bfloat16)
 
 
 @pytest.mark.skipif(not paddle.is_compiled_with_cuda(), reason="needs a Paddle for GPUs, which need not be there")
