@@ -22,7 +22,7 @@ from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.layers import Embeddings, EncoderLayers, Pooler
 from onion.models.lean import lean, transform
-from onion.models.ops import as_tensor, rows
+from onion.models.ops import as_tensor, on_cpu, rows
 from onion.models.packing import Ids, Packing, check_array, check_integers, on_host
 from onion.models.weights import Weights, read_weights, write_weights
 
@@ -240,7 +240,7 @@ def _packed(name: str, values: Ids, packing: Packing, size: int) -> paddle.Tenso
     """The ids of the tokens: int64 [tokens]. On the host, that each lies in [0, size) is checked; size 0 admits 0."""
     check_integers(name, values)
     _check_shape(name, values, packing.mask)
-    if isinstance(values, paddle.Tensor) and not values.place.is_cpu_place():
+    if isinstance(values, paddle.Tensor) and not on_cpu(values):
         return packing.pack(values).astype("int64")
     # A few hundred integers: numpy picks and checks them faster than kernels would.
     ids = packing.pack(on_host(name, values)).astype(np.int64, copy=False)

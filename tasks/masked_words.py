@@ -193,7 +193,7 @@ class MaskedLanguageModel(nn.Layer):
 
     def decode(self, scores: paddle.Tensor, batch: dict[str, Any]) -> list[Guesses]:
         """Return the guesses of every example; with what the true words cost where there are ``labels``."""
-        probabilities, ids = paddle.topk(functional.softmax(scores), self._guesses)
+        probabilities, ids = self._guessed(functional.softmax(scores))
         length = batch["input_ids"].shape[1]
         ends = np.searchsorted(batch["masked_positions"], length * np.arange(1, len(batch["lengths"])))
         columns = [ids.numpy(), probabilities.numpy()]
@@ -202,3 +202,9 @@ class MaskedLanguageModel(nn.Layer):
             labels = paddle.to_tensor(batch["labels"])
             columns.append(functional.cross_entropy(scores, labels, reduction="none").numpy().reshape(-1))
         return [Guesses(*parts) for parts in zip(*(np.split(column, ends) for column in columns), strict=True)]
+
+    def _guessed(self, probabilities: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
+        """Return the largest of each row, and where they stand: [rows, guesses] each."""
+        if not len(probabilities):  # Paddle 2.6 refuses to look there
+            return probabilities[:, : self._guesses], paddle.zeros([0, self._guesses], "int64")
+        return paddle.topk(probabilities, self._guesses)

@@ -10,7 +10,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 Answer = dict[str, Any]
@@ -37,4 +37,19 @@ def serve(prepare: Callable[[Any], Callable[..., Answer]], libraries: Sequence[s
     for line in sys.stdin:
         tell(work(**json.loads(line)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    tell({"peak_bytes": peak, "versions": {name: version(name) for name in libraries}})
+    tell({"peak_bytes": peak, "versions": {name: version_of(name) for name in libraries}})
+
+
+def version_of(library: str) -> str:
+    """Return the version of a library, or of its build for GPUs where that is there instead.
+
+    Raises:
+        PackageNotFoundError: neither is.
+    """
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        try:
+            return f"{version(f'{library}-gpu')} for GPUs"
+        except PackageNotFoundError:
+            return version(library)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("onion")
 
+IN_32_BITS = ("softmax_with_cross_entropy", "cross_entropy_with_softmax", "mean")
+"""Operators of a cost that are computed in 32 bits at every level: Paddle 2.6 has no bfloat16 for them on a GPU, where
+level O2 would ask for it. The first two are one operator, by its names in Paddle 2 and 3."""
+
 
 class MixedPrecision(RunnerItem):
     """Compute the inside in 16 bits where that is safe (``paddle.amp``), and update in 32.
@@ -144,7 +148,9 @@ class MixedPrecision(RunnerItem):
     def _arithmetic(self) -> AbstractContextManager[None]:
         """Return the context of the inside; Paddle's own would warn every batch where it has no effect."""
         auto_cast: Callable[..., AbstractContextManager[None]] = paddle().amp.auto_cast
-        return auto_cast(level=self.level, dtype=self.dtype) if self._able else nullcontext()
+        if not self._able:
+            return nullcontext()
+        return auto_cast(level=self.level, dtype=self.dtype, custom_black_list=IN_32_BITS)
 
     def _refuse_earlier(self, state: State) -> None:
         if any(parameter.grad is not None for parameter in self._parameters):

@@ -206,5 +206,7 @@ def _copied(saved: Mapping[str, Any]) -> dict[str, Any]:
 def _empty(optimizer: Any) -> None:
     """Make an optimizer as it was before its first step, so that it takes back a state that had less in it."""
     optimizer._accumulators.clear()
-    optimizer._already_create_accumulator.clear()
+    # Paddle 2.6 spells it otherwise.
+    made = "_already_create_accumulator"
+    getattr(optimizer, made if hasattr(optimizer, made) else "_already_create_accumulater").clear()
     optimizer._master_weights = {}

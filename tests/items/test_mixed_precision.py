@@ -29,13 +29,10 @@ from onion import (
     Saver,
     schedules,
 )
-from onion.items.mixed_precision import unscale
+from onion.items.mixed_precision import IN_32_BITS, unscale
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
+from tests.abilities import needs_gpu
 from tests.toys import bits
-
-needs_gpu = pytest.mark.skipif(
-    not paddle.is_compiled_with_cuda(), reason="needs a GPU: Paddle has no 16-bit arithmetic on the CPU"
-)
 
 is_able = MixedPrecision._is_able
 
@@ -432,7 +429,8 @@ def test_the_inside_runs_in_autocast_and_the_update_does_not(able, dtype):
     note = [Observer(on_batch_end=lambda state, who=who: able.append((who, {}))) for who in ("updated", "computed")]
     onion = Onion(batches(1), MixedPrecision(dtype), note[1], outside=[note[0]])
     onion.runner.run(passes=1)
-    assert able == [("in", {"level": "O1", "dtype": dtype}), ("computed", {}), ("out", {}), ("updated", {})]
+    settings = {"level": "O1", "dtype": dtype, "custom_black_list": IN_32_BITS}
+    assert able == [("in", settings), ("computed", {}), ("out", {}), ("updated", {})]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from onion.tasks import clipping
 from onion.tasks.clipping import ClipGradByGlobalNorm
+from tests.abilities import needs_gpu
 
 SIZES = [[3, 5], [7], [1], [40, 30]]
 
@@ -111,7 +112,7 @@ def test_doubles_are_left_to_paddle():
     assert same(clipped(ClipGradByGlobalNorm, 1.0, gradients), clipped(paddle.nn.ClipGradByGlobalNorm, 1.0, gradients))
 
 
-@pytest.mark.skipif(not paddle.device.is_compiled_with_cuda(), reason="no GPU to compute on")
+@needs_gpu
 def test_on_a_gpu_nothing_is_read():
     gradients = [each.cuda() for each in random_gradients(10, 10.0)]
     assert not clipping._can_be_scaled(gradients)
