@@ -24,6 +24,7 @@ from onion.models.layers import Embeddings, EncoderLayers, Pooler
 from onion.models.lean import lean, transform
 from onion.models.ops import as_tensor, on_cpu, rows
 from onion.models.packing import Ids, Packing, check_array, check_integers, on_host
+from onion.models.plain import plain_parts
 from onion.models.weights import Weights, read_weights, write_weights
 
 log = logging.getLogger(__name__)
@@ -36,13 +37,29 @@ class Encoded:
     ``sequence_output, pooled_output = encoded`` works too.
 
     Attributes:
-        packed: [tokens, hidden], the tokens of all rows without padding, row by row.
-        packing: where they stand in the padded batch.
+        packing: where the tokens stand in the padded batch.
     """
 
-    packed: paddle.Tensor
+    _vectors: paddle.Tensor
     packing: Packing
     _pooler: Pooler
+    _firsts_only: bool = False
+
+    @property
+    def packed(self) -> paddle.Tensor:
+        """[tokens, hidden], the tokens of all rows without padding, row by row.
+
+        Raises:
+            DataError: the encoder was asked for the first tokens only.
+        """
+        if self._firsts_only:
+            raise DataError("the encoder was called with firsts_only, so there are no vectors of other tokens")
+        return self._vectors
+
+    @cached_property
+    def firsts(self) -> paddle.Tensor:
+        """[batch, hidden], the first token of each row."""
+        return self._vectors if self._firsts_only else rows(self._vectors, self.packing.firsts)
 
     @cached_property
     def sequence_output(self) -> paddle.Tensor:
@@ -52,7 +69,7 @@ class Encoded:
     @cached_property
     def pooled_output(self) -> paddle.Tensor:
         """[batch, hidden], from the first token of each row."""
-        return self._pooler(rows(self.packed, self.packing.firsts))
+        return self._pooler(self.firsts)
 
     def __iter__(self) -> Iterator[paddle.Tensor]:
         yield self.sequence_output
@@ -83,6 +100,7 @@ class Encoder(nn.Layer):
         position_ids: Ids | None = None,
         attention_mask: Ids | None = None,
         task_type_ids: Ids | int | None = None,
+        firsts_only: bool = False,
     ) -> Encoded:
         """Encode a padded batch.
 
@@ -99,6 +117,8 @@ class Encoder(nn.Layer):
                 is not ``config.pad_token_id``.
             task_type_ids: ids of ERNIE's tasks, or one for all tokens; default ``config.task_id``. An encoder that does
                 not use them takes 0 only.
+            firsts_only: nothing but ``pooled_output`` and ``firsts`` will be read. On the CPU the last layer is then
+                computed for the first token of each row alone, with the same result.
 
         Raises:
             DataError: the batch is longer than the position embeddings reach, a row has no token, shapes differ,
@@ -118,8 +138,12 @@ class Encoder(nn.Layer):
             tasks,
         )
         weights = lean(self.encoder, embedded)
-        packed = self.encoder(embedded, packing) if weights is None else transform(weights, embedded, packing)
-        return Encoded(packed, packing, self.pooler)
+        firsts_only = firsts_only and on_cpu(embedded) and plain_parts(self.encoder.layers[-1]) is not None
+        if weights is None:
+            vectors = self.encoder(embedded, packing, firsts_only)
+        else:
+            vectors = transform(weights, embedded, packing, firsts_only)
+        return Encoded(vectors, packing, self.pooler, firsts_only)
 
     @classmethod
     def from_pretrained(cls, name_or_folder: str | Path, **settings: Any) -> Encoder:

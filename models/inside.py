@@ -17,6 +17,7 @@ import paddle
 from onion.models.encoder import Encoder
 from onion.models.layers import EncoderLayer, SelfAttention
 from onion.models.packing import Packing
+from onion.models.queries import AllTokens
 
 
 @attrs.define(eq=False, repr=False)
@@ -42,7 +43,7 @@ class Inside:
         """
         assert self.packing is not None
         attention = self._attention[layer]
-        return attention.layer.scores(attention.query, attention.key, self.packing)
+        return attention.layer.scores(attention.query, attention.key, AllTokens(self.packing))
 
 
 @attrs.define(eq=False)

@@ -14,6 +14,7 @@ from onion.models.by_hand import stack
 from onion.models.config import EncoderConfig
 from onion.models.norm import Norm
 from onion.models.packing import Packing
+from onion.models.queries import AllTokens, Queries, queries_of
 
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
 
@@ -74,33 +75,34 @@ class SelfAttention(nn.Layer):
         self.scale = config.head_size**-0.5
         self.dropout = config.attention_probs_dropout_prob
 
-    def forward(self, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
-        """[tokens, hidden] -> [tokens, hidden]."""
-        query, key = self.q_proj(x), self.k_proj(x)
-        dtype = flash.precision(query, packing.heads)
+    def forward(self, x: paddle.Tensor, queries: Queries) -> paddle.Tensor:
+        """[tokens, hidden] -> [asking, hidden], of the tokens that ask."""
+        packing = queries.packing
+        query, key = self.q_proj(queries.pick(x)), self.k_proj(x)
+        dtype = flash.precision(query, packing.heads) if isinstance(queries, AllTokens) else None
         if dtype is not None:
             dropout = self.dropout if self.training else 0.0
             return self.out_proj(flash.attend(query, key, self.v_proj(x), packing, self.scale, dropout, dtype))
-        scores = self.scores(query, key, packing)
+        scores = self.scores(query, key, queries)
         value = packing.split_heads(self.v_proj(x))
         probabilities = ops.dropout(F.softmax(scores), self.dropout, self.training)
-        return self.out_proj(packing.merge_heads(paddle.matmul(probabilities, value)))
+        return self.out_proj(queries.merge_heads(paddle.matmul(probabilities, value)))
 
-    def scores(self, query: paddle.Tensor, key: paddle.Tensor, packing: Packing) -> paddle.Tensor:
-        """Say how much each token looks at each other one, before the softmax.
+    def scores(self, query: paddle.Tensor, key: paddle.Tensor, queries: Queries) -> paddle.Tensor:
+        """Say how much each token that asks looks at each token of its row, before the softmax.
 
         Args:
-            query: what ``q_proj`` gave, [tokens, hidden].
+            query: what ``q_proj`` gave, [asking, hidden].
             key: what ``k_proj`` gave, [tokens, hidden].
-            packing: where the tokens stand.
+            queries: who asks.
 
         Returns:
-            [batch, heads, length, length]: for each query the keys; near -1e9 for padded keys, and without meaning for
-            padded queries.
+            [batch, heads, queries a row, length]: for each query the keys; near -1e9 for padded keys, and without
+            meaning for padded queries.
         """
-        heads = packing.split_heads(query * self.scale), packing.split_heads(key)
+        heads = queries.split_heads(query * self.scale), queries.packing.split_heads(key)
         scores = paddle.matmul(*heads, transpose_y=True)
-        return scores if packing.bias is None else scores + packing.bias
+        return scores if queries.bias is None else scores + queries.bias
 
 
 class EncoderLayer(nn.Layer):
@@ -117,10 +119,11 @@ class EncoderLayer(nn.Layer):
         self.activation = ACTIVATIONS[config.hidden_act]
         self.dropout = config.hidden_dropout_prob
 
-    def forward(self, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
-        """[tokens, hidden] -> [tokens, hidden]."""
-        attended = self.self_attn(x, packing)
-        x = self.norm1(x + ops.dropout(attended, self.dropout, self.training))
+    def forward(self, x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]; or [batch, hidden], of the first token of each row."""
+        queries = queries_of(packing, firsts_only)
+        attended = self.self_attn(x, queries)
+        x = self.norm1(queries.pick(x) + ops.dropout(attended, self.dropout, self.training))
         transformed = self.linear2(self.activation(self.linear1(x)))
         return self.norm2(x + ops.dropout(transformed, self.dropout, self.training))
 
@@ -132,13 +135,14 @@ class EncoderLayers(nn.Layer):
         super().__init__()
         self.layers = nn.LayerList([EncoderLayer(config) for _ in range(config.num_hidden_layers)])
 
-    def forward(self, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
-        """[tokens, hidden] -> [tokens, hidden]."""
+    def forward(self, x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]; or [batch, hidden], of the first token of each row."""
         if stack.fits(self.layers, x):
-            return stack.run(self.layers, x, packing)
-        for layer in self.layers:
+            return stack.run(self.layers, x, packing, firsts_only)
+        *below, last = self.layers
+        for layer in below:
             x = layer(x, packing)
-        return x
+        return last(x, packing, firsts_only) if firsts_only else last(x, packing)
 
 
 class Pooler(nn.Layer):

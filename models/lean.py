@@ -96,22 +96,25 @@ def _tell(obstacle: str | None) -> None:
         log.debug("a batch is predicted by the lean layers, which any processor can compute")
 
 
-def transform(weights: list[Weights], embedded: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+def transform(
+    weights: list[Weights], embedded: paddle.Tensor, packing: Packing, firsts_only: bool = False
+) -> paddle.Tensor:
     """Compute the layers.
 
     Args:
         weights: what :func:`lean` read.
         embedded: float32 [tokens, hidden].
         packing: where the tokens stand.
+        firsts_only: compute the last layer for the first token of each row alone (models/queries.py).
 
     Returns:
-        float32 [tokens, hidden], as the layers would have given.
+        float32 [tokens, hidden], as the layers would have given; or [batch, hidden].
     """
     if packing.tokens <= PIECE:
-        return _through(weights, embedded, packing)
+        return _through(weights, embedded, packing, firsts_only)
     found, start = [], 0
     for piece in pieces(packing, PIECE):
-        found.append(_through(weights, embedded[start : start + piece.tokens], piece))
+        found.append(_through(weights, embedded[start : start + piece.tokens], piece, firsts_only))
         start += piece.tokens
     return paddle.concat(found)
 
@@ -128,28 +131,35 @@ def pieces(packing: Packing, most: int) -> Iterator[Packing]:
     yield packing.between(first, len(lengths))
 
 
-def _through(weights: list[Weights], x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
-    for layer in weights:
-        x = _layer(layer, x, packing)
-    return x
+def _through(weights: list[Weights], x: paddle.Tensor, packing: Packing, firsts_only: bool) -> paddle.Tensor:
+    *below, last = weights
+    for layer in below:
+        x = _layer(layer, x, x, packing)
+    asking = _C_ops.gather(x, packing.firsts, 0) if firsts_only else x
+    return _layer(last, x, asking, packing)
 
 
-def _layer(layer: Weights, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
-    attended = _attention(layer, x, packing)
-    x = _add_and_norm(attended, layer.out, x, layer.norm1, layer.epsilons[0])
+def _layer(layer: Weights, x: paddle.Tensor, asking: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    """[tokens, hidden] and, of the tokens that ask, [asking, hidden] -> [asking, hidden]; one a row, or all."""
+    attended = _attention(layer, x, asking, packing)
+    x = _add_and_norm(attended, layer.out, asking, layer.norm1, layer.epsilons[0])
     inner = layer.activation(_linear(x, layer.linear1))
     return _add_and_norm(inner, layer.linear2, x, layer.norm2, layer.epsilons[1])
 
 
-def _attention(layer: Weights, x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
-    query = _heads(_linear(x, layer.query, layer.scale), packing)
+def _attention(layer: Weights, x: paddle.Tensor, asking: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    query = _linear(asking, layer.query, layer.scale)
+    query = _heads(query, packing) if asking is x else _C_ops.reshape(query, [packing.batch, packing.heads, 1, -1])
     key = _heads(_linear(x, layer.key), packing)
     scores = _C_ops.matmul(query, key, False, True)
-    if packing.bias is not None:
-        scores = _C_ops.add_(scores, packing.bias)
+    bias = packing.bias if asking is x else packing.bias_of_firsts
+    if bias is not None:
+        scores = _C_ops.add_(scores, bias)
     value = _heads(_linear(x, layer.value), packing)
     weighted = _C_ops.matmul(_C_ops.softmax(scores, -1), value, False, False)
-    return _picked(weighted, packing._heads_of_tokens, weighted.shape[3], list(x.shape))
+    if asking is x:
+        return _picked(weighted, packing._heads_of_tokens, weighted.shape[3], list(x.shape))
+    return _C_ops.reshape(weighted, list(asking.shape))
 
 
 def _heads(packed: paddle.Tensor, packing: Packing) -> paddle.Tensor:
@@ -159,7 +169,7 @@ def _heads(packed: paddle.Tensor, packing: Packing) -> paddle.Tensor:
 
 
 def _picked(x: paddle.Tensor, index: paddle.Tensor, width: int, shape: list[int]) -> paddle.Tensor:
-    # Nothing is learned here, so rows are picked by the kernel that is fastest forward; ops.rows has its reasons backward.
+    # Nothing is learned here, so the kernel that is fastest forward picks rows; that of ops.rows is so backward.
     return _C_ops.reshape(_C_ops.gather(_C_ops.reshape(x, [-1, width]), index, 0), shape)
 
 

@@ -71,11 +71,12 @@ class PooledEncoder(nn.Layer):
             float32 ``[batch, hidden]``; with ``tokens`` also the vectors of all tokens, row by row and without
             padding, as the layer gave them: float32 ``[tokens, hidden]``.
         """
-        encoded = self.encoder(**arguments(batch))
+        firsts_only = self.pooling != "mean" and not self.tokens
+        encoded = self.encoder(**arguments(batch), firsts_only=firsts_only)
         if self.pooling == "pooler":
             vectors = encoded.pooled_output
         elif self.pooling == "cls":
-            vectors = paddle.gather(encoded.packed, encoded.packing.firsts)
+            vectors = encoded.firsts
         else:
             counts = paddle.to_tensor(encoded.packing.mask.sum(axis=1, keepdims=True).astype(np.float32))
             vectors = encoded.sequence_output.astype("float32").sum(axis=1) / counts  # padding is zero there

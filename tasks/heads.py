@@ -32,7 +32,7 @@ class SentenceHead(Head):
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the logits, float32 ``[batch, outputs]``, of a batch as ``onion.tasks.texts.batch_of`` makes it."""
-        return self.classifier(self.dropout(self.encoder(**arguments(batch)).pooled_output))
+        return self.classifier(self.dropout(self.encoder(**arguments(batch), firsts_only=True).pooled_output))
 
 
 class TokenHead(Head):

@@ -12,7 +12,7 @@ from paddle import _C_ops
 from onion.models.by_hand.gradients import Gradients
 from onion.models.by_hand.parts import Part, masked
 from onion.models.by_hand.pieces import linear, linear_backward
-from onion.models.packing import Packing
+from onion.models.queries import Queries
 
 if TYPE_CHECKING:
     from onion.models.layers import SelfAttention
@@ -24,14 +24,17 @@ class AttentionMemory:
 
     Attributes:
         x: [tokens, hidden], what went in.
-        query: [rows, heads, length, head size], scaled; so ``key`` and ``value``, which are not scaled.
-        softmax: [rows, heads, length, length], the probabilities.
+        asking: [asking, hidden], those of them that ask.
+        query: [rows, heads, queries, head size], scaled.
+        key: [rows, heads, length, head size]; so ``value``.
+        softmax: [rows, heads, queries, length], the probabilities.
         dropped: the same after dropout.
         mask: of the dropout, or None.
-        merged: [tokens, hidden], what went into ``out_proj``.
+        merged: [asking, hidden], what went into ``out_proj``.
     """
 
     x: paddle.Tensor
+    asking: paddle.Tensor
     query: paddle.Tensor
     key: paddle.Tensor
     value: paddle.Tensor
@@ -41,33 +44,36 @@ class AttentionMemory:
     merged: paddle.Tensor
 
 
-def attend(layer: SelfAttention, x: paddle.Tensor, part: Part) -> tuple[paddle.Tensor, AttentionMemory]:
-    """[tokens, hidden] -> [tokens, hidden]."""
+def attend(
+    layer: SelfAttention, x: paddle.Tensor, asking: paddle.Tensor, queries: Queries, part: Part
+) -> tuple[paddle.Tensor, AttentionMemory]:
+    """[tokens, hidden], and what of it asks -> [asking, hidden]."""
     packing = part.packing
-    query = packing.split_heads(linear(layer.q_proj, x).scale_(layer.scale))
+    query = queries.split_heads(linear(layer.q_proj, asking).scale_(layer.scale))
     key = packing.split_heads(linear(layer.k_proj, x))
     value = packing.split_heads(linear(layer.v_proj, x))
     scores = paddle.matmul(query, key, transpose_y=True)
-    if packing.bias is not None:
-        scores.add_(packing.bias)
+    if queries.bias is not None:
+        scores.add_(queries.bias)
     softmax = F.softmax(scores)
     mask = part.mask(softmax.shape, layer.dropout)
     dropped = softmax if mask is None else softmax * mask
-    merged = packing.merge_heads(paddle.matmul(dropped, value))
-    memory = AttentionMemory(x, query, key, value, softmax, dropped, mask, merged)
+    merged = queries.merge_heads(paddle.matmul(dropped, value))
+    memory = AttentionMemory(x, asking, query, key, value, softmax, dropped, mask, merged)
     return linear(layer.out_proj, merged), memory
 
 
 def attend_backward(
-    layer: SelfAttention, memory: AttentionMemory, gradient: paddle.Tensor, packing: Packing, gradients: Gradients
-) -> paddle.Tensor:
-    """Return the gradient of what went in, and put those of the parameters."""
+    layer: SelfAttention, memory: AttentionMemory, gradient: paddle.Tensor, queries: Queries, gradients: Gradients
+) -> tuple[paddle.Tensor, paddle.Tensor]:
+    """Return the gradients of what went in, [tokens, hidden], and of what asked; put those of the parameters."""
+    packing = queries.packing
     merged = linear_backward(layer.out_proj, memory.merged, gradient, gradients)
-    context = packing.split_heads(merged, padding_is_zero=True)  # padded queries have no gradient
+    context = queries.split_heads(merged, padding_is_zero=True)  # padded queries have no gradient
     value = paddle.matmul(memory.dropped, context, transpose_x=True)
     probabilities = masked(paddle.matmul(context, memory.value, transpose_y=True), memory.mask)
     scores = _C_ops.softmax_grad(memory.softmax, probabilities, -1)
     query, key = paddle.matmul(scores, memory.key), paddle.matmul(scores, memory.query, transpose_x=True)
-    into = linear_backward(layer.q_proj, memory.x, packing.merge_heads(query).scale_(layer.scale), gradients)
-    into.add_(linear_backward(layer.k_proj, memory.x, packing.merge_heads(key), gradients))
-    return into.add_(linear_backward(layer.v_proj, memory.x, packing.merge_heads(value), gradients))
+    asked = linear_backward(layer.q_proj, memory.asking, queries.merge_heads(query).scale_(layer.scale), gradients)
+    into = linear_backward(layer.k_proj, memory.x, packing.merge_heads(key), gradients)
+    return into.add_(linear_backward(layer.v_proj, memory.x, packing.merge_heads(value), gradients)), asked

@@ -11,7 +11,7 @@ from onion.models.by_hand.attention import AttentionMemory, attend, attend_backw
 from onion.models.by_hand.gradients import Gradients
 from onion.models.by_hand.parts import Part, masked
 from onion.models.by_hand.pieces import ACTIVATIONS_BACKWARD, linear, linear_backward, norm, norm_backward
-from onion.models.packing import Packing
+from onion.models.queries import Queries
 
 if TYPE_CHECKING:
     from onion.models.layers import EncoderLayer
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class LayerMemory:
-    """What the backward pass needs; [tokens, hidden] where nothing is said.
+    """What the backward pass needs; [asking, hidden] where nothing is said, of the tokens that ask.
 
     Attributes:
         attention: what its attention needs.
         first_mask: of the dropout after attention, or None.
         first_sum: what went into ``norm1``.
         middle: what came out of it.
-        inner: [tokens, intermediate], what went into the activation.
-        active: [tokens, intermediate], what came out of it.
+        inner: [asking, intermediate], what went into the activation.
+        active: [asking, intermediate], what came out of it.
         second_mask: of the dropout after the feed-forward network, or None.
         second_sum: what went into ``norm2``.
     """
@@ -42,11 +42,12 @@ class LayerMemory:
     second_sum: paddle.Tensor
 
 
-def forward(layer: EncoderLayer, x: paddle.Tensor, part: Part) -> tuple[paddle.Tensor, LayerMemory]:
-    """[tokens, hidden] -> [tokens, hidden]."""
-    attended, attention = attend(layer.self_attn, x, part)
+def forward(layer: EncoderLayer, x: paddle.Tensor, queries: Queries, part: Part) -> tuple[paddle.Tensor, LayerMemory]:
+    """[tokens, hidden] -> [asking, hidden]."""
+    asking = queries.pick(x)
+    attended, attention = attend(layer.self_attn, x, asking, queries, part)
     first_mask = part.mask(attended.shape, layer.dropout)
-    first_sum = masked(attended, first_mask).add_(x)
+    first_sum = masked(attended, first_mask).add_(asking)
     middle = norm(layer.norm1, first_sum)
     inner = linear(layer.linear1, middle)
     active = layer.activation(inner)
@@ -58,16 +59,17 @@ def forward(layer: EncoderLayer, x: paddle.Tensor, part: Part) -> tuple[paddle.T
 
 
 def backward(
-    layer: EncoderLayer, memory: LayerMemory, gradient: paddle.Tensor, packing: Packing, gradients: Gradients
+    layer: EncoderLayer, memory: LayerMemory, gradient: paddle.Tensor, queries: Queries, gradients: Gradients
 ) -> paddle.Tensor:
-    """Return the gradient of what went in, and put those of the parameters."""
+    """Return the gradient of what went in, [tokens, hidden], and put those of the parameters."""
     summed = norm_backward(layer.norm2, memory.second_sum, gradient, gradients)
     active = linear_backward(layer.linear2, memory.active, _dropped(summed, memory.second_mask), gradients)
     inner = ACTIVATIONS_BACKWARD[layer.activation](memory.inner, active)
     middle = linear_backward(layer.linear1, memory.middle, inner, gradients).add_(summed)
     summed = norm_backward(layer.norm1, memory.first_sum, middle, gradients)
     attended = _dropped(summed, memory.first_mask)
-    return attend_backward(layer.self_attn, memory.attention, attended, packing, gradients).add_(summed)
+    into, asked = attend_backward(layer.self_attn, memory.attention, attended, queries, gradients)
+    return queries.add(into, asked.add_(summed))
 
 
 def _dropped(gradient: paddle.Tensor, mask: paddle.Tensor | None) -> paddle.Tensor:

@@ -24,13 +24,19 @@ class Part:
         packing: of these rows alone, without columns that are empty in all of them.
         start: their first token among the packed of the batch.
         stop: behind their last one.
+        first: the first of the rows.
         random: what their masks are drawn from; None: nothing is dropped.
     """
 
     packing: Packing
     start: int
     stop: int
+    first: int
     random: np.random.Generator | None
+
+    def of_outputs(self, firsts_only: bool) -> slice:
+        """Where its vectors stand among those that the layers give: one a token, or one a row."""
+        return slice(self.first, self.first + self.packing.batch) if firsts_only else slice(self.start, self.stop)
 
     def mask(self, shape: list[int], probability: float) -> paddle.Tensor | None:
         """Draw a dropout mask, of zeros and the scale; None: nothing is dropped."""
@@ -62,4 +68,4 @@ def _cut(packing: Packing, count: int, seed: int | None) -> Iterator[Part]:
     borders = np.unique([np.abs(ends - wish).argmin() for wish in wished])
     for number, (first, last) in enumerate(pairwise(borders)):
         random = None if seed is None else np.random.Generator(np.random.SFC64([seed, number]))
-        yield Part(packing.between(first, last), int(ends[first]), int(ends[last]), random)
+        yield Part(packing.between(first, last), int(ends[first]), int(ends[last]), int(first), random)

@@ -22,6 +22,7 @@ from onion.models.by_hand.layer import LayerMemory
 from onion.models.by_hand.parts import Part, split
 from onion.models.by_hand.threads import at_once
 from onion.models.packing import Packing
+from onion.models.queries import AllTokens, Queries, queries_of
 from onion.way_back import is_once
 
 if TYPE_CHECKING:
@@ -31,20 +32,22 @@ _MOST_PARTS = 4
 """Python starts the kernels of all parts one at a time, so many would wait for each other; measured with two only."""
 
 
-def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
     """Apply layers, one after another.
 
     Args:
         layers: for which :func:`fits` is true.
         x: [tokens, hidden].
         packing: where the tokens stand.
+        firsts_only: compute the last layer for the first token of each row alone (models/queries.py).
 
     Returns:
-        [tokens, hidden]. Its gradient is that of the plain layers, but for rounding; it has no gradient in turn.
+        [tokens, hidden], or [batch, hidden]. Its gradient is that of the plain layers, but for rounding; it has no
+        gradient in turn.
     """
     drops = any(layer.training and (layer.dropout or layer.self_attn.dropout) for layer in layers)
     parts = split(packing, min(device.threads(), _MOST_PARTS), ops.drawn_seed() if drops else None)
-    work = _Work(layers, parts, not x.stop_gradient)
+    work = _Work(layers, parts, not x.stop_gradient, firsts_only)
     width = x.shape[1]
     rows = [_Parameter.apply(parameter, work, width) for parameter in work.parameters]
     return _Layers.apply(paddle.concat([x, paddle.add_n(rows) if rows else paddle.zeros([1, width])]), work)
@@ -87,6 +90,7 @@ class _Work:
         layers: one after another.
         parts: of the batch.
         through: whether what went in has a gradient too.
+        firsts_only: whether the last layer is computed for the first token of each row alone.
         memories: of each part, a layer's after another.
         gradients: of the parameters, after the way back.
     """
@@ -94,6 +98,7 @@ class _Work:
     layers: Sequence[EncoderLayer]
     parts: Sequence[Part]
     through: bool
+    firsts_only: bool
     memories: list[list[LayerMemory]] = attrs.field(factory=list, init=False)
     gradients: Gradients = attrs.field(factory=Gradients, init=False)
 
@@ -104,14 +109,14 @@ class _Work:
         return list({each.name: each for each in every}.values())
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
-        """[tokens, hidden] -> [tokens, hidden]."""
+        """[tokens, hidden] -> [tokens, hidden], or [batch, hidden]."""
         done = at_once(self._forward, [(part, x[part.start : part.stop]) for part in self.parts])
         self.memories = [memories for _, memories in done]
         return done[0][0] if len(done) == 1 else paddle.concat([out for out, _ in done])
 
     def backward(self, gradient: paddle.Tensor) -> list[paddle.Tensor]:
         """Return the gradient of what went in, part by part, and keep those of the parameters."""
-        slices = [(part, gradient[part.start : part.stop]) for part in self.parts]
+        slices = [(part, gradient[part.of_outputs(self.firsts_only)]) for part in self.parts]
         done = at_once(self._backward, list(zip(slices, self.memories, strict=True)))
         first, *others = [gradients for _, gradients in done]
         if others:
@@ -131,16 +136,21 @@ class _Work:
     def _forward(self, piece: tuple[Part, paddle.Tensor]) -> tuple[paddle.Tensor, list[LayerMemory]]:
         part, x = piece
         memories = []
-        for layer in self.layers:
-            x, memory = one.forward(layer, x, part)
+        for layer, queries in zip(self.layers, self._queries(part), strict=True):
+            x, memory = one.forward(layer, x, queries, part)
             memories.append(memory)
         return x, memories
+
+    def _queries(self, part: Part) -> list[Queries]:
+        """Say who asks in each layer."""
+        return [*[AllTokens(part.packing)] * (len(self.layers) - 1), queries_of(part.packing, self.firsts_only)]
 
     def _backward(self, piece: tuple[tuple[Part, paddle.Tensor], list[LayerMemory]]) -> tuple[paddle.Tensor, Gradients]:
         (part, gradient), memories = piece
         gradients = Gradients()
-        for layer, memory in list(zip(self.layers, memories, strict=True))[self._lowest :][::-1]:
-            gradient = one.backward(layer, memory, gradient, part.packing, gradients)
+        steps = list(zip(self.layers, memories, self._queries(part), strict=True))
+        for layer, memory, queries in steps[self._lowest :][::-1]:
+            gradient = one.backward(layer, memory, gradient, queries, gradients)
         return gradient, gradients
 
 

@@ -21,9 +21,9 @@ def counted(monkeypatch):
     """Every call of the lean computation is noted, with its tokens."""
     calls = []
 
-    def noting(weights, embedded, packing):
+    def noting(weights, embedded, packing, firsts_only):
         calls.append(packing.tokens)
-        return lean.transform(weights, embedded, packing)
+        return lean.transform(weights, embedded, packing, firsts_only)
 
     monkeypatch.setattr("onion.models.encoder.transform", noting)
     return calls

@@ -32,7 +32,7 @@ def make_settings(encoder_folder, films_folder):
             "encoder": str(encoder_folder),
             "passes": 2,
             "batch_size": 16,
-            "lr": 3e-3,
+            "lr": 6e-3,
             "options": {"max_length": 16},
         }
         return Settings(**(usual | changes))
