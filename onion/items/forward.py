@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,12 +43,23 @@ class Forward(RunnerItem):
 @contextmanager
 def evaluating(network: Any) -> Iterator[None]:
     """Put a network into evaluation mode; afterwards every layer has the mode that it had before."""
-    before = [(layer, layer.training) for layer in network.sublayers(include_self=True)]
-    if any(training for _, training in before):  # a Layer takes 3 microseconds to set an attribute of it
-        network.eval()
+    before = [(layer, layer.training) for layer in _layers(network)]
+    _set_modes((layer, False) for layer, _ in before)
     try:
         yield
     finally:
-        for layer, training in before:
-            if layer.training != training:
-                layer.training = training
+        _set_modes(before)
+
+
+def _set_modes(modes: Iterable[tuple[Any, bool]]) -> None:
+    for layer, training in modes:
+        if layer.training != training:  # to set an attribute of a Layer takes 3 microseconds
+            layer.training = training
+
+
+def _layers(network: Any) -> Iterator[Any]:
+    """Give a network and all layers in it; ``sublayers()`` takes six times as long, and one text waits for it."""
+    yield network
+    for layer in network._sub_layers.values():
+        if layer is not None:
+            yield from _layers(layer)
