@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from onion.errors import OnionError
+from onion.thread_count import default_threads
 
 VARIABLE = "MKL_DEBUG_CPU_TYPE"
 AVX2, AVX512 = "5", "7"
@@ -144,12 +145,12 @@ def use_threads(count: int | None = None) -> int:
 
     Args:
         count: threads. Default: ``$OMP_NUM_THREADS`` if it was set before Paddle was imported, else one for every
-            processor that this process may use.
+            processor that this process may use, 8 at most (:mod:`onion.thread_count`).
     """
     if count is None and _WISHED_THREADS and _WISHED_THREADS.isdecimal():
         count = int(_WISHED_THREADS)
     global _threads
-    _threads = count or _processors()
+    _threads = count or default_threads()
     paddle().base.core.set_num_threads(_threads)
     return _threads
 
@@ -207,10 +208,3 @@ def detached(value: Any) -> Any:
         values = [detached(each) for each in value]
         return type(value)(*values) if hasattr(value, "_fields") else tuple(values)
     return value.detach() if hasattr(value, "detach") else value
-
-
-def _processors() -> int:
-    """Count the processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # Linux: a container or taskset may allow fewer than there are
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -211,6 +211,26 @@ def signals(*names):
     return AFTER_BATCH_37.format(signals=f"{blocked}; {sent}; signal.pthread_sigmask(signal.SIG_SETMASK, [])")
 
 
+def test_a_training_goes_on_with_another_number_of_threads_to_the_same_bits(place):
+    """As on another machine; batches are large enough to be parted."""
+    words = [*TRAINING, "--batch-size", "80", "--passes", "10"]  # 40 steps
+    whole = onion(place, *words, "--out", "whole", "--threads", "1")
+    assert (whole.returncode, whole.stderr) == (0, "")
+    done = onion(place, *words, "--out", "moved", "--threads", "1", before=signals("SIGTERM"))
+    assert done.returncode == 143, done.stderr
+    done = onion(place, *words, "--out", "moved", "--threads", "3")
+    assert (done.returncode, done.stderr) == (0, "onion: resumed from step 38 in moved\n")
+    last = Path("step-00000040", "gradient_machine.safetensors")
+    assert (place / "moved" / last).read_bytes() == (place / "whole" / last).read_bytes()
+    assert log_rows(place / "moved") == log_rows(place / "whole")
+
+
+def test_no_number_of_threads_is_refused_in_two_lines(place):
+    done = onion(place, "predict", "--from", "run", "--text", "x", "--threads", "0")
+    assert done.returncode == 2
+    assert plain(done.stderr, "--threads: '0' is not a whole number from 1")
+
+
 def test_killed_then_terminated_then_finished_gives_the_same_bits(trained, place):
     words = [*TRAINING, "--out", "killed"]
     done = onion(place, *words, before=KILLED_WITHIN_A_CHECKPOINT)

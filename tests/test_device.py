@@ -12,6 +12,7 @@ import pytest
 
 from onion import OnionError, device
 from onion.device import kernels_for, paddle, set_up_math_library, to_tensors, use_threads
+from onion.thread_count import default_threads
 
 ROOT = Path(__file__).parent.parent
 
@@ -243,9 +244,9 @@ def test_use_threads_takes_a_number():
 @pytest.mark.parametrize(
     ("wish", "threads"), [("3", 3), ("", None), ("many", None), (None, None)], ids=["3", "empty", "text", "unset"]
 )
-def test_use_threads_follows_the_wish_of_the_environment_or_takes_all_processors(monkeypatch, wish, threads):
+def test_use_threads_follows_the_wish_of_the_environment_or_takes_the_default(monkeypatch, wish, threads):
     monkeypatch.setattr(device, "_WISHED_THREADS", wish)
-    assert use_threads() == (threads or len(os.sched_getaffinity(0)))
+    assert use_threads() == (threads or default_threads())
     use_threads(1)
 
 

@@ -1,4 +1,4 @@
-"""The rows of a batch that one thread computes, with masks of their own for dropout."""
+"""The rows of a batch that are computed together, with masks of their own for dropout."""
 
 from __future__ import annotations
 

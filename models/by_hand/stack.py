@@ -12,7 +12,6 @@ import attrs
 import paddle
 from paddle.autograd import PyLayer
 
-from onion import device
 from onion.errors import OnionError
 from onion.models import ops
 from onion.models.by_hand import layer as one
@@ -28,8 +27,10 @@ from onion.way_back import is_once
 if TYPE_CHECKING:
     from onion.models.layers import EncoderLayer
 
-_MOST_PARTS = 4
-"""Python starts the kernels of all parts one at a time, so many would wait for each other; measured with two only."""
+PARTS = 2
+"""Into how many a batch is parted, however many threads there are: masks are drawn for a part, and gradients summed by
+parts, so that a run goes on to the same bits on a machine with more processors or fewer. More parts would take more
+memory for gradients, and wait for each other, because Python starts the kernels of all of them one at a time."""
 
 
 def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
@@ -46,7 +47,7 @@ def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing, firs
         gradient in turn.
     """
     drops = any(layer.training and (layer.dropout or layer.self_attn.dropout) for layer in layers)
-    parts = split(packing, min(device.threads(), _MOST_PARTS), ops.drawn_seed() if drops else None)
+    parts = split(packing, PARTS, ops.drawn_seed() if drops else None)
     work = _Work(layers, parts, not x.stop_gradient, firsts_only)
     width = x.shape[1]
     rows = [_Parameter.apply(parameter, work, width) for parameter in work.parameters]

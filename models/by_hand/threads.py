@@ -23,18 +23,20 @@ if hasattr(os, "register_at_fork"):
 def at_once(function: Callable[[Argument], Result], arguments: Sequence[Argument]) -> list[Result]:
     """Return what a function makes of each argument; the first one is this thread's.
 
-    Nothing is recorded for autograd. Meanwhile products use one thread each; afterwards as many as before.
+    Nothing is recorded for autograd. Meanwhile the products share the threads there are; afterwards they have as many
+    as before. Where there is one thread, it takes one argument after the other.
 
     Raises:
-        Exception: what the function raised, the first argument's first; all calls have ended by then.
+        Exception: what the function raised, the first argument's first; those that had begun have ended by then.
     """
-    if len(arguments) == 1:
-        with paddle.no_grad():
-            return [function(arguments[0])]
     threads = device.threads()
-    device.use_threads(1)
+    if threads == 1 or len(arguments) == 1:
+        return [_without_grad(function, each) for each in arguments]
+    share = max(1, threads // len(arguments))
+    device.use_threads(share)
     try:
-        others = [_pool(len(arguments) - 1).submit(_without_grad, function, each) for each in arguments[1:]]
+        pool = _pool(len(arguments) - 1)
+        others = [pool.submit(_with_threads, share, function, each) for each in arguments[1:]]
         try:
             first = _without_grad(function, arguments[0])
         finally:
@@ -50,14 +52,18 @@ def _without_grad(function: Callable[[Any], Result], argument: Any) -> Result:
         return function(argument)
 
 
+def _with_threads(count: int, function: Callable[[Any], Result], argument: Any) -> Result:
+    device.use_threads(count)  # OpenMP counts for every thread that starts others
+    return _without_grad(function, argument)
+
+
 def _pool(workers: int) -> ThreadPoolExecutor:
     if workers not in _pools:
-        _pools[workers] = ThreadPoolExecutor(workers, "encoder", initializer=_begin)
+        _pools[workers] = ThreadPoolExecutor(workers, "encoder", initializer=_leave_signals)
     return _pools[workers]
 
 
-def _begin() -> None:
-    """Leave signals to the main thread, whose order of them would be a race otherwise, and products to one thread."""
+def _leave_signals() -> None:
+    """Leave signals to the main thread, whose order of them would be a race otherwise."""
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    device.use_threads(1)

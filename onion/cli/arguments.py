@@ -39,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
     evaluation.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="a folder of train")
     evaluation.add_argument("--data", required=True, metavar="FILE", help="labelled rows as in training")
     _add_set(evaluation, "another value of a setting that counts after training, such as null_threshold=-1.5")
+    _add_threads(evaluation)
     evaluation.set_defaults(command=run.evaluate)
     _add_predict(add("predict", "label texts with a trained model"))
     _add_embed(add("embed", "write a vector for each text of a file, by an encoder as it is"))
@@ -105,6 +106,7 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     )
     add("--stream", "read the training file anew, in its own order", action=argparse.BooleanOptionalAction)
     _add_set(command, "a setting of the task itself, such as label_smoothing=0.1")
+    _add_threads(command)
     command.set_defaults(command=run.train)
 
 
@@ -117,6 +119,7 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     command.add_argument("--output", type=Path, metavar="FILE", help="a JSON line a row (default: standard output)")
     command.add_argument("--files", type=Path, metavar="DIR", help="the task's own files too, such as predictions.json")
     _add_set(command, "another value of a setting that counts after training, such as threshold=0.3")
+    _add_threads(command)
     command.set_defaults(command=run.predict)
 
 
@@ -131,6 +134,7 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
     add("--tokens", action="store_true", help="write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy too")
     add("--max-length", type=_natural, default=128, help="tokens a text may have (default: %(default)s)")
     add("--batch-size", type=_natural, default=64, help="texts a batch (default: %(default)s)")
+    _add_threads(command)
     command.set_defaults(command=run.embed)
 
 
@@ -171,6 +175,11 @@ def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -
     sending.add_argument("file", metavar="FILE", help="a JSON value a line; -: standard input")
     predicting = add("predict", "ask for predictions of the newest snapshot", control.predict)
     predicting.add_argument("file", nargs="?", default="-", metavar="FILE", help="a JSON value a line (default: -)")
+
+
+def _add_threads(command: argparse.ArgumentParser) -> None:
+    default = "OMP_NUM_THREADS of the environment, or one a processor, 8 at most"
+    command.add_argument("--threads", type=_natural, metavar="N", help=f"that compute (default: {default})")
 
 
 def _add_set(command: argparse.ArgumentParser, text: str) -> None:

@@ -23,12 +23,15 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, where no training loop finishes its batch first."""
 
 
-def start_paddle() -> None:
+def start_paddle(threads: int | None = None) -> None:
     """Load Paddle, and let SIGTERM clean up as Ctrl-C does; Paddle's own handler prints a C++ stack and leaves.
 
     SIGHUP too, where there is one, and unless it is ignored (``nohup``).
+
+    Args:
+        threads: to compute on; None: what :func:`onion.device.use_threads` chooses.
     """
-    use_threads()
+    use_threads(threads)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
         if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
@@ -45,7 +48,7 @@ def _hang_up(number: int, frame: FrameType | None) -> NoReturn:
 
 def train(options: argparse.Namespace) -> int:
     """Fine-tune an encoder; print the onion, and at the end one line of JSON."""
-    start_paddle()
+    start_paddle(options.threads)
     from onion.tasks.jobs import training
 
     trained = training.train(_settings(options), options.out, options.resume_anyway)
@@ -60,7 +63,7 @@ def _settings(options: argparse.Namespace) -> Any:
     """Preset, config file, flags: the later ones win."""
     from onion.tasks.jobs import config_file, presets
 
-    own = ("command", "debug", "out", "preset", "config", "set", "resume_anyway")
+    own = ("command", "debug", "out", "preset", "config", "set", "resume_anyway", "threads")
     flags = {name: value for name, value in vars(options).items() if name not in own}
     return config_file.resolve(
         presets.preset(options.preset) if options.preset else {},
@@ -82,7 +85,7 @@ def _chosen(options: argparse.Namespace, flags: Collection[str] = ()) -> dict[st
 
 def evaluate(options: argparse.Namespace) -> int:
     """Measure a trained model; print one line of JSON."""
-    start_paddle()
+    start_paddle(options.threads)
     from onion.tasks.jobs import inference
 
     print(_json(inference.evaluate(options.folder, options.data, _chosen(options))))
@@ -91,7 +94,7 @@ def evaluate(options: argparse.Namespace) -> int:
 
 def predict(options: argparse.Namespace) -> int:
     """Label texts; put out one line of JSON each."""
-    start_paddle()
+    start_paddle(options.threads)
     from onion.tasks.jobs import inference
 
     settings = _chosen(options)
@@ -114,7 +117,7 @@ def predict(options: argparse.Namespace) -> int:
 
 def embed(options: argparse.Namespace) -> int:
     """Write the vectors of texts; print one line of JSON."""
-    start_paddle()
+    start_paddle(options.threads)
     from onion.tasks import embedding_files
 
     names = ["tokens", "pooling", "layer", "normalize", "max_length", "batch_size"]

@@ -99,8 +99,9 @@ def assert_same(encoder, given):
 
 @pytest.mark.parametrize("settings", [{}, {"hidden_act": "relu"}, {"layer_norm_eps": 1e-5}, {"num_hidden_layers": 1}])
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_outputs_and_gradients_are_those_of_the_plain_layers(settings, count, threads, applied):
-    threads(count)
+def test_outputs_and_gradients_are_those_of_the_plain_layers(settings, count, threads, applied, monkeypatch):
+    threads(2)
+    monkeypatch.setattr(stack, "PARTS", count)
     assert_same(encoder_of(**settings), batch())
     assert len(applied) == 1
 
@@ -153,6 +154,18 @@ def test_parts_drop_different_elements(threads):
     out = learned(encoder, (ids, mask))[0]
     half = len(out) // 2
     assert abs(out[:half] - out[half:]).max() > 0.1
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 8])
+def test_the_number_of_threads_changes_no_bit(count, threads):
+    """Masks and the order of sums belong to the parts, which are as many on every machine."""
+    encoder = encoder_of(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
+    threads(1)
+    out, gradients = learned(encoder, batch(20))
+    threads(count)
+    again, others = learned(encoder, batch(20))
+    assert out.tobytes() == again.tobytes()
+    assert [name for name in gradients if gradients[name].tobytes() != others[name].tobytes()] == []
 
 
 def test_without_dropout_nothing_is_drawn():

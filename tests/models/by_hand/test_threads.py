@@ -43,9 +43,17 @@ def test_nothing_is_recorded_for_autograd(count):
     assert paddle.is_grad_enabled()
 
 
-def test_products_use_one_thread_meanwhile_and_as_many_as_before_afterwards():
-    assert at_once(lambda _: device.threads(), range(2)) == [1, 1]
-    assert device.threads() == 2
+@pytest.mark.parametrize(("threads", "share"), [(2, 1), (3, 1), (4, 2), (9, 4)])
+def test_products_share_the_threads_meanwhile_and_have_as_many_as_before_afterwards(threads, share):
+    device.use_threads(threads)
+    assert at_once(lambda _: device.threads(), range(2)) == [share, share]
+    assert device.threads() == threads
+
+
+def test_where_there_is_one_thread_it_takes_one_after_the_other():
+    device.use_threads(1)
+    assert at_once(lambda _: threading.get_ident(), range(3)) == [threading.get_ident()] * 3
+    assert device.threads() == 1
 
 
 def test_signals_are_left_to_the_main_thread():

@@ -1,0 +1,69 @@
+"""How many threads compute where nobody says: one a processor that this process has the time of, but not very many."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+MOST = 8
+"""Only products are divided among all threads, and those of an encoder take a millisecond or less: with every further
+thread there is less to divide, and as much to start and to wait for. So who wants more says so."""
+
+GROUPS = Path("/proc/self/cgroup")
+LIMITS = Path("/sys/fs/cgroup")
+
+
+def default_threads() -> int:
+    """Return how many threads to compute on: processors that this process may use, as long as it may, `MOST` at most.
+
+    Hyperthreads count as processors, because virtual machines often do not tell them apart; MKL takes no more threads
+    for a product than it sees cores.
+    """
+    return math.ceil(min(MOST, processors(), quota()))
+
+
+def processors() -> int:
+    """Count the processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # Linux: a container or taskset may allow fewer than there are
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def quota(groups: Path = GROUPS, limits: Path = LIMITS) -> float:
+    """Return how many processors' time the control groups of this process allow it; infinity: nothing limits it.
+
+    That is what ``docker run --cpus 2`` sets, and Kubernetes' limits: all processors are there, but not all the time.
+
+    Args:
+        groups: where Linux tells the groups of a process, those of version 1 and 2; it need not be there.
+        limits: where it tells what each group may.
+    """
+    return min((_limit(folder) for folder in _folders(groups, limits)), default=math.inf)
+
+
+def _folders(groups: Path, limits: Path) -> Iterator[Path]:
+    """Give the folders of the groups and of those around them, as far as a container shows them."""
+    try:
+        lines = groups.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "" or "cpu" in controllers.split(","):
+            top = limits / controllers if controllers else limits
+            inner = top / path.lstrip("/")
+            yield from (folder for folder in (inner, *inner.parents) if folder.is_relative_to(top))
+
+
+def _limit(folder: Path) -> float:
+    """Read the limit of a group, by version 2 or 1; infinity: it has none."""
+    try:
+        if (folder / "cpu.max").exists():
+            allowed, period = (folder / "cpu.max").read_text().split()
+        else:
+            allowed, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        return int(allowed) / int(period) if int(allowed) > 0 else math.inf
+    except (OSError, ValueError):  # not there; "max"
+        return math.inf
