@@ -9,7 +9,7 @@ AT_ONCE = --numprocesses $(WORKERS) --dist loadfile
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test lint bench parity kill exactly-once online abuse soak online-load page draw sst2 results composition wheel portable lowest
+.PHONY: train help test lint bench parity kill exactly-once online abuse soak online-load page draw sst2 results composition wheel portable arm lowest
 
 ## the main job, from nothing to predictions
 train: $(READY)
@@ -102,8 +102,13 @@ wheel: $(READY)
 portable: $(READY)
 	@$(RUN) scripts/portable.py $(PARTS) --workers $(WORKERS)
 
+## onion on emulated ARM (qemu-user, apt): a part of the tests, and a training that is cut and resumed. Debian's Python
+## and the wheels go into ONION_ARM (0.7 GB), by default onion-arm in the user's cache. TESTS="tests/data" does a part
+arm: $(READY)
+	@$(RUN) scripts/arm.py $(TESTS)
+
 LOWEST := .venv-lowest
-TESTS ?= tests
+lowest: TESTS ?= tests
 
 ## all tests with the lowest versions that setup.cfg admits, which Python 3.10 and 3.11 have; and a run that is
 ## resumed with Paddle 2.6. TESTS="tests/items tests/models" does a part

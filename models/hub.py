@@ -8,6 +8,7 @@ $ONION_HOME or ~/.cache/onion
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -222,7 +223,7 @@ def _put(folder: Path, target: Path) -> None:
 def _alone(folder: Path) -> Iterator[Path]:
     """Have a folder to ourselves, one process after the other; the system lets go when a process ends, however it does.
 
-    Where there are no locks (not POSIX, some network file systems) it is a new folder each time; nothing is resumed.
+    Where there are no locks (some network file systems) it is a new folder each time; nothing is resumed.
     """
     handle = _lock(folder)
     if handle is None:
@@ -236,10 +237,6 @@ def _alone(folder: Path) -> Iterator[Path]:
 
 
 def _lock(folder: Path) -> int | None:
-    if os.name != "posix":
-        return None
-    import fcntl
-
     while True:
         make_folder(folder)
         handle = os.open(folder, os.O_RDONLY)

@@ -21,6 +21,7 @@ from onion.errors import CheckpointError, CompositionError, DataError, HookError
 from onion.item import RunnerItem, Way
 from onion.runner import Runner
 from onion.state import State
+from onion.system import check_system
 
 if TYPE_CHECKING:
     from onion.items.accumulate import Accumulate
@@ -154,4 +155,5 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(f"onion.items.{ITEMS[name]}"), name)
 
 
+check_system()
 set_up_math_library()

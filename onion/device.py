@@ -114,7 +114,7 @@ def keep_freed_memory() -> bool:
         return False
     try:
         set_option = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # another C library; the last: Windows
+    except (AttributeError, OSError):  # another C library
         return False
     return bool(set_option(_MMAP_THRESHOLD, _LARGE) and set_option(_TRIM_THRESHOLD, _LARGE))
 

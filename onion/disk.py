@@ -6,6 +6,7 @@ so that a test can let any byte, sync, rename or removal fail.
 
 from __future__ import annotations
 
+import fcntl
 import glob
 import os
 import shutil
@@ -155,9 +156,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder's list of names to the disk, so that a rename outlives a power cut (POSIX; elsewhere nothing)."""
-    if os.name != "posix":
-        return
+    """Flush a folder's list of names to the disk, so that a rename outlives a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         _files.sync(handle)
@@ -169,7 +168,7 @@ def sync_folder(folder: Path) -> None:
 def locked(place: Path, wait: bool = False) -> Iterator[None]:
     """Keep others that ask for it out of a folder, or a file; the system lets go when this process ends, however.
 
-    POSIX only; elsewhere, and on a file system without locks, nobody is kept out.
+    On a file system without locks nobody is kept out.
 
     Args:
         place: has to exist.
@@ -178,9 +177,6 @@ def locked(place: Path, wait: bool = False) -> Iterator[None]:
     Raises:
         BlockingIOError: another process has it.
     """
-    if os.name != "posix":
-        yield
-        return
     handle = os.open(place, os.O_RDONLY)
     try:
         _lock(handle, wait)
@@ -190,15 +186,11 @@ def locked(place: Path, wait: bool = False) -> Iterator[None]:
 
 
 def _lock(handle: int, wait: bool) -> None:
-    """Lock an open file or folder until it is closed, where the system has locks.
+    """Lock an open file or folder until it is closed, where the file system has locks.
 
     Raises:
         BlockingIOError: another has it.
     """
-    if os.name != "posix":
-        return
-    import fcntl
-
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:

@@ -9,6 +9,7 @@ worker that outlives its killed run keeps nobody out.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -33,8 +34,8 @@ _handles: set[int] = set()
 def alone_in(folder: Path, run: object) -> Iterator[None]:
     """Keep every other run out of a folder.
 
-    POSIX only; elsewhere other processes are not kept out. The folder is this process's, not that of a child forked
-    inside: the child is kept out too, and leaves the lock alone when it leaves.
+    The folder is this process's, not that of a child forked inside: the child is kept out too, and leaves the lock
+    alone when it leaves.
 
     Args:
         folder: has to exist.
@@ -61,9 +62,6 @@ def alone_in(folder: Path, run: object) -> Iterator[None]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    if os.name != "posix":
-        yield
-        return
     path, process = folder / LOCK, os.getpid()
     try:
         handle = _taken(path)
@@ -87,8 +85,6 @@ def _taken(path: Path) -> int:
         BlockingIOError: another process has it.
         OSError: the disk refused.
     """
-    import fcntl
-
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         _handles.add(handle)
@@ -124,8 +120,7 @@ def _forget() -> None:
             _close(handle)
 
 
-if os.name == "posix":
-    os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget)
 
 
 def _still_there(path: Path, handle: int) -> bool:

@@ -26,7 +26,7 @@ def default_threads() -> int:
 
 def processors() -> int:
     """Count the processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # Linux: a container or taskset may allow fewer than there are
+    if hasattr(os, "sched_getaffinity"):  # not on macOS; a container or taskset may allow fewer than there are
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 

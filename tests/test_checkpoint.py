@@ -328,7 +328,6 @@ def test_nothing_is_said_where_nothing_was_passed_over(tmp_path, caplog):
     assert not caplog.records
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX only")
 def test_a_checkpoint_that_may_not_be_read_is_passed_over(tmp_path, caplog, monkeypatch):
     tmp_path.chmod(0o755)
     monkeypatch.chdir(tmp_path)  # the folders around it are for their owner only

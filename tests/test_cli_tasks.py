@@ -145,7 +145,6 @@ def test_nothing_in_nothing_out(trained, onion):
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 def test_a_person_who_types_is_answered_line_by_line(trained, place):
     import pty
 

@@ -14,7 +14,6 @@ import pytest
 from onion.errors import CheckpointError
 from onion.lock import LOCK, alone_in
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="folders are locked on POSIX only")
 RUN, OTHER = object(), object()
 
 HOLD = """

@@ -16,8 +16,7 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 _pools: dict[int, ThreadPoolExecutor] = {}
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.clear)  # the threads stay with the parent
+os.register_at_fork(after_in_child=_pools.clear)  # the threads stay with the parent
 
 
 def at_once(function: Callable[[Argument], Result], arguments: Sequence[Argument]) -> list[Result]:
@@ -65,5 +64,4 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 def _leave_signals() -> None:
     """Leave signals to the main thread, whose order of them would be a race otherwise."""
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

@@ -21,7 +21,7 @@ from onion.cli.commands import Terminated
 from onion.errors import OnionError
 
 INTERRUPTED, TERMINATED, NO_READER = 130, 143, 141
-ANSWERED = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+ANSWERED = [signal.SIGTERM, signal.SIGHUP]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -26,7 +26,7 @@ class Terminated(KeyboardInterrupt):
 def start_paddle(threads: int | None = None) -> None:
     """Load Paddle, and let SIGTERM clean up as Ctrl-C does; Paddle's own handler prints a C++ stack and leaves.
 
-    SIGHUP too, where there is one, and unless it is ignored (``nohup``).
+    SIGHUP too, unless it is ignored (``nohup``).
 
     Args:
         threads: to compute on; None: what :func:`onion.device.use_threads` chooses.
@@ -34,7 +34,7 @@ def start_paddle(threads: int | None = None) -> None:
     use_threads(threads)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
-        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
             signal.signal(signal.SIGHUP, _hang_up)
 
 

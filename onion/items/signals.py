@@ -18,12 +18,8 @@ from onion.state import State
 if TYPE_CHECKING:
     from onion.runner import Runner
 
-HANDLED: tuple[signal.Signals, ...] = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-)
-"""Ctrl-C, what schedulers send before they kill, and the end of the terminal, which Windows does not have."""
-
-_HANG_UP = getattr(signal, "SIGHUP", None)
+HANDLED: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, what schedulers send before they kill, and the end of the terminal."""
 
 
 class Signals(RunnerItem):
@@ -111,7 +107,7 @@ class Signals(RunnerItem):
             _wake(state)
         elif number == signal.SIGINT:
             raise KeyboardInterrupt
-        elif not number == self.received == _HANG_UP:
+        elif not number == self.received == signal.SIGHUP:
             raise SystemExit(128 + number)
 
 

@@ -286,7 +286,6 @@ def test_the_best_checkpoint_that_is_lost_is_replaced_by_the_newest_and_that_is_
     assert "took step 6 for the best checkpoint, as that is lost" in caplog.messages[0]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX only")
 def test_a_folder_without_permission_is_found_out_before_the_first_batch(tmp_path, monkeypatch):
     class Touched(RunnerItem):
         def on_batch(self, state):

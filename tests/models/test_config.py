@@ -46,7 +46,6 @@ def test_what_is_written_is_read_again(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
 def test_a_written_file_has_ordinary_permissions(tmp_path):
     EncoderConfig.from_dict(BERT).write(tmp_path)
     mask = os.umask(0)

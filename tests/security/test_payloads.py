@@ -2,7 +2,6 @@
 
 import copyreg
 import io
-import os
 import pickle
 
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 import yaml
 
 from tests.security.payloads import EXTENSION, arrays, pickled_calls, yamls
-
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the commands are POSIX's")
 
 
 @pytest.fixture

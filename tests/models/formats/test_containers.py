@@ -1,5 +1,4 @@
 import io
-import os
 import pickle
 from collections import OrderedDict
 
@@ -66,7 +65,6 @@ def test_what_python_2_writes(tmp_path, data, expected):
     assert read_containers(write(tmp_path, data)) == expected
 
 
-@pytest.mark.skipif(os.name != "posix", reason="the names are POSIX's")
 @pytest.mark.parametrize("protocol", range(6))
 @pytest.mark.parametrize("name", REFUSED)
 def test_nothing_a_pickle_asks_for_is_run(tmp_path, name, protocol):

@@ -63,7 +63,6 @@ def dumped(value, protocol):
     return pickle.dumps({"embeddings.layer_norm.weight": value}, protocol=protocol)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="the names are POSIX's")
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 @pytest.mark.parametrize("name", REFUSED)
 def test_nothing_a_pickle_asks_for_is_run(tmp_path, name, protocol):

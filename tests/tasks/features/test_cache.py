@@ -111,7 +111,6 @@ cache.cached_features(task, sys.argv[1], Tokenizer.from_pretrained(sys.argv[2]))
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_what_a_kill_cut_short_is_never_used_and_swept_away(folder, task, data, tokenizer, encoder_folder, moment):
     words = [sys.executable, "-c", KILLED, str(data), str(encoder_folder), moment]
@@ -225,7 +224,6 @@ def test_what_is_long_unused_is_deleted(folder, task, data, tokenizer):
     assert clear() == 0
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks and open files are POSIX's")
 def test_what_is_in_use_outlives_clearing(folder, task, data, tokenizer):
     examples = cached_features(task, data, tokenizer)
     before = [each["ids"].tolist() for each in examples]

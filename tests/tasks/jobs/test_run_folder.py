@@ -1,6 +1,5 @@
 import hashlib
 import json
-import os
 
 import attrs
 import pytest
@@ -166,7 +165,6 @@ def test_looking_writes_nothing(tmp_path, folder_of):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="folders are locked on POSIX only")
 def test_one_process_at_a_time_and_the_second_changes_nothing(tmp_path, folder_of):
     class Second(RunnerItem):
         def initialize(self, state):

@@ -60,8 +60,8 @@ def _read(file: Path) -> str:
     try:
         with file.open("rb") as opened:
             status = os.fstat(opened.fileno())
-            # Of the opened file, so that it cannot be another one than that which is read. Windows has no such bits.
-            if os.name == "posix" and stat.S_IMODE(status.st_mode) & 0o077:
+            # Of the opened file, so that it cannot be another one than that which is read.
+            if stat.S_IMODE(status.st_mode) & 0o077:
                 raise OnionError(f"{file} holds a token and can be used by group or others; run: chmod 600 {file}")
             return opened.read(LONGEST + 2).decode("latin-1").strip()
     except OSError as error:

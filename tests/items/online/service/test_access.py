@@ -1,7 +1,5 @@
 """Who may call."""
 
-import os
-
 import pytest
 
 from onion.errors import OnionError
@@ -51,7 +49,6 @@ def test_a_token_that_does_not_do_is_refused_and_not_told(token, monkeypatch, tm
         assert len(token) < 5 or token not in str(error.value)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="other systems have no such permissions")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610])
 def test_a_file_that_others_can_use_is_refused(mode, tmp_path):
     file = private(tmp_path / "token", GOOD)

@@ -1,6 +1,5 @@
 """The file of a spool: made whole, opened by many, and errors that say what to do."""
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -226,7 +225,6 @@ def test_it_is_opened_again_after_it_was_closed(file):
     assert file.last() == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_opens_its_own(path):
     code = (
         "import os, sys\n"
