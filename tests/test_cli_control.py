@@ -16,7 +16,8 @@ import pytest
 from onion.cli import main, remote
 from onion.items.online.service import Service
 from onion.items.online.source import Full
-from tests.items.online.service.memory_desk import PATIENCE, TOKEN, MemoryDesk
+from tests.items.online.service.memory_desk import TOKEN, MemoryDesk
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE
+
 HEAVY = ["paddle", "numpy", "tokenizers", "safetensors", "sentencepiece", "tqdm", "yaml"]
 HEAVY += ["asyncio", "email", "http.client", "ssl", "sqlite3", "urllib.request", "multiprocessing", "unittest"]
 
@@ -19,7 +21,7 @@ try:
 finally:
     print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"usage: onion {' '.join(words[:-1])}".rstrip())
     assert done.stderr.strip() == "[]"

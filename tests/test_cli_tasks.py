@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from onion.tasks.jobs.run_folder import TASK_FILE, read_json, read_record
+from tests.patience import PATIENCE
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 
 FAST = {"lr": "3e-3", "batch_size": 16, "max_length": 16, "passes": 2, "encoder": "tiny"}
@@ -38,7 +39,7 @@ def onion(place):
 
     def run(*words, **options):
         command = [sys.executable, "-c", "import sys, onion.cli\nsys.exit(onion.cli.main())", *words]
-        return subprocess.run(command, cwd=place, capture_output=True, check=False, timeout=300, **options)
+        return subprocess.run(command, cwd=place, capture_output=True, check=False, timeout=PATIENCE, **options)
 
     return run
 
@@ -157,7 +158,7 @@ def test_a_person_who_types_is_answered_line_by_line(trained, place):
             assert json.loads(running.stdout.readline())["index"] == index  # before the next line is typed
         os.write(ours, b"\x04")  # end of the input
         assert running.stdout.read() == b""
-        assert running.wait(timeout=60) == 0
+        assert running.wait(timeout=PATIENCE) == 0
     os.close(ours)
 
 

@@ -13,6 +13,7 @@ import pytest
 from onion import OnionError, device
 from onion.device import kernels_for, paddle, set_up_math_library, to_tensors, use_threads
 from onion.thread_count import default_threads
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 
@@ -45,7 +46,7 @@ def python(code, **environment):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
@@ -229,7 +230,7 @@ def test_paddle_comes_without_a_warning():
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert (done.stdout.strip(), done.returncode) == ("paddle", 0), done.stderr
 

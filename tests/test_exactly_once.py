@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from onion import checkpoint
+from tests.patience import PATIENCE
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
-LIMIT = 300
 
 
 def run(script, *words):
     done = subprocess.run(
-        [sys.executable, SCRIPTS / script, *words], capture_output=True, text=True, timeout=LIMIT, check=False
+        [sys.executable, SCRIPTS / script, *words], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     return done.returncode, done.stdout.splitlines(), done.stderr
 

@@ -9,6 +9,7 @@ import pytest
 
 import onion
 from onion import errors
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ["paddle", "tqdm", "safetensors", "tokenizers", "tensorboardX", "numpy"]
@@ -16,7 +17,7 @@ HEAVY = ["paddle", "tqdm", "safetensors", "tokenizers", "tensorboardX", "numpy"]
 
 def fresh(code):
     """Run code in a fresh process; return its output."""
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

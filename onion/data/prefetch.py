@@ -140,9 +140,11 @@ class Prefetcher(Iterator[T]):
     def _awaited(self) -> Any:
         """Whatever comes next from the thread. It may take a while, and a signal's handler may raise an error here."""
         end = math.inf if self._timeout is None else monotonic() + self._timeout
+        left = math.inf
         try:
-            while (left := end - monotonic()) > 0:
-                with suppress(Empty):
+            while left > 0:
+                left = max(0.0, end - monotonic())
+                with suppress(Empty):  # looked for once more when the time is over: on a busy machine it may be there
                     return self._line.items.get(timeout=min(LOOK, left))
         except BaseException:
             self.hurry()

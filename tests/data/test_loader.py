@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from onion.data import Loader
 from onion.data.wait import Wait
 from onion.errors import DataError
+from tests.patience import PATIENCE
 
 
 def threads():
@@ -344,13 +345,15 @@ def test_a_length_that_changes_between_passes(change):
 
 
 def test_no_patience_is_left(caplog):
-    release = threading.Event()
+    entered, release = threading.Event(), threading.Event()
 
     def source():
         yield from range(2)
-        release.wait(10)
+        entered.set()
+        release.wait(PATIENCE)
 
     batches = Loader(source, 2, patience=0.01).batches(0)
+    assert entered.wait(PATIENCE)
     assert next(batches).tolist() == [0, 1]
     with pytest.raises(DataError, match=r"given nothing for 0.01 s"):
         next(batches)
@@ -358,7 +361,7 @@ def test_no_patience_is_left(caplog):
     batches.close()
     release.set()
     for thread in threads():
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -386,12 +389,12 @@ def test_a_thread_that_hangs_is_left_soon_once_somebody_asked_to_wake(asked, cap
     def source():
         yield from range(2)
         entered.set()
-        assert release.wait(10)
+        assert release.wait(PATIENCE)
 
     wait = Wait()
     batches = Loader(source, 2).batches(0, wait=wait)
     next(batches)
-    assert entered.wait(10)
+    assert entered.wait(PATIENCE)
     if asked:
         wait.wake()
     else:
@@ -400,4 +403,4 @@ def test_a_thread_that_hangs_is_left_soon_once_somebody_asked_to_wake(asked, cap
     assert ("busy with one item for 0.01 s" in caplog.text) == asked
     release.set()
     for thread in threads():
-        thread.join(10)
+        thread.join(PATIENCE)

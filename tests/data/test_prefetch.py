@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from onion.data import Prefetcher
 from onion.data.prefetch import BRIEF
 from onion.errors import DataError
-
-WAIT = 10  # seconds until a test that hangs fails; nothing waits that long when it works
+from tests.patience import PATIENCE
 
 
 def threads():
@@ -70,7 +69,7 @@ def test_it_is_ahead_by_depth_and_no_more():
             yield i
 
     with Prefetcher(source, depth=3) as ahead:
-        assert reached.wait(WAIT)
+        assert reached.wait(PATIENCE)
         assert [next(ahead), next(ahead)] == [0, 1]
     assert len(made) <= 3 + 2
 
@@ -157,7 +156,7 @@ def test_an_iterator_that_nobody_closed_leaves_no_thread():
     (thread,) = threads()
     del ahead
     gc.collect()
-    thread.join(WAIT)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -192,28 +191,29 @@ def test_a_source_that_never_comes_back_is_left_behind_with_a_warning(caplog):
 
     def source():
         entered.set()
-        release.wait(WAIT)
+        release.wait(PATIENCE)
         yield 1
 
     ahead = Prefetcher(source, patience=0.01)
     (thread,) = threads()
-    assert entered.wait(WAIT)
+    assert entered.wait(PATIENCE)
     ahead.close()
     assert "busy with one item for 0.01 s" in caplog.text
     assert thread.daemon
     release.set()
-    thread.join(WAIT)
+    thread.join(PATIENCE)
 
 
 class Silent:
     """A source that gives one item, and then none until it is released."""
 
     def __init__(self):
-        self.release = threading.Event()
+        self.entered, self.release = threading.Event(), threading.Event()
 
     def __call__(self):
         yield 1
-        self.release.wait(WAIT)
+        self.entered.set()
+        self.release.wait(PATIENCE)
         yield 2
 
 
@@ -223,12 +223,13 @@ def silent():
     yield source
     source.release.set()
     for thread in threads():
-        thread.join(WAIT)
+        thread.join(PATIENCE)
 
 
 @pytest.mark.parametrize("timeout", [0.01, 0.6])
 def test_a_source_that_gives_nothing_in_time_is_an_error_and_left_behind(timeout, silent, caplog):
     ahead = Prefetcher(silent, timeout=timeout)
+    assert silent.entered.wait(PATIENCE)
     assert next(ahead) == 1
     with pytest.raises(DataError, match=f"the data source has given nothing for {timeout} s"):
         next(ahead)
@@ -237,8 +238,19 @@ def test_a_source_that_gives_nothing_in_time_is_an_error_and_left_behind(timeout
 
 
 def test_a_source_in_time_is_none():
-    with Prefetcher(range(3), timeout=WAIT) as ahead:
+    with Prefetcher(range(3), timeout=PATIENCE) as ahead:
         assert list(ahead) == [0, 1, 2]
+
+
+def test_what_is_there_is_given_however_late_one_looks(silent, monkeypatch):
+    """As where a busy machine has kept the thread that looks from its processor."""
+    later = itertools.count(step=100)
+    monkeypatch.setattr("onion.data.prefetch.monotonic", lambda: next(later))
+    ahead = Prefetcher(silent, timeout=0.01)
+    assert silent.entered.wait(PATIENCE)
+    assert next(ahead) == 1
+    ahead.hurry()
+    ahead.close()
 
 
 def test_who_gives_up_waiting_does_not_wait_again_to_close(silent, caplog):
@@ -250,13 +262,14 @@ def test_who_gives_up_waiting_does_not_wait_again_to_close(silent, caplog):
 
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        ahead = Prefetcher(silent, timeout=WAIT)
+        ahead = Prefetcher(silent, timeout=PATIENCE)
+        assert silent.entered.wait(PATIENCE)
         assert next(ahead) == 1
         sender = threading.Thread(target=interrupt)
         sender.start()
         with pytest.raises(KeyboardInterrupt):
             next(ahead)
-        sender.join(WAIT)
+        sender.join(PATIENCE)
     finally:
         signal.signal(signal.SIGTERM, before)
     ahead.close()
@@ -265,6 +278,7 @@ def test_who_gives_up_waiting_does_not_wait_again_to_close(silent, caplog):
 
 def test_to_hurry_is_not_to_wait_longer(caplog, silent):
     ahead = Prefetcher(silent, patience=0.01)
+    assert silent.entered.wait(PATIENCE)
     assert next(ahead) == 1
     ahead.hurry()
     ahead.close()

@@ -10,6 +10,7 @@ import pytest
 from onion import CompositionError, DataError, DataProvider, Observer, Runner, RunnerItem, Task, TaskSampler
 from onion.sampling import Uniform
 from onion.testing import Batches, Failing, PlannedError
+from tests.patience import PATIENCE
 
 
 def batches_of(provider, **limits):
@@ -261,20 +262,22 @@ def test_a_length_that_changes_is_told_with_both_numbers():
 
 
 def test_a_source_that_gives_nothing_ends_the_run_when_patience_is_over():
-    release = threading.Event()
+    entered, release = threading.Event(), threading.Event()
 
     def source():
         yield from range(4)
-        release.wait(10)
+        entered.set()
+        release.wait(PATIENCE)
 
-    provider = DataProvider(source, 2, patience=0.05)
+    provider = DataProvider(source, 2, prefetch=3, patience=0.05)
+    until_both_are_there = Observer(on_pass_begin=lambda state: entered.wait(PATIENCE))
     told = r"^data_provider, pass 0, batch 2 \(both from 0\): the data source has given nothing for 0.05 s"
     with pytest.raises(DataError, match=told):
-        Runner(provider).run(passes=1)
+        Runner(provider, until_both_are_there).run(passes=1)
     assert provider.state_dict() == {"batch": 2, "examples": 4}
     release.set()
     for thread in threads():
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 def test_patience_needs_the_thread():

@@ -30,9 +30,7 @@ from onion import (
 )
 from onion.data import collate
 from onion.testing import Batches, PlannedError, Recorder, toy_examples, toy_network
-
-PATIENCE = 30
-"""Seconds after which a test gives a hanging thread up."""
+from tests.patience import PATIENCE
 
 
 class Gate(RunnerItem):

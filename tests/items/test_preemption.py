@@ -63,7 +63,7 @@ def test_a_run_that_is_through_before_is_not_stopped():
         "1000000",
         " 1e6\n",
         local(END),
-        local(END).isoformat(),
+        pytest.param(local(END).isoformat(), id="ISO, of this machine's zone"),
         datetime.fromtimestamp(END, timezone.utc),
         datetime.fromtimestamp(END, timezone.utc).isoformat().replace("+00:00", "Z"),
         datetime.fromtimestamp(END, timezone(timedelta(hours=5, minutes=30))).isoformat(),

@@ -15,6 +15,7 @@ from onion import CompositionError, DataProvider, Observer, Runner, RunnerItem, 
 from onion.data.prefetch import Prefetcher
 from onion.disk import Files, through
 from onion.testing import Batches, Failing, PlannedError
+from tests.patience import PATIENCE
 
 HANDLED = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 SECOND = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit, signal.SIGHUP: SystemExit}
@@ -260,7 +261,7 @@ def test_while_another_thread_waits_for_the_data_the_batch_under_way_is_finished
 
     def send(state):
         if state.step == 0:
-            assert waits.wait(20)
+            assert waits.wait(PATIENCE)
             try:
                 signal.raise_signal(signal.SIGTERM)
             finally:
@@ -420,7 +421,7 @@ def fork(state):
     worker.start()
     ours.recv()
     os.kill(worker.pid, signal.{0})
-    worker.join(5)
+    worker.join({1})
     print(worker.exitcode, flush=True)
     worker.kill()
 run(Observer(on_pass_begin=fork), data=range(2))
@@ -497,7 +498,7 @@ def test_a_test_that_waits_for_data_is_left_by_the_second_signal_at_once(prefetc
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 7), (signal.SIGTERM, -15), (signal.SIGHUP, -1)])
 def test_a_forked_worker_answers_as_before_the_run_which_goes_on(number, status, tmp_path):
-    with process(tmp_path, FORKED.format(number.name)) as started:
+    with process(tmp_path, FORKED.format(number.name, PATIENCE)) as started:
         told, errors = started.communicate()
     assert told == f"{status}\nwhole 2\n", errors
 

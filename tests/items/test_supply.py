@@ -28,8 +28,8 @@ from onion.data.wait import Wait
 from onion.items.supply import Supply
 from onion.sampling import RoundRobin
 from onion.state import State
+from tests.patience import PATIENCE
 
-WAIT = 10  # seconds until a test that hangs fails; nothing waits that long when it works
 LIST = {"collate": list, "prefetch": 0}
 
 
@@ -193,7 +193,7 @@ class Hanging:
             while sys._current_frames()[main].f_code.co_name != self.awaited:
                 pass
             signal.pthread_kill(main, signal.SIGTERM)
-        self.release.wait(WAIT)
+        self.release.wait(PATIENCE)
         yield from range(4, 9)
 
 
@@ -204,7 +204,7 @@ def hanging():
     source.release.set()
     for thread in threading.enumerate():
         if thread.name == "onion-prefetch":
-            thread.join(WAIT)
+            thread.join(PATIENCE)
 
 
 def takes(source, prefetch, batches):

@@ -8,6 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import attrs
 
+from tests.patience import PATIENCE
+
 PROXIES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy"]
 
 
@@ -45,7 +47,7 @@ class Published:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    timeout = 10
+    timeout = PATIENCE
 
     def do_GET(self):
         self.close_connection = True

@@ -21,6 +21,7 @@ from onion.models.downloads.wheel import MODEL_FILES
 from tests.models.downloads.test_archive import FILES as PACKED
 from tests.models.downloads.test_archive import content, pack
 from tests.models.file_server import serving, without_proxies
+from tests.patience import PATIENCE
 
 FILES = {name: f"content of {name}" for name in MODEL_FILES}
 
@@ -427,7 +428,7 @@ def test_a_folder_that_was_finished_with_while_one_waited_is_made_anew(tmp_path)
     try:
         thread = threading.Thread(target=lambda: got.append(hub._lock(folder)))
         thread.start()
-        assert waiting.wait(10)
+        assert waiting.wait(PATIENCE)
         folder.rmdir()
         os.close(first)
         thread.join()

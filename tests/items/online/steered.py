@@ -10,9 +10,6 @@ from onion.items.online.stream_provider import StreamProvider
 from onion.items.online.switch import Switch
 from onion.testing import Batches
 
-WAIT = 60
-"""Seconds after which a test gives up."""
-
 
 class Network(paddle.nn.Layer):
     def __init__(self):

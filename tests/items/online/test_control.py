@@ -18,7 +18,8 @@ from onion.items.online.stream_provider import StreamProvider
 from onion.items.online.switch import Switch
 from onion.testing import PlannedError
 from tests.items.online.lines import Line
-from tests.items.online.steered import WAIT, samples, steered, weights
+from tests.items.online.steered import samples, steered, weights
+from tests.patience import PATIENCE
 
 
 class Script:
@@ -66,7 +67,7 @@ def test_a_setting_is_changed_between_two_batches_and_the_answer_tells_the_step(
     rates = []
     runner, answers = run(Line(samples(80)), tmp_path, {4: [("set", {"learning_rate": 0.5})]}, steps=6)
     rates.append(runner[ParameterUpdater].rate)
-    [answer] = [future.result(WAIT) for future in answers]
+    [answer] = [future.result(PATIENCE) for future in answers]
     assert (answer.number, answer.command, answer.step, answer.error) == (1, "set", 4, None)
     assert answer.result == {RATE: 0.5}
     assert rates == [0.5]
@@ -78,7 +79,7 @@ def test_a_setting_is_changed_between_two_batches_and_the_answer_tells_the_step(
 def test_a_ring_is_turned_on_and_off_by_its_own_name_or_the_switch_s(tmp_path):
     plan = {2: [("enable", {"ring": "double"})], 4: [("disable", {"ring": "switch"})]}
     runner, answers = run(Line(samples(80)), tmp_path, plan, steps=6)
-    assert [future.result(WAIT).step for future in answers] == [2, 4]
+    assert [future.result(PATIENCE).step for future in answers] == [2, 4]
     assert runner[Switch].on is False
     other, _ = run(Line(samples(80)), tmp_path / "other", {2: [("enable", {"ring": "double"})]}, steps=6)
     plain, _ = run(Line(samples(80)), tmp_path / "plain", steps=6)
@@ -97,12 +98,12 @@ def test_a_save_is_there_when_it_is_answered(tmp_path):
     script.control = runner[Control]
     runner.run(steps=6)
     assert there == [True]
-    assert script.answers[0].result(WAIT).result == {"saved": True}
+    assert script.answers[0].result(PATIENCE).result == {"saved": True}
 
 
 def test_a_save_after_the_last_batch_of_a_pass_says_that_it_comes_with_its_end(tmp_path):
     _runner, answers = run(Line(samples(80)), tmp_path, {5: [("save", {})]}, every=1000, steps=7)
-    assert answers[0].result(WAIT).result["saved"] is False
+    assert answers[0].result(PATIENCE).result["saved"] is False
     assert (tmp_path / "step-00000005").exists()
 
 
@@ -117,12 +118,12 @@ def test_a_test_tells_its_metrics(tmp_path):
     script.control = runner[Control]
     runner.insert_before("gradient_machine", Observer(on_batch_end=script)).run(steps=4)
     assert len(tested) == 1
-    assert script.answers[0].result(WAIT).result == {"tester.figure": 0.25}
+    assert script.answers[0].result(PATIENCE).result == {"tester.figure": 0.25}
 
 
 def test_a_stop_ends_the_run_with_its_reason(tmp_path):
     _runner, answers = run(Line(samples(80)), tmp_path, {3: [("stop", {"why": "seen enough"})]})
-    assert answers[0].result(WAIT).step == 3
+    assert answers[0].result(PATIENCE).step == 3
     assert (tmp_path / "step-00000003").exists()
 
 
@@ -138,7 +139,7 @@ def test_commands_come_in_order_each_once(tmp_path):
             asked.extend(runner[Control].ask("set", {RATE: rate}) for rate in (0.1, 0.2, 0.3))
 
     runner.insert_before("gradient_machine", Observer(on_batch_end=ask)).run(steps=5)
-    assert [future.result(WAIT).number for future in asked] == [1, 2, 3]
+    assert [future.result(PATIENCE).number for future in asked] == [1, 2, 3]
     assert runner[ParameterUpdater].rate == 0.3
     assert plan
 
@@ -153,7 +154,7 @@ def test_a_key_brings_the_first_one_s_answer(tmp_path):
     runner = steered(Line(samples(80)), tmp_path, at=ask)
     runner.run(steps=6)
     assert answers[0] is answers[1]
-    assert answers[0].result(WAIT).step == 2
+    assert answers[0].result(PATIENCE).step == 2
     assert runner[ParameterUpdater].rate == 0.2
     assert commands_in(tmp_path) == [(2, "set")]
 
@@ -169,7 +170,7 @@ def test_a_key_is_known_in_the_next_run_too(tmp_path):
 
     again = steered(Line(samples(80)), tmp_path, at=ask)
     again.run(steps=8)
-    assert answers[0].result(WAIT).step == 2
+    assert answers[0].result(PATIENCE).step == 2
     assert again[ParameterUpdater].rate == 0.7  # it was not carried out again
 
 
@@ -184,7 +185,7 @@ def test_a_command_that_fails_is_told_and_the_run_goes_on(tmp_path, caplog):
     script.control = runner[Control]
     state = runner.insert_before("gradient_machine", Observer(on_batch_end=script)).run(steps=4)
     assert state.step == 4
-    assert script.answers[0].result(WAIT).error == "PlannedError: no disk"
+    assert script.answers[0].result(PATIENCE).error == "PlannedError: no disk"
     assert "the command test failed" in caplog.text
 
 
@@ -197,16 +198,16 @@ def test_a_paused_run_stands_until_it_is_resumed_or_told_to_make_steps(tmp_path)
     begun = threading.Event()
     onion = runner.insert_before("gradient_machine", Observer(on_batch_end=lambda state: begun.set()))
     with in_thread(onion, 40) as running:
-        assert begun.wait(WAIT)
-        at = control.ask("pause", {}).result(WAIT).step
-        assert control.ask("save", {}).result(WAIT).step == at
+        assert begun.wait(PATIENCE)
+        at = control.ask("pause", {}).result(PATIENCE).step
+        assert control.ask("save", {}).result(PATIENCE).step == at
         assert control.status()["state"] == "paused"
-        assert control.ask("step", {"n": 3}).result(WAIT).step == at
-        assert control.ask("set", {RATE: 0.01}).result(WAIT).step <= at + 3
+        assert control.ask("step", {"n": 3}).result(PATIENCE).step == at
+        assert control.ask("set", {RATE: 0.01}).result(PATIENCE).step <= at + 3
         after = wait_for_steps(control, at + 3)
-        assert control.ask("save", {}).result(WAIT).step == after == at + 3
-        control.ask("resume", {}).result(WAIT)
-        assert running.result(WAIT).step == 40
+        assert control.ask("save", {}).result(PATIENCE).step == after == at + 3
+        control.ask("resume", {}).result(PATIENCE)
+        assert running.result(PATIENCE).step == 40
 
 
 @contextmanager
@@ -224,7 +225,7 @@ def in_thread(runner, steps):
 
 def wait_for_steps(control, step):
     """A command of a run that makes steps comes in between; ask until it stands where it is to stand."""
-    while control.ask("set", {RATE: 0.01}).result(WAIT).step < step:
+    while control.ask("set", {RATE: 0.01}).result(PATIENCE).step < step:
         pass
     return step
 
@@ -239,14 +240,14 @@ def test_a_run_that_was_killed_while_it_was_paused_is_paused_again(tmp_path):
     with in_thread(again, 8) as running:
         answer = asked(again[Control], "resume")
         assert answer.step == 3
-        assert running.result(WAIT).step == 8
+        assert running.result(PATIENCE).step == 8
 
 
 def asked(control, command, **arguments):
     """Ask as soon as there is a run."""
     while True:
         try:
-            return control.ask(command, arguments).result(WAIT)
+            return control.ask(command, arguments).result(PATIENCE)
         except Refused:
             continue
 
@@ -272,7 +273,7 @@ def test_what_cannot_be_done_is_not_recorded(tmp_path):
 def test_what_was_not_carried_out_when_the_run_ended_is_refused(tmp_path):
     _runner, answers = run(Line(samples(80)), tmp_path, {4: [("set", {RATE: 0.5})]}, steps=4)
     with pytest.raises(Refused, match="was not carried out"):
-        answers[0].result(WAIT)
+        answers[0].result(PATIENCE)
     assert commands_in(tmp_path) == []
 
 
@@ -434,7 +435,7 @@ def test_the_steps_of_a_step_are_counted_over_a_resumption(tmp_path):
     with in_thread(again, 20) as running:
         assert wait_until_paused(again[Control]) == 6
         again[Control].ask("resume", {})
-        assert running.result(WAIT).step == 20
+        assert running.result(PATIENCE).step == 20
 
 
 def wait_until_paused(control):
@@ -453,7 +454,7 @@ def test_figures_of_numpy_do_no_harm(tmp_path):
     script.control = runner[Control]
     state = runner.insert_before("gradient_machine", Observer(on_batch_end=script)).run(steps=4)
     assert state.step == 4
-    assert script.answers[0].result(WAIT).result == {"tester.f1": 0.5}
+    assert script.answers[0].result(PATIENCE).result == {"tester.f1": 0.5}
 
 
 def test_half_a_character_does_no_harm(tmp_path):
@@ -480,7 +481,7 @@ def test_a_service_that_cannot_start_leaves_the_item_as_it_was(tmp_path):
 
 def test_who_subscribes_after_the_end_hears_the_end(tmp_path):
     runner, _ = run(Line(samples(80)), tmp_path, steps=2)
-    assert runner[Control].subscribe().get(timeout=WAIT) is None
+    assert runner[Control].subscribe().get(timeout=PATIENCE) is None
 
 
 @pytest.mark.parametrize("inside", [True, False])
@@ -490,10 +491,10 @@ def test_a_mailbox_and_a_control_are_both_heard_while_nothing_comes(tmp_path, in
     put = runner.insert_after if inside else runner.insert_before
     onion = put("control", mailbox)
     with in_thread(onion, 100) as running:
-        assert idle.wait(WAIT)
-        assert mailbox.post(lambda state: state.step).result(WAIT) == 2
-        assert onion[Control].ask("stop", {}).result(WAIT).step == 2
-        assert running.result(WAIT).step == 2
+        assert idle.wait(PATIENCE)
+        assert mailbox.post(lambda state: state.step).result(PATIENCE) == 2
+        assert onion[Control].ask("stop", {}).result(PATIENCE).step == 2
+        assert running.result(PATIENCE).step == 2
 
 
 def test_a_run_that_follows_and_has_to_wait_does_not_spin(tmp_path):

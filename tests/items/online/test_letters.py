@@ -9,7 +9,8 @@ from onion.items.online.desk import Answer, Refused
 from onion.items.online.letters import Letters, settle
 from onion.items.online.record import Record
 from tests.items.online.lines import Line
-from tests.items.online.steered import WAIT, samples, steered
+from tests.items.online.steered import samples, steered
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def letters(tmp_path):
 def test_they_are_taken_in_the_order_in_which_they_came(letters):
     asked = [letters.ask("step", {"n": n}) for n in (3, 1, 2)]
     assert letters.count() == 3
-    taken = [letters.take(WAIT) for _ in asked]
+    taken = [letters.take(PATIENCE) for _ in asked]
     assert [letter.arguments for letter in taken] == [{"n": 3}, {"n": 1}, {"n": 2}]
     assert [letter.answer for letter in taken] == asked
     assert (letters.count(), letters.take()) == (0, None)
@@ -94,7 +95,7 @@ def test_at_the_end_of_a_run_those_that_wait_are_refused_and_no_more_come(letter
     letters.end()
     for answer in asked:
         with pytest.raises(Refused, match="was not carried out"):
-            answer.result(WAIT)
+            answer.result(PATIENCE)
     with pytest.raises(Refused, match="no run is under way"):
         letters.ask("save", {})
     assert letters.count() == 0
@@ -105,8 +106,8 @@ def test_who_waits_has_the_first_outcome():
     settle(future, answer)
     settle(future, Refused("too late"))
     settle(None, answer)  # of a command that nobody waits for, which a run does again
-    assert future.result(WAIT) is answer
+    assert future.result(PATIENCE) is answer
     refused = Future()
     settle(refused, Refused("no"))
     settle(refused, answer)
-    assert str(refused.exception(WAIT)) == "no"
+    assert str(refused.exception(PATIENCE)) == "no"

@@ -23,9 +23,8 @@ from onion.items.online.desk import Refused
 from onion.items.online.publish import Publish
 from onion.testing import Batches, PlannedError, assert_resumes_exactly, toy_examples, toy_network
 from tests.onions.learning_online import LEARNING_ONLINE
+from tests.patience import PATIENCE
 from tests.toys import Dropped, bits
-
-PATIENCE = 30
 
 
 class Counter(paddle.nn.Layer):
@@ -322,5 +321,5 @@ MODULES = ("delayed_labels", "drift_watch", "progressive_test", "publish", "rais
 def test_the_items_that_learn_from_a_stream_load_neither_paddle_nor_river_when_they_are_imported():
     imports = "; ".join(f"import onion.items.online.{name}" for name in MODULES)
     code = f"import sys; {imports}; print([name for name in ('paddle', 'river') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.strip() == "[]"

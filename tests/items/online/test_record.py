@@ -11,7 +11,8 @@ from onion.items.online.control import Control
 from onion.items.online.record import Record
 from onion.testing import Batches
 from tests.items.online.lines import Line
-from tests.items.online.steered import WAIT, samples, steered
+from tests.items.online.steered import samples, steered
+from tests.patience import PATIENCE
 
 
 def rows(path):
@@ -111,4 +112,4 @@ def test_a_command_that_cannot_be_recorded_does_not_take_effect(tmp_path):
         runner.run(steps=4)
     assert runner["parameter_updater"].rate is None
     with pytest.raises(Exception, match="not carried out"):
-        asked[0].result(WAIT)
+        asked[0].result(PATIENCE)

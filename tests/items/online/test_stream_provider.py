@@ -32,8 +32,7 @@ from onion.items.online.record import Record
 from onion.items.online.stream_provider import StreamProvider
 from onion.testing import Batches, PlannedError, toy_network
 from tests.items.online.lines import Line
-
-PATIENCE = 30
+from tests.patience import PATIENCE
 
 
 class Seen(Observer):

@@ -8,6 +8,7 @@ import pytest
 
 from onion import device
 from onion.models.by_hand.threads import at_once
+from tests.patience import PATIENCE
 
 # isort: split
 import paddle
@@ -26,7 +27,7 @@ def test_results_come_in_the_order_of_arguments():
 
 
 def test_all_arguments_are_worked_on_at_once_the_first_by_this_thread():
-    together = threading.Barrier(3, timeout=30)
+    together = threading.Barrier(3, timeout=PATIENCE)
 
     def meet(_):
         together.wait()

@@ -156,7 +156,11 @@ def test_a_flipped_bit_is_noticed(tmp_path):
     assert "CRC" in refused(tmp_path, archive)
 
 
-@pytest.mark.parametrize("data", [b"not an archive", gzip.compress(b"not a tar"), gzip.compress(bytes(10240))])
+@pytest.mark.parametrize(
+    "data",
+    [b"not an archive", gzip.compress(b"not a tar"), gzip.compress(bytes(10240))],
+    ids=["no gzip", "no tar", "an empty tar"],
+)
 def test_what_is_no_archive_is_refused(tmp_path, data):
     (tmp_path / "a.tar.gz").write_bytes(data)
     refused(tmp_path, tmp_path / "a.tar.gz")

@@ -18,6 +18,7 @@ from onion.models.downloads import download as module
 from onion.models.downloads.answers import agreed_size, mirrored, range_of
 from onion.models.downloads.download import ATTEMPTS, REDIRECTS, download
 from tests.models.file_server import serving, without_proxies
+from tests.patience import PATIENCE
 
 CONTENT = random.Random(1).randbytes(5000)
 OTHER = random.Random(2).randbytes(4000)
@@ -428,7 +429,7 @@ def test_silence_has_an_end(server, path, monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT", 0.05)
     monkeypatch.setattr(module, "ATTEMPTS", 2)
     released = threading.Event()
-    url = server.publish("/m", CONTENT, before=lambda: released.wait(10))
+    url = server.publish("/m", CONTENT, before=lambda: released.wait(PATIENCE))
     assert "timed out; given up" in refused(url, path)
     released.set()
 

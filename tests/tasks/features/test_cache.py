@@ -15,6 +15,7 @@ from onion.tasks.classification import Classification
 from onion.tasks.features import cache
 from onion.tasks.features.cache import cached_features, clear, digest_of_features, stored
 from onion.tasks.features.fitted import fitted_task
+from tests.patience import PATIENCE
 from tests.tasks.helpers import films, write_tsv
 
 
@@ -114,7 +115,7 @@ cache.cached_features(task, sys.argv[1], Tokenizer.from_pretrained(sys.argv[2]))
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_what_a_kill_cut_short_is_never_used_and_swept_away(folder, task, data, tokenizer, encoder_folder, moment):
     words = [sys.executable, "-c", KILLED, str(data), str(encoder_folder), moment]
-    killed = subprocess.run(words, capture_output=True, timeout=100)
+    killed = subprocess.run(words, capture_output=True, timeout=PATIENCE)
     assert killed.returncode == -signal.SIGKILL
     (part,) = folder.iterdir()
     assert part.name.startswith(".part-")
@@ -179,7 +180,7 @@ def test_processes_at_once_neither_fail_nor_undo_each_other(folder, tmp_path, en
     running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     wanted = "".join(f"{20 + number}\n" for number in range(12))
     for process in running:
-        told, error = process.communicate(timeout=100)
+        told, error = process.communicate(timeout=PATIENCE)
         assert (process.returncode, told) == (0, wanted), error
     assert len(list(folder.iterdir())) == 12
 

@@ -10,6 +10,7 @@ from onion.errors import DataError
 from onion.tasks.catalogue import task_of
 from onion.tasks.jobs.config_file import read_config, resolve
 from onion.tasks.jobs.presets import PRESETS, preset
+from tests.patience import PATIENCE
 
 NEEDED = {"task": "classify", "train": "a.tsv", "dev": "b.tsv"}
 
@@ -87,7 +88,7 @@ except Exception as error:
     print(error)
 """
     path = written(tmp_path / "a.yaml", "a: 1")
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=PATIENCE)
     assert "pip install 'onion-paddle[yaml]'" in done.stdout, done.stderr
 
 

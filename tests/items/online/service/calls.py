@@ -6,7 +6,8 @@ import socket
 from contextlib import closing, contextmanager
 from urllib.parse import urlsplit
 
-from tests.items.online.service.memory_desk import PATIENCE, TOKEN
+from tests.items.online.service.memory_desk import TOKEN
+from tests.patience import PATIENCE
 
 
 def call(service, method, path, body=None, *, token=TOKEN, headers=(), host=None):

@@ -11,11 +11,10 @@ import attrs
 from onion.items.online.desk import Answer, Refused
 from onion.items.online.events import Events
 from onion.items.online.service import Limits, Service
+from tests.patience import PATIENCE
 
 COMMANDS = ("pause", "resume", "step", "save", "test", "stop", "set", "enable", "disable")
 TOKEN = "a token of tests".replace(" ", "-")
-PATIENCE = 30
-"""Seconds after which a test gives up what hangs."""
 
 
 @attrs.define(eq=False)

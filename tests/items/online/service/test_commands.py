@@ -6,7 +6,7 @@ import pytest
 
 from onion.items.online.desk import Refused
 from tests.items.online.service.calls import call
-from tests.items.online.service.memory_desk import PATIENCE
+from tests.patience import PATIENCE
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import math
 from onion.items.online.service import Limits
 from onion.items.online.service import events as module
 from tests.items.online.service.calls import call, listening, streaming
-from tests.items.online.service.memory_desk import PATIENCE, serving
+from tests.items.online.service.memory_desk import serving
+from tests.patience import PATIENCE
 
 
 def test_events_come_until_the_run_ends(served):

@@ -7,7 +7,8 @@ import pytest
 from onion.items.online.service import Limits
 from onion.items.online.source import Full
 from tests.items.online.service.calls import call
-from tests.items.online.service.memory_desk import PATIENCE, serving
+from tests.items.online.service.memory_desk import serving
+from tests.patience import PATIENCE
 
 
 def test_samples(served):

@@ -7,7 +7,8 @@ import pytest
 
 from onion.items.online.service import Limits
 from tests.items.online.service.calls import call, dialled, listening, rest
-from tests.items.online.service.memory_desk import PATIENCE, TOKEN, serving
+from tests.items.online.service.memory_desk import TOKEN, serving
+from tests.patience import PATIENCE
 
 HEAD = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
 SLOW = b"HTTP/1.1 408 Request Timeout"

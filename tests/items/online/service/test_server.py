@@ -13,7 +13,8 @@ import pytest
 from onion.errors import OnionError
 from onion.items.online.service import Service, server
 from tests.items.online.service.calls import call, dialled, listening, rest
-from tests.items.online.service.memory_desk import PATIENCE, TOKEN, MemoryDesk, serving
+from tests.items.online.service.memory_desk import TOKEN, MemoryDesk, serving
+from tests.patience import PATIENCE
 
 STATUS = f"GET /status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
 

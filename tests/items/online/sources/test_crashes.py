@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.items.online.sources import workers
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[4]
 TOTAL, KILLS = 700, 9
@@ -40,7 +41,7 @@ class Process:
         return lived
 
     def end(self):
-        _, wrong = self.process.communicate(timeout=60)
+        _, wrong = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0, wrong
 
 

@@ -10,6 +10,7 @@ from onion.errors import DataError, OnionError
 from onion.items.online.sources import redis_server
 from onion.items.online.sources.redis_server import AwayError, RedisServer, RefusedError
 from tests.items.online.sources.redis_process import RedisProcess
+from tests.patience import PATIENCE
 
 
 def test_it_sends_and_gives_plain_answers(url):
@@ -94,7 +95,7 @@ def test_nothing_is_sent_twice():
         thread.start()
         with pytest.raises(AwayError) as caught:
             RedisServer(f"redis://127.0.0.1:{port}").call("INCR", "a")
-        thread.join(30)
+        thread.join(PATIENCE)
     assert caught.value.sent
     assert [words for words in heard if words[0] == b"INCR"] == [[b"INCR", b"a"]]
 

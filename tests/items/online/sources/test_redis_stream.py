@@ -10,6 +10,7 @@ from onion.errors import CompositionError, DataError
 from onion.items.online.sources import RedisStream, RedisWriter, redis_stream
 from onion.items.online.sources.redis_server import AwayError
 from tests.items.online.sources.redis_process import RedisProcess
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_it_waits_for_the_first(stream, url):
     stream.read(1, 0)
     thread = threading.Thread(target=put, args=(url,))
     thread.start()
-    assert data(stream.read(5, 60)) == ["a"]
+    assert data(stream.read(5, PATIENCE)) == ["a"]
     thread.join()
 
 
@@ -313,9 +314,9 @@ def test_a_server_that_was_killed_is_waited_for(own_redis, open_stream, monkeypa
         assert stream.waiting() is None
         stream.commit(stream.position)
         own_redis.start()
-        assert data(stream.read(9, 30)) == [2, 3]
+        assert data(stream.read(9, PATIENCE)) == [2, 3]
         writer.write([4], mark="b")
-        assert data(stream.read(9, 30)) == [4]
+        assert data(stream.read(9, PATIENCE)) == [4]
         assert stream._server.call("XPENDING", "s", "onion")[0] == 3  # the commit has been made up for
     assert caplog.text.count("is away") == 1
 
@@ -330,7 +331,7 @@ def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path, shared_redis, op
     assert thread_time() - work < 0.1  # it spins no core
     with process, RedisWriter(process.url, "s") as writer:
         writer.write([1])
-        assert data(stream.read(1, 30)) == [1]
+        assert data(stream.read(1, PATIENCE)) == [1]
 
 
 @pytest.mark.parametrize(

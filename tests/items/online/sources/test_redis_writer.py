@@ -10,6 +10,7 @@ from onion.errors import CompositionError, DataError
 from onion.items.online.source import Full
 from onion.items.online.sources import RedisStream, RedisWriter, redis_writer
 from onion.items.online.sources.redis_server import AwayError, RedisServer
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -203,7 +204,7 @@ def test_many_writers_at_once(ask, url):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     samples = there(ask)
     for name in "abcd":
         assert [each[1:] for each in samples if each[0] == name] == [[lot, i] for lot in range(20) for i in (0, 1)]

@@ -8,6 +8,7 @@ import pytest
 from onion.items.online.service.files import PAGE
 from onion.items.online.service.server import Service
 from tests.items.online.service.page.in_memory import InMemoryDesk
+from tests.patience import PATIENCE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LIBRARY = "uPlot.iife.min.js"
@@ -55,7 +56,7 @@ def serve(desk):
 def tab(chromium):
     """An empty tab; what goes wrong in it stands in ``tab.complaints``: console errors, uncaught ones, the policy's."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(1000 * PATIENCE)
     tab = context.new_page()
     tab.complaints = []
     tab.on("console", lambda said: tab.complaints.append(said.text) if said.type in ("error", "warning") else None)
