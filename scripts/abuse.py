@@ -4,10 +4,11 @@
 
 A trainer learns from a spool that a producer fills, steered by a Control with a token on loopback. Hostile clients come
 in three stages: requests that no service should heed beside half and slow ones; all of them, and so many connections;
-samples with the right token that cannot be used. Before that a friend sets the learning rate. In the end the run is
-stopped, and another one learns the same samples undisturbed, with that one command at the same place. One line of JSON;
-exit status 1 if the bits of the two differ, a hostile request was heeded or broke something, a command was lost or
-added, files were left open, or the training stood still.
+samples with the right token that cannot be used. A stage lasts until each attack has made its requests and the training
+has made a step after that, a third of the seconds at least. Before that a friend sets the learning rate. In
+the end the run is stopped, and another one learns the same samples undisturbed, with that one command at the same
+place. One line of JSON; exit status 1 if the bits of the two differ, a hostile request was heeded or broke something, a
+command was lost or added, files were left open, or the training stood still.
 """
 
 from __future__ import annotations
@@ -28,20 +29,16 @@ from typing import Any
 
 from abusing.crowds import crowd, half, slow
 from abusing.requests import GIVEN, KEY, MAKERS, bad_samples
-from abusing.siege import Attack, Progress, asking, how_far, lay
+from abusing.siege import STALL, Attack, Progress, asking, how_far, lay
 from abusing.target import Target
 from abusing.trainer import BATCH, STEPS
 from abusing.verdict import commands_in, differences, newest, wrong_answers
 from streaming.children import Child, python
-from streaming.waiting import free_port, until
+from streaming.waiting import comes, free_port, until
 
 from onion.items.online import SpoolWriter
 
-STALL = 10.0
-"""Seconds that the training may stand still. A bound for a machine that attackers and trainer share; an undisturbed
-batch takes milliseconds."""
-
-RECORD = "control.jsonl"
+RECORD, REJECTED = "control.jsonl", "rejected.jsonl"
 LEFT = 8
 """Files that may be open after the attacks besides those before."""
 
@@ -87,7 +84,9 @@ def _attacked(target: Target, folder: Path, trainer: Child, asked: argparse.Name
         for attack, tally in counts.items():
             tallies.setdefault(attack, Counter()).update(tally)
     taken = tallies["bad samples"]
-    until(lambda: target.call("GET", "/status"))
+    rejected = folder / "run" / REJECTED
+    comes(lambda: rejected.is_file() and rejected.stat().st_size > 0)  # the run has come to one of them
+    comes(lambda: _handles(trainer) <= begun + LEFT)  # the service has heard who has gone
     ended = _handles(trainer)
     until(lambda: target.call("POST", "/stop", None, "idempotency-key: stop"))
     until(lambda: trainer.over)
@@ -142,7 +141,7 @@ def _handles(trainer: Child) -> int:
 
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0, help="of attacks")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of attacks, at least")
     parser.add_argument("--connections", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6, help="default: another each time")
     return parser.parse_args()

@@ -1,4 +1,4 @@
-"""The ids of all tests, and their order, are the same in every process: pytest-xdist's workers have to agree on them."""
+"""The ids of all tests, and their order, are the same in every process: pytest-xdist's workers have to agree."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *sys.arg
 
 
 def test_the_ids_of_tests_are_the_same_elsewhere_and_later(request, tmp_path):
-    """Of the files that are tested now: at a later second, on one processor, with all else of the environment changed."""
+    """Of the files that are tested now: at a later second, on one processor, with another environment."""
     here = [item.nodeid for item in request.session.items]
     files = list(dict.fromkeys(name.partition("::")[0] for name in here))
     changed = {
