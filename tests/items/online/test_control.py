@@ -439,12 +439,10 @@ def test_the_steps_of_a_step_are_counted_over_a_resumption(tmp_path):
 
 
 def wait_until_paused(control):
-    """Commands of a run that is not paused yet come in between two steps."""
-    before = None
-    while (step := asked(control, "set", **{RATE: 0.01}).step) != before:
-        before = step
-        threading.Event().wait(0.3)
-    return step
+    """Ask until the run says that it is; a command that it carries out then tells the step."""
+    while control.status()["state"] != "paused":
+        pass
+    return asked(control, "set", **{RATE: 0.01}).step
 
 
 def test_figures_of_numpy_do_no_harm(tmp_path):

@@ -126,8 +126,12 @@ def test_no_prediction_is_of_a_half_updated_network(threads):
     """Its first and its last parameter count the same steps."""
     network, over, found = Counter(size=100_000), threading.Event(), []
     publish = publishing(network)
-    published = Observer(on_batch_end=lambda state: begun.wait(PATIENCE) if state.step == 2 else None)
-    begun = threading.Event()
+    come = threading.Event()
+
+    def wait_for_another(state):
+        if state.step % 10 == 2:
+            come.clear()
+            assert come.wait(PATIENCE)
 
     def ask():
         while not over.is_set():
@@ -136,12 +140,12 @@ def test_no_prediction_is_of_a_half_updated_network(threads):
             except Refused:
                 continue
             found.append((*answer["predictions"][0], answer["step"]))
-            begun.set()
+            come.set()
 
     with ThreadPoolExecutor(threads) as pool:
         asking = [pool.submit(ask) for _ in range(threads)]
         try:
-            Runner(published, publish, ones(150), *counting(network)).run(passes=1)
+            Runner(Observer(on_batch_end=wait_for_another), publish, ones(150), *counting(network)).run(passes=1)
         finally:
             over.set()
         for each in asking:
@@ -158,13 +162,14 @@ def trained(publish_it, tmp_path):
     clip = paddle.nn.ClipGradByGlobalNorm(0.5)
     optimizer = paddle.optimizer.AdamW(0.02, parameters=network.parameters(), grad_clip=clip)
     publish = Publish(smooth, lambda inputs: {"x": np.array(inputs, "float32")}, finish, every=3)
-    over, answers, errors = threading.Event(), [], []
+    over, come, answers, errors = threading.Event(), threading.Event(), [], []
     row = toy_examples(1)[0]["x"].tolist()
 
     def ask():
         while not over.is_set():
             try:
                 answers.append(publish.predict([row] * 5))
+                come.set()
             except Refused:
                 continue
             except Exception as error:
@@ -172,7 +177,9 @@ def trained(publish_it, tmp_path):
                 return
 
     data = DataProvider(toy_examples(64), 4, shuffle=True)
-    runner = Runner(Saver(tmp_path), publish, data, smooth, ParameterUpdater(optimizer), GradientMachine(network))
+    look = Observer(on_batch_end=lambda state: come.wait(PATIENCE) if publish_it and state.step == 50 else None)
+    rings = [Saver(tmp_path), look, publish, data, smooth, ParameterUpdater(optimizer), GradientMachine(network)]
+    runner = Runner(*rings)
     threads = [threading.Thread(target=ask) for _ in range(3 if publish_it else 0)]
     for thread in threads:
         thread.start()

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -27,38 +28,53 @@ SLOW = b"HTTP/1.1 408 Request Timeout"
     ],
 )
 def test_a_request_that_does_not_end_is_cut_off(begun):
-    with serving(limits=Limits(seconds=0.1)) as (desk, service), dialled(service) as connection:
+    limits = Limits(seconds=0.1)
+    with serving(limits=limits) as (desk, service), dialled(service) as connection:
         connection.sendall(begun)
         answer = rest(connection)  # which ends: that is the test
         assert answer.startswith((SLOW, b"HTTP/1.1 404"))
         assert desk.heard == desk.samples == []
+        give(limits, PATIENCE)
         assert call(service, "POST", "/pause")[0] == 200
 
 
+def give(limits, seconds):
+    """Change what requests may take from now on: those of a friend on a busy machine take longer than a test waits."""
+    object.__setattr__(limits, "seconds", seconds)
+
+
 def test_bytes_one_by_one_do_not_move_the_end():
-    with serving(limits=Limits(seconds=0.2)) as (_, service), dialled(service) as connection:
+    limits = Limits(seconds=0.2)
+    with serving(limits=limits) as (_, service), dialled(service) as connection:
         connection.settimeout(0.01)
-        sent = 0
-        for letter in b"GET /status " + HEAD + b"X: " + b"x" * 3000:
+        for letter in b"GET /status " + HEAD + b"X: " + b"x" * 15_000:  # for minutes, if nobody cuts it off
             try:
                 connection.sendall(bytes([letter]))
                 assert connection.recv(1000).startswith((SLOW, b""))
                 break
             except TimeoutError:
-                sent += 1
+                continue
             except ConnectionError:
                 break
-        assert 0 < sent < 1000
+        else:
+            pytest.fail("all of it was taken")
+        give(limits, PATIENCE)
         assert call(service, "GET", "/status")[0] == 200
 
 
 def test_a_command_may_wait_longer_than_a_request_may_take_to_arrive():
-    with serving(limits=Limits(seconds=0.05)) as (desk, service):
-        desk.open.clear()
-        release = threading.Timer(0.3, desk.open.set)
-        release.start()
-        assert call(service, "POST", "/save")[0] == 200
-        release.join()
+    for seconds in (0.05, 0.5, 5.0, 50.0):  # until one arrives in time
+        with serving(limits=Limits(seconds=seconds)) as (desk, service):
+            desk.open.clear()
+            release = threading.Timer(2 * seconds, desk.open.set)
+            release.start()
+            with suppress(ConnectionError):
+                status = call(service, "POST", "/save")[0]
+            release.join()
+            if desk.asked.is_set():
+                assert status == 200
+                return
+    pytest.fail("no request has arrived")
 
 
 def test_connections_beyond_the_limit_are_closed_unheard():
@@ -78,8 +94,10 @@ def test_connections_beyond_the_limit_are_closed_unheard():
 
 
 def test_who_does_not_read_is_cut_off():
-    with serving(limits=Limits(seconds=0.1, subscribers=1)) as (desk, service), listening(service) as events:
+    limits = Limits(seconds=PATIENCE, subscribers=1)
+    with serving(limits=limits) as (desk, service), listening(service) as events:
         next(events)
+        give(limits, 0.1)
         big = {"text": "x" * 1_000_000}
         while not desk.left.is_set():  # more than all buffers on the way can hold
             desk.events.tell("metrics", big)
@@ -98,8 +116,13 @@ def test_requests_behind_each_other_are_answered_in_order():
 
 
 def test_half_a_request_behind_another_is_cut_off():
-    with serving(limits=Limits(seconds=0.1)) as (desk, service), dialled(service) as connection:
-        connection.sendall(b"GET /status " + HEAD + b"\r\nPOST /samples " + HEAD + b"Content-Length: 9\r\n\r\n1")
+    limits = Limits(seconds=PATIENCE)
+    with serving(limits=limits) as (desk, service), dialled(service) as connection:
+        desk.open.clear()
+        connection.sendall(b"POST /pause " + HEAD + b"\r\nPOST /samples " + HEAD + b"Content-Length: 9\r\n\r\n1")
+        assert desk.asked.wait(PATIENCE)
+        give(limits, 0.1)
+        desk.open.set()
         assert rest(connection).startswith(b"HTTP/1.1 200")
         assert desk.samples == []
 
