@@ -54,7 +54,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=200, help="runs to kill")
     parser.add_argument("--seed", type=int, default=time_ns() % 10**6, help="of all draws; default: another each time")
     parser.add_argument("--jobs", type=int, default=2, help="at the same time")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a run hangs")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds after which a run hangs")
     parser.add_argument("--onions", default="tests.onions", help="the module that has them, by name, as ONIONS")
     parser.add_argument("--onion", action="append", help="only this one; may be given again")
     parser.add_argument("--kill", action="append", type=_point, metavar="POINT", help="die there; again: then there")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parent.parent
 MIB = 2**20
 
@@ -26,7 +28,7 @@ def load(monkeypatch):
 
 def test_all_of_an_online_run_goes_on(tmp_path):
     samples = tmp_path / "samples.jsonl"
-    words = ["--batches", "1200", "--limit", "60", "--look", "0.05", "--samples", str(samples)]
+    words = ["--batches", "1200", "--limit", str(PATIENCE), "--look", "0.05", "--samples", str(samples)]
     command = [sys.executable, "scripts/soak.py", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr

@@ -50,13 +50,18 @@ class Caller:
 
 def watch(spool: Path, url: str, over: Event) -> dict[str, Any]:
     """Ask where the run is once a second; read what happens."""
-    told = {"statuses": 0, "events": 0}
+    told, reads = {"statuses": 0, "events": 0}, Event()
 
     def read() -> None:
-        for line in Caller(url).open("GET", "/events"):
-            told["events"] += line.startswith(b"event:")
+        try:
+            for line in Caller(url).open("GET", "/events"):
+                told["events"] += line.startswith(b"event:")
+                reads.set()
+        finally:
+            reads.set()
 
     Thread(target=read, daemon=True).start()
+    reads.wait()
     caller = Caller(url)
     while not over.wait(1.0):
         told["statuses"] += caller("GET", "/status")[0] == 200
@@ -83,9 +88,9 @@ def write(spool: Path, url: str, over: Event, lot: int) -> dict[str, Any]:
 
 
 def steer(spool: Path, url: str, over: Event) -> dict[str, Any]:
-    """Set the learning rate again and again, at moments that are drawn; tell how long each answer took."""
+    """Set the learning rate again and again, once at least, at moments that are drawn; tell how long answers took."""
     caller, draw, seconds, refused = Caller(url), random.Random(os.getpid()), [], 0
-    while not over.wait(draw.uniform(0, PAUSE)):
+    while not over.wait(draw.uniform(0, PAUSE)) or not (seconds or refused):
         body = json.dumps({SETTING: RATES[len(seconds) % 2]}).encode()
         begun = perf_counter()
         status, _ = caller("PATCH", "/settings", body)
@@ -102,9 +107,9 @@ def _lots(size: int) -> list[list[dict[str, Any]]]:
 
 
 def _put(send: Callable[[int], int], over: Event) -> dict[str, Any]:
-    """Send one lot after the other; tell how many samples were taken, and how many lots were not."""
+    """Send one lot after the other, one at least; tell how many samples were taken, and how many lots were not."""
     begun, number, taken, refused = perf_counter(), 0, 0, 0
-    while not over.is_set():
+    while number == 0 or not over.is_set():
         count = send(number)
         number, taken, refused = number + 1, taken + count, refused + (count == 0)
     return {"taken": taken, "refused": refused, "seconds": perf_counter() - begun}

@@ -68,7 +68,7 @@ def test_a_client_works_while_batches_count(load, training, name, steps):
         assert client["events"] > 0
     elif name == "commands":
         assert client["refused"] == 0
-        assert 0 < min(client["seconds"]) <= max(client["seconds"]) < 10
+        assert min(client["seconds"]) > 0
     else:
         assert client["refused"] == 0
         assert client["taken"] > 0

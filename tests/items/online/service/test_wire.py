@@ -83,10 +83,10 @@ def test_taken(text, value):
 def test_hostile_text_takes_no_longer_than_its_length():
     texts = ['["' + '\\"' * 300_000 + "[" * 100, '"' * 400_000 + "[" * 100, "9" * 1_000_000, "[" * 1_000_000]
     for text in texts:
-        began = time.process_time()
+        began = time.thread_time()
         with pytest.raises(JsonError):
             loads(text.encode())
-        assert time.process_time() - began < 2  # quadratic, each would take minutes
+        assert time.thread_time() - began < 60  # it takes milliseconds, and would take minutes if it were quadratic
 
 
 def test_what_json_does_not_have_is_null():

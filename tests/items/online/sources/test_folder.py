@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from datetime import timedelta
-from time import monotonic
 
 import pytest
 
@@ -113,10 +112,13 @@ def test_it_waits_for_a_file(path, source, monkeypatch):
     assert ids(source.read(5, 60)) == [1]
 
 
-def test_it_waits_no_longer_than_asked(source):
-    begin = monotonic()
+def test_it_waits_no_longer_than_asked_and_looks_only_now_and_then(source, monkeypatch):
+    waits = []
+    monkeypatch.setattr(folder, "sleep", waits.append)
+    monkeypatch.setattr(folder, "monotonic", lambda: sum(waits))
     assert source.read(1, 0.2) == []
-    assert 0.2 <= monotonic() - begin < 5
+    assert sum(waits) == pytest.approx(0.2)
+    assert len(waits) <= 0.2 / folder.POLL + 1
 
 
 def test_a_place_can_be_set(path, source):

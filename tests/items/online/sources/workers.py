@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 from pathlib import Path
 
@@ -66,6 +67,8 @@ def read(kind, place, total, weights):
             before = source.position
     save(weights, (source.position, counts))
     assert source.read(1, 0) == []
+    os.close(1)  # nothing more is told
+    sys.stdin.readline()  # and who is to be killed is there, until nobody wants to kill it any more
 
 
 def told(path):
