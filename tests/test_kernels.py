@@ -1,6 +1,9 @@
 """Operators below Paddle's public functions: all that onion calls are listed, and none ends the process somewhere."""
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import paddle
@@ -8,6 +11,8 @@ import pytest
 
 from onion import kernels
 from onion.models.by_hand import pieces
+from scripts.operators.recorded import LEVEL, kernels_in
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 SPACES = {"_C_ops", "_legacy_C_ops"}
@@ -54,3 +59,39 @@ def test_only_what_is_listed_is_there():
     assert kernels.has("matmul", "embedding")
     assert not kernels.has("matmul", "an_operator_of_tomorrow")
     assert not kernels.has("fused_bias_residual_layernorm")  # Paddle may have it; onion does without
+
+
+WORK = """
+from tests.models.helpers import small_encoder
+from onion import DataProvider, Forward, GradientMachine, ParameterUpdater, Runner
+from onion.tasks.embedding import PooledEncoder
+from onion.tasks.heads import SentenceHead, TokenHead
+from onion.tasks.texts import batch_of
+import paddle
+
+examples = [{"ids": [5] * length, "types": [0] * length} for length in (4, 3)]
+data = DataProvider(examples, batch_size=2, collate=batch_of)
+for head in SentenceHead, TokenHead:
+    network = head(small_encoder(), 2)
+    optimizer = paddle.optimizer.AdamW(0.1, parameters=network.parameters())
+    machine = GradientMachine(network, cost=lambda outputs, batch: outputs.square().mean())
+    Runner(data, ParameterUpdater(optimizer), machine).run(passes=1)
+    Runner(data, Forward(network)).run(passes=1)
+Runner(data, Forward(PooledEncoder(network.encoder, "mean"))).run(passes=1)
+"""
+
+
+def test_what_runs_in_training_and_prediction_has_been_asked_of_the_processor():
+    """By Paddle's own log: also what its public functions call in turn."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WORK],
+        cwd=ROOT,
+        env={**os.environ, **LEVEL},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    ran = set(kernels_in(done.stderr.splitlines()))
+    assert ran > {"addmm", "gather", "layer_norm", "softmax", "matmul", "adamw"}
+    assert not ran & set(kernels.ENTERED_UNASKED)
