@@ -103,7 +103,7 @@ portable: $(READY)
 	@$(RUN) scripts/portable.py $(PARTS) --workers $(WORKERS)
 
 ## onion on emulated ARM (qemu-user, apt): a part of the tests, and a training that is cut and resumed. Debian's Python
-## and the wheels go into ONION_ARM (0.7 GB), by default onion-arm in the user's cache. TESTS="tests/data" does a part
+## and the wheels go into ONION_ARM (0.8 GB), by default onion-arm in the user's cache. TESTS="tests/data" does a part
 arm: $(READY)
 	@$(RUN) scripts/arm.py $(TESTS)
 

@@ -1,7 +1,7 @@
 """onion on an emulated ARM processor: tests, a training cut and resumed to the bit, every task; ``make arm`` runs it.
 
 Debian's Python for arm64 and the wheels for it are unpacked into a folder (``$ONION_ARM``, or ``onion-arm`` in the
-user's cache; 0.7 GB) and run by qemu-user. Nothing is installed into this system, and nobody need be root.
+user's cache; 0.8 GB) and run by qemu-user. Nothing is installed into this system, and nobody need be root.
 
 Exit status: 0 if all passed; 1 if anything failed, or the emulation cannot be had and the environment says ``CI``; 77
 if it cannot be had elsewhere. Then a line says why.
