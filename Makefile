@@ -126,6 +126,21 @@ $(LOWEST)/.ready $(LOWEST)-paddle2/.ready: setup.cfg scripts/lowest.py
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+GPU := .venv-gpu
+
+## all tests with the last GPU build of Paddle on the package index (2.6.2, 3 GB), without a GPU; what Paddle 2.6
+## cannot do is skipped, with the reason. And: has it a GPU kernel for every operator that onion uses? TESTS as above
+gpu-dry: export PYTHONWARNINGS = ignore:You are using GPU version Paddle
+gpu-dry: $(GPU)/.ready
+	$(GPU)/bin/python -m pytest -q -p no:cacheprovider $(AT_ONCE) $(TESTS)
+	$(GPU)/bin/python scripts/gpu_operators.py
+
+# Paddle 2.6 was built for numpy 1.
+$(GPU)/.ready: setup.cfg pyproject.toml
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[gpu,dev]' paddlepaddle-gpu==2.6.2 'numpy<2'
+	touch $@
+
 # One installation serves every target; it is made anew when the dependencies change.
 $(READY): setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -6,6 +6,7 @@ An ability is asked for, where it can be; a version is not.
 import paddle
 import pytest
 
+from onion import generators
 from onion.models.by_hand import pieces
 
 
@@ -14,12 +15,43 @@ def needs(ability, reason):
     return pytest.mark.skipif(not ability, reason=reason)
 
 
-GPUS = paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0
+def gpus():
+    """Return how many GPUs Paddle can use."""
+    return paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0
 
 
 def needs_gpu(test):
     """Mark a test that needs a GPU: ``-m gpu`` picks it, and it is skipped where Paddle finds none."""
-    return pytest.mark.gpu(needs(GPUS, "needs a GPU that Paddle can use")(test))
+    return pytest.mark.gpu(needs(gpus(), "needs a GPU that Paddle can use")(test))
 
 
-needs_layers_by_hand = needs(pieces.HAS_KERNELS, "Paddle does not hand out the gradients that layers by hand need")
+def can_draw_again():
+    """Tell whether Paddle's place among its random numbers can be read and restored; 2.6 cannot, on the CPU."""
+    before = paddle.get_rng_state()
+    paddle.rand([3])  # away from the first number of a seed
+    saved = generators.capture()
+    drawn = paddle.rand([3])
+    generators.restore(saved)
+    again = paddle.rand([3])
+    paddle.set_rng_state(before)
+    return bool((drawn == again).all())
+
+
+def known(optimizers):
+    """Return the names of optimizers as parameters; those that this Paddle does not have are skipped."""
+    return [
+        pytest.param(name, marks=needs(_can_be_made(make), f"this Paddle has no {name}"))
+        for name, make in optimizers.items()
+    ]
+
+
+def _can_be_made(make):
+    try:
+        make([paddle.create_parameter([1], "float32")])
+    except (AttributeError, TypeError):  # no such optimizer; no such argument
+        return False
+    return True
+
+
+needs_layers_by_hand = needs(pieces.HAS_KERNELS, "this Paddle does not hand out the gradients that layers by hand need")
+needs_draws_again = needs(can_draw_again(), "this Paddle cannot restore its place among random numbers on the CPU")

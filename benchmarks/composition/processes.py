@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common import machine
 from benchmarks.common.processes import FailedError, end_of, run_logged
+from benchmarks.common.worker import version_of
 from benchmarks.composition.compared import THREADS
 from benchmarks.composition.pieces import Piece, Results
 
@@ -34,7 +34,7 @@ def run(piece: Piece, results: Results) -> dict[str, Any]:
     lacks = [name for name in (*(each.name for each in piece.example.figures), "seconds") if name not in report]
     if lacks:
         raise FailedError(f"{piece}: its last line of JSON has no {lacks[0]!r}; {end_of(log)}")
-    told = {"machine": machine.described(), "date": machine.today(), "versions": {PADDLE: version(PADDLE)}}
+    told = {"machine": machine.described(), "date": machine.today(), "versions": {PADDLE: version_of(PADDLE)}}
     results.keep(piece, {"report": report, **told})
     log.unlink()
     if not piece.needed:

@@ -13,13 +13,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common import kept, machine
 from benchmarks.common.driver import DATA, complete, no_data, run_all
 from benchmarks.common.processes import ROOT
+from benchmarks.common.worker import version_of
 from benchmarks.online.page import drawn, page
 from benchmarks.online.streams import STREAMS, Phase, Stream
 from benchmarks.online.training import VARIANTS, train
@@ -66,7 +66,7 @@ class Results:
         told = {
             "machine": machine.described(),
             "date": machine.today(),
-            "versions": dict(zip(PACKAGES, map(version, PACKAGES), strict=True)),
+            "versions": dict(zip(PACKAGES, map(version_of, PACKAGES), strict=True)),
         }
         kept.keep(self.path(piece), {**report, **told})
         print(f"    accuracy {100 * report['overall']:.1f}; {report['seconds']:.0f} s", flush=True)

@@ -13,13 +13,13 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common import kept, machine
 from benchmarks.common.driver import run_all
 from benchmarks.common.processes import ROOT
+from benchmarks.common.worker import version_of
 from benchmarks.online_load.page import page
 from benchmarks.online_load.training import Training
 from benchmarks.online_load.ways import order
@@ -62,7 +62,7 @@ class Results:
         told = {
             "machine": machine.described(),
             "date": machine.today(),
-            "versions": dict(zip(PACKAGES, map(version, PACKAGES), strict=True)),
+            "versions": dict(zip(PACKAGES, map(version_of, PACKAGES), strict=True)),
             "load": self.load,
         }
         kept.keep(self.path(number), {"ways": ways, **told})

@@ -29,6 +29,7 @@ from onion import (
     TaskSampler,
 )
 from onion.testing import Batches, Failing, PlannedError, Recorder, toy_examples, toy_network
+from tests.abilities import needs_draws_again
 
 
 def sgd(network):
@@ -357,6 +358,7 @@ def everything(folder, seed=0):
     )
 
 
+@needs_draws_again
 @pytest.mark.parametrize("cut", range(1, 7))
 def test_with_all_the_others_a_run_that_was_cut_goes_on_to_the_same_bits(cut, tmp_path):
     def outcome(runner, state):

@@ -26,6 +26,7 @@ from onion import (
 )
 from onion.sampling import RoundRobin
 from onion.testing import Batches, toy_examples, toy_network
+from tests.abilities import known
 
 lr = paddle.optimizer.lr
 OPTIMIZERS = {
@@ -91,7 +92,7 @@ def good(data, bad):
 
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("policy", ["raise", "skip", "rollback"])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
 def test_a_healthy_run_is_the_same_to_the_bit(optimizer, policy, gradients):
     guarded = onion(batches(5), NanGuard(policy, gradients=gradients, every=2), optimizer=optimizer)
     bare = onion(batches(5), optimizer=optimizer)
@@ -130,7 +131,7 @@ def test_the_error_names_the_task():
 # -- skip --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
 @pytest.mark.parametrize("bad", [{0}, {2}, {1, 2}, {4}, {0, 1, 2, 3, 4}])
 def test_a_skipped_batch_leaves_network_and_optimizer_as_if_it_had_not_been(bad, optimizer):
     data = batches(5, bad)
@@ -235,7 +236,7 @@ def test_outside_accumulate_the_whole_update_is_skipped():
 # -- rollback ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
 @pytest.mark.parametrize(
     ("every", "bad", "kept"),
     [

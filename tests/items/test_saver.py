@@ -34,6 +34,7 @@ from onion import (
 )
 from onion.items.saved_run import best_checkpoint
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
+from tests.abilities import needs_draws_again
 
 # -- onions to be cut ------------------------------------------------------------------------------------------------
 
@@ -270,6 +271,7 @@ def check_same(runner, state, folder, expected):
         assert there[name] == value, name
 
 
+@needs_draws_again
 @pytest.mark.parametrize("cut", range(1, STEPS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_cut_after_any_step_goes_on_to_the_same_bits(kind, cut, place, tmp_path):
@@ -279,6 +281,7 @@ def test_a_run_cut_after_any_step_goes_on_to_the_same_bits(kind, cut, place, tmp
     check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
 
 
+@needs_draws_again
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_cut_after_every_single_step_ends_with_the_same_bits(kind, place, tmp_path):
     expected = uncut(kind, place(kind))
@@ -292,6 +295,7 @@ def test_a_run_cut_after_every_single_step_ends_with_the_same_bits(kind, place, 
     check_same(runner, state, tmp_path, expected)
 
 
+@needs_draws_again
 @pytest.mark.parametrize("way", ["in", "out"])
 @pytest.mark.parametrize(
     ("kind", "step"), [(kind, step) for kind in KINDS for step in range(8 if kind is stopping else STEPS)]
@@ -307,6 +311,7 @@ def test_a_run_killed_by_an_error_in_any_step_goes_on_from_its_checkpoint_to_the
     check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
 
 
+@needs_draws_again
 @pytest.mark.parametrize("step", [0, 6])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_killed_on_the_way_out_of_a_pass_goes_on_to_the_same_bits(kind, step, place, tmp_path):
@@ -327,6 +332,7 @@ def test_a_finished_run_that_is_started_again_does_nothing(kind, tmp_path):
     assert state.step == checkpoint.newest(tmp_path).step
 
 
+@needs_draws_again
 def test_more_passes_go_on_where_a_finished_run_ended(place, tmp_path):
     expected = uncut(everything, place(everything))
     begun(everything, tmp_path).run(passes=1)
@@ -334,6 +340,7 @@ def test_more_passes_go_on_where_a_finished_run_ended(place, tmp_path):
     check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
 
 
+@needs_draws_again
 def test_a_second_run_of_the_same_runner_goes_on_too(place, tmp_path):
     expected = uncut(dropout, place(dropout))
     runner = begun(dropout, tmp_path)
@@ -342,6 +349,7 @@ def test_a_second_run_of_the_same_runner_goes_on_too(place, tmp_path):
     check_same(runner, runner.run(passes=PASSES), tmp_path, expected)
 
 
+@needs_draws_again
 def test_with_runner_goes_on_too(place, tmp_path):
     expected = uncut(dropout, place(dropout))
     begun(dropout, tmp_path).run(passes=PASSES, steps=4)

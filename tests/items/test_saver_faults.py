@@ -30,6 +30,7 @@ from onion.disk import Files, through
 from onion.items.saved_run import best_checkpoint
 from onion.lock import alone_in
 from onion.testing import Batches, Failing, PlannedError, toy_examples
+from tests.abilities import needs_draws_again
 from tests.toys import Dropped
 
 EXAMPLES = toy_examples(22)
@@ -78,6 +79,7 @@ def whole(tmp_path_factory):
 # -- in the background ------------------------------------------------------------------------------------------------
 
 
+@needs_draws_again
 @pytest.mark.parametrize("cut", [1, 2, 5, 6, 7, 11])
 def test_in_the_background_the_same_bits_are_saved(cut, whole, tmp_path):
     onion(tmp_path, background=True).run(passes=2, steps=cut)
@@ -163,6 +165,7 @@ def test_an_error_of_the_run_is_not_hidden_by_one_of_the_disk(tmp_path, caplog):
     assert any("No space left" in message for message in caplog.messages)
 
 
+@needs_draws_again
 def test_the_error_of_a_run_leaves_the_pending_checkpoint_whole(whole, tmp_path):
     with pytest.raises(PlannedError):
         onion(tmp_path, Failing("on_batch", step=4), background=True).run(passes=2)
@@ -232,6 +235,7 @@ def count_changes(folder):
     return -1 - disk.left
 
 
+@needs_draws_again
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize("background", [False, True])
 def test_whichever_change_fails_the_run_ends_clearly_and_goes_on_to_the_same_bits(number, background, whole, tmp_path):
@@ -264,6 +268,7 @@ def test_the_end_of_a_run_is_to_be_saved_however_lenient(background, tmp_path):
         onion(tmp_path, lenient=True, background=background).run(passes=2)
 
 
+@needs_draws_again
 @pytest.mark.parametrize("background", [False, True])
 def test_a_last_checkpoint_that_failed_is_tried_again_at_the_end(background, whole, tmp_path):
     with through(Full(0, 1)):
@@ -317,6 +322,7 @@ def flipped(raw, draw):
     return raw[:place] + bytes([raw[place] ^ (1 << draw.randrange(8))]) + raw[place + 1 :]
 
 
+@needs_draws_again
 @pytest.mark.parametrize("damage", [truncated, flipped, None])
 @pytest.mark.parametrize("file", ["manifest.json", "state.json", "gradient_machine.safetensors"])
 def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before_to_the_same_bits(
@@ -333,6 +339,7 @@ def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before_to
     assert sum("passed over a checkpoint" in message and "step-00000006" in message for message in caplog.messages) == 1
 
 
+@needs_draws_again
 def test_an_empty_folder_and_one_of_the_future_are_passed_over(whole, tmp_path, caplog):
     onion(tmp_path).run(passes=2, steps=4)
     (tmp_path / "step-00000100").mkdir()
@@ -379,6 +386,7 @@ class Torn:
         return EXAMPLES[place]
 
 
+@needs_draws_again
 @pytest.mark.parametrize(("at", "batch"), [(15, 1), (16, 3), (19, 5)])  # by the seed
 @pytest.mark.parametrize("background", [False, True])
 def test_where_the_data_fail_the_run_stops_with_a_checkpoint_of_the_last_batch(at, batch, background, whole, tmp_path):
@@ -432,6 +440,7 @@ def test_an_error_of_what_wraps_the_batches_saves_nothing(tmp_path):
     assert checkpoint.steps_in(tmp_path) == []
 
 
+@needs_draws_again
 def test_where_somebody_caught_the_error_of_a_pass_no_wrong_place_is_saved(whole, tmp_path):
     failing = Failing("on_batch", step=3)
     with pytest.raises(PlannedError), onion(tmp_path, failing) as runner:
@@ -483,6 +492,7 @@ def test_a_run_of_other_things_is_refused_with_the_differences_or_goes_on_knowin
     onion(tmp_path, **change).run(passes=3)  # the new one is the run now
 
 
+@needs_draws_again
 def test_another_item_is_a_difference_and_one_that_only_watches_is_none(whole, tmp_path):
     onion(tmp_path).run(passes=2, steps=4)
     with pytest.raises(CheckpointError, match=r"there is no extra \(Extra\) there"):

@@ -17,6 +17,7 @@ from onion import (
     Tester,
 )
 from onion.testing import Batches, Failing, PlannedError, Recorder, toy_examples, toy_network
+from tests.abilities import needs_draws_again
 
 
 class Reporting(RunnerItem):
@@ -222,6 +223,7 @@ def test_a_caught_error_of_a_test_leaves_the_batch_trained():
     assert bits(failing) == bits(untested)
 
 
+@needs_draws_again
 @pytest.mark.parametrize("cut", [None, 1, 2, 3, 7])
 def test_a_test_made_of_the_training_shares_its_data_and_leaves_its_place(cut, tmp_path):
     """DESIGN rule 7: a test onion is a training onion with some rings left out or replaced."""

@@ -26,6 +26,7 @@ from onion import (
     generators,
 )
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
+from tests.abilities import needs_draws_again
 from tests.toys import Dropped
 
 
@@ -106,6 +107,7 @@ def test_a_trial_with_the_same_settings_is_the_run_itself_to_the_bit(step, provi
     assert bits(tried.trial) == bits(expected)
 
 
+@needs_draws_again
 @pytest.mark.parametrize("way", ["in", "out"])
 @pytest.mark.parametrize("inside", [(), (Failing("on_batch", step=8),)])
 def test_it_leaves_no_trace(way, inside):
@@ -143,6 +145,7 @@ def test_on_the_way_into_a_batch_it_begins_with_the_batch_after_it():
     assert np.array_equal(seen, outer[3:5])
 
 
+@needs_draws_again
 def test_trials_that_differ_in_one_setting_begin_alike():
     """The first costs are the same, for the same parameters, examples and dropout; the second ones are not."""
     costs = {}

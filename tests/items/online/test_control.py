@@ -17,6 +17,7 @@ from onion.items.online.record import Record
 from onion.items.online.stream_provider import StreamProvider
 from onion.items.online.switch import Switch
 from onion.testing import PlannedError
+from tests.abilities import needs_draws_again
 from tests.items.online.lines import Line
 from tests.items.online.steered import samples, steered, weights
 from tests.patience import PATIENCE
@@ -337,6 +338,7 @@ def slowly(seed, count):
     return Line((), come)
 
 
+@needs_draws_again
 @pytest.mark.parametrize("dies_at", range(2, 13))
 def test_a_steered_run_that_crashes_does_again_what_it_was_told(tmp_path, dies_at):
     line = slowly(dies_at, 200)

@@ -27,6 +27,7 @@ from onion import (
 from onion.items.online.drift_watch import DriftWatch, cost
 from onion.items.online.raised_rate import RaisedRate
 from onion.testing import Batches, assert_resumes_exactly, toy_examples, toy_network
+from tests.abilities import needs_draws_again
 from tests.onions.learning_online import CHANGE, LEARNING_ONLINE
 
 LOW, HIGH = 0.1, 0.9
@@ -180,6 +181,7 @@ def test_a_change_is_noticed_with_a_bounded_window_too():
     assert 950 < acted[0] <= 990
 
 
+@needs_draws_again
 def test_a_resumed_run_notices_acts_and_lowers_at_the_same_steps(tmp_path):
     kind = LEARNING_ONLINE["drift"]
     runner = kind.make(tmp_path / "whole")

@@ -25,6 +25,7 @@ from onion.items.online.delayed_labels import DelayedLabels
 from onion.items.online.progressive_test import ProgressiveTest, in_numpy, right
 from onion.items.online.stream_provider import StreamProvider
 from onion.testing import Batches, PlannedError, assert_resumes_exactly, toy_examples, toy_network
+from tests.abilities import needs_draws_again
 from tests.items.online.lines import Line
 from tests.onions.learning_online import LEARNING_ONLINE
 from tests.toys import Dropped, bits
@@ -249,6 +250,7 @@ def test_a_measure_that_gives_one_number_is_refused():
         Runner(Batches([scores(1)]), test, *learning(network)).run(passes=1)
 
 
+@needs_draws_again
 def test_a_resumed_run_goes_on_in_the_middle_of_the_window(tmp_path):
     kind = LEARNING_ONLINE["progressive test"]
     assert_resumes_exactly(kind.make, tmp_path, passes=kind.passes, cuts=[2, 4, 5])
@@ -427,6 +429,7 @@ def test_room_for_no_samples_is_refused(pending):
         DelayedLabels(Moving(), pending=pending)
 
 
+@needs_draws_again
 def test_a_resumed_run_still_knows_who_waits_and_what_was_predicted(tmp_path):
     kind = LEARNING_ONLINE["delayed labels"]
     assert_resumes_exactly(kind.make, tmp_path, passes=kind.passes, cuts=[3, 4, 7])

@@ -22,6 +22,7 @@ from onion import (
 from onion.items.online.desk import Refused
 from onion.items.online.publish import Publish
 from onion.testing import Batches, PlannedError, assert_resumes_exactly, toy_examples, toy_network
+from tests.abilities import needs_draws_again
 from tests.onions.learning_online import LEARNING_ONLINE
 from tests.patience import PATIENCE
 from tests.toys import Dropped, bits
@@ -289,6 +290,7 @@ def test_a_run_that_fails_leaves_the_last_snapshot():
     assert publish.predict([1]) == {"predictions": [[2, 2]], "step": 2}
 
 
+@needs_draws_again
 def test_a_resumed_run_comes_to_the_same_bits(tmp_path):
     kind = LEARNING_ONLINE["publish"]
     assert_resumes_exactly(kind.make, tmp_path, passes=kind.passes, cuts=[1, 4])

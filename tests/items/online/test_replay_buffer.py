@@ -27,6 +27,7 @@ from onion import (
 from onion.items.online.replay_buffer import HIGHEST, ReplayBuffer
 from onion.items.online.rows_as_arrays import as_arrays, from_arrays, own
 from onion.testing import Batches, Failing, PlannedError, assert_resumes_exactly, toy_examples, toy_network
+from tests.abilities import needs_draws_again
 from tests.onions.learning_online import LEARNING_ONLINE
 
 
@@ -223,6 +224,7 @@ def test_the_ratio_can_be_adjusted_while_the_run_goes_on_and_is_saved():
     assert other.adjustable()["ratio"].get() == 1
 
 
+@needs_draws_again
 def test_a_resumed_run_has_the_same_buffer_and_draws_the_same(tmp_path):
     kind = LEARNING_ONLINE["replay buffer"]
     assert_resumes_exactly(kind.make, tmp_path, passes=kind.passes, cuts=[1, 4, 6])

@@ -7,6 +7,7 @@ from onion.models.by_hand import pieces
 from onion.models.by_hand.gradients import Gradients
 from onion.models.config import EncoderConfig
 from onion.models.layers import Linear
+from tests.abilities import needs_layers_by_hand
 
 # isort: split
 import paddle
@@ -77,6 +78,7 @@ def test_a_norm_of_equal_numbers_has_a_finite_gradient():
     assert all(np.isfinite(each).all() for each in found)
 
 
+@needs_layers_by_hand
 @pytest.mark.parametrize("activation", [F.gelu, F.relu])
 def test_activations(activation):
     x, gradient = tensor(40, 3, scale=3), tensor(40, 3)

@@ -11,6 +11,7 @@ from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.inside import look_inside
 from onion.way_back import many, once
+from tests.abilities import needs_layers_by_hand
 
 # isort: split
 import paddle
@@ -97,6 +98,7 @@ def assert_same(encoder, given):
         np.testing.assert_allclose(gradient, plain_gradients[name], rtol=0, atol=3e-5 * scale, err_msg=name)
 
 
+@needs_layers_by_hand
 @pytest.mark.parametrize("settings", [{}, {"hidden_act": "relu"}, {"layer_norm_eps": 1e-5}, {"num_hidden_layers": 1}])
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_outputs_and_gradients_are_those_of_the_plain_layers(settings, count, threads, applied, monkeypatch):
@@ -114,6 +116,7 @@ def test_batches_of_any_form(given, threads):
     assert_same(encoder_of(), given)
 
 
+@needs_layers_by_hand
 def test_with_dropout_too(threads, monkeypatch, applied):
     """Both sides are given the same masks, in the order in which they ask for them."""
     threads(1)
@@ -201,6 +204,7 @@ def test_frozen_parameters_get_none_and_others_the_same(frozen, threads):
     assert_same(encoder, batch())
 
 
+@needs_layers_by_hand
 def test_the_way_back_ends_above_what_is_frozen(monkeypatch):
     encoder = encoder_of()
     freeze(encoder.embeddings)
@@ -258,6 +262,7 @@ def test_layers_that_are_shared_add_up():
         np.testing.assert_allclose(by_hand, gradients(), rtol=1e-3, atol=1e-3)
 
 
+@needs_layers_by_hand
 @pytest.mark.parametrize("more", [{"retain_graph": True}, {"create_graph": True}])
 def test_more_ways_back_are_refused_with_the_remedy(more):
     encoder, (ids, mask) = encoder_of(num_hidden_layers=1), batch()
@@ -267,6 +272,7 @@ def test_more_ways_back_are_refused_with_the_remedy(more):
         paddle.grad(cost, [weight], **more)
 
 
+@needs_layers_by_hand
 def test_a_kept_graph_is_refused_too():
     encoder, (ids, mask) = encoder_of(num_hidden_layers=1), batch()
     cost = encoder(ids, attention_mask=mask).packed.square().sum()
@@ -344,6 +350,7 @@ def test_who_looks_inside_sees_every_layer(applied):
     np.testing.assert_array_equal(inside.hidden[3].numpy(), out.packed.numpy())
 
 
+@needs_layers_by_hand
 def test_a_network_in_evaluation_has_gradients_too(applied):
     encoder = encoder_of(hidden_dropout_prob=0.5)
     encoder.eval()
