@@ -9,7 +9,7 @@ AT_ONCE = --numprocesses $(WORKERS) --dist loadfile
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test lint bench parity kill exactly-once online abuse soak online-load page draw sst2 results composition wheel portable arm lowest
+.PHONY: train help test lint bench parity kill exactly-once online abuse soak online-load page draw sst2 results composition wheel portable arm lowest gpu-dry gpu
 
 ## the main job, from nothing to predictions
 train: $(READY)
@@ -80,7 +80,7 @@ sst2: $(READY)
 	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make sst2 DATA=..."; exit 2; }
 	$(VENV)/bin/onion train --task classify --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --out out/sst2
 
-results composition: DATA = ../shared/data
+results composition gpu: DATA = ../shared/data
 
 ## onion's figures on real data beside Hugging Face's: docs/results.md. Hours; goes on where it stopped.
 ## ROWS="mrpc rte" and SIDES=onion do a part; DATA is the folder of all data sets
@@ -127,13 +127,23 @@ $(LOWEST)/.ready $(LOWEST)-paddle2/.ready: setup.cfg scripts/lowest.py
 	touch $@
 
 GPU := .venv-gpu
+# Paddle's build for GPUs tells every process where there is none.
+WITHOUT_A_WORD := PYTHONWARNINGS="ignore:You are using GPU version Paddle"
 
 ## all tests with the last GPU build of Paddle on the package index (2.6.2, 3 GB), without a GPU; what Paddle 2.6
 ## cannot do is skipped, with the reason. And: has it a GPU kernel for every operator that onion uses? TESTS as above
-gpu-dry: export PYTHONWARNINGS = ignore:You are using GPU version Paddle
 gpu-dry: $(GPU)/.ready
-	$(GPU)/bin/python -m pytest -q -p no:cacheprovider $(AT_ONCE) $(TESTS)
-	$(GPU)/bin/python scripts/gpu_operators.py
+	$(WITHOUT_A_WORD) $(GPU)/bin/python -m pytest -q -p no:cacheprovider $(AT_ONCE) $(TESTS)
+	$(WITHOUT_A_WORD) $(GPU)/bin/python scripts/gpu_operators.py
+
+GPU_PYTHON ?= $(PYTHON)
+REPORT ?= out/gpu.md
+
+## on a machine with a GPU: tests that need one, parity, mixed precision, kills, speed and memory, in a report that
+## can be pasted into an issue: docs/gpu.md. GPU_PYTHON is a Python with onion and a Paddle for GPUs in it; nothing is
+## installed. PARTS="tests kills" does a part; DATA is the folder of all data sets; REPORT is where it is written
+gpu:
+	@$(GPU_PYTHON) scripts/gpu.py $(PARTS) --data $(DATA) --report $(REPORT)
 
 # Paddle 2.6 was built for numpy 1.
 $(GPU)/.ready: setup.cfg pyproject.toml

@@ -46,7 +46,7 @@ def fine_tuning_optimizer(
     return paddle.optimizer.AdamW(
         learning_rate=linear_warmup_and_decay(rate, steps, warmup),
         parameters=network.parameters(),
-        weight_decay=weight_decay,
+        weight_decay=float(weight_decay),  # Paddle 2.6 refuses integers
         apply_decay_param_fun=decayed.__contains__,
         grad_clip=ClipGradByGlobalNorm(clip),
     )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from onion.tasks import clipping
 from onion.tasks.clipping import ClipGradByGlobalNorm
-from tests.abilities import needs_gpu
+from tests.abilities import needs, needs_gpu
 
 SIZES = [[3, 5], [7], [1], [40, 30]]
 
@@ -46,6 +46,12 @@ def test_is_paddles_to_the_bit(seed, scale, clip_norm):
     assert same(own, paddles)
 
 
+def keeps_what_is_no_number():
+    """Tell whether Paddle's maximum of what is no number and 1 is none; in 2.6 it is 1."""
+    return bool(paddle.isnan(paddle.maximum(paddle.full([1], np.nan), paddle.ones([1]))))
+
+
+@needs(keeps_what_is_no_number(), "this Paddle's own clipping lets it pass")
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_what_is_no_number_is_spread_as_paddle_spreads_it(bad):
     gradients = random_gradients(1)

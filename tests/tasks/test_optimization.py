@@ -15,6 +15,7 @@ from onion.tasks.optimization import (
     set_layerwise_rates,
 )
 from onion.testing import toy_network
+from tests.abilities import needs_draws_again
 
 
 def rates(rate, steps, warmup):
@@ -216,6 +217,7 @@ class SomeBatches(RunnerItem):
         state.batches = iter(batches[state.batch_id :])
 
 
+@needs_draws_again
 @pytest.mark.parametrize("cut", [1, 4])
 def test_a_resumed_run_with_rates_by_layer_goes_on_to_the_same_bits(encoder_folder, cut, tmp_path):
     def begun(folder, seed=3):

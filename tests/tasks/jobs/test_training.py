@@ -25,8 +25,13 @@ def test_the_report(trained):
     assert report["step"] == 16
     assert sorted(tests) == [2, 4, 6, 8, 10, 12, 14, 16]  # four times a pass of 8 steps
     assert report["dev.accuracy"] == max(tests.values()) == tests[report["best_step"]]
-    assert report["dev.accuracy"] > report["majority_accuracy"] >= 0.5
+    assert report["majority_accuracy"] >= 0.5
     assert {"dev.f1", "dev.f1_macro", "seconds", "out"} < report.keys()
+
+
+def test_it_learns(make_settings, tmp_path):
+    """In 16 steps, as above, a network may be no better than the majority."""
+    assert train(make_settings(passes=8), tmp_path / "out").report["dev.accuracy"] > 0.9
 
 
 def test_the_folder_holds_all_that_a_reader_of_texts_needs(trained, make_settings, encoder_folder):

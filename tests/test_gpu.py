@@ -1,0 +1,180 @@
+"""What ``make gpu`` says: without a GPU, and of parts that pass, fail or lack something."""
+
+import importlib
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.abilities import gpus, needs
+
+ROOT = Path(__file__).parent.parent
+WITHOUT = needs(not gpus(), "there is a GPU")
+PAGE = """\
+# onion on A Card: 1 of 3 parts failed: two
+
+| | |
+| --- | --- |
+| GPU | A Card, 8 GiB |
+| odd | one \\| other |
+
+| part | what it shows | outcome | seconds |
+| --- | --- | --- | --- |
+| one | something | passed | 2 |
+| two | another thing | failed (status 3) | 10 |
+| three | a third | not run: no data | 0 |
+
+## one: passed
+
+```
+all went well
+```
+
+## two: failed (status 3)
+
+````
+```
+it went wrong
+````
+
+## three: not run: no data
+
+```
+nobody gave any
+```
+"""
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Import a module of scripts/, and forget it afterwards."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if name.split(".")[0] in ("on_gpu", "gpu"):
+            del sys.modules[name]
+
+
+def test_the_page_tells_the_machine_each_part_and_the_last_lines(load):
+    outcome = load("on_gpu.parts").Outcome
+    outcomes = [
+        outcome("one", "something", "passed", 2.4, "all went well\n"),
+        outcome("two", "another thing", "failed (status 3)", 10.0, "```\nit went wrong\n\n"),
+        outcome("three", "a third", "not run: no data", 0.0, "nobody gave any\n"),
+    ]
+    machine = {"GPU": "A Card, 8 GiB", "odd": "one | other"}
+    page = load("on_gpu.report").page
+    assert page(machine, outcomes) == PAGE
+    assert page(machine, outcomes[:1]).startswith("# onion on A Card: no part failed\n")
+
+
+def test_only_the_last_lines_are_told_and_more_of_what_failed(load):
+    outcome = load("on_gpu.parts").Outcome
+    output = "".join(f"line {number}\n" for number in range(100))
+    page = load("on_gpu.report").page({}, [outcome("one", "it", "passed", 1, output)])
+    assert "line 88\n" in page
+    assert "line 87\n" not in page
+    page = load("on_gpu.report").page({}, [outcome("one", "it", "failed (status 1)", 1, output)])
+    assert "line 60\n" in page
+    assert "line 59\n" not in page
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        ("print('fine')", "passed"),
+        ("import sys; print('bad', file=sys.stderr); sys.exit(3)", "failed (status 3)"),
+        ("import sys; sys.exit('none')", "not run: nothing is there"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "failed (status -9)"),
+    ],
+)
+def test_a_part_is_run_and_its_output_kept(code, verdict, load, tmp_path, capfd):
+    parts = load("on_gpu.parts")
+    part = parts.Part("it", (parts.PYTHON, "-c", code), lacks={1: "nothing is there"})
+    found = parts.run("one", part, tmp_path, tmp_path)
+    assert found.verdict == verdict
+    assert found.failed == verdict.startswith("failed")
+    shown = capfd.readouterr().out
+    assert shown.startswith("== one: ")
+    assert shown.endswith(found.output)
+    assert ("fine" in found.output) == (verdict == "passed")
+    assert ("bad" in found.output) == (verdict == "failed (status 3)")
+
+
+def test_a_part_has_its_variables_and_the_folder_of_data(load, tmp_path):
+    parts = load("on_gpu.parts")
+    code = "import os, sys; print(os.environ['NVIDIA_TF32_OVERRIDE'], sys.argv[1])"
+    part = parts.Part("it", (parts.PYTHON, "-c", code, parts.DATA), parts.EXACT)
+    assert parts.run("one", part, tmp_path, tmp_path / "data").output == f"0 {tmp_path / 'data'}\n"
+
+
+def test_every_part_runs_files_that_are_there(load):
+    for part in load("on_gpu.parts").PARTS.values():
+        files = [word for word in part.command if word.endswith(".py")]
+        modules = [after.replace(".", "/") for word, after in pairwise(part.command) if word == "-m"]
+        assert [file for file in files if not (ROOT / file).is_file()] == []
+        assert [each for each in modules if each.startswith("benchmarks") and not (ROOT / each).is_dir()] == []
+
+
+@pytest.fixture
+def gpu(load, monkeypatch):
+    """The script on a machine that seems to have a GPU."""
+    script = load("gpu")
+    monkeypatch.setattr(script, "_paddle", lambda: (SimpleNamespace(), ""))
+    monkeypatch.setattr(script, "described", lambda paddle, root: {"GPU": "A Card, 8 GiB"})
+    parts = load("on_gpu.parts")
+
+    def of(code):
+        return parts.Part("it", (parts.PYTHON, "-c", code))
+
+    monkeypatch.setattr(script, "PARTS", {"good": of("print('fine')"), "bad": of("raise SystemExit('wrong')")})
+    return script
+
+
+def test_one_part_that_fails_stops_none_and_the_status_is_1(gpu, tmp_path, capfd):
+    report = tmp_path / "new" / "gpu.md"
+    assert gpu.main(["--report", str(report)]) == 1
+    text = report.read_text(encoding="utf-8")
+    assert text.startswith("# onion on A Card: 1 of 2 parts failed: bad\n")
+    assert "wrong" in text
+    assert text in capfd.readouterr().out
+
+
+def test_only_what_is_asked_for_is_run(gpu, tmp_path):
+    report = tmp_path / "gpu.md"
+    assert gpu.main(["good", "--report", str(report)]) == 0
+    assert "bad" not in report.read_text(encoding="utf-8")
+
+
+@WITHOUT
+def test_without_a_gpu_nothing_is_run(tmp_path):
+    command = [sys.executable, "scripts/gpu.py", "--report", str(tmp_path / "gpu.md")]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert run.stdout.startswith("nothing was run: Paddle ")
+    assert "docs/gpu.md" in run.stdout
+    assert not (tmp_path / "gpu.md").exists()
+
+
+def test_a_python_without_onion_is_told(tmp_path):
+    run = subprocess.run([sys.executable, "-S", "scripts/gpu.py"], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "has no onion; name a Python that has onion by GPU_PYTHON=..." in run.stdout
+
+
+def test_the_training_that_is_measured_learns(tmp_path):
+    small = {"layers": 1, "hidden": 64, "words": 20, "batch": 8, "length": 12, "steps": 30}
+    given = [word for name, value in small.items() for word in (f"--{name}", str(value))]
+    command = [sys.executable, "scripts/on_gpu/training.py", *given]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    told = json.loads(run.stdout.splitlines()[-1])
+    assert told["steps"] == 30
+    assert told["examples a second"] > 0
+    assert told["tokens a second"] > told["examples a second"] * 6
+    assert told["cost"][1] < told["cost"][0] + 1
+    assert (told["peak bytes"] is None) == (told["device"] == "cpu")
