@@ -15,6 +15,7 @@ import pytest
 from onion.cli import main
 from onion.lock import alone_in
 from onion.models.downloads.sources import ALIASES, SOURCES
+from tests.abilities import needs_draws_again
 from tests.models.file_server import serving, without_proxies
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 
@@ -211,6 +212,7 @@ def signals(*names):
     return AFTER_BATCH_37.format(signals=f"{blocked}; {sent}; signal.pthread_sigmask(signal.SIG_SETMASK, [])")
 
 
+@needs_draws_again
 def test_a_training_goes_on_with_another_number_of_threads_to_the_same_bits(place):
     """As on another machine; batches are large enough to be parted."""
     words = [*TRAINING, "--batch-size", "80", "--passes", "10"]  # 40 steps
@@ -231,6 +233,7 @@ def test_no_number_of_threads_is_refused_in_two_lines(place):
     assert plain(done.stderr, "--threads: '0' is not a whole number from 1")
 
 
+@needs_draws_again
 def test_killed_then_terminated_then_finished_gives_the_same_bits(trained, place):
     words = [*TRAINING, "--out", "killed"]
     done = onion(place, *words, before=KILLED_WITHIN_A_CHECKPOINT)
@@ -275,6 +278,7 @@ def read_until(descriptor, wanted):
     return seen.decode()
 
 
+@needs_draws_again
 def test_disk_full_then_ctrl_c_at_a_terminal_then_finished_gives_the_same_bits(trained, place):
     words = [*TRAINING, "--out", "full"]
     done = onion(place, *words, before=only_size(50_000))  # the weights alone take 85 kB

@@ -13,6 +13,7 @@ import pytest
 from onion import OnionError, device
 from onion.device import kernels_for, paddle, set_up_math_library, to_tensors, use_threads
 from onion.thread_count import default_threads
+from tests.abilities import gpus, needs
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
@@ -220,6 +221,7 @@ def test_a_broken_paddle_keeps_its_own_error(empty_paddle):
     assert python(code, PYTHONPATH=empty_paddle)[0] == "a_module_that_is_missing"
 
 
+@needs(gpus() or not paddle().is_compiled_with_cuda(), "a Paddle for GPUs warns where there is none, as it should")
 def test_paddle_comes_without_a_warning():
     """Its own at import are none that a user could mend; -W error turns any into an error."""
     code = "from onion.device import paddle; print(paddle().__name__)"

@@ -10,6 +10,7 @@ import paddle
 import pytest
 
 from onion import generators
+from tests.abilities import needs_draws_again
 
 
 def draw():
@@ -33,6 +34,7 @@ def through_text(states):
     return json.loads(json.dumps(states))
 
 
+@needs_draws_again
 @pytest.mark.parametrize("drawn_before", [0, 1, 2, 7])
 def test_every_generator_draws_on_to_the_bit_after_a_way_through_json(drawn_before):
     seed(3)
@@ -76,6 +78,7 @@ def test_capturing_after_restoring_gives_the_same_states():
     assert through_text(generators.capture()) == states
 
 
+@needs_draws_again
 def test_another_process_draws_the_same():
     seed(3)
     draw()

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from onion import checkpoint
+from tests.abilities import needs_draws_again
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
@@ -52,6 +53,7 @@ def of_table(printed, row):
 # -- what is killed ----------------------------------------------------------------------------------------------------
 
 
+@needs_draws_again
 def test_nothing_is_lost_of_onions_of_the_catalogue():
     onions = [word for name in ("best", "gan", "tests", "tasks by mix ratio") for word in ("--onion", name)]
     status, printed = kill(*onions, "--count", "18", "--seed", "6")

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from onion import checkpoint
+from tests.abilities import needs_draws_again
 from tests.museum.make import MUSEUM, end_of
 from tests.museum.onions import CUT, EXHIBITS, STEPS
 
@@ -27,6 +28,7 @@ def test_an_exhibit_is_whole_and_small(room, name):
     assert sum(path.stat().st_size for path in (room / name).rglob("*") if path.is_file()) < 120_000
 
 
+@needs_draws_again
 @pytest.mark.parametrize(("room", "name"), exhibits())
 def test_a_run_goes_on_from_an_exhibit_to_where_it_would_have_come(room, name, tmp_path):
     """To rounding: it was written by another math library on another processor."""

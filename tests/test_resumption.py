@@ -4,6 +4,7 @@ import pytest
 
 from onion import MixedPrecision, NanGuard, Saver, SkipIf, SplitOnMemoryError, TaskSampler, checkpoint, disk
 from onion.testing import assert_resumes_exactly
+from tests.abilities import needs_draws_again
 from tests.onions import ONIONS
 from tests.toys import Unsynced
 
@@ -11,6 +12,7 @@ CUTS = 1, 4
 """Before the first checkpoint of most, and at the end of a pass or just behind it, after checkpoints in mid-pass."""
 
 
+@needs_draws_again
 @pytest.mark.parametrize("name", ONIONS)
 def test_a_run_that_was_cut_or_killed_comes_to_the_same_bits(name, tmp_path):
     kind = ONIONS[name]

@@ -10,6 +10,7 @@ from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.jobs.inference import evaluate, predict_texts
 from onion.tasks.jobs.predictor import Predictor
+from tests.abilities import needs_draws_again
 from tests.examples.in_process import EXAMPLES, run_example, saved_bits
 from tests.tasks.helpers import films, tiny_encoder, write_tsv
 
@@ -75,6 +76,7 @@ def test_what_a_student_leaves_predicts(told, place):
     }
 
 
+@needs_draws_again
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_student_that_was_stopped_comes_to_the_same_bits(told, place, steps):
     of_teacher = ["--teacher", place / "teacher"]

@@ -10,6 +10,7 @@ from onion import CompositionError, GradientMachine, Observer, Runner, Saver
 from onion.tasks.adversarial import Discriminator
 from onion.tasks.jobs.settings import Settings
 from onion.tasks.jobs.training import Job
+from tests.abilities import needs_draws_again
 from tests.tasks import helpers
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -133,6 +134,7 @@ def test_the_plain_onion_lacks_the_rings_of_the_gan_and_sees_the_same_labels(beg
     assert seen[False][0]["fakes"].shape[0] == 8
 
 
+@needs_draws_again
 @pytest.mark.parametrize("cut", [2, 5])
 def test_a_run_that_was_cut_in_mid_pass_comes_to_the_same_bits(begun, tmp_path, cut):
     def saved(runner, name):

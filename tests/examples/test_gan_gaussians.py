@@ -11,6 +11,7 @@ import paddle
 import pytest
 
 from onion import CompositionError, Frozen, Observer, Saver
+from tests.abilities import needs_draws_again
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -70,6 +71,7 @@ def test_each_network_moves_in_its_own_steps_alone(example, tmp_path):
     ]
 
 
+@needs_draws_again
 @pytest.mark.parametrize("cut", [1, 2, 3, 5])
 def test_a_run_that_was_cut_comes_to_the_same_bits(example, tmp_path, cut):
     *networks, runner = begun(example, tmp_path / "whole")

@@ -12,6 +12,7 @@ import pytest
 from onion import GradientMachine, ParameterUpdater, RunnerItem, Saver, TaskSampler
 from onion.tasks.jobs.settings import Settings
 from onion.tasks.jobs.training import Job, fine_tune
+from tests.abilities import needs_draws_again
 from tests.tasks import helpers
 from tests.tasks.helpers import films, write_tsv
 from tests.toys import bits
@@ -116,6 +117,7 @@ def test_the_rate_is_planned_for_the_batches_of_all_tasks(folder, encoder):
     assert rates[20] == pytest.approx(5e-5 * 16 / 32)
 
 
+@needs_draws_again
 @pytest.mark.parametrize("cut", [5, 21])
 def test_a_run_that_was_cut_goes_on_to_the_same_bits(folder, encoder, tmp_path, cut):
     """In mid-pass, with dropout and the masker's own random numbers."""

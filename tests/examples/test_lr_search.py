@@ -11,6 +11,7 @@ import pytest
 
 from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver, generators
 from onion.testing import toy_examples
+from tests.abilities import needs_draws_again
 from tests.toys import Dropped
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "lr_search.py"
@@ -54,6 +55,7 @@ class Stays(lr_search.RateSearch):
         return next(iter(costs))
 
 
+@needs_draws_again
 def test_a_search_that_keeps_the_rate_leaves_every_bit_as_it_is():
     search = Stays(training, every=3, steps=4)
     assert run(search) == run()
@@ -63,6 +65,7 @@ def test_a_search_that_keeps_the_rate_leaves_every_bit_as_it_is():
         assert len(set(costs.values())) == 3
 
 
+@needs_draws_again
 def test_a_trial_at_the_present_rate_costs_what_the_run_does():
     """On the way out of a batch, where its update is made, a trial is what the run itself does next."""
 
@@ -93,6 +96,7 @@ def test_rates_that_lose_their_way_are_not_chosen():
     assert best({1.0: nan, 2.0: nan}) == 1.0
 
 
+@needs_draws_again
 @pytest.mark.parametrize("cut", [2, 3, 7])
 def test_a_run_that_was_cut_goes_on_to_the_same_bits(tmp_path, cut):
     """Also at the very batch before which a search is due."""

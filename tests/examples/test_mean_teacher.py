@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.abilities import needs_draws_again
 from tests.examples.in_process import EXAMPLES, run_example, saved_bits
 
 
@@ -23,6 +24,7 @@ def test_points_without_labels_help(whole):
     assert "IntoBatch(field='teacher')" in drawing
 
 
+@needs_draws_again
 def test_a_run_that_was_stopped_comes_to_the_same_bits(whole, tmp_path):
     folder, told, _ = whole
     run_example("mean_teacher.py", tmp_path, steps=450)

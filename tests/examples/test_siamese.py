@@ -7,6 +7,7 @@ import pytest
 
 from onion import checkpoint
 from onion.models.encoder import Encoder
+from tests.abilities import needs_draws_again
 from tests.examples.in_process import EXAMPLES, run_example, saved_bits
 from tests.tasks.helpers import BAD, GOOD, PLAIN, tiny_encoder, write_tsv
 
@@ -61,6 +62,7 @@ def test_both_towers_are_one_encoder_and_it_moved(place, whole):
     )
 
 
+@needs_draws_again
 @pytest.mark.parametrize("steps", [1, 13])
 def test_a_run_that_was_stopped_comes_to_the_same_bits(place, whole, steps):
     run(place, f"cut-{steps}", steps=steps)
