@@ -108,7 +108,7 @@ arm: $(READY)
 	@$(RUN) scripts/arm.py $(TESTS)
 
 LOWEST := .venv-lowest
-lowest: TESTS ?= tests
+lowest gpu-dry: TESTS ?= tests
 
 ## all tests with the lowest versions that setup.cfg admits, which Python 3.10 and 3.11 have; and a run that is
 ## resumed with Paddle 2.6. TESTS="tests/items tests/models" does a part
