@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
+import paddle
 import pytest
 
 from tests.abilities import gpus, needs
@@ -111,6 +112,12 @@ def test_a_part_has_its_variables_and_the_folder_of_data(load, tmp_path):
     code = "import os, sys; print(os.environ['NVIDIA_TF32_OVERRIDE'], sys.argv[1])"
     part = parts.Part("it", (parts.PYTHON, "-c", code, parts.DATA), parts.EXACT)
     assert parts.run("one", part, tmp_path, tmp_path / "data").output == f"0 {tmp_path / 'data'}\n"
+
+
+@needs(paddle.is_compiled_with_cuda(), "needs a Paddle for GPUs, which need not be there")
+def test_paddle_knows_the_flags_that_are_set(load):
+    for flag in load("on_gpu.parts").SAME_BITS.keys() - load("on_gpu.parts").EXACT.keys():
+        assert not paddle.get_flags(flag)[flag]
 
 
 def test_every_part_runs_files_that_are_there(load):
