@@ -6,10 +6,11 @@ RUN := $(VENV)/bin/python
 # Tests of a file stay together: many share what a fixture has trained.
 WORKERS ?= 2
 AT_ONCE = --numprocesses $(WORKERS) --dist loadfile
+FAST := $(wildcard tests/test_*.py) tests/testing tests/data tests/items
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test lint bench parity kill exactly-once online abuse soak online-load page draw sst2 results composition wheel portable arm lowest gpu-dry gpu
+.PHONY: train help test test-fast test-busy lint bench parity kill exactly-once online abuse soak online-load page draw sst2 results composition wheel portable arm lowest gpu-dry gpu
 
 ## the main job, from nothing to predictions
 train: $(READY)
@@ -23,6 +24,15 @@ help:
 ## lint and all tests, by two processes at the same time; WORKERS=1 for another number
 test: lint
 	$(RUN) -m pytest $(AT_ONCE)
+
+## the engine, its data and its items, as far as that takes a minute: without what is marked slow
+test-fast: $(READY)
+	$(RUN) -m pytest $(AT_ONCE) -q -m 'not slow' $(FAST)
+
+## the tests N times in a row, by default 5, beside LOAD busy processes, by default 8: what depends on time will fail.
+## TESTS="tests/items tests/models" does a part
+test-busy: $(READY)
+	@$(RUN) scripts/busy_tests.py $(if $(N),--runs $(N)) $(if $(LOAD),--load $(LOAD)) --workers $(WORKERS) -- $(TESTS)
 
 ## formatting, style and types
 lint: $(READY)

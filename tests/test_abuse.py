@@ -18,6 +18,8 @@ from onion.items.online.service import Service
 from tests.items.online.service.memory_desk import TOKEN, MemoryDesk
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 TRIES = 12
 

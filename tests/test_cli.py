@@ -19,6 +19,8 @@ from tests.abilities import needs_draws_again
 from tests.models.file_server import serving, without_proxies
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 
+pytestmark = pytest.mark.slow
+
 ONION = str(Path(sysconfig.get_path("scripts")) / "onion")
 STEPS = 80  # of the training below: 320 texts in batches of 16, 4 times
 TRAINING = ["train", "--task", "classify", "--train", "a.tsv", "--dev", "b.tsv", "--encoder", "tiny", "--lr", "3e-3"]

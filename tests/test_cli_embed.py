@@ -13,6 +13,8 @@ import pytest
 
 from tests.tasks.helpers import HIDDEN, films, snapshot, tiny_encoder, write_tsv
 
+pytestmark = pytest.mark.slow
+
 TINY = ["embed", "--encoder", "tiny", "--max-length", "24"]
 STOPPED = """
 import os, signal

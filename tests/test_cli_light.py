@@ -7,6 +7,8 @@ import pytest
 
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 HEAVY = ["paddle", "numpy", "tokenizers", "safetensors", "sentencepiece", "tqdm", "yaml"]
 HEAVY += ["asyncio", "email", "http.client", "ssl", "sqlite3", "urllib.request", "multiprocessing", "unittest"]
 

@@ -11,6 +11,8 @@ from onion.tasks.jobs.run_folder import TASK_FILE, read_json, read_record
 from tests.patience import PATIENCE
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 
+pytestmark = pytest.mark.slow
+
 FAST = {"lr": "3e-3", "batch_size": 16, "max_length": 16, "passes": 2, "encoder": "tiny"}
 
 

@@ -16,6 +16,8 @@ from onion.thread_count import default_threads
 from tests.abilities import gpus, needs
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 AMD = "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC\nflags\t\t: fpu sse4_2 avx avx2 bmi2\n\n"

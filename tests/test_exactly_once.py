@@ -12,6 +12,8 @@ import pytest
 from onion import checkpoint
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 

@@ -18,6 +18,8 @@ from onion import checkpoint
 from tests.abilities import needs_draws_again
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 KINDS = {"step", "pass", "test", "byte", "sync", "rename", "remove", "log", "clock"}
 

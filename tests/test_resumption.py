@@ -8,6 +8,8 @@ from tests.abilities import needs_draws_again
 from tests.onions import ONIONS
 from tests.toys import Unsynced
 
+pytestmark = pytest.mark.slow
+
 CUTS = 1, 4
 """Before the first checkpoint of most, and at the end of a pass or just behind it, after checkpoints in mid-pass."""
 

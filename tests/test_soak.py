@@ -11,6 +11,8 @@ import pytest
 
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 MIB = 2**20
 

@@ -23,6 +23,8 @@ from onion import (
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 from tests.toys import bits
 
+pytestmark = pytest.mark.slow
+
 
 class Mse:
     def reset(self):

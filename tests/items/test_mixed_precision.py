@@ -372,6 +372,7 @@ def saved(folder):
     return Onion(batches(*STORY), precision, outside=[Saver(folder, every=1)], rate=schedules.cosine(0.1, 20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", range(1, 2 * len(STORY)))
 def test_a_run_cut_after_any_step_goes_on_to_the_same_bits(cut, tmp_path):
     uncut = saved(tmp_path / "uncut")

@@ -272,6 +272,7 @@ def check_same(runner, state, folder, expected):
 
 
 @needs_draws_again
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", range(1, STEPS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_cut_after_any_step_goes_on_to_the_same_bits(kind, cut, place, tmp_path):
@@ -296,6 +297,7 @@ def test_a_run_cut_after_every_single_step_ends_with_the_same_bits(kind, place, 
 
 
 @needs_draws_again
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["in", "out"])
 @pytest.mark.parametrize(
     ("kind", "step"), [(kind, step) for kind in KINDS for step in range(8 if kind is stopping else STEPS)]

@@ -236,6 +236,7 @@ def count_changes(folder):
 
 
 @needs_draws_again
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize("background", [False, True])
 def test_whichever_change_fails_the_run_ends_clearly_and_goes_on_to_the_same_bits(number, background, whole, tmp_path):

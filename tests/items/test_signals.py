@@ -17,6 +17,8 @@ from onion.disk import Files, through
 from onion.testing import Batches, Failing, PlannedError
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 HANDLED = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 SECOND = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit, signal.SIGHUP: SystemExit}
 on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="/proc tells whether a process sleeps")

@@ -30,6 +30,8 @@ from onion.sampling import RoundRobin
 from onion.state import State
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 LIST = {"collate": list, "prefetch": 0}
 
 

@@ -268,6 +268,7 @@ SHARES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARES)
 def test_over_100000_draws_the_shares_are_within_1_percent_of_the_planned_ones(name):
     strategy, weights = SHARES[name]
@@ -654,6 +655,7 @@ def result(runner, folder, **limits):
     return state.step, state.metrics, sampler, values, rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "finished"),
     # A function that says "a" while a has stopped cannot be followed; this is an error (see above).

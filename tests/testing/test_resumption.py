@@ -30,6 +30,8 @@ from onion import (
 from onion.testing import assert_resumes_exactly, toy_examples, toy_network
 from tests.toys import Unsynced
 
+pytestmark = pytest.mark.slow
+
 STEPS = 6  # two passes of three batches
 
 

@@ -16,6 +16,8 @@ from tests.items.online.lines import Line
 from tests.items.online.steered import samples, steered, weights
 from tests.items.online.test_control import PLAN, Script, slowly
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def spool(tmp_path):

@@ -11,6 +11,8 @@ import pytest
 from tests.items.online.sources import workers
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[4]
 TOTAL, KILLS = 700, 9
 

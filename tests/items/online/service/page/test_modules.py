@@ -5,6 +5,8 @@ from itertools import pairwise
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def module(tab, serve):

@@ -5,6 +5,8 @@ import pytest
 from onion.items.online.service.limits import Limits
 from tests.items.online.service.page.in_memory import DRAWING
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 TOKEN = "a-token-that-is-long"
 
