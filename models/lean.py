@@ -18,7 +18,6 @@ from functools import cache
 from typing import NamedTuple
 
 import paddle
-import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import _C_ops, nn
 
 from onion.models.layers import EncoderLayers
@@ -183,7 +182,7 @@ def _add_and_norm(
 ) -> paddle.Tensor:
     """``norm(x @ weight + bias + residual)``."""
     total = _C_ops.add_(_linear(x, affine), residual)
-    return F.layer_norm(total, total.shape[1:], norm.weight, norm.bias, epsilon)
+    return _C_ops.layer_norm(total, norm.weight, norm.bias, epsilon, 1)
 
 
 def _weights_of(layer: nn.Layer) -> Weights | None:

@@ -21,6 +21,7 @@ CALLED = {
     "empty": "any Paddle; a tensor without the memory that paddle.to_tensor keeps",
     "gather": "any Paddle; rows that are picked, on one thread",
     "gelu_grad": "Paddle 3; 2.6 does not hand it out, and layers have no backward pass by hand there",
+    "layer_norm": "any Paddle",
     "matmul": "any Paddle",
     "relu_grad": "Paddle 3, like gelu_grad",
     "reshape": "any Paddle",
