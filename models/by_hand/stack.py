@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 PARTS = 2
 """Into how many a batch is parted, however many threads there are: masks are drawn for a part, and gradients summed by
-parts, so that a run goes on to the same bits on a machine with more processors or fewer. More parts would take more
-memory for gradients, and wait for each other, because Python starts the kernels of all of them one at a time."""
+parts, so that a run goes on with the same dropout and order of sums on a machine with more processors or fewer (to the
+same bits where products do, docs/reliability.md). More parts would take more memory for gradients, and wait for each
+other, because Python starts the kernels of all of them one at a time."""
 
 
 def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
