@@ -142,6 +142,7 @@ class EncoderLayers(nn.Layer):
         *below, last = self.layers
         for layer in below:
             x = layer(x, packing)
+        # a layer of one's own need not know of firsts, and is not asked for them (encoder.py)
         return last(x, packing, firsts_only) if firsts_only else last(x, packing)
 
 

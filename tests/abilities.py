@@ -55,3 +55,7 @@ def _can_be_made(make):
 
 needs_layers_by_hand = needs(pieces.HAS_KERNELS, "this Paddle does not hand out the gradients that layers by hand need")
 needs_draws_again = needs(can_draw_again(), "this Paddle cannot restore its place among random numbers on the CPU")
+needs_bfloat16 = needs(
+    paddle.amp.is_bfloat16_supported(),
+    "Paddle says that this processor has no bfloat16, and leaves a network in 32 bits with a warning",
+)

@@ -10,8 +10,8 @@ import paddle
 import pytest
 
 from onion import kernels
-from onion.models.by_hand import pieces
 from scripts.operators.recorded import LEVEL, kernels_in
+from tests.abilities import needs_layers_by_hand
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
@@ -49,7 +49,7 @@ def test_what_is_entered_without_asking_the_processor_is_not_called():
     assert not set(kernels.CALLED) & set(kernels.ENTERED_UNASKED)
 
 
-@pytest.mark.skipif(not pieces.HAS_KERNELS, reason="Paddle 2.6 does not hand out all of them")
+@needs_layers_by_hand
 @pytest.mark.parametrize("name", sorted(kernels.CALLED))
 def test_this_paddle_has_it(name):
     assert hasattr(paddle._legacy_C_ops if name == "check_finite_and_unscale" else paddle._C_ops, name)

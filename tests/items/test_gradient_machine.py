@@ -15,7 +15,7 @@ from onion import (
     State,
 )
 from onion.testing import Batches, toy_examples, toy_network
-from tests import needs
+from tests.abilities import needs_bfloat16
 
 
 def sgd(network):
@@ -140,7 +140,7 @@ def test_parameters_and_buffers_go_into_another_network():
     assert values(one) == values(other)
 
 
-@needs.bfloat16
+@needs_bfloat16
 def test_a_bfloat16_network_comes_back_bitwise_from_numpy():
     one, other = toy_network(seed=1), toy_network(seed=2)
     one.bfloat16()

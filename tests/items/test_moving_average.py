@@ -25,7 +25,7 @@ from onion.models.encoder import Encoder
 from onion.tasks.classification import Classifier
 from onion.tasks.optimization import fine_tuning_optimizer
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
-from tests import needs
+from tests.abilities import needs_bfloat16
 from tests.tasks.helpers import tiny_encoder
 from tests.toys import bits
 
@@ -177,7 +177,7 @@ def test_statistics_are_averaged_counters_copied_and_a_shared_weight_moves_once(
     assert not np.allclose(wanted["norm._mean"], arrays(network)["norm._mean"])
 
 
-@needs.bfloat16
+@needs_bfloat16
 def test_an_average_made_before_the_network_is_cast_keeps_32_bits_and_follows():
     network = toy_network()
     smooth = MovingAverage(network, 0.5)
@@ -205,7 +205,7 @@ def arrays_32(network):
     return {name: tensor.astype("float32").numpy().copy() for name, tensor in network.state_dict().items()}
 
 
-@needs.bfloat16
+@needs_bfloat16
 def test_a_network_of_16_bits_is_refused():
     network = toy_network()
     network.bfloat16()
