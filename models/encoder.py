@@ -127,14 +127,12 @@ class Encoder(nn.Layer):
         """
         config = self.config
         packing = Packing.of(_mask(input_ids, attention_mask, config), config.num_attention_heads)
-        if position_ids is None:
-            position_ids = _positions(packing, config)
         types = _chosen("token_type_ids", token_type_ids, 0, packing, config.type_vocab_size)
         tasks = _chosen("task_type_ids", task_type_ids, config.task_id, packing, config.tasks)
         embedded = self.embeddings(
             _packed("input_ids", input_ids, packing, config.vocab_size),
             types,
-            _packed("position_ids", position_ids, packing, config.max_position_embeddings),
+            _positions(position_ids, packing, config),
             tasks,
         )
         weights = lean(self.encoder, embedded)
@@ -232,13 +230,15 @@ def _check_shape(name: str, values: Ids, input_ids: Ids) -> None:
         raise DataError(f"{name} has the shape {list(values.shape)}, input_ids {list(input_ids.shape)}")
 
 
-def _positions(packing: Packing, config: EncoderConfig) -> np.ndarray:
-    """The positions of a batch that brings none: int64 [batch, length]; what padding gets does not matter."""
-    if not config.position_offset:
-        _check_length(packing.length, config)
-        return np.broadcast_to(np.arange(packing.length), packing.mask.shape)
-    _check_length(int(packing.mask.sum(axis=1).max()), config)
-    return packing.counts + config.position_offset
+def _positions(values: Ids | None, packing: Packing, config: EncoderConfig) -> paddle.Tensor:
+    """The positions of the tokens: int64 [tokens]; by default nothing but the length of the batch can be wrong."""
+    if values is not None:
+        return _packed("position_ids", values, packing, config.max_position_embeddings)
+    if config.position_offset:
+        _check_length(packing.longest, config)
+        return as_tensor(packing.pack(packing.counts) + config.position_offset)
+    _check_length(packing.length, config)
+    return as_tensor(packing.columns)
 
 
 def _check_length(length: int, config: EncoderConfig) -> None:
@@ -255,7 +255,9 @@ def _chosen(name: str, values: Ids | int | None, default: int, packing: Packing,
     if values is None and not size:
         return None
     if values is None or isinstance(values, (int, np.integer)):
-        values = np.full(packing.mask.shape, default if values is None else values, np.int64)
+        value = default if values is None else int(values)
+        _check_ids(name, value, value, size)
+        return as_tensor(np.full(packing.tokens, value, np.int64)) if size else None
     ids = _packed(name, values, packing, size)
     return ids if size else None
 
@@ -268,8 +270,11 @@ def _packed(name: str, values: Ids, packing: Packing, size: int) -> paddle.Tenso
         return packing.pack(values).astype("int64")
     # A few hundred integers: numpy picks and checks them faster than kernels would.
     ids = packing.pack(on_host(name, values)).astype(np.int64, copy=False)
-    low, high = int(ids.min()), int(ids.max())
+    _check_ids(name, int(ids.min()), int(ids.max()), size)
+    return as_tensor(ids)
+
+
+def _check_ids(name: str, low: int, high: int, size: int) -> None:
     if low < 0 or high >= max(size, 1):
         known = f"embeddings for 0 to {size - 1}" if size else "no embeddings for them"
         raise DataError(f"{name} holds {low if low < 0 else high}; the encoder has {known}")
-    return as_tensor(ids)

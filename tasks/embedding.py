@@ -22,6 +22,7 @@ from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.layers import EncoderLayers
+from onion.models.ops import as_tensor
 from onion.models.splitting.inputs import Given, listed, whole
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
@@ -78,7 +79,7 @@ class PooledEncoder(nn.Layer):
         elif self.pooling == "cls":
             vectors = encoded.firsts
         else:
-            counts = paddle.to_tensor(encoded.packing.mask.sum(axis=1, keepdims=True).astype(np.float32))
+            counts = as_tensor(encoded.packing.mask.sum(axis=1, keepdims=True).astype(np.float32))
             vectors = encoded.sequence_output.astype("float32").sum(axis=1) / counts  # padding is zero there
         vectors = vectors.astype("float32")
         if self.normalize:

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -22,17 +21,6 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 TRIES = 12
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of scripts/, and forget it afterwards."""
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    yield import_module
-    for name in set(sys.modules) - before:
-        if name.split(".")[0] in ("abuse", "abusing", "streaming"):
-            del sys.modules[name]
 
 
 def test_nothing_comes_of_a_siege():

@@ -41,10 +41,8 @@ def test_a_steered_run_is_done_again():
     assert told["kills"] == 1
 
 
-def test_what_is_counted_is_what_the_newest_checkpoint_has(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    from streaming.counted import counts_in
-
+def test_what_is_counted_is_what_the_newest_checkpoint_has(tmp_path, load):
+    counts_in = load("streaming.counted").counts_in
     counts = np.array([[1.0], [1.0], [2.0], [0.0]], "float32")
     run_state = {"counters": {}, "generators": {}, "onion": {}, "best_step": None}
     checkpoint.make(tmp_path)
@@ -54,11 +52,8 @@ def test_what_is_counted_is_what_the_newest_checkpoint_has(tmp_path, monkeypatch
         counts_in(tmp_path / "other")
 
 
-def test_a_producer_of_files_goes_on_behind_the_newest_wherever_it_is(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    from streaming.places import FolderPlace
-
-    place = FolderPlace(tmp_path)
+def test_a_producer_of_files_goes_on_behind_the_newest_wherever_it_is(tmp_path, load):
+    place = load("streaming.places").FolderPlace(tmp_path)
     assert place.begin() == 0
     place.put(range(5))
     assert place.begin() == 5

@@ -1,6 +1,5 @@
 """What ``make gpu`` says: without a GPU, and of parts that pass, fail or lack something."""
 
-import importlib
 import json
 import subprocess
 import sys
@@ -48,17 +47,6 @@ it went wrong
 nobody gave any
 ```
 """
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of scripts/, and forget it afterwards."""
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if name.split(".")[0] in ("on_gpu", "gpu"):
-            del sys.modules[name]
 
 
 def test_the_page_tells_the_machine_each_part_and_the_last_lines(load):

@@ -1,6 +1,5 @@
 """What ``make gpu-dry`` says of operators: read from Paddle's log, compared with what is registered."""
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -23,17 +22,6 @@ I1122 17:48:34.416919  8591 prepared_operator.cc:291] Dynamic mode PrepareImpl -
 I1122 17:48:34.500000  8591 api.cc:72808] add API kernel key: [CPU, NCHW, int64]
 I1122 17:48:34.500001  8591 api.cc:72815] add kernel: {"input":["CPU, NCHW, int64"],"output":[],"attribute":[]}
 """
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of scripts/, and forget it afterwards."""
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if name.split(".")[0] in ("operators", "gpu_operators"):
-            del sys.modules[name]
 
 
 def test_kernels_and_their_types_are_read_from_the_log(load):

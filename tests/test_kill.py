@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -25,14 +24,9 @@ KINDS = {"step", "pass", "test", "byte", "sync", "rename", "remove", "log", "clo
 
 
 @pytest.fixture
-def load(monkeypatch):
-    """Import a module of scripts/killing, and forget it afterwards."""
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    yield lambda name: import_module(f"killing.{name}")
-    for name in set(sys.modules) - before:
-        if name.split(".")[0] == "killing":
-            del sys.modules[name]
+def load(load):
+    """Import a module of scripts/killing."""
+    return lambda name: load(f"killing.{name}")
 
 
 def kill(*words):

@@ -1,9 +1,7 @@
 """That ``make parity`` cannot say "equal" of what differs: its rows on golden files that were tampered with."""
 
-import importlib
 import math
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +9,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 BERT = ROOT / "tests" / "models" / "golden" / "bert"
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of scripts/, and forget it afterwards."""
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if name.split(".")[0] in ("comparison", "references"):
-            del sys.modules[name]
 
 
 @pytest.mark.parametrize(

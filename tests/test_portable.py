@@ -3,24 +3,9 @@
 import os
 import signal
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parent.parent
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="qemu-user, and ends by signals")
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of scripts/, and forget it afterwards."""
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    yield import_module
-    for name in set(sys.modules) - before:
-        if name.split(".")[0] in ("portable", "emulating"):
-            del sys.modules[name]
 
 
 @pytest.fixture

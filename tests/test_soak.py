@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,6 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 MIB = 2**20
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of scripts/, and forget it afterwards."""
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    yield import_module
-    for name in set(sys.modules) - before:
-        if name.split(".")[0] in ("soak", "soaking", "streaming", "abusing"):
-            del sys.modules[name]
 
 
 def test_all_of_an_online_run_goes_on(tmp_path):
