@@ -157,7 +157,7 @@ def test_without_a_gpu_nothing_is_run(tmp_path):
 
 
 def test_a_python_without_onion_is_told(tmp_path):
-    run = subprocess.run([sys.executable, "-S", "scripts/gpu.py"], cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-S", "-E", "scripts/gpu.py"], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1
     assert "has no onion; name a Python that has onion by GPU_PYTHON=..." in run.stdout
 
