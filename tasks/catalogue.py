@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from onion.errors import CheckpointError, DataError
+from onion.shown import shown
 from onion.tasks.classification import Classification
-from onion.tasks.labels import shown
 from onion.tasks.masked_words import MaskedWords
 from onion.tasks.matching import Matching
 from onion.tasks.multilabel import MultiLabel

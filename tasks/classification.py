@@ -20,10 +20,11 @@ from paddle.nn import functional
 
 from onion.checks import is_number
 from onion.errors import DataError
+from onion.shown import shown
 from onion.tasks.checks import BELOW_ONE, QUOTE, as_float, as_name
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead, softmax
-from onion.tasks.labels import Labels, shown
+from onion.tasks.labels import Labels
 from onion.tasks.metrics.classification import ClassificationMetric
 from onion.tasks.rows import Row
 from onion.tasks.task import NOT_OF_FEATURES

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from onion import DataProvider, Forward, Progress, Runner, RunnerItem, State, Way
+from onion.data.opening import refuse_pipe
 from onion.errors import DataError
 from onion.models import hub
 from onion.models.config import EncoderConfig
@@ -46,6 +47,7 @@ def embed(
     """
     check_new(out)
     next(_rows(path))
+    refuse_pipe(Path(path))
     if "max_length" in settings:  # an Embedder would not call it as the command does
         check_max_length(settings["max_length"], EncoderConfig.read(hub.resolve(encoder)).max_length)
     return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, out, tokens)

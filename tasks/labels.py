@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from onion.errors import DataError
+from onion.shown import MOST, listed, shown
 from onion.tasks.checks import QUOTE, as_name
 
 if TYPE_CHECKING:
     from onion.tasks.rows import Row
-
-LONGEST, MOST = 40, 10
-"""Characters of a label, and labels, that a message shows."""
 
 
 @attrs.frozen
@@ -80,14 +78,7 @@ class Labels:
 
     def told(self) -> str:
         """Return the labels for a message, the first ten of them."""
-        return ", ".join(map(shown, self.names[:MOST])) + (", ..." if len(self) > MOST else "")
-
-
-def shown(name: object) -> str:
-    """Return a label, or what was to be one, as a message shows it: in quotes, and the beginning of a long one."""
-    text = name if isinstance(name, str) else repr(name)
-    short = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
-    return repr(short) if isinstance(name, str) else short
+        return listed(self.names)
 
 
 def apart(there: object, here: object) -> str:

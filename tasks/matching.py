@@ -23,11 +23,12 @@ from paddle.nn import functional
 from onion.errors import DataError
 from onion.items.evaluator import Metric
 from onion.models.tokenizer import Tokenizer
+from onion.shown import shown
 from onion.tasks.checks import BELOW_ONE, NAME, SHARE, SWITCH, as_float, as_name, one_of
 from onion.tasks.classification import Classifier
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead, sigmoid
-from onion.tasks.labels import Labels, shown
+from onion.tasks.labels import Labels
 from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, order, ranking
 from onion.tasks.rows import Row, file_rows
 from onion.tasks.task import NOT_OF_FEATURES

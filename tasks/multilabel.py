@@ -20,10 +20,11 @@ from paddle import nn
 from paddle.nn import functional
 
 from onion.errors import DataError
+from onion.shown import shown
 from onion.tasks.checks import BELOW_ONE, NAME, as_float, as_name
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import SentenceHead, sigmoid
-from onion.tasks.labels import Labels, shown
+from onion.tasks.labels import Labels
 from onion.tasks.metrics.multilabel import MultiLabelMetric
 from onion.tasks.rows import Row
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES

@@ -9,9 +9,10 @@ from typing import Any
 
 import attrs
 
-from onion.data.files import opened
+from onion.data.opening import opened
 from onion.data.table import at
 from onion.errors import DataError
+from onion.shown import LONGEST, listed, shown
 from onion.tasks.rows import holds_half_a_character
 
 
@@ -44,7 +45,7 @@ class Place:
         if not isinstance(self.value, dict):
             raise self._unlike(f"an object with {name!r}")
         if name not in self.value:
-            raise self.error(f"there is no {name!r} here, only {', '.join(map(repr, self.value)) or 'nothing'}")
+            raise self.error(f"there is no {name!r} here, only {listed(self.value)}")
         return Place(self.file, f"{self.path}.{name}" if self.path else name, self.value[name])
 
     def items(self) -> Iterator[Place]:
@@ -107,8 +108,11 @@ class Place:
         return DataError(f"{self}: {what}")
 
     def _unlike(self, wanted: str) -> DataError:
-        shown = json.dumps(self.value, ensure_ascii=True)
-        return self.error(f"is {shown if len(shown) <= 40 else shown[:37] + '...'}, not {wanted}")
+        try:
+            text = json.dumps(self.value, ensure_ascii=True)
+        except (RecursionError, ValueError):  # lists a thousand deep
+            text = shown(self.value)
+        return self.error(f"is {text if len(text) <= LONGEST else text[: LONGEST - 3] + '...'}, not {wanted}")
 
 
 def read_json(path: str | Path, advice: str = "mend the file") -> Place:

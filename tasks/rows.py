@@ -13,6 +13,7 @@ import attrs
 from onion.data.files import iter_rows
 from onion.data.table import at
 from onion.errors import DataError
+from onion.shown import listed, shown
 
 STANDARD_INPUT = Path("standard input")
 
@@ -43,7 +44,7 @@ class Row:
         """
         value = self.cells[column]
         if not isinstance(value, str):
-            raise self.error(f"{column} is {value!r}, not a text; put it in quotes")
+            raise self.error(f"{column} is {shown(value)}, not a text; put it in quotes")
         if holds_half_a_character(value):
             raise self.error(f"{column} holds half of a surrogate pair (\\ud800 to \\udfff); mend the text")
         return value
@@ -84,7 +85,7 @@ class Row:
         except ValueError:
             value = float("nan")
         if not abs(value) < float("inf"):
-            raise self.error(f"{column} is {word[:40]!r}, not a number")
+            raise self.error(f"{column} is {shown(word)}, not a number")
         return value
 
 
@@ -156,5 +157,5 @@ def _object(path: Path, number: int, text: str, columns: Sequence[str]) -> dict[
         raise at(path, number, f"begins with '{{' and is no JSON object ({error}); write it as {{...}}") from None
     missing = [name for name in columns if name not in cells]
     if missing:
-        raise at(path, number, f"there is no {missing[0]!r} in this object; it has {', '.join(cells) or 'nothing'}")
+        raise at(path, number, f"there is no {missing[0]!r} in this object; it has {listed(cells)}")
     return dict(cells)

@@ -23,10 +23,11 @@ from paddle import nn
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
+from onion.shown import shown
 from onion.tasks import checks
 from onion.tasks.checks import BELOW_ONE, NATURAL, SWITCH, as_float, one_of
 from onion.tasks.features.examples import Example
-from onion.tasks.labels import Labels, shown
+from onion.tasks.labels import Labels
 from onion.tasks.metrics.chunks import IGNORED, OUTSIDE, ChunkMetric, TagScheme
 from onion.tasks.rows import Row, file_rows, line_rows
 from onion.tasks.tags.label_map import LABEL_MAP, read_label_map

@@ -1,6 +1,8 @@
 """The command line, in processes of its own where it matters: signals, full disks, streams, what is imported."""
 
+import io
 import json
+import logging
 import os
 import shutil
 import signal
@@ -12,7 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from onion.cli import main
+from onion.cli import Printable, main
+from onion.data import files
 from onion.lock import alone_in
 from onion.models.downloads.sources import ALIASES, SOURCES
 from tests.abilities import needs_draws_again
@@ -23,6 +26,7 @@ pytestmark = pytest.mark.slow
 
 ONION = str(Path(sysconfig.get_path("scripts")) / "onion")
 STEPS = 80  # of the training below: 320 texts in batches of 16, 4 times
+MUCH = 1 << 21  # bytes; more than a pipe holds
 TRAINING = ["train", "--task", "classify", "--train", "a.tsv", "--dev", "b.tsv", "--encoder", "tiny", "--lr", "3e-3"]
 TRAINING += ["--max-length", "16", "--batch-size", "16", "--passes", "4", "--test-every", "5"]
 
@@ -318,17 +322,23 @@ def test_a_second_signal_leaves_at_once_and_what_was_saved_stays_whole(trained, 
     assert done.returncode == 0, done.stderr
 
 
-def start_reading(place, pipe, *words):
-    """Start a command that reads a pipe, and wait until it does."""
-    os.mkfifo(pipe)
-    process = subprocess.Popen([ONION, *words], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return process, os.open(pipe, os.O_WRONLY)  # opens when the other side does
+def start_reading(place, name, content, *words):
+    """Start a command that reads standard input under a name, and wait until it does."""
+    name.symlink_to("/dev/stdin")
+    theirs, ours = os.pipe()
+    streams = {"stdin": theirs, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([ONION, *words], cwd=place, text=True, **streams)
+    os.close(theirs)
+    pipe = os.fdopen(ours, "wb", buffering=0)
+    while content:
+        content = content[pipe.write(content) :]  # more than a pipe holds: the other side has begun to read
+    return process, pipe
 
 
 def interrupted(process, pipe, number):
     """Send a signal to a command that reads a pipe; return its status and what it said."""
     process.send_signal(number)
-    os.close(pipe)  # Python answers a signal that comes just before a read when the read ends, which could be never
+    pipe.close()  # Python answers a signal that comes just before a read when the read ends, which could be never
     _, error = process.communicate()
     return process.returncode, error
 
@@ -337,9 +347,9 @@ def interrupted(process, pipe, number):
     ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
 def test_interrupted_before_training_begins(place, tmp_path, number, status, word):
-    words = [*TRAINING, "--out", str(tmp_path / "out")]
-    words[words.index("a.tsv")] = str(tmp_path / "pipe.tsv")
-    process, pipe = start_reading(place, tmp_path / "pipe.tsv", *words)
+    config = tmp_path / "pipe.json"
+    words = [*TRAINING, "--out", str(tmp_path / "out"), "--config", str(config)]
+    process, pipe = start_reading(place, config, b" " * MUCH, *words)
     assert interrupted(process, pipe, number) == (status, f"onion: {word}\n")
     assert not (tmp_path / "out").exists()
 
@@ -348,11 +358,12 @@ def test_interrupted_before_training_begins(place, tmp_path, number, status, wor
     ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
 def test_interrupted_prediction_leaves_the_old_output(trained, place, tmp_path, number, status, word):
-    output, pipe_path = tmp_path / "out" / "pred.jsonl", tmp_path / "pipe.tsv"
+    output, data = tmp_path / "out" / "pred.jsonl", tmp_path / "pipe.tsv"
+    rows = b"text_a\n" + (b"film " * 500 + b"\n") * (MUCH // 2500)  # fewer than are read before the first is answered
     output.parent.mkdir()
     output.write_text("old")
-    words = ["predict", "--from", "run", "--input", str(pipe_path), "--output", str(output)]
-    process, pipe = start_reading(place, pipe_path, *words)
+    words = ["predict", "--from", "run", "--input", str(data), "--output", str(output)]
+    process, pipe = start_reading(place, data, rows, *words)
     assert interrupted(process, pipe, number) == (status, f"onion: {word}\n")
     assert snapshot(tmp_path / "out") == {"pred.jsonl": b"old"}
 
@@ -558,6 +569,36 @@ def test_bad_file_to_evaluate_and_predict(trained, refused, bad_files, tmp_path,
             (tmp_path / old).write_bytes(content)
         assert f"{bad_files}/{BAD_FILES[name]}" in refused(*words, "--output", str(output))
         assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_never_ends_is_refused_at_once(trained, refused, tmp_path, kind):
+    data = tmp_path / "a.tsv"
+    os.mkfifo(data) if kind == "pipe" else data.symlink_to("/dev/zero")
+    told = f"{data}: this is a {kind}"
+    out = str(tmp_path / "out")
+    assert told in refused(*with_option(TRAINING, "--train", str(data)), "--out", out)
+    assert told in refused(*with_option(TRAINING, "--config", str(data)), "--out", out)
+    assert told in refused("evaluate", "--from", "run", "--data", str(data))
+    assert told in refused("predict", "--from", "run", "--input", str(data))
+    assert told in refused("embed", "--encoder", "tiny", "--input", str(data), "--out", out)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tsv"]
+
+
+def test_a_line_of_standard_input_that_never_ends(trained, place, monkeypatch, capsys):
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(files, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a film\n" + bytes(1001))))
+    assert main(["predict", "--from", "run", "-"]) == 2
+    assert "standard input:2: this line has more than" in capsys.readouterr().err
+
+
+def test_nothing_that_is_echoed_moves_a_terminal(refused):
+    assert r"none\x1b[2J.tsv: there is no such file" in refused(
+        *with_option(TRAINING, "--dev", "none\x1b[2J.tsv"), "--out", "x"
+    )
+    record = logging.LogRecord("onion", logging.WARNING, "here", 1, "%s\x1b[2J", ("\ufeff",), None)
+    assert Printable("onion: %(message)s").format(record) == r"onion: \ufeff\x1b[2J"
 
 
 def test_unknown_label(trained, refused, tmp_path):

@@ -85,7 +85,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(onion, place, tmp_
         (["--set", "colour"], "'colour' is not NAME=VALUE"),
         (["--set", "label_smoothing=2"], "label_smoothing"),
         (["--preset", "ernie/none"], "there is no preset 'ernie/none'; there are ernie/bq"),
-        (["--config", "none.yaml"], "none.yaml: cannot be read"),
+        (["--config", "none.yaml"], "none.yaml: there is no such file"),
         (["--task", "sing"], "there is no task 'sing'; there are classify"),
         (["--set", "passes=1", "--passes", "2"], "passes is given twice, by --passes and by --set; leave one of them"),
         (["--set", "stride=1", "--set", "stride=2"], "stride is given twice, by --set and by --set"),

@@ -19,9 +19,18 @@ from contextlib import contextmanager
 from onion.cli.arguments import MISTAKE, parser
 from onion.cli.commands import Terminated
 from onion.errors import OnionError
+from onion.shown import printable
 
 INTERRUPTED, TERMINATED, NO_READER = 130, 143, 141
 ANSWERED = [signal.SIGTERM, signal.SIGHUP]
+
+
+class Printable(logging.Formatter):
+    """Log records whose messages may show what is in a file, or what it is called, to a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Escape what a terminal would obey."""
+        return printable(super().format(record))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.debug:
             raise
         _discard_output()
-        print("\n".join([f"onion: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
+        print(printable("\n".join([f"onion: {error}", *getattr(error, "__notes__", ())])), file=sys.stderr)
         return MISTAKE
     except KeyboardInterrupt as error:
         if options.debug:
@@ -63,7 +72,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 @contextmanager
 def _heard(level: int) -> Iterator[None]:
     """Let what is logged from a level on be seen."""
-    logging.basicConfig(format="onion: %(message)s", level=level)
+    handler = logging.StreamHandler()
+    handler.setFormatter(Printable("onion: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=level)
     log = logging.getLogger("onion")
     before = log.level
     log.setLevel(level)  # importing Paddle 3.1 or 3.2 raises the level of the root logger

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from onion.cli import commands as run
 from onion.cli import control, replaying
+from onion.shown import printable
 
 MISTAKE = 2
 
@@ -21,7 +22,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what was wrong, and who knows better."""
-        self.exit(MISTAKE, f"{self.prog}: {message}\nSee {self.prog} --help.\n")
+        self.exit(MISTAKE, f"{self.prog}: {printable(message)}\nSee {self.prog} --help.\n")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -95,7 +95,9 @@ def evaluate(options: argparse.Namespace) -> int:
 def predict(options: argparse.Namespace) -> int:
     """Label texts; put out one line of JSON each."""
     start_paddle(options.threads)
+    from onion.data.files import byte_lines
     from onion.tasks.jobs import inference
+    from onion.tasks.rows import STANDARD_INPUT
 
     settings = _chosen(options)
     if options.files is not None:
@@ -105,7 +107,7 @@ def predict(options: argparse.Namespace) -> int:
     elif "-" in (options.stdin, options.input):
         # A person who types waits for every answer; a pipe is read many lines at a time.
         chunk = 1 if sys.stdin.isatty() else inference.CHUNK
-        found = inference.predict_lines(options.folder, sys.stdin.buffer, chunk, settings)
+        found = inference.predict_lines(options.folder, byte_lines(sys.stdin.buffer, STANDARD_INPUT), chunk, settings)
     else:
         found = inference.predict(options.folder, options.input, settings)
     if options.files is not None:

@@ -8,28 +8,37 @@ What the three formats have in common:
 * UTF-8 only. A byte order mark at the start is dropped. A line ends with ``\n`` or ``\r\n``.
 * Blank lines at the end are dropped; a blank line between rows is an error, since it has the wrong number of columns.
 * A NUL byte is an error. No text has one; a file that does is damaged, or is UTF-16.
+* A line of more than `LONGEST_LINE` bytes is an error: what has no line ends would fill the memory.
+* What may never end or never begin is not opened: a device, or a pipe that has a name. One that the process was started
+  with (``/dev/stdin``, or a shell's ``<(...)``) is read, once.
 """
 
 from __future__ import annotations
 
 import csv
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from onion.data.jsonl import JSON_LINES, json_objects, json_rows
+from onion.data.opening import opened
 from onion.data.table import Row, Table, at
 from onion.errors import DataError
+from onion.shown import listed, shown
 
-__all__ = ["FORMATS", "Row", "Table", "iter_lines", "iter_rows", "read_rows"]
+__all__ = ["FORMATS", "Row", "Table", "byte_lines", "iter_lines", "iter_rows", "read_rows"]
 
 Record = tuple[int, list[str]]
 """The line a row starts in (the first line of a file is 1), and its cells."""
 
 LONGEST_CELL = 1 << 26
 """Characters that a cell of a .csv may have; a longer one nearly always is a quote that is never closed."""
+
+LONGEST_LINE = 1 << 26
+"""Bytes that a line may have."""
 
 
 def read_rows(path: str | os.PathLike[str], columns: Sequence[str] = (), optional: Sequence[str] = ()) -> Table:
@@ -104,31 +113,23 @@ def _format(path: Path) -> str:
     return suffix
 
 
+def byte_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Give the lines of an open file, each with its line end.
+
+    Raises:
+        DataError: one has more than `LONGEST_LINE` bytes; ``path`` is what the message calls the file.
+    """
+    for number, raw in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), 1):
+        if len(raw) > LONGEST_LINE:
+            raise at(path, number, f"this line has more than {LONGEST_LINE >> 20} MiB; is this a text, with line ends?")
+        yield raw
+
+
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a file, decoded, each with its line end."""
     with opened(path) as file:
-        for number, raw in enumerate(file, 1):
+        for number, raw in enumerate(byte_lines(file, path), 1):
             yield _decode(path, number, raw)
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to read bytes; what goes wrong with it is said as for `read_rows`.
-
-    Raises:
-        DataError: The file cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            yield file
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file; check the path") from None
-    except IsADirectoryError:
-        raise DataError(f"{path}: this is a folder; name a file in it") from None
-    except PermissionError:
-        raise DataError(f"{path}: no permission to read it; check the owner and mode of the file") from None
-    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
-        raise DataError(f"{path}: cannot be read ({error}); check the disk and the path") from error
 
 
 def _decode(path: Path, number: int, raw: bytes) -> str:
@@ -176,7 +177,7 @@ def _under_header(
         for number, record in _without_blank_end(records):
             if len(record) != len(header):
                 wrong = f"expected {len(header)} columns, got {len(record)}"
-                raise at(path, number, f"{wrong}; mend this row, the header has {', '.join(header)}")
+                raise at(path, number, f"{wrong}; mend this row, the header has {listed(header)}")
             yield number, tuple([record[i] for i in keep])
 
     return [header[i] for i in keep], rows()
@@ -186,16 +187,17 @@ def _columns_kept(path: Path, header: list[str], columns: tuple[str, ...], optio
     """Where in the header the wanted columns stand."""
     if not header:
         raise at(path, 1, "there is no header; the first line has to name the columns")
-    for name in header:
-        if header.count(name) > 1:
-            raise at(path, 1, f"the header has the column {name!r} twice; rename one of them")
+    places = {name: place for place, name in enumerate(header)}
+    if len(places) < len(header):
+        twice = next(name for name, count in Counter(header).items() if count > 1)
+        raise at(path, 1, f"the header has the column {shown(twice)} twice; rename one of them")
     for name in columns:
-        if name not in header:
-            raise at(path, 1, f"the header has no column {name!r}; it has {', '.join(header)}")
+        if name not in places:
+            raise at(path, 1, f"the header has no column {name!r}; it has {listed(header)}")
     if not columns and not optional:
         return list(range(len(header)))
     wanted = dict.fromkeys(columns + optional)
-    return [header.index(name) for name in wanted if name in header]
+    return [places[name] for name in wanted if name in places]
 
 
 def _without_blank_end(records: Iterator[Record]) -> Iterator[Record]:

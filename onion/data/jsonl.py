@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onion.data.table import ABSENT, Table, at
+from onion.shown import listed
 
 JSON_LINES = ".jsonl"
 """The ending of the files read here."""
@@ -41,7 +42,7 @@ def json_objects(path: Path, lines: Iterator[str], columns: Sequence[str]) -> It
         row = _object(path, number, line)
         for name in columns:
             if name not in row:
-                raise at(path, number, f"there is no {name!r} in this object; it has {', '.join(row) or 'nothing'}")
+                raise at(path, number, f"there is no {name!r} in this object; it has {listed(row)}")
         yield number, row
 
 

@@ -6,13 +6,12 @@ import hashlib
 import inspect
 import json
 import os
-import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from onion.data.files import opened
+from onion.data.opening import opened, refuse_pipe
 from onion.models import splitting
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.task import Task
@@ -28,8 +27,9 @@ def digest_of_file(path: str | Path) -> str:
     """Return that of what is in a file; a file that nobody has written to since is not read a second time.
 
     Raises:
-        DataError: it cannot be read.
+        DataError: it cannot be read, or no second time.
     """
+    refuse_pipe(Path(path))
     with opened(Path(path)) as file:
         stamp, rests = _stamp(file), _rests(file)
         if stamp in _known:
@@ -54,9 +54,8 @@ def _stamp(file: BinaryIO) -> tuple[int, ...]:
 
 
 def _rests(file: BinaryIO) -> bool:
-    """Whether it is no pipe, and so long unchanged that the next change gives it another time."""
-    now = os.fstat(file.fileno())
-    return stat.S_ISREG(now.st_mode) and now.st_mtime_ns < time.time_ns() - REST
+    """Whether it is so long unchanged that the next change gives it another time."""
+    return os.fstat(file.fileno()).st_mtime_ns < time.time_ns() - REST
 
 
 def digest_of_tokenizer(tokenizer: Tokenizer) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 
 import attrs
 
+from onion.data.opening import opened
 from onion.data.table import at
 from onion.errors import DataError, OnionError
+from onion.shown import shown
 from onion.tasks.jobs.settings import Settings
-from onion.tasks.labels import shown
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -23,10 +24,8 @@ def read_config(path: Path) -> dict[str, Any]:
         DataError: it cannot be read, or holds something else.
         OnionError: it is YAML, and PyYAML is not installed.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    with opened(path) as file:
+        text = file.read().decode("utf-8")  # what is none is said there
     if path.suffix == ".json":
         found = _from_json(path, text)
     elif path.suffix in (".yaml", ".yml"):

@@ -9,6 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from onion.data.opening import is_fed
 from onion.errors import DataError
 from onion.tasks.features.cache import cached_features
 from onion.tasks.jobs.predictor import CHUNK, Predictor, read_task
@@ -42,7 +43,7 @@ def predict(folder: Path, data: str, settings: Mapping[str, Any] | None = None) 
     Raises:
         OnionError: the folder or the file are not what they should be.
     """
-    if not (Path(data).is_fifo() or Path(data).is_char_device()):  # a pipe can be read once only
+    if not is_fed(Path(data)):  # a pipe can be read once only
         for _ in read_task(folder).rows(data, labelled=False):
             pass  # a row that is wrong is told before anything is put out
     predictor = Predictor.load(folder, settings)

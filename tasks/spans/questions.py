@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 
 from onion.errors import DataError
-from onion.tasks.labels import shown
+from onion.shown import LONGEST, printable, shown
 from onion.tasks.places import Place, read_json
 from onion.tasks.rows import line_rows
 
@@ -112,7 +112,7 @@ def line_questions(lines: Iterable[str]) -> Iterator[Question]:
 
 def _question(place: Place, context: str, labelled: bool) -> Question:
     own = place["id"].word()
-    place = place.called(f"id {own[:40]}")
+    place = place.called(f"id {printable(own[:LONGEST])}")
     answers = _answers(place) if labelled else ()
     return Question(str(place), own, place["question"].text(), context, answers)
 

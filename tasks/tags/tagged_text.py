@@ -13,7 +13,7 @@ from itertools import accumulate
 import attrs
 
 from onion.errors import DataError
-from onion.tasks.labels import shown
+from onion.shown import shown
 from onion.tasks.rows import Row
 from onion.tasks.texts import TEXT
 

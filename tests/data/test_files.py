@@ -131,8 +131,8 @@ def test_faults_say_where_and_what(tmp_path, name, content, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.tsv", "text_a\tid\nx\t1\n", "a.tsv:1: the header has no column 'label'; it has text_a, id"),
-        ("a.jsonl", '{"label": 1}\n{"text": 2}\n', "a.jsonl:2: there is no 'label' in this object; it has text"),
+        ("a.tsv", "text_a\tid\nx\t1\n", "a.tsv:1: the header has no column 'label'; it has 'text_a', 'id'"),
+        ("a.jsonl", '{"label": 1}\n{"text": 2}\n', "a.jsonl:2: there is no 'label' in this object; it has 'text'"),
         ("a.jsonl", "{}", "a.jsonl:1: there is no 'label' in this object; it has nothing"),
     ],
 )
@@ -223,6 +223,35 @@ def test_the_lines_of_a_plain_text(tmp_path):
         list(iter_lines(write(tmp_path, "bad.txt", b"a\nb\xff\n")))
     with pytest.raises(DataError, match=r"none\.txt: there is no such file"):
         list(iter_lines(tmp_path / "none.txt"))
+
+
+def test_twenty_thousand_columns_take_no_longer_a_column_than_two(tmp_path, monkeypatch):
+    class Name(str):
+        """Counts how often it is compared."""
+
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Name.compared += 1
+            return str(self) == str(other)
+
+    names = [Name(f"c{number}") for number in range(20_000)]
+    assert files._columns_kept(tmp_path, names, ("c7",), ("c19999", "none")) == [7, 19_999]
+    assert Name.compared < 100
+    with pytest.raises(DataError, match=r"the header has the column 'c5' twice"):
+        files._columns_kept(tmp_path, [*names, Name("c5")], (), ())
+
+
+def test_a_header_is_shown_in_short_and_without_what_a_terminal_obeys(tmp_path):
+    header = "\t".join(["\ufeff\ufefftext", "\x1b[2J", *(f"column-{number}" for number in range(20_000))])
+    first = r"'\ufefftext', '\x1b[2J', 'column-0'"
+    for columns, wrong in ((("text",), ":1: the header has no column 'text'; it has "), ((), "the header has ")):
+        told = fault(write(tmp_path, "a.tsv", f"{header}\n1\n"), columns)
+        assert f"{wrong}{first}" in told
+        assert len(told) < 300
+    row = json.dumps({f"column-{number}": 1 for number in range(20_000)})
+    assert len(fault(write(tmp_path, "a.jsonl", row), ["text"])) < 300
 
 
 def test_cells_of_csv_may_be_long(tmp_path, monkeypatch):

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onion.tasks.labels import Labels, apart, shown
+from onion.shown import shown
+from onion.tasks.labels import Labels, apart
 
 
 @pytest.mark.parametrize(

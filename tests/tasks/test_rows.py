@@ -119,7 +119,7 @@ def test_lines_of_plain_text_tabs_and_json():
     [
         ("a\tb", "2 cells with tabs between them; this model reads text_a"),
         ("{a film}", "begins with '{' and is no JSON object"),
-        ('{"text": "a"}', "there is no 'text_a' in this object; it has text"),
+        ('{"text": "a"}', "there is no 'text_a' in this object; it has 'text'"),
         ("{}", "there is no 'text_a' in this object; it has nothing"),
         ("{" * 10_000, "no JSON object"),
     ],

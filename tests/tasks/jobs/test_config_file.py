@@ -71,8 +71,8 @@ def test_numbers_as_yaml_has_them(tmp_path):
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path):
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe")
-    for name in ("a.yaml", "b.yaml"):
-        with pytest.raises(DataError, match=rf"{name}: cannot be read"):
+    for name, told in (("a.yaml", "there is no such file"), ("b.yaml", "cannot be read")):
+        with pytest.raises(DataError, match=rf"{name}: {told}"):
             read_config(tmp_path / name)
 
 
