@@ -74,6 +74,7 @@ class Classification(TextTask):
     """
 
     name = "classify"
+    features_version = 1
     best = "accuracy"
 
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)

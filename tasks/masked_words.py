@@ -52,6 +52,7 @@ class MaskedWords(TextTask):
     """
 
     name = "mask"
+    features_version = 1
     best = "accuracy"
 
     masked_share: float = attrs.field(default=0.15, converter=as_float, validator=SHARE, metadata=NOT_OF_FEATURES)

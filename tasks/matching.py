@@ -61,6 +61,7 @@ class Matching(TextTask):
     """
 
     name = "match"
+    features_version = 1
 
     pairs: bool | None = True
     learning: str | None = attrs.field(default=None, validator=optional(one_of((POINTWISE, PAIRWISE))))

@@ -43,6 +43,7 @@ class MultiLabel(TextTask):
     """
 
     name = "multilabel"
+    features_version = 1
     best = "f1_micro"
 
     labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)

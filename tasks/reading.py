@@ -62,6 +62,7 @@ class Reading(Task):
 
     name = "read"
     best = "f1"
+    features_version = 1
 
     max_length: int = attrs.field(default=384, validator=NATURAL)
     max_query_length: int = attrs.field(default=64, validator=NATURAL)

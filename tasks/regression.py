@@ -38,6 +38,7 @@ class Regression(TextTask):
     """
 
     name = "regress"
+    features_version = 1
     best = "pearson"
 
     dropout: float | None = attrs.field(

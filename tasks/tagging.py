@@ -61,6 +61,7 @@ class Tagging(Task):
     """
 
     name = "tag"
+    features_version = 1
     best = "f1"
 
     decoder: str = attrs.field(default="softmax", validator=one_of(DECODERS), metadata=NOT_OF_FEATURES)

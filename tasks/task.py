@@ -45,12 +45,15 @@ class Task(ABC):
 
     Attributes:
         name: what ``--task`` calls it.
+        features_version: of the features that it makes; to be raised where they become others, since what was made
+            before is kept.
         best: the figure of its metric that says which checkpoint is the best; of those in the metric's
             ``less_is_better`` less is better, of others more.
         max_length: tokens an example may have, special ones included.
     """
 
     name: ClassVar[str]
+    features_version: ClassVar[int] = 1
     best: ClassVar[str]
 
     max_length: int = attrs.field(default=128, validator=NATURAL)

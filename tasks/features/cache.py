@@ -1,7 +1,7 @@
-"""Features are made once: for the content of a file, a tokenizer and a task. ``$ONION_HOME/features`` keeps them.
+"""Features are made once: for a file (its content and its ending), a tokenizer and a task.
 
-A store appears there under its key when it is whole (a rename), so one that a kill cut short is never found. Deleting
-the folder loses nothing but time.
+``$ONION_HOME/features`` keeps them. A store appears there under its key when it is whole (a rename), so one that a
+kill cut short is never found. Deleting the folder loses nothing but time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onion.disk import locked, sync_folder
 from onion.errors import DataError
 from onion.models.hub import home
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.features.digests import code_of, digest_of_file, digest_of_tokenizer, digest_of_values
+from onion.tasks.features.digests import code_of, digest_of_file, digest_of_tokenizer, digest_of_values, file_record
 from onion.tasks.features.examples import Example, Examples
 from onion.tasks.features.store import FORMAT, about_store, open_store, write_store
 from onion.tasks.task import Task
@@ -145,7 +145,7 @@ def digest_of_features(task: Task, path: str | Path, tokenizer: Tokenizer, label
     Raises:
         DataError: the file cannot be read.
     """
-    record = {"format": FORMAT, "file": digest_of_file(path), "tokenizer": digest_of_tokenizer(tokenizer)}
+    record = {"format": FORMAT, **file_record(path), "tokenizer": digest_of_tokenizer(tokenizer)}
     return digest_of_values({**record, **code_of(task), "labelled": labelled, **task.features_record()})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
@@ -12,13 +13,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from onion.data.opening import opened, refuse_pipe
-from onion.models import splitting
+from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.task import Task
 
 PIECE = 1 << 20
 REST = 2_000_000_000
 """Nanoseconds that a file has to be left alone before its digest is remembered: clocks of file systems are coarse."""
+
+SHARED_VERSION = 1
+"""Of what the features of all tasks are made by: readers of rows, tokenizers. To be raised where they give others."""
+
+LANGUAGE = ("builtins", "abc", "typing")
+"""Modules of classes that every task has for a base."""
 
 _known: dict[tuple[int, ...], str] = {}
 
@@ -58,6 +65,16 @@ def _rests(file: BinaryIO) -> bool:
     return os.fstat(file.fileno()).st_mtime_ns < time.time_ns() - REST
 
 
+def ending_of(path: str | Path) -> str:
+    """Return the ending of a file's name, which says how what is in it is read; the rest of its name says nothing."""
+    return Path(path).suffix.lower()
+
+
+def file_record(path: str | Path) -> dict[str, str]:
+    """Return what says how a file is read, and what is in it."""
+    return {"file": digest_of_file(path), "ending": ending_of(path)}
+
+
 def digest_of_tokenizer(tokenizer: Tokenizer) -> str:
     """Return that of all that a tokenizer saves of itself."""
     found = hashlib.sha256()
@@ -71,17 +88,40 @@ def digest_of_values(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def code_of(task: Task) -> dict[str, str]:
-    """Return the name of a task's class and the digest of its code."""
-    return {"class": f"{type(task).__module__}.{type(task).__qualname__}", "code": digest_of_code(type(task))}
+def code_of(task: Task) -> dict[str, Any]:
+    """Return what says by which code a task's features are made: its class, versions, and whatever code is not onion's.
+
+    Code of onion's counts by the versions alone, so that a change that changes no features costs nobody a cache.
+
+    Raises:
+        DataError: a class of somebody else's stands in no file.
+    """
+    kind = type(task)
+    versions = {"version": kind.features_version, "shared_version": SHARED_VERSION}
+    return {"class": f"{kind.__module__}.{kind.__qualname__}", **versions, "code": digest_of_own_code(kind)}
 
 
-def digest_of_code(kind: type[Task]) -> str:
-    """Return that of the files that a task's features are made by: its classes', and all of onion's tasks."""
-    files = {inspect.getsourcefile(each) for each in kind.__mro__ if each.__module__ != "builtins"}
-    folders = (Path(__file__).parents[1], Path(splitting.__file__).parent)
-    files |= {str(path) for folder in folders for path in folder.rglob("*.py")}
+def digest_of_own_code(kind: type[Task]) -> str:
+    """Return that of the files, comments left out, of those of a task's classes that are not onion's.
+
+    Raises:
+        DataError: one of them stands in no file.
+    """
+    files = {_file_of(each) for each in kind.__mro__ if each.__module__.split(".")[0] not in ("onion", *LANGUAGE)}
     found = hashlib.sha256()
-    for name in sorted(filter(None, files)):
-        found.update(Path(name).read_bytes())
+    for file in sorted(files):
+        found.update(ast.dump(ast.parse(file.read_bytes())).encode())
     return found.hexdigest()
+
+
+def _file_of(kind: type) -> Path:
+    try:
+        file = Path(inspect.getsourcefile(kind) or "")
+    except (TypeError, OSError):
+        file = Path()
+    if not file.is_file():
+        raise DataError(
+            f"{kind.__qualname__}: this class stands in no file, and features are kept by the code that makes them; "
+            f"define it in a module (.py)"
+        )
+    return file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-from onion.tasks.features.digests import code_of, digest_of_file, digest_of_values
+from onion.tasks.features.digests import code_of, digest_of_file, digest_of_values, file_record
 from onion.tasks.features.kept import kept
 from onion.tasks.task import Task
 
@@ -13,15 +13,15 @@ Own = TypeVar("Own", bound=Task)
 
 
 def fitted_task(task: Own, path: str | Path) -> Own:
-    """Return ``task.fitted(path)``; what it found is kept for the content of the file, the settings and the code.
+    """Return ``task.fitted(path)``; what it found is kept for the file, the settings and the code.
 
     Raises:
         DataError: there is nothing to be learned from the file, or what it told cannot be kept.
     """
 
     def key() -> str:
-        files = {"file": digest_of_file(path), "others": [digest_of_file(other) for other in task.fitted_by_too(path)]}
-        return digest_of_values({**files, **code_of(task), "fitted": task.record()})
+        others = [digest_of_file(other) for other in task.fitted_by_too(path)]
+        return digest_of_values({**file_record(path), "others": others, **code_of(task), "fitted": task.record()})
 
     def read() -> dict[str, Any]:
         return task.fitted(path).record()

@@ -24,7 +24,7 @@ from onion.items.saved_run import outermost
 from onion.lock import alone_in
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.features.digests import digest_of_tokenizer
+from onion.tasks.features.digests import digest_of_tokenizer, ending_of
 from onion.tasks.jobs.settings import Settings
 from onion.tasks.labels import apart
 from onion.tasks.task import Task
@@ -156,7 +156,11 @@ def _make(out: Path) -> None:
 
 
 def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
-    """Name what differs. A data file is what is in it, wherever it stands; the fitted task has all its options."""
+    """Name what differs. A data file is content and ending, wherever it stands; the fitted task has all its options."""
+    for name in ("train", "dev"):
+        endings = [ending_of(str(record.get(name))) for record in (there, here)]
+        if endings[0] != endings[1]:
+            yield f"the {name} file ends in {endings[0] or 'nothing'} there, in {endings[1] or 'nothing'} here"
     one, other = ({**record, **record.get(FITTED, {})} for record in (there, here))
     for name in sorted((one.keys() | other.keys()) - {"train", "dev", "options", FITTED}):
         if one.get(name) != other.get(name):

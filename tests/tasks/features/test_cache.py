@@ -1,9 +1,11 @@
 import importlib.util
+import inspect
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +14,10 @@ from onion.errors import DataError
 from onion.models.hub import home
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
-from onion.tasks.features import cache
+from onion.tasks.features import cache, digests
 from onion.tasks.features.cache import cached_features, clear, digest_of_features, stored
 from onion.tasks.features.fitted import fitted_task
+from onion.tasks.masked_words import MaskedWords
 from tests.patience import PATIENCE
 from tests.tasks.helpers import films, write_tsv
 
@@ -76,6 +79,43 @@ def test_all_that_decides_about_features_is_in_the_key(tmp_path, task, data, tok
     assert len({key, *others}) == 5
 
 
+def test_the_ending_says_how_the_same_bytes_are_read(tmp_path, tokenizer):
+    content = "text_a\na film\n"
+    for name in ("a.txt", "a.csv", "a.CSV", "b.csv"):
+        (tmp_path / name).write_text(content)
+    task = MaskedWords(max_length=16)
+    text, table = (fitted_task(task, tmp_path / name) for name in ("a.txt", "a.csv"))
+    rows = [len(cached_features(task, tmp_path / name, tokenizer)) for name in ("a.txt", "a.csv", "a.CSV", "b.csv")]
+    assert rows == [2, 1, 1, 1]
+    assert text == table
+
+
+@pytest.mark.parametrize("name", ["a", "a.text", "a.tsv.gz"])
+def test_an_ending_that_is_not_known_is_refused_though_the_bytes_were_seen(folder, data, tokenizer, name):
+    new, copy = Classification(max_length=16), data.with_name(name)
+    task = fitted_task(new, data)
+    cached_features(task, data, tokenizer)
+    copy.write_bytes(data.read_bytes())
+    with pytest.raises(DataError, match="cannot tell the format by the ending"):
+        fitted_task(new, copy)
+    with pytest.raises(DataError, match="cannot tell the format by the ending"):
+        cached_features(task, copy, tokenizer)
+
+
+def test_a_pipe_is_refused(folder, task, tmp_path, tokenizer):
+    os.mkfifo(tmp_path / "pipe.tsv")
+    with pytest.raises(DataError, match=r"pipe\.tsv: this is a pipe"):
+        cached_features(task, tmp_path / "pipe.tsv", tokenizer)
+    theirs, ours = os.pipe()
+    (tmp_path / "fed.tsv").symlink_to(f"/dev/fd/{theirs}")
+    try:
+        with pytest.raises(DataError, match=r"fed\.tsv: this is a pipe or a terminal, and it has to be read more than"):
+            cached_features(task, tmp_path / "fed.tsv", tokenizer)
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
 def test_a_damaged_store_is_made_anew(folder, task, data, tokenizer):
     cached_features(task, data, tokenizer)
     (store,) = folder.iterdir()
@@ -127,24 +167,57 @@ def test_what_a_kill_cut_short_is_never_used_and_swept_away(folder, task, data, 
     assert not part.exists()
 
 
-def test_other_code_makes_other_features(task, data, tokenizer, tmp_path):
-    keys = set()
-    for number in (1, 2):
-        (tmp_path / "own_task.py").write_text(f"""
+OWN = """
 from onion.tasks.classification import Classification
 class Own(Classification):
     name = "own"
-    number = {number}
-""")
+    number = 1
+"""
+
+
+@pytest.fixture
+def own_key(task, data, tokenizer, tmp_path):
+    """Returns the key of the features of a task of one's own, of which the code is given."""
+
+    def key(code):
+        (tmp_path / "own_task.py").write_text(code)
         spec = importlib.util.spec_from_file_location("own_task", tmp_path / "own_task.py")
         module = importlib.util.module_from_spec(spec)
         sys.modules["own_task"] = module
         try:
             spec.loader.exec_module(module)
-            keys.add(digest_of_features(module.Own().fitted(data), data, tokenizer, True))
+            return digest_of_features(module.Own().fitted(data), data, tokenizer, True)
         finally:
             del sys.modules["own_task"]
-    assert len({digest_of_features(task, data, tokenizer, True), *keys}) == 3
+
+    return key
+
+
+def test_a_task_of_ones_own_is_kept_by_its_code(own_key, task, data, tokenizer):
+    key = own_key(OWN)
+    assert own_key(OWN.replace("    number", "    # a remark\n    number")) == key
+    assert own_key(OWN.replace("1", "2")) != key
+    assert own_key(OWN.replace("    number", "    features_version = 2\n    number")) != key
+    assert digest_of_features(task, data, tokenizer, True) != key
+
+
+def test_a_task_that_stands_in_no_file_is_refused(data, tokenizer):
+    names = {"__name__": "nowhere"}
+    exec(OWN, names)
+    with pytest.raises(DataError, match=r"Own: this class stands in no file, .* define it in a module \(\.py\)"):
+        digest_of_features(names["Own"](), data, tokenizer, True)
+
+
+def test_code_of_onion_counts_by_its_versions(task, data, tokenizer, monkeypatch):
+    key = digest_of_features(task, data, tokenizer, True)
+    sources = {Path(inspect.getsourcefile(each)) for each in Classification.__mro__[:-3]}
+    monkeypatch.setattr(Path, "read_bytes", lambda path, read=Path.read_bytes: read(path) + b"#" * (path in sources))
+    assert digest_of_features(task, data, tokenizer, True) == key  # a remark more
+    keys = {key}
+    for place, name in ((Classification, "features_version"), (digests, "SHARED_VERSION")):
+        monkeypatch.setattr(place, name, 9)
+        keys.add(digest_of_features(task, data, tokenizer, True))
+    assert len(keys) == 3
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_kept(folder, task, data, tokenizer, monkeypatch):

@@ -121,6 +121,15 @@ def test_other_labels_are_another_run_though_every_file_and_setting_is_the_same(
         run(folder_of(tmp_path, Classification(labels=["good", "bad"], pairs=False)))
 
 
+def test_the_same_bytes_under_another_ending_are_another_run(tmp_path, folder_of, settings):
+    run(folder_of(tmp_path / "out"))
+    for name in ("other.tsv", "a.txt"):
+        (tmp_path / name).write_text("a.tsv")
+    run(folder_of(tmp_path / "out", train=str(tmp_path / "other.tsv")))
+    with pytest.raises(CheckpointError, match=r"another run \(the train file ends in \.tsv there, in \.txt here\)"):
+        run(folder_of(tmp_path / "out", train=str(tmp_path / "a.txt")))
+
+
 def test_an_option_is_told_by_its_name_and_what_is_said_twice_is_no_difference(tmp_path, folder_of):
     run(folder_of(tmp_path, options={"max_length": 128}))
     run(folder_of(tmp_path))
