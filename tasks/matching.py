@@ -95,6 +95,8 @@ class Matching(TextTask):
                     raise row.error(f"{column} is here but not in the first row; give it in all rows or in none")
             if NEGATIVE in columns:
                 row.text(NEGATIVE)
+            if QUESTION in columns:
+                row.label(QUESTION)
             yield row
 
     def _absent(self, columns: Sequence[str]) -> list[str]:
@@ -192,7 +194,7 @@ class Matching(TextTask):
         if QUESTION not in columns:
             return RankingMetric(figures, np.zeros(sum(1 for _ in rows), np.int64))
         numbers: dict[str, int] = {}
-        questions = [numbers.setdefault(row.word(QUESTION), len(numbers)) for row in rows]
+        questions = [numbers.setdefault(row.label(QUESTION), len(numbers)) for row in rows]
         return RankingMetric([*figures, ranking], questions)
 
     def predictions(

@@ -147,6 +147,22 @@ def test_an_unknown_label(tmp_path, tokenizer):
         examples_of(Matching(learning="pairwise", labels=["0", "1"]), path, tokenizer)
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("a\tb\t1\tq\na\tb\t0\t\n", r":3: qid is empty; give this row one, or take it out"),
+        ("a\tb\t1\t \na\tb\t0\tq\n", r":2: qid is empty"),
+    ],
+)
+def test_a_row_of_no_question_is_refused_wherever_questions_are(tmp_path, tokenizer, content, told):
+    path = tmp_path / "a.tsv"
+    path.write_text("text_a\ttext_b\tlabel\tqid\n" + content)
+    known = Matching(learning="pointwise", labels=["0", "1"], questions=True)
+    for use in (Matching().fitted, known.metric, lambda path: examples_of(known, path, tokenizer)):
+        with pytest.raises(DataError, match=rf"a\.tsv{told}"):
+            use(path)
+
+
 def test_where_training_had_questions_others_need_them(tmp_path):
     path = write_tsv(tmp_path / "a.tsv", [("a", "b", "1")], JUDGED)
     with pytest.raises(DataError, match=r"a\.tsv:1: the header has no column 'qid'"):
