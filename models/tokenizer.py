@@ -11,18 +11,16 @@ from typing import Any
 
 import numpy as np
 import tokenizers
-from tokenizers import models
 
 from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.formats.tensors import put_file
-from onion.models.splitting import byte_bpe, windows, wordpiece
+from onion.models.splitting import windows
 from onion.models.splitting.characters import Characters
 from onion.models.splitting.encoding import Encoding, places_of
 from onion.models.splitting.inputs import LONGEST, Given, checked, whole
-from onion.models.splitting.loading import SETTINGS_FILE, TOKENIZER_FILE, find, read_settings
+from onion.models.splitting.loading import SETTINGS_FILE, TOKENIZER_FILE, find, read_settings, special_parts
 from onion.models.splitting.preparation import Preparation, Prepared, Texts
-from onion.models.splitting.special import special_ids, special_tokens
 from onion.models.splitting.truncation import mend_pairs
 from onion.models.splitting.words import Words
 from onion.models.weights import make_folder
@@ -66,9 +64,7 @@ class Tokenizer:
         self._cut: tuple[int, str] | None = None
         backend.no_truncation()
         backend.no_padding()
-        defaults = byte_bpe.SPECIAL_TOKENS if isinstance(backend.model, models.BPE) else wordpiece.SPECIAL_TOKENS
-        names = special_tokens(self.settings, defaults)
-        ids = special_ids(backend, names)
+        names, ids = special_parts(backend, self.settings)
         self.pad_id: int = ids["pad_token"]
         self.unk_id: int = ids["unk_token"]
         self.cls_id: int = ids["cls_token"]

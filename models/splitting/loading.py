@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
+from tokenizers import models
 
 from onion.errors import WeightsError
 from onion.models.splitting import byte_bpe, sentencepieces, wordpiece
 from onion.models.splitting.preparation import Preparation
-from onion.models.splitting.special import special_tokens
+from onion.models.splitting.special import special_ids, special_tokens
 from onion.models.splitting.vocabulary import read_vocab
 
 TOKENIZER_FILE = "tokenizer.json"
@@ -105,3 +106,14 @@ def _from_json(path: Path) -> tokenizers.Tokenizer:
             raise
         raise WeightsError(f"{path}: damaged or not a tokenizer: {error}") from error
     return backend
+
+
+def special_parts(backend: tokenizers.Tokenizer, settings: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, int]]:
+    """Part -> token, and part -> id, of the special tokens that a tokenizer is to have.
+
+    Raises:
+        WeightsError: one is not in its vocabulary, or plays two parts.
+    """
+    defaults = byte_bpe.SPECIAL_TOKENS if isinstance(backend.model, models.BPE) else wordpiece.SPECIAL_TOKENS
+    names = special_tokens(settings, defaults)
+    return names, special_ids(backend, names)

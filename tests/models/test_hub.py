@@ -9,6 +9,7 @@ import sys
 import tarfile
 import threading
 import zipfile
+from pathlib import Path
 
 import attrs
 import pytest
@@ -18,8 +19,7 @@ from onion.models import hub
 from onion.models.downloads import download
 from onion.models.downloads.sources import Archive, Files, Remote
 from onion.models.downloads.wheel import MODEL_FILES
-from tests.models.downloads.test_archive import FILES as PACKED
-from tests.models.downloads.test_archive import content, pack
+from tests.models.downloads.test_archive import content, everything, pack
 from tests.models.file_server import serving, without_proxies
 from tests.patience import PATIENCE
 
@@ -200,6 +200,14 @@ def test_fetching_tokenizing_and_reading_configs_do_not_load_paddle():
 # -- several files, and archives, from a server ------------------------------------------------------------------------
 
 WEIGHTS = bytes(range(256)) * 20
+STATIC = Path(__file__).parent / "golden" / "ernie_1" / "static"
+VOCAB = b"[PAD]\n[CLS]\n[SEP]\n[MASK]\n[UNK]\na\n"
+PACKED = {
+    str(path.relative_to(STATIC)): path.read_bytes()
+    for path in STATIC.rglob("*")
+    if path.suffix != ".npz" and path.is_file()
+}
+PACKED["vocab.txt"] = VOCAB
 
 
 @pytest.fixture
@@ -317,6 +325,37 @@ def test_an_archive_that_is_none_is_fetched_again(server, tmp_path):
     with pytest.raises(WeightsError, match="nothing was unpacked"):
         hub.fetch("packed")
     assert not (tmp_path / "home" / "packed").exists()
+    server.publish("/static.tar.gz", good, etag='"2"')
+    assert content(hub.fetch("packed")) == PACKED
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"junk.bin": b"junk"}, r"no such file"),
+        ({**PACKED, "ernie_config.json": b"{}"}, r"ernie_config\.json"),
+        ({**PACKED, "params/word_embedding": b"junk"}, r"word_embedding"),
+        ({name: data for name, data in PACKED.items() if not name.endswith("norm_bias")}, r"_norm"),
+        ({name: data for name, data in PACKED.items() if name != "vocab.txt"}, r"vocab\.txt"),
+        ({**PACKED, "vocab.txt": b"a\nb\n"}, r"vocab\.txt: .*\[PAD\]"),
+    ],
+)
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_an_archive_that_is_no_encoder_is_not_installed(server, tmp_path, files, told, by_hand):
+    good = server.files["/static.tar.gz"].content
+    bad = pack(tmp_path / "bad.tar.gz", {f"static/{name}": data for name, data in files.items()})
+    server.publish("/static.tar.gz", bad.read_bytes())
+    (tmp_path / "home").mkdir()
+    left = []
+    if by_hand:
+        bad.rename(tmp_path / "home" / "static.tar.gz")
+        left = ["static.tar.gz"]
+    with pytest.raises(WeightsError, match=told):
+        hub.fetch("packed")
+    assert everything(tmp_path / "home") == [".packed.part", *left]
+    assert not hub.is_here("packed")
+    for name in left:
+        (tmp_path / "home" / name).unlink()
     server.publish("/static.tar.gz", good, etag='"2"')
     assert content(hub.fetch("packed")) == PACKED
 
