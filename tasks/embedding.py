@@ -6,6 +6,7 @@ vectors = embedder(["A deep, moving film.", "It rains."])  # float32 [2, 384]
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from onion.models.splitting.inputs import Given, listed, whole
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.collector import Collector
-from onion.tasks.features.examples import Examples
-from onion.tasks.texts import arguments, batch_of, check_max_length, examples_of
+from onion.tasks.features.examples import Example, Examples
+from onion.tasks.features.tally import Tally
+from onion.tasks.texts import arguments, batch_of, check_max_length, examples_of, tell_notes
 
 POOLINGS = ("cls", "mean", "pooler")
 
@@ -162,14 +164,25 @@ class Embedder:
         return np.stack(runner[Collector].found)
 
     def onion(self, texts: Given, pairs: Given | None = None) -> Runner:
-        """Return the onion that embeds texts; after ``run(passes=1)`` its Collector holds a vector for each."""
-        examples = Examples.of(examples_of(self.tokenizer(texts, pairs, max_length=self.max_length)))
+        """Return the onion that embeds texts; after ``run(passes=1)`` its Collector holds a vector for each.
+
+        Where most texts have no token of their own, a warning says so.
+        """
+        examples = Examples.of(self._examples(texts, pairs))
         collate = partial(batch_of, pad_id=self.tokenizer.pad_id)
         return Runner(
             DataProvider(examples, self.batch_size, length=examples.lengths, collate=collate),
             Collector(len(examples)),
             Forward(self.network),
         )
+
+    def _examples(self, texts: Given, pairs: Given | None) -> list[Example]:
+        examples = examples_of(self.tokenizer(texts, pairs, max_length=self.max_length))
+        notes, tally = Counter[str](), Tally(self.tokenizer)
+        tally.add(examples)
+        tally.note(notes)
+        tell_notes("the texts to embed", notes)
+        return examples
 
 
 def check_pooling(pooling: str, layer: int | None, layers: int) -> None:

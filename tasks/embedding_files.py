@@ -24,6 +24,7 @@ from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.embedding import Embedder, PooledEncoder
 from onion.tasks.features.examples import Example
+from onion.tasks.features.tally import Tally
 from onion.tasks.npy import NpyFile, check_new, new_folder
 from onion.tasks.rows import Row, file_rows
 from onion.tasks.texts import PAIR, TEXT, batch_of, check_max_length, checked_texts, examples_of, note_cut, tell_notes
@@ -46,8 +47,8 @@ def embed(
         OnionError: the encoder, its settings, the file or the folder are not what they should be.
     """
     check_new(out)
-    next(_rows(path))
     refuse_pipe(Path(path))
+    next(_rows(path))
     if "max_length" in settings:  # an Embedder would not call it as the command does
         check_max_length(settings["max_length"], EncoderConfig.read(hub.resolve(encoder)).max_length)
     return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, out, tokens)
@@ -138,11 +139,15 @@ class TextStream:
     def __iter__(self) -> Iterator[Example]:
         self.notes.clear()
         self.tokens = 0
+        tally = Tally(self._tokenizer)
         rows = _rows(self._path)
         first = 0
         while chunk := list(islice(rows, self._chunk)):
-            yield from sorted(self._examples(chunk, first), key=lambda example: len(example["ids"]))
+            examples = self._examples(chunk, first)
+            tally.add(examples)
+            yield from sorted(examples, key=lambda example: len(example["ids"]))
             first += len(chunk)
+        tally.note(self.notes)
 
     def _examples(self, chunk: list[Row], first: int) -> list[Example]:
         seconds = [row.cells[PAIR] for row in chunk] if PAIR in chunk[0].cells else None

@@ -23,6 +23,7 @@ from paddle.nn import functional
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
+from onion.shown import shown
 from onion.tasks.checks import NATURAL, NUMBER, SWITCH, as_float, one_of
 from onion.tasks.features.examples import Example
 from onion.tasks.heads import TokenHead
@@ -61,8 +62,8 @@ class Reading(Task):
     """
 
     name = "read"
-    best = "f1"
     features_version = 1
+    best = "f1"
 
     max_length: int = attrs.field(default=384, validator=NATURAL)
     max_query_length: int = attrs.field(default=64, validator=NATURAL)
@@ -102,6 +103,8 @@ class Reading(Task):
         answerable = sum(bool(question.answers) for question in questions)
         if not answerable:
             raise DataError(f"{path}: none of the questions has an answer; there is nothing to learn.")
+        if not any(answer.stands_in(question.context) for question in questions for answer in question.answers):
+            raise _all_off(path, next(question for question in questions if question.answers))
         negative = answerable < len(questions) if self.with_negative is None else self.with_negative
         language = self.language or language_of(question.text for question in questions)
         return attrs.evolve(self, with_negative=negative, language=language)
@@ -131,6 +134,10 @@ class Reading(Task):
                     example |= {"start": start, "end": end}
             examples += made
         return examples
+
+    def unlearned(self, examples: Sequence[Example]) -> int:
+        """Return how many windows are of questions without an answer that stands where the file says."""
+        return sum(example["start"] == UNKNOWN for example in examples)
 
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
         """Make a batch: as ``batch_of`` does, ``windows`` (the examples), and ``labels``: int64 ``[batch, 2]``."""
@@ -181,6 +188,15 @@ class Reading(Task):
 
     def _find(self, question: Question, windows: Sequence[Spans]) -> Found:
         return find(question.context, windows, self.n_best, bool(self.with_negative), self.null_threshold)
+
+
+def _all_off(path: str | Path, first: Question) -> DataError:
+    answer = first.answers[0]
+    return DataError(
+        f"{path}: none of the answers stands at its answer_start, so there is nothing to learn; the first one is "
+        f"{shown(answer.text)}, and the context has {shown(first.context[max(0, answer.start) :][: len(answer.text)])} "
+        f"there. Places are counted from 0 in characters (code points), not in bytes."
+    )
 
 
 def language_of(questions: Iterable[str]) -> str:

@@ -123,6 +123,10 @@ class Task(ABC):
             examples += len(self.features(some, tokenizer, True, Counter()))
         return examples
 
+    def unlearned(self, examples: Sequence[Example]) -> int:
+        """Return how many of some labelled examples there is nothing to learn from. Default: 0."""
+        return 0
+
     @abstractmethod
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
         """Make a batch; ``places`` (a list) tells where its examples stand among all."""

@@ -7,4 +7,5 @@ digests.py    names for content: of files, tokenizers, code
 kept.py       small things that reading a whole file has told
 fitted.py     a task with what its training file tells, which is one of them
 stream.py     examples that are made when they are asked for, and not kept
+tally.py      what is told where it is so of most examples
 """

@@ -26,6 +26,7 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.features.digests import code_of, digest_of_file, digest_of_tokenizer, digest_of_values, file_record
 from onion.tasks.features.examples import Example, Examples
 from onion.tasks.features.store import FORMAT, about_store, open_store, write_store
+from onion.tasks.features.tally import Tally
 from onion.tasks.task import Task
 
 FOLDER = "features"
@@ -152,14 +153,20 @@ def digest_of_features(task: Task, path: str | Path, tokenizer: Tokenizer, label
 def chunks_of_features(
     task: Task, rows: Iterator[Any], tokenizer: Tokenizer, labelled: bool, notes: Counter[str], chunk: int = CHUNK
 ) -> Iterator[list[Example]]:
-    """Give the examples of rows, ``chunk`` rows at a time; their ``row`` counts on over the chunks."""
+    """Give the examples of rows, ``chunk`` rows at a time; their ``row`` counts on over the chunks.
+
+    At the end ``notes`` are told what is so of most of them (``onion.tasks.features.tally``).
+    """
+    tally = Tally(tokenizer)
     first = 0
     while some := list(islice(rows, chunk)):
         examples = task.features(some, tokenizer, labelled, notes)
+        tally.add(examples, task.unlearned(examples) if labelled else 0)
         for example in examples:
             example["row"] += first
         yield examples
         first += len(some)
+    tally.note(notes)
 
 
 def _make(folder: Path, task: Task, path: str | Path, tokenizer: Tokenizer, labelled: bool) -> None:

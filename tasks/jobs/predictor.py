@@ -22,6 +22,7 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.catalogue import recorded_task
 from onion.tasks.collector import Collector
 from onion.tasks.features.examples import Examples
+from onion.tasks.features.tally import Tally
 from onion.tasks.jobs.initial import NETWORK
 from onion.tasks.jobs.run_folder import RUN_FILE, TASK_FILE, read_json, read_record
 from onion.tasks.onions import prediction_onion
@@ -89,12 +90,16 @@ class Predictor:
             chunk: rows in memory at a time.
         """
         rows, notes, pad_id = iter(rows), Counter() if notes is None else notes, self.tokenizer.pad_id
+        tally = Tally(self.tokenizer)
         while some := list(islice(rows, chunk)):
-            examples = Examples.of(self.task.features(some, self.tokenizer, False, notes))
+            made = self.task.features(some, self.tokenizer, False, notes)
+            tally.add(made)
+            examples = Examples.of(made)
             collector = Collector(len(examples))
             rings = self.task.prediction_rings(self.tokenizer)
             prediction_onion(self.task, self.onion, examples, collector, pad_id, rings).run(passes=1)
             yield from self.task.predictions(some, examples, collector.found)
+        tally.note(notes)
 
 
 def read_task(folder: Path) -> Task:

@@ -11,6 +11,7 @@ from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.catalogue import recorded_task, task_of
+from onion.tasks.features.cache import cached_features
 from onion.tasks.features.examples import Examples
 from onion.tasks.reading import Reader, Reading, language_of
 from onion.tasks.spans.windows import UNKNOWN
@@ -56,6 +57,24 @@ def test_what_a_training_file_tells(tmp_path, data):
 def test_no_answer_at_all_is_nothing_to_learn(tmp_path):
     with pytest.raises(DataError, match=r"b\.json: none of the questions has an answer"):
         Reading().fitted(squad(tmp_path / "b.json", ("a", "b", [])))
+
+
+def test_answers_that_are_all_off_are_nothing_to_learn(tmp_path):
+    off = [(CONTEXT, "film was", [("warm", 14), ("plot", 0)]), ("a plot", "film", [])]
+    told = r"b\.json: none of the answers stands at its answer_start, .* is 'warm', and the context has 'arm ' there\. "
+    with pytest.raises(DataError, match=told):
+        Reading().fitted(squad(tmp_path / "b.json", *off))
+    right = ("a film", "plot", [("film", 2)])
+    assert Reading().fitted(squad(tmp_path / "b.json", *off, right)).with_negative
+
+
+def test_answers_that_are_off_mostly_are_told(tmp_path, tokenizer, monkeypatch):
+    monkeypatch.setenv("ONION_HOME", str(tmp_path))
+    off, right = ("a film", "plot", [("film", 1)]), ("a film", "plot", [("film", 2)])
+    told = "examples that there is nothing to learn from (does the file say where the answers are?), of 3 in all"
+    for asked, count in (((off, off, right), 2), ((off, right, right), 0)):
+        notes = cached_features(TASK, squad(tmp_path / "b.json", *asked), tokenizer).notes
+        assert notes.get(told, 0) == count
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,66 @@
+"""What is wrong with a file, or with the tokenizer, where it is so of most examples; of a few it is how texts are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.features.examples import Example
+
+EMPTY = "texts without any token of their own"
+UNKNOWN = "texts of tokens that the vocabulary does not know"
+UNLEARNED = "examples that there is nothing to learn from"
+
+
+class Tally:
+    """Counts examples as they are made, and notes what is so of more than half of all.
+
+    An example is empty if its ids are those of special tokens only, and unknown if there are unknown ones besides.
+
+    Args:
+        tokenizer: that made the ids.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._special = [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id]
+        self._unknown = [*self._special, tokenizer.unk_id]
+        self._examples = 0
+        self._found: Counter[str] = Counter()
+
+    def add(self, examples: Sequence[Example], unlearned: int = 0) -> None:
+        """Count some more.
+
+        Args:
+            examples: with ``ids``.
+            unlearned: how many of them there is nothing to learn from.
+        """
+        if not examples:
+            return
+        ids = [example["ids"] for example in examples]
+        ends = np.cumsum([len(each) for each in ids])
+        flat = np.concatenate(ids)
+        empty, unknown = (_spanned(np.isin(flat, kind), ends) for kind in (self._special, self._unknown))
+        self._examples += len(examples)
+        self._found += Counter({EMPTY: empty, UNKNOWN: unknown - empty, UNLEARNED: unlearned})
+
+    def note(self, notes: Counter[str]) -> None:
+        """Note what is so of most: ``what, of all 5000`` -> of how many."""
+        empty, unknown = self._found[EMPTY], self._found[UNKNOWN]
+        silent = {EMPTY, UNKNOWN} if 2 * (empty + unknown) > self._examples else set()
+        taught = {UNLEARNED} if 2 * self._found[UNLEARNED] > self._examples else set()
+        for what, advice in (
+            (EMPTY, "are the texts there, and is the tokenizer whole?"),
+            (UNKNOWN, "is the vocabulary one for texts like these?"),
+            (UNLEARNED, "does the file say where the answers are?"),
+        ):
+            if what in silent | taught and self._found[what]:
+                notes[f"{what} ({advice}), of {self._examples} in all"] = self._found[what]
+
+
+def _spanned(holds: np.ndarray, ends: np.ndarray) -> int:
+    """Of how many examples it holds for every token; ``ends`` says where they end."""
+    counts = np.diff(np.concatenate([[0], np.cumsum(holds)])[np.concatenate([[0], ends])])
+    return int((counts == np.diff(ends, prepend=0)).sum())
