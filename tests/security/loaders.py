@@ -245,7 +245,7 @@ def noted_download(server: Server, folder: Path, notes: bytes) -> bytes:
 READERS: dict[str, tuple[str, ...] | str] = {
     "onion/checkpoint.py": ("manifest of a checkpoint", "state of a checkpoint", "arrays of a checkpoint"),
     "onion/lock.py": ("lock",),
-    "onion/data/files.py": (".tsv", ".csv", "plain text"),
+    "onion/data/opening.py": (".tsv", ".csv", "plain text"),
     "onion/data/jsonl.py": (".jsonl",),
     "onion/cli/arguments.py": "JSON of the command line; what is none is taken for a text",
     "onion/cli/commands.py": "prints a drawing, and writes",
