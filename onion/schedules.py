@@ -5,19 +5,92 @@
 
 Each is a ``paddle.optimizer.lr.LambdaDecay``: a peak and a factor that depends on the number of updates before this one
 and on nothing else, so a resumed run goes on with the very same rates.
+
+How long a training is can be told in updates, or in passes over the data: then the onion that runs is asked how many
+updates that makes, whatever it is composed of (``Accumulate`` makes fewer).
+
+    rate = schedules.cosine(3e-5, schedules.Passes(3))
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import attrs
+
+from onion.checks import is_whole
 from onion.device import paddle
-from onion.errors import CompositionError
+from onion.errors import CompositionError, OnionError
 
 Factor: TypeAlias = Callable[[int], float]
 """Updates so far -> what the peak is multiplied by."""
+
+
+@attrs.frozen
+class Passes:
+    """The length of a training in passes over its data; the ParameterUpdater finds out how many updates that is.
+
+    Attributes:
+        count: how many passes, from 1.
+        batches: how many batches a pass has, for data that cannot tell (a stream). Default: ask the data.
+
+    Raises:
+        CompositionError: ``count`` or ``batches`` is no number from 1.
+    """
+
+    count: int
+    batches: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in (("count", self.count), ("batches", self.batches)):
+            if value is not None and not (is_whole(value) and value >= 1):
+                raise CompositionError(f"Passes: {name}={value!r} is no whole number from 1.")
+
+
+Length: TypeAlias = int | Passes
+"""How long a training is: its updates, or its passes."""
+
+
+class Plan:
+    """The factor of a training whose updates are counted when it begins.
+
+    Args:
+        passes: the length of the training.
+        factor_of: makes the factor of a training of so many updates.
+    """
+
+    def __init__(self, passes: Passes, factor_of: Callable[[int], Factor]) -> None:
+        self.passes = passes
+        self.steps: int | None = None
+        """The updates of the whole training; None: not known yet."""
+        self._factor_of = factor_of
+        self._factor = factor_of(sys.maxsize)  # with which Paddle asks for the first rate; nobody updates by it
+
+    def set(self, steps: int) -> None:
+        """Say how many updates the training has."""
+        self.steps, self._factor = steps, self._factor_of(steps)
+
+    def __call__(self, step: int) -> float:
+        """Return the factor after so many updates.
+
+        Raises:
+            OnionError: how many there are in all is not known yet.
+        """
+        if self.steps is None and step > 0:
+            raise OnionError(
+                f"a learning rate over {self.passes} is planned when a ParameterUpdater with its optimizer begins to "
+                "run; to step it by hand, give the schedule a number of steps."
+            )
+        return self._factor(step)
+
+
+def plan_of(schedule: Any) -> Plan | None:
+    """Return the plan of a schedule over passes; None: it has none."""
+    factor = getattr(schedule, "lr_lambda", None)
+    return factor if isinstance(factor, Plan) else None
 
 
 def constant(rate: float, warmup_steps: int = 0) -> Any:
@@ -34,14 +107,14 @@ def constant(rate: float, warmup_steps: int = 0) -> Any:
     return _schedule(rate, _risen(warmup_steps, lambda step: 1.0))
 
 
-def linear_warmup_and_decay(rate: float, steps: int, warmup: float = 0.1) -> Any:
+def linear_warmup_and_decay(rate: float, steps: Length, warmup: float = 0.1) -> Any:
     """Return a schedule that rises from 0 to ``rate`` and falls back to 0, both in a straight line and without a jump.
 
     It is the schedule of BERT's fine-tuning (Devlin et al. 2018, appendix A.3).
 
     Args:
         rate: the highest learning rate.
-        steps: of the whole training.
+        steps: updates of the whole training, or Passes.
         warmup: the share of the steps in which it rises. Default 0.1.
 
     Raises:
@@ -50,7 +123,7 @@ def linear_warmup_and_decay(rate: float, steps: int, warmup: float = 0.1) -> Any
     return polynomial(rate, steps, warmup)
 
 
-def linear_with_jump(rate: float, steps: int, warmup: float = 0.1) -> Any:
+def linear_with_jump(rate: float, steps: Length, warmup: float = 0.1) -> Any:
     """Return the schedule of PaddlePALM (``TriangularSchedualer``) and ERNIE (``linear_warmup_decay``), to the letter.
 
     Their decay counts from the first step and not from the end of the warm-up, where the rate therefore jumps down by
@@ -58,24 +131,26 @@ def linear_with_jump(rate: float, steps: int, warmup: float = 0.1) -> Any:
 
     Args:
         rate: the learning rate at the end of the warm-up, which is not quite reached.
-        steps: of the whole training.
+        steps: updates of the whole training, or Passes.
         warmup: the share of the steps in which it rises. Default 0.1. With 0 the rate is constant, as ERNIE's is.
 
     Raises:
         CompositionError: ``warmup`` is no share, or ``steps`` is negative.
     """
-    rising = _rising(steps, warmup)
-    if rising == 0:
-        return constant(rate)
-    return _schedule(rate, _risen(rising, lambda step: max(0.0, 1 - step / steps)))
+
+    def factor_of(steps: int) -> Factor:
+        rising = _rising(steps, warmup)
+        return _risen(rising, lambda step: max(0.0, 1 - step / steps) if rising else 1.0)
+
+    return _over(steps, rate, factor_of)
 
 
-def polynomial(rate: float, steps: int, warmup: float = 0.1, power: float = 1.0, end: float = 0.0) -> Any:
+def polynomial(rate: float, steps: Length, warmup: float = 0.1, power: float = 1.0, end: float = 0.0) -> Any:
     """Return a schedule that rises in a straight line and falls to ``end`` as a power of the share that is left.
 
     Args:
         rate: the highest learning rate.
-        steps: of the whole training.
+        steps: updates of the whole training, or Passes.
         warmup: the share of the steps in which it rises. Default 0.1.
         power: of the share of the falling steps that is left. Default 1.0: a straight line.
         end: the learning rate at the end and from there on. Default 0.
@@ -83,29 +158,33 @@ def polynomial(rate: float, steps: int, warmup: float = 0.1, power: float = 1.0,
     Raises:
         CompositionError: ``warmup`` is no share, or ``steps`` is negative.
     """
-    rising = _rising(steps, warmup)
     least = end / rate if rate else 0.0
-    return _schedule(rate, _risen(rising, lambda step: least + (1 - least) * _left(step, rising, steps) ** power))
+
+    def factor_of(steps: int) -> Factor:
+        rising = _rising(steps, warmup)
+        return _risen(rising, lambda step: least + (1 - least) * _left(step, rising, steps) ** power)
+
+    return _over(steps, rate, factor_of)
 
 
-def cosine(rate: float, steps: int, warmup: float = 0.1, cycles: float = 0.5) -> Any:
+def cosine(rate: float, steps: Length, warmup: float = 0.1, cycles: float = 0.5) -> Any:
     """Return a schedule that rises in a straight line and falls as a cosine (Loshchilov and Hutter 2016).
 
     Args:
         rate: the highest learning rate.
-        steps: of the whole training.
+        steps: updates of the whole training, or Passes.
         warmup: the share of the steps in which it rises. Default 0.1.
         cycles: how many waves the cosine makes. Default 0.5: once from the top to 0.
 
     Raises:
         CompositionError: ``warmup`` is no share, or ``steps`` is negative.
     """
-    rising = _rising(steps, warmup)
 
-    def wave(step: int) -> float:
-        return (1 + math.cos(2 * math.pi * cycles * (1 - _left(step, rising, steps)))) / 2
+    def factor_of(steps: int) -> Factor:
+        rising = _rising(steps, warmup)
+        return _risen(rising, lambda step: (1 + math.cos(2 * math.pi * cycles * (1 - _left(step, rising, steps)))) / 2)
 
-    return _schedule(rate, _risen(rising, wave))
+    return _over(steps, rate, factor_of)
 
 
 def noam(rate: float, warmup_steps: int) -> Any:
@@ -124,6 +203,11 @@ def noam(rate: float, warmup_steps: int) -> Any:
     if warmup_steps == 0:
         return constant(rate)
     return _schedule(rate, lambda step: min(((step + 1) / warmup_steps) ** -0.5, (step + 1) / warmup_steps))
+
+
+def _over(length: Length, rate: float, factor_of: Callable[[int], Factor]) -> Any:
+    """Return the schedule of a training of some length."""
+    return _schedule(rate, Plan(length, factor_of) if isinstance(length, Passes) else factor_of(length))
 
 
 def _schedule(rate: float, factor: Factor) -> Any:

@@ -8,7 +8,7 @@ import paddle
 from paddle import nn
 
 from onion.errors import CompositionError
-from onion.schedules import linear_warmup_and_decay
+from onion.schedules import Length, linear_warmup_and_decay
 from onion.tasks.clipping import ClipGradByGlobalNorm
 
 __all__ = ["fine_tuning_optimizer", "is_decayed", "linear_warmup_and_decay", "set_layerwise_rates"]
@@ -20,7 +20,7 @@ EMBEDDINGS = re.compile(r"(?:^|\.)embeddings\.")
 def fine_tuning_optimizer(
     network: nn.Layer,
     rate: float,
-    steps: int,
+    steps: Length,
     warmup: float = 0.1,
     weight_decay: float = 0.01,
     clip: float = 1.0,
@@ -31,7 +31,7 @@ def fine_tuning_optimizer(
     Args:
         network: whose parameters it moves.
         rate: the highest learning rate.
-        steps: of the whole training.
+        steps: updates of the whole training, or ``onion.schedules.Passes``.
         warmup: the share of the steps in which the rate rises. Default 0.1.
         weight_decay: decoupled; biases and LayerNorms are left out. Default 0.01.
         clip: the largest global norm of the gradients. Default 1.0.

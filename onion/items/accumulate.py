@@ -56,6 +56,11 @@ class Accumulate(RunnerItem):
         self._place: tuple[int, int] | None = None
         self._group: list[Part] = []
 
+    @property
+    def extra_batches(self) -> int:
+        """How many batches a step takes besides the first (``onion.items.updates``)."""
+        return self.k - 1
+
     def check(self, runner: Runner) -> None:
         """Insist on standing between an updater and its machines, and on no Evaluator outside."""
         insist_on_place(self, runner)

@@ -142,6 +142,11 @@ class DataProvider(RunnerItem):
             if around is not None:
                 self._supply, self._batches, self._start, self._examples = around
 
+    @property
+    def batches_per_pass(self) -> int | None:
+        """How many batches a pass has; None: a stream does not know."""
+        return self.loader.batches_per_pass
+
     def identity(self) -> dict[str, Any]:
         """Return the settings of the order, how batches are made, and what tells these data from others."""
         names = ("batch_size", "shuffle", "seed", "drop_last")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from onion.checks import is_whole
 from onion.errors import CompositionError
 from onion.item import RunnerItem
@@ -30,6 +32,11 @@ class Every(Sometimes):
             raise CompositionError(f"Every: n={n!r} is no number of batches from 1.")
         super().__init__(item, f"Every({n}, ...)")
         self.n = n
+
+    @property
+    def runs_a_step(self) -> Fraction:
+        """How often the item's ring runs in a step (``onion.items.updates``)."""
+        return Fraction(1, self.n)
 
     def its_turn(self, state: State) -> bool:
         """Tell whether the batch under way completes a period."""

@@ -15,6 +15,8 @@ from onion.items import rate_schedule
 from onion.items.adjustable import Adjustable
 from onion.items.gradient_machine import array_kind
 from onion.items.pairing import machines_inside, networks_of, parameters_of, refuse_idle, refuse_unmoved
+from onion.items.updates import updates_in
+from onion.schedules import plan_of
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -30,13 +32,15 @@ class ParameterUpdater(RunnerItem):
 
     Args:
         optimizer: any ``paddle.optimizer``; its clipping, weight decay and learning rate schedule are used as they are.
-            A schedule is stepped once a batch.
+            A schedule is stepped once an update; one over ``onion.schedules.Passes`` is planned when the run begins,
+            for as many updates as the onion makes.
 
     Raises:
         CompositionError: the optimizer wraps another one (``paddle.incubate.LookAhead``), whose state would not be
             saved; the schedule's ``step`` wants a metric (ReduceOnPlateau), which a batch has not; nothing inside makes
             gradients; the optimizer has no parameters, or none of a network inside; or a network inside learns, and no
-            updater around it moves any of it.
+            updater around it moves any of it; or, when the run begins, the learning rate is planned in passes and the
+            data do not tell how many batches a pass has.
     """
 
     predicts = False
@@ -69,6 +73,12 @@ class ParameterUpdater(RunnerItem):
         self._onions = (*(onion for onion in self._onions if onion() is not None), ref(runner))
         self._networks = networks_of(machines)
 
+    def initialize(self, state: State) -> None:
+        """Plan a learning rate over passes for the updates of the onion that runs; an inner run changes no plan."""
+        plan = plan_of(self._schedule)
+        if plan is not None and state.runner is not None and (state.parent is None or plan.steps is None):
+            rate_schedule.plan_for(self._schedule, updates_in(plan.passes, self, state.runner), self.name)
+
     def on_batch(self, state: State) -> Way:
         """Update the parameters once the rings inside have left."""
         yield
@@ -96,8 +106,7 @@ class ParameterUpdater(RunnerItem):
         if self._schedule is None:
             self.optimizer.set_lr(float(rate))
         elif isinstance(self._schedule, paddle().optimizer.lr.LambdaDecay):
-            self._schedule.base_lr = float(rate)
-            self._schedule.last_lr = self._schedule.get_lr()
+            rate_schedule.set_peak(self._schedule, float(rate))
         else:
             raise OnionError(
                 f"{self.name}: {type(self._schedule).__name__} sets the learning rate by itself; use a schedule of "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,10 +12,13 @@ from typing import Any
 from onion.checkpoint import plain
 from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError
+from onion.schedules import plan_of
 
-STATE, NUMBERS = "LR_Scheduler", "LR_Scheduler_numbers"
-KEYS = (STATE, NUMBERS)
-"""What is saved: what Paddle tells of a schedule, and what it passes over; both as JSON."""
+STATE, NUMBERS, PLAN = "LR_Scheduler", "LR_Scheduler_numbers", "LR_Scheduler_plan"
+KEYS = (STATE, NUMBERS, PLAN)
+"""What is saved: what Paddle tells of a schedule, and what it passes over, both as JSON; the updates of a plan."""
+
+log = logging.getLogger("onion")
 
 
 def of(optimizer: Any) -> Any:
@@ -37,8 +41,11 @@ def of(optimizer: Any) -> Any:
 def saved(schedule: Any) -> dict[str, str]:
     """Return what brings a schedule back to where it is."""
     state = {STATE: json.dumps(schedule.state_dict(), default=plain)}
-    numbers = _numbers(schedule)
-    return {**state, NUMBERS: json.dumps(numbers)} if numbers else state
+    if numbers := _numbers(schedule):
+        state[NUMBERS] = json.dumps(numbers)
+    if (plan := plan_of(schedule)) and plan.steps is not None:
+        state[PLAN] = json.dumps(plan.steps)
+    return state
 
 
 def refuse_other(schedule: Any | None, kept: Mapping[str, Any], owner: str) -> None:
@@ -59,6 +66,39 @@ def restore(schedule: Any, kept: Mapping[str, Any]) -> None:
     for path in places.keys() & numbers.keys():
         owner, name = places[path]
         setattr(owner, name, numbers[path])
+    if (plan := plan_of(schedule)) and PLAN in kept:  # checkpoints of before there were plans have none
+        plan.set(json.loads(kept[PLAN]))
+
+
+def plan_for(schedule: Any, steps: int, owner: str) -> None:
+    """Let a schedule over passes have so many updates.
+
+    Where it had been planned for another number, as a run that goes on with another onion or other data had, it goes on
+    at the same share of the whole, which is told; ``owner`` is who has the schedule.
+    """
+    plan = plan_of(schedule)
+    if plan is None or plan.steps == steps:
+        return
+    before = plan.steps
+    plan.set(steps)
+    if before and schedule.last_epoch:
+        schedule.last_epoch = round(schedule.last_epoch * steps / before)
+        log.warning(
+            "%s: the learning rate was planned for %d updates, and this onion makes %d; it goes on as after %d",
+            owner,
+            before,
+            steps,
+            schedule.last_epoch,
+        )
+    schedule.last_lr = schedule.get_lr()
+
+
+def set_peak(schedule: Any, rate: float) -> None:
+    """Give a schedule of ``onion.schedules`` another peak."""
+    schedule.base_lr = rate
+    plan = plan_of(schedule)
+    if plan is None or plan.steps is not None:  # else the rate is found when it is planned
+        schedule.last_lr = schedule.get_lr()
 
 
 def _numbers(schedule: Any) -> dict[str, int | float]:

@@ -29,6 +29,11 @@ class Repeat(RunnerItem):
             raise CompositionError(f"Repeat: n={n!r} is no number of times from 1.")
         self.n = n
 
+    @property
+    def runs_a_step(self) -> int:
+        """How often the inside runs in a step (``onion.items.updates``)."""
+        return self.n
+
     def on_batch(self, state: State) -> Way:
         """Run the inside, again and again."""
         for _ in range(self.n):

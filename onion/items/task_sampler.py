@@ -108,6 +108,11 @@ class TaskSampler(RunnerItem):
 
     # -- running ------------------------------------------------------------------------------------------------------
 
+    @property
+    def batches_per_pass(self) -> int:
+        """How many batches are planned for a pass; the strategy's draws may make it some more."""
+        return sum(plan(self.tasks, self.reference, 1).values())
+
     def initialize(self, state: State) -> Way:
         """Begin anew, unless the run is resumed."""
         with self._alone():

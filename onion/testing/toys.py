@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from onion.device import paddle
@@ -20,6 +21,11 @@ class Batches(RunnerItem):
 
     def __init__(self, batches: Iterable[Any] | int) -> None:
         self.batches = range(batches) if isinstance(batches, int) else batches
+
+    @property
+    def batches_per_pass(self) -> int | None:
+        """How many there are; None: an iterable that does not tell."""
+        return length_hint(self.batches) or None
 
     def identity(self) -> dict[str, Any]:
         """Return nothing: which batches they are is the test's own affair."""

@@ -16,6 +16,7 @@ from onion import Runner, Signals
 from onion.errors import DataError
 from onion.items.saved_run import best_checkpoint
 from onion.models.tokenizer import Tokenizer
+from onion.schedules import Passes
 from onion.tasks.catalogue import enter, task_of
 from onion.tasks.features.cache import cached_features
 from onion.tasks.features.examples import Examples
@@ -67,7 +68,8 @@ def fine_tune(
         dev: the file to test on while training.
         out: the folder for checkpoints and the log.
         resume_anyway: go on in the folder of a training that differs, too; what differs is logged. Default False.
-        settings: any of ``onion.tasks.jobs.settings.Settings``; ``passes`` is what the learning rate is planned for.
+        settings: any of ``onion.tasks.jobs.settings.Settings``; ``passes`` is what the learning rate is planned for,
+            in the updates that the onion makes which is run (with ``Accumulate(4)`` a quarter).
 
     Raises:
         OnionError: a file, the weights or a setting are not what they should be.
@@ -132,7 +134,7 @@ class Job:
         optimizer = fine_tuning_optimizer(
             self.network,
             settings.lr,
-            settings.passes * steps_per_pass,
+            Passes(settings.passes, steps_per_pass),
             warmup=settings.warmup,
             weight_decay=settings.weight_decay,
             clip=settings.clip,

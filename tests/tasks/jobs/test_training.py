@@ -1,10 +1,12 @@
 import os
 import random
 
+import attrs
 import numpy as np
 import paddle
 import pytest
 
+from onion import Accumulate, GradientMachine, NanGuard, ParameterUpdater
 from onion.checkpoint import newest, read, steps_in
 from onion.errors import CheckpointError, DataError, OnionError, WeightsError
 from onion.models.config import EncoderConfig
@@ -103,6 +105,16 @@ def test_no_trace_of_a_training_that_could_not_begin(make_settings, encoder_fold
     with pytest.raises(WeightsError, match="misshapen"):
         train(make_settings(encoder=str(narrow)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_rate_falls_to_nothing_whatever_is_put_into_the_onion(make_settings, tmp_path, stream):
+    given = attrs.asdict(make_settings(passes=2, stream=stream), recurse=False)
+    own = {name: value for name, value in given.items() if name not in ("task", "train", "dev")}
+    whole = fine_tune(given["task"], given["train"], given["dev"], tmp_path / "out", **own)
+    runner = whole.insert_before(GradientMachine, Accumulate(3)).without(NanGuard)
+    assert runner.run(passes=2).step == 6  # 8 batches a pass: 3, 3 and 2
+    assert runner[ParameterUpdater].optimizer.get_lr() == 0
 
 
 def test_a_folder_of_weights_is_never_taken_for_the_output(make_settings, encoder_folder):
