@@ -100,6 +100,7 @@ class Runner(RunnerItem):
             The run's State as the last ring left it.
         """
         state = self._begin(parent)
+        state.passes_asked, state.steps_asked = passes, steps
         limit = math.inf if steps is None else steps
         try:
             hold(self._initialize, partial(self._run_passes, math.inf if passes is None else passes, limit), state)

@@ -63,6 +63,12 @@ class State:
     reported: dict[str, int] = attrs.field(factory=dict)
     """The step at which each metric was reported, so that readers tell a new value from an old one."""
 
+    passes_asked: int | None = None
+    """How many passes the whole run is to have, as ``run(passes=...)`` was told; None: no limit."""
+
+    steps_asked: int | None = None
+    """How many steps the whole run is to have, as ``run(steps=...)`` was told; None: no limit."""
+
     parent: State | None = None
     """The state of the run that started this one (a tester's inner run), or None."""
 

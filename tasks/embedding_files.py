@@ -37,7 +37,13 @@ VECTORS, TOKENS, LENGTHS = "cls_emb.npy", "top_layer_emb.npy", "lengths.npy"
 
 
 def embed(
-    encoder: str | Path, path: str | Path, out: Path, tokens: bool = False, pooling: str = "cls", **settings: Any
+    encoder: str | Path,
+    path: str | Path,
+    out: Path,
+    tokens: bool = False,
+    pooling: str = "cls",
+    quiet: bool = False,
+    **settings: Any,
 ) -> dict[str, Any]:
     """Load an encoder by its name or folder and do what :func:`embed_file` does; ``settings`` are an Embedder's.
 
@@ -51,10 +57,12 @@ def embed(
     next(_rows(path))
     if "max_length" in settings:  # an Embedder would not call it as the command does
         check_max_length(settings["max_length"], EncoderConfig.read(hub.resolve(encoder)).max_length)
-    return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, out, tokens)
+    return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, out, tokens, quiet)
 
 
-def embed_file(embedder: Embedder, path: str | Path, out: Path, tokens: bool = False) -> dict[str, Any]:
+def embed_file(
+    embedder: Embedder, path: str | Path, out: Path, tokens: bool = False, quiet: bool = False
+) -> dict[str, Any]:
     """Write the vectors of a file's rows, in their order.
 
     * ``cls_emb.npy``: float32 ``[rows, hidden]``
@@ -67,6 +75,7 @@ def embed_file(embedder: Embedder, path: str | Path, out: Path, tokens: bool = F
             checked before the first is computed.
         out: a folder that is new, or empty; it holds all files or, after an error or an interrupt, is not there.
         tokens: write the token vectors too.
+        quiet: show no progress.
 
     Returns:
         ``rows``, ``tokens``, ``hidden`` and ``out``.
@@ -88,17 +97,19 @@ def embed_file(embedder: Embedder, path: str | Path, out: Path, tokens: bool = F
             if tokens
             else ()
         )
-        embedding_onion(network, stream, embedder, Writer(vectors, *rest)).run(passes=1)
+        embedding_onion(network, stream, embedder, Writer(vectors, *rest), quiet).run(passes=1)
         if vectors.rows != len(stream):
             raise DataError(f"{path}: changed while it was read; nothing was written.")
     tell_notes(str(path), stream.notes)
     return {"rows": len(stream), "tokens": stream.tokens, "hidden": embedder.width, "out": str(out)}
 
 
-def embedding_onion(network: PooledEncoder, stream: TextStream, embedder: Embedder, writer: Writer) -> Runner:
+def embedding_onion(
+    network: PooledEncoder, stream: TextStream, embedder: Embedder, writer: Writer, quiet: bool = False
+) -> Runner:
     """Return the onion that embeds a stream of texts."""
     return Runner(
-        Progress(),
+        Progress(quiet=quiet),
         DataProvider(stream, embedder.batch_size, collate=partial(_collate, pad_id=embedder.tokenizer.pad_id)),
         Expected(-(-len(stream) // embedder.batch_size)),
         writer,

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,7 @@ STEPS = 80  # of the training below: 320 texts in batches of 16, 4 times
 MUCH = 1 << 21  # bytes; more than a pipe holds
 TRAINING = ["train", "--task", "classify", "--train", "a.tsv", "--dev", "b.tsv", "--encoder", "tiny", "--lr", "3e-3"]
 TRAINING += ["--max-length", "16", "--batch-size", "16", "--passes", "4", "--test-every", "5"]
+LOUD, TRAINING = TRAINING, [*TRAINING, "--quiet"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -106,6 +108,17 @@ def folders(out):
 
 
 # -- what it prints ---------------------------------------------------------------------------------------------------
+
+
+def test_a_training_without_a_terminal_tells_on_standard_error_how_it_goes_on(place, tmp_path):
+    done = onion(place, *LOUD, "--passes", "1", "--out", str(tmp_path / "out"))
+    *_, last = done.stderr.splitlines()
+    assert re.fullmatch(
+        r"step 20/20, pass 1/1: cost=\S+ dev\.accuracy=.* learning_rate=0, .* steps/s, .* examples/s, \S+ in all", last
+    )
+    assert all(line.startswith("step ") for line in done.stderr.splitlines())
+    assert "steps/s" not in done.stdout
+    assert last_line(done.stdout)["step"] == 20
 
 
 def test_help_and_drawing_need_no_paddle(place, trained):
@@ -294,7 +307,7 @@ def test_disk_full_then_ctrl_c_at_a_terminal_then_finished_gives_the_same_bits(t
     assert not list((place / "full").glob("*partial*"))
 
     ours, theirs = os.openpty()
-    command = [sys.executable, "-c", TERMINAL, ONION, *words]
+    command = [sys.executable, "-c", TERMINAL, ONION, *LOUD, "--out", "full"]
     with subprocess.Popen(command, cwd=place, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE) as process:
         os.close(theirs)
         seen = read_until(ours, b"cost=")  # the progress bar

@@ -15,7 +15,7 @@ from tests.tasks.helpers import HIDDEN, films, snapshot, tiny_encoder, write_tsv
 
 pytestmark = pytest.mark.slow
 
-TINY = ["embed", "--encoder", "tiny", "--max-length", "24"]
+TINY = ["embed", "--encoder", "tiny", "--max-length", "24", "--quiet"]
 STOPPED = """
 import os, signal
 from onion.cli.commands import start_paddle

@@ -48,7 +48,7 @@ def onion(place):
 
 @pytest.fixture(scope="module")
 def trained(onion):
-    done = onion("train", "--config", "fast.yaml", "--out", "run")
+    done = onion("train", "--config", "fast.yaml", "--out", "run", "--quiet")
     assert (done.returncode, done.stderr) == (0, b"")
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -64,7 +64,7 @@ class Count:
 def around(folder, test):
     """Return the standard items; those whose work is to read are not due, but for the log."""
     return [
-        Progress(seconds=NEVER, file=io.StringIO(), quiet=False),
+        Progress(seconds=NEVER, file=io.StringIO(), lines=False),
         Saver(folder / "run", every=NEVER),
         Logger(folder / "metrics.jsonl", every=EVERY),
         EarlyStop("tester.batches"),

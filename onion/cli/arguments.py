@@ -79,6 +79,7 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for checkpoints and the log")
     anyway = "go on in a folder whose training differs in settings, data or onion; what differs is told"
     command.add_argument("--resume-anyway", action="store_true", help=anyway)
+    _add_quiet(command)
     command.add_argument("--preset", metavar="NAME", help="published settings, such as ernie/chnsenticorp")
     command.add_argument("--config", type=Path, metavar="FILE", help=".yaml or .json: settings by name; flags win")
     add("--task", "what to learn: classify, regress, match, multilabel, tag, read, mask", metavar="NAME")
@@ -135,6 +136,7 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
     add("--tokens", action="store_true", help="write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy too")
     add("--max-length", type=_natural, default=128, help="tokens a text may have (default: %(default)s)")
     add("--batch-size", type=_natural, default=64, help="texts a batch (default: %(default)s)")
+    _add_quiet(command)
     _add_threads(command)
     command.set_defaults(command=run.embed)
 
@@ -181,6 +183,11 @@ def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -
 def _add_threads(command: argparse.ArgumentParser) -> None:
     default = "OMP_NUM_THREADS of the environment, or one a processor, 8 at most"
     command.add_argument("--threads", type=_natural, metavar="N", help=f"that compute (default: {default})")
+
+
+def _add_quiet(command: argparse.ArgumentParser) -> None:
+    text = "show no progress: no bar on a terminal, no lines elsewhere"
+    command.add_argument("--quiet", action="store_true", help=text)
 
 
 def _add_set(command: argparse.ArgumentParser, text: str) -> None:

@@ -51,7 +51,7 @@ def train(options: argparse.Namespace) -> int:
     start_paddle(options.threads)
     from onion.tasks.jobs import training
 
-    trained = training.train(_settings(options), options.out, options.resume_anyway)
+    trained = training.train(_settings(options), options.out, options.resume_anyway, options.quiet)
     print(_json(trained.report))
     if trained.signal is None:
         return 0
@@ -63,7 +63,7 @@ def _settings(options: argparse.Namespace) -> Any:
     """Preset, config file, flags: the later ones win."""
     from onion.tasks.jobs import config_file, presets
 
-    own = ("command", "debug", "out", "preset", "config", "set", "resume_anyway", "threads")
+    own = ("command", "debug", "out", "preset", "config", "set", "resume_anyway", "threads", "quiet")
     flags = {name: value for name, value in vars(options).items() if name not in own}
     return config_file.resolve(
         presets.preset(options.preset) if options.preset else {},
@@ -122,7 +122,7 @@ def embed(options: argparse.Namespace) -> int:
     start_paddle(options.threads)
     from onion.tasks import embedding_files
 
-    names = ["tokens", "pooling", "layer", "normalize", "max_length", "batch_size"]
+    names = ["tokens", "pooling", "layer", "normalize", "max_length", "batch_size", "quiet"]
     settings = {name: getattr(options, name) for name in names}
     report = embedding_files.embed(options.encoder, options.input, options.out, **settings)
     print(json.dumps(report, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""The progress bar."""
+"""How a run goes on: a bar on a terminal, lines in a log."""
 
 from __future__ import annotations
 
@@ -11,46 +11,66 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 from onion.item import RunnerItem, Way
+from onion.items.progress_lines import Lines, Mark
 from onion.items.readings import cost_of, readings
+from onion.items.updates import steps_of
 from onion.state import State
 
 
 class Progress(RunnerItem):
-    """Show pass, cost, metrics, learning rate, examples a second and the time left; quiet when not on a terminal.
+    """Show pass, step, cost, metrics, learning rate, examples a second and the time left.
 
-    Between two refreshes it reads nothing from the device.
+    On a terminal that is a bar a pass. Elsewhere (a pipe, a file, CI, Slurm) it is whole lines: the first after 5
+    seconds, the next ones after 10, 20, 40 more, then every 5 minutes, and one at the end of the run. Between two
+    refreshes or lines it reads nothing from the device.
 
     Args:
-        seconds: the shortest time between two refreshes. Default 0.5.
+        seconds: the shortest time between two refreshes of the bar. Default 0.5.
         file: where to show it. Default: standard error.
-        quiet: show nothing; default: when ``file`` is no terminal.
+        quiet: show nothing. Default False.
+        lines: lines, not a bar. Default: when ``file`` is no terminal.
     """
 
     predicts = False
     watches = True
-    unsaved = ("_bar", "_next", "_examples", "_begun")  # what is shown of this process
+    unsaved = ("_bar", "_lines", "_next", "_examples", "_begun", "_pass")  # what is shown of this process
 
-    def __init__(self, seconds: float = 0.5, file: TextIO | None = None, quiet: bool | None = None) -> None:
+    def __init__(
+        self, seconds: float = 0.5, file: TextIO | None = None, quiet: bool = False, lines: bool | None = None
+    ) -> None:
         self.seconds = seconds
         self.file = file
         self.quiet = quiet
+        self.lines = lines
         self._bar: Any = None
+        self._lines: Lines | None = None
         self._next = 0.0
+        self._pass = ""
 
-    def initialize(self, state: State) -> None:
-        """Look whether there is anybody to show it to."""
+    def initialize(self, state: State) -> Way:
+        """Look who reads it; tell a log at the end what the run came to. A run within another one has no such end."""
         file = self.file or sys.stderr
-        self._silent = not file.isatty() if self.quiet is None else self.quiet
+        self._silent = self.quiet or file is None  # a process without a console has no standard error
+        self._lines = None
+        if not self._silent and (not file.isatty() if self.lines is None else self.lines):
+            self._lines = Lines(file, _mark(state, readings(state)))
+        yield
+        if self._lines is not None and state.parent is None:
+            told = readings(state)
+            self._lines.end(
+                _mark(state, told), self._total(state, state.batch_id), self._pass, _figures(state, told), state.stopped
+            )
 
     def on_pass(self, state: State) -> Way:
         """Show a bar around the pass."""
-        if self._silent:
+        self._pass = f"pass {state.pass_id + 1}" + (f"/{state.passes_asked}" if state.passes_asked else "")
+        if self._silent or self._lines is not None:
             yield
             return
         self._next = 0.0
         file = self.file or sys.stderr
         self._bar = tqdm(
-            desc=f"pass {state.pass_id + 1}", initial=state.batch_id, unit=" batches", file=file, **_size_of(file)
+            desc=f"pass {state.pass_id + 1}", initial=state.batch_id, unit=" steps", file=file, **_size_of(file)
         )
         self._examples, self._begun = readings(state).get("examples", 0.0), perf_counter()
         try:
@@ -61,21 +81,52 @@ class Progress(RunnerItem):
             self._bar = None
 
     def on_batch(self, state: State) -> Way:
-        """Refresh the bar if it is time."""
+        """Refresh the bar, or write a line, if it is time."""
         yield
         if self._bar is not None and perf_counter() >= self._next:
             self._show(state, state.batch_id + 1)
             self._next = perf_counter() + self.seconds
+        elif self._lines is not None and self._lines.due(perf_counter()):
+            told = readings(state)
+            self._lines.under_way(
+                _mark(state, told), self._total(state, state.batch_id + 1), self._pass, _figures(state, told)
+            )
 
     def _show(self, state: State, done: int) -> None:
         told = readings(state)
-        rate = (told.pop("examples", 0.0) - self._examples) / max(perf_counter() - self._begun, 1e-9)
-        shown = [f"{name}={value:.4g}" for name, value in {**cost_of(state), **state.metrics, **told}.items()]
-        left = length_hint(state.batches, 0)
-        self._bar.total = done + left if left or self._bar.total else None
+        rate = (told.get("examples", 0.0) - self._examples) / max(perf_counter() - self._begun, 1e-9)
+        shown = [f"{name}={value:.4g}" for name, value in _figures(state, told).items()]
+        left = _steps_left(state)
+        self._bar.total = None if left is None else done + left
         self._bar.set_postfix_str(" ".join([*shown, f"{rate:.0f} examples/s"]), refresh=False)
         self._bar.update(max(done - self._bar.n, 0))
         self._bar.refresh()
+
+    def _total(self, state: State, done: int) -> int | None:
+        """Return how many steps the run will have made, ``done`` being those of this pass; None: nobody knows."""
+        left, total = _steps_left(state), state.steps_asked
+        if state.passes_asked is not None and left is not None:
+            passes = max(state.passes_asked - state.pass_id - 1, 0)
+            planned = state.step + left + passes * (done + left)
+            total = planned if total is None else min(planned, total)
+        return total
+
+
+def _steps_left(state: State) -> int | None:
+    """Return how many steps the batches make that are left in this pass; None: the data do not tell."""
+    left = length_hint(state.batches, -1)
+    return None if left < 0 or state.runner is None else steps_of(left, state.runner)
+
+
+def _mark(state: State, told: dict[str, float]) -> Mark:
+    return Mark(perf_counter(), state.step, told.get("examples", 0.0))
+
+
+def _figures(state: State, told: dict[str, float]) -> dict[str, float]:
+    """Return what is shown by name: the cost, the metrics, what the items tell."""
+    shown = {**cost_of(state), **state.metrics, **told}
+    shown.pop("examples", None)  # it is shown as a speed
+    return shown
 
 
 def _size_of(file: TextIO) -> dict[str, int]:

@@ -12,7 +12,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from onion import Runner, Signals
+from onion import Progress, Runner, Signals
 from onion.errors import DataError
 from onion.items.saved_run import best_checkpoint
 from onion.models.tokenizer import Tokenizer
@@ -172,10 +172,11 @@ class Job:
         return Runner(folder, *training.items)
 
 
-def train(settings: Settings, out: Path, resume_anyway: bool = False) -> Trained:
+def train(settings: Settings, out: Path, resume_anyway: bool = False, quiet: bool = False) -> Trained:
     """Fine-tune an encoder; ``out`` then holds checkpoints, log, tokenizer, the task's record and the onion's drawing.
 
-    The same call goes on where an interrupted one was saved; another one too, if it says ``resume_anyway``.
+    The same call goes on where an interrupted one was saved; another one too, if it says ``resume_anyway``. ``quiet``
+    shows no progress.
 
     Raises:
         OnionError: a file, the weights or the folder are not what they should be; nothing is half-written.
@@ -183,6 +184,7 @@ def train(settings: Settings, out: Path, resume_anyway: bool = False) -> Trained
     begun = perf_counter()
     job = Job.prepare(settings)
     runner = job.onion(out, resume_anyway)
+    runner[Progress].quiet = quiet
     runner[RunFolder].look()
     print(runner, flush=True)
     state = runner.run(passes=settings.passes)

@@ -1,17 +1,29 @@
-"""Progress: a bar for people, silence for files, and no reading of the cost between two refreshes."""
+"""Progress: a bar on a terminal, lines in a log, and no reading of the cost between two refreshes."""
 
 import fcntl
 import io
 import os
 import pty
+import re
 import struct
 import termios
 import threading
+from itertools import pairwise
 
 import paddle
 import pytest
 
-from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Progress, Runner, RunnerItem
+from onion import (
+    Accumulate,
+    DataProvider,
+    GradientMachine,
+    Observer,
+    ParameterUpdater,
+    Progress,
+    Runner,
+    RunnerItem,
+    Tester,
+)
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 
 
@@ -70,7 +82,7 @@ class Costing(RunnerItem):
         state.cost = self.cost
 
 
-def training(progress, *extra):
+def training(progress, *extra, k=1):
     network = toy_network()
     optimizer = paddle.optimizer.SGD(0.125, parameters=network.parameters())
     return Runner(
@@ -78,6 +90,7 @@ def training(progress, *extra):
         *extra,
         DataProvider(toy_examples(20), 4, prefetch=0),
         ParameterUpdater(optimizer),
+        Accumulate(k),
         GradientMachine(network),
     )
 
@@ -123,7 +136,7 @@ def test_a_pass_of_unknown_length_is_counted():
     with Terminal() as terminal:
         source = DataProvider(lambda: iter(toy_examples(12)), 4, prefetch=0)
         Runner(Progress(seconds=0, file=terminal.file), source).run(passes=1)
-    assert "3 batches" in terminal.lines[-1]
+    assert "3 steps" in terminal.lines[-1]
 
 
 def test_a_resumed_pass_is_counted_from_where_it_goes_on():
@@ -164,28 +177,175 @@ def test_the_cost_is_read_only_to_refresh():
     assert seldom.cost.reads == 2  # the first batch and the end of the pass
 
 
-@pytest.mark.parametrize("settings", [{}, {"quiet": True}])
-def test_where_nobody_looks_nothing_is_shown_and_the_cost_is_not_read(settings):
-    costing, file = Costing(), io.StringIO()
-    Runner(Progress(seconds=0, file=file, **settings), costing, Batches(5)).run(passes=2)
-    assert file.getvalue() == ""
-    assert costing.cost.reads == 0
-
-
 def test_on_a_terminal_it_can_be_told_to_be_quiet():
     with Terminal() as terminal:
         Runner(Progress(seconds=0, file=terminal.file, quiet=True), Batches(5)).run(passes=2)
     assert terminal.shown == ""
 
 
-def test_a_file_can_be_written_if_told_to():
+def test_a_bar_can_be_written_to_a_file_if_told_to():
     file = io.StringIO()
-    Runner(Progress(seconds=0, file=file, quiet=False), Batches(5)).run(passes=1)
+    Runner(Progress(seconds=0, file=file, lines=False), Batches(5)).run(passes=1)
     assert "5/5" in file.getvalue()
 
 
-def test_standard_error_is_the_default_and_is_no_terminal_here(capsys):
-    Runner(Progress(seconds=0), Batches(5)).run(passes=1)
-    assert capsys.readouterr() == ("", "")
-    Runner(Progress(seconds=0, quiet=False), Batches(5)).run(passes=1)
-    assert "5/5" in capsys.readouterr().err
+@pytest.mark.parametrize("k", [2, 4])
+def test_the_bar_counts_the_steps_that_are_left_and_not_the_batches(k):
+    with Terminal() as terminal:
+        training(Progress(seconds=0, file=terminal.file), k=k).run(passes=1)
+    shown = [line.split("| ")[1].split(" ")[0] for line in terminal.lines if "%" in line]
+    assert {each.split("/")[1] for each in shown} == {str(-(-5 // k))}
+    assert terminal.lines[-1].startswith("pass 1: 100%")
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A time that goes on by so many seconds a batch."""
+
+    def __init__(self, monkeypatch, seconds):
+        self.now, self.seconds = 1000.0, seconds
+        monkeypatch.setattr("onion.items.progress.perf_counter", lambda: self.now)
+
+    def ring(self):
+        def later(state):
+            self.now += self.seconds
+
+        return Observer(on_batch_begin=later)
+
+
+def lines_of(clock, *rings, progress=None, **run):
+    """Return the lines of a run of 5 batches a pass."""
+    file = io.StringIO()
+    training(Progress(file=file, **(progress or {})), clock.ring(), *rings).run(**run)
+    assert file.getvalue().endswith("\n")
+    return file.getvalue().splitlines()
+
+
+def test_without_a_terminal_it_writes_lines_and_the_distance_between_them_grows(monkeypatch):
+    lines = lines_of(Clock(monkeypatch, 1.0), passes=10)
+    assert [int(re.match(r"step (\d+)/50, ", line)[1]) for line in lines] == [5, 15, 35, 50]
+
+
+def test_a_line_is_complete_in_itself(monkeypatch):
+    report = Observer(on_batch_end=lambda state: state.report({"accuracy": 0.75}))
+    first, *_, last = lines_of(Clock(monkeypatch, 2.0), report, passes=2)
+    assert re.fullmatch(
+        r"step 3/10, pass 1/2: cost=\S+ accuracy=0.75 learning_rate=0.125, 0.5 steps/s, 2 examples/s, 0:00:14 left",
+        first,
+    )
+    assert re.fullmatch(r"step 10/10, pass 2/2: .*, 0.5 steps/s, 2 examples/s, 0:00:20 in all", last)
+
+
+def test_a_long_run_is_told_of_every_five_minutes(monkeypatch):
+    lines = lines_of(Clock(monkeypatch, 60.0), passes=12)
+    steps = [int(re.match(r"step (\d+)/60, ", line)[1]) for line in lines]
+    assert {later - one for one, later in pairwise(steps[5:-1])} == {5}
+
+
+def test_the_speed_is_that_since_the_last_line_and_the_time_left_by_the_whole(monkeypatch):
+    clock = Clock(monkeypatch, 5.0)
+
+    def slower(state):
+        clock.seconds = 15.0 if state.step >= 1 else 5.0
+
+    first, second, *_ = lines_of(clock, Observer(on_batch_begin=slower), passes=1)
+    assert first.startswith("step 1/5")  # after 5 seconds
+    assert first.endswith(" 0.2 steps/s, 0.8 examples/s, 0:00:20 left")
+    assert second.startswith("step 3/5")  # after 5 + 5 + 15
+    assert second.endswith(" 0.1 steps/s, 0.4 examples/s, 0:00:17 left")
+
+
+def test_a_short_run_has_its_last_line_only_and_an_empty_one_none(monkeypatch):
+    clock = Clock(monkeypatch, 0.1)
+    assert len(lines_of(clock, passes=2)) == 1
+    file = io.StringIO()
+    Runner(Progress(file=file), Batches(0)).run(passes=1)
+    assert file.getvalue() == ""
+
+
+def test_a_run_that_was_stopped_says_why(monkeypatch):
+    stop = Observer(on_batch_end=lambda state: state.stop("seen enough") if state.step == 3 else None)
+    [line] = lines_of(Clock(monkeypatch, 0.1), stop, passes=4)
+    assert line.startswith("step 3/20, pass 1/4: ")
+    assert line.endswith(", stopped: seen enough")
+
+
+def test_steps_that_are_asked_for_bound_the_total_and_data_without_a_length_have_none(monkeypatch):
+    assert lines_of(Clock(monkeypatch, 6.0), steps=3)[0].startswith("step 1/3, pass 1: ")
+    file = io.StringIO()
+    source = DataProvider(lambda: iter(toy_examples(12)), 4, prefetch=0)
+    Runner(Progress(file=file), Clock(monkeypatch, 6.0).ring(), source).run(passes=1)
+    first, *_ = file.getvalue().splitlines()
+    assert first.startswith("step 1, pass 1/1, ")
+    assert "left" not in first
+
+
+def test_lines_count_updates_where_several_batches_make_one(monkeypatch):
+    file = io.StringIO()
+    training(Progress(file=file), Clock(monkeypatch, 6.0).ring(), k=4).run(passes=3)
+    assert [line.split(",")[0] for line in file.getvalue().splitlines()] == ["step 1/6", "step 3/6", "step 6/6"]
+
+
+def test_a_run_within_a_run_has_no_last_line(monkeypatch):
+    file = io.StringIO()
+    test = Runner(Progress(file=file), Clock(monkeypatch, 0.1).ring(), Batches(5))
+    Runner(Tester(test, every=1), Batches(3)).run(passes=1)
+    assert file.getvalue() == ""
+
+
+def test_each_line_is_written_at_once(monkeypatch):
+    class Pieces(io.StringIO):
+        def write(self, text):
+            pieces.append(text)
+            return len(text)
+
+    pieces = []
+    training(Progress(file=Pieces()), Clock(monkeypatch, 6.0).ring()).run(passes=1)
+    assert len(pieces) >= 3
+    assert all(piece.endswith("\n") and piece.count("\n") == 1 for piece in pieces)
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError, ValueError])
+def test_a_reader_that_is_gone_ends_no_run(monkeypatch, error):
+    class Gone(io.StringIO):
+        def write(self, text):
+            tries.append(text)
+            raise error
+
+    tries = []
+    assert training(Progress(file=Gone()), Clock(monkeypatch, 6.0).ring()).run(passes=1).step == 5
+    assert len(tries) == 1
+
+
+def test_lines_can_be_had_on_a_terminal_too():
+    with Terminal() as terminal:
+        training(Progress(file=terminal.file, lines=True)).run(passes=1)
+    assert [line.split(",")[0] for line in terminal.lines] == ["step 5/5"]
+
+
+def test_the_cost_is_read_for_a_line_only(monkeypatch):
+    costing = Costing()
+    Runner(Progress(file=io.StringIO()), Clock(monkeypatch, 1.0).ring(), costing, Batches(20)).run(passes=1)
+    assert costing.cost.reads == 3  # after 5 seconds, after 15, at the end
+
+
+def test_quiet_writes_nothing_and_does_not_read_the_cost(monkeypatch):
+    costing, file = Costing(), io.StringIO()
+    Runner(Progress(file=file, quiet=True), Clock(monkeypatch, 9.0).ring(), costing, Batches(5)).run(passes=2)
+    assert file.getvalue() == ""
+    assert costing.cost.reads == 0
+
+
+def test_a_process_without_standard_error_trains(monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    assert Runner(Progress(), Batches(5)).run(passes=1).step == 5
+
+
+def test_standard_error_is_the_default_and_standard_output_stays_clean(capsys):
+    Runner(Progress(), Batches(5)).run(passes=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("step 5/5, pass 1/1, ")
+    assert err.count("\n") == 1

@@ -40,7 +40,7 @@ def train(batches: list[Fields], callbacks: int = 0) -> Parameters:
         return trained(
             batches,
             layer,
-            Progress(seconds=NEVER, file=io.StringIO(), quiet=False),
+            Progress(seconds=NEVER, file=io.StringIO(), lines=False),
             Saver(folder, every=NEVER),
             Logger(Path(folder) / "metrics.jsonl", every=NEVER),
             EarlyStop("tester.accuracy"),
