@@ -132,6 +132,7 @@ class Saver(Periodic):
                 self._save(state, state.pass_id, state.batch_id)
             self._writer.wait()
             self._tell(state)
+            self._best.tell_if_undecided(state, self.name)
 
     @contextmanager
     def _under_way(self, state: State) -> Iterator[None]:
