@@ -29,16 +29,26 @@ def capture() -> dict[str, Any]:
 
 
 def restore(states: Mapping[str, Any]) -> None:
-    """Put all generators back to captured states."""
-    version, numbers, gauss = states["python"]
-    random.setstate((version, tuple(numbers), gauss))
-    kind, keys, *rest = states["numpy"]
-    np.random.set_state((kind, np.asarray(keys, dtype=np.uint32), *rest))
+    """Put generators back to captured states: all that were captured, or those of some names."""
+    if "python" in states:
+        version, numbers, gauss = states["python"]
+        random.setstate((version, tuple(numbers), gauss))
+    if "numpy" in states:
+        kind, keys, *rest = states["numpy"]
+        np.random.set_state((kind, np.asarray(keys, dtype=np.uint32), *rest))
     if "paddle" in states:
         from onion.device import paddle
 
         kind = type(paddle().get_rng_state()[0])
         paddle().set_rng_state([_generator(kind, plain) for plain in states["paddle"]])
+
+
+def undo_draws(before: Mapping[str, Any]) -> list[str]:
+    """Put back what was drawn from since all was captured; return the names of those generators."""
+    now = capture()
+    drawn = [name for name, state in before.items() if now[name] != state]
+    restore({name: before[name] for name in drawn})
+    return drawn
 
 
 def _generator(kind: Any, plain: list[Any]) -> Any:

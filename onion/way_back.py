@@ -6,9 +6,11 @@ faster; who calls it says so.
 
 from __future__ import annotations
 
+from threading import local
 
-class _Once:
-    """Counts how many callers have said it."""
+
+class _Once(local):
+    """Counts how many callers of this thread have said it: another one may predict, or train, meanwhile."""
 
     depth = 0
 
@@ -23,7 +25,7 @@ once = _Once()
 """``with once:`` what is computed here has one way back: one ``backward()`` that keeps no graph, and makes none."""
 
 
-class _Many:
+class _Many(local):
     """Takes back for a while what was said."""
 
     def __init__(self) -> None:

@@ -61,6 +61,20 @@ def test_half_used_pairs_of_normal_numbers_are_kept():
     assert (random.gauss(0, 1), np.random.normal()) == expected
 
 
+@needs_draws_again
+def test_draws_are_undone_and_told_by_generator():
+    seed(3)
+    before = generators.capture()
+    expected = [draw() for _ in range(2)]
+    assert generators.undo_draws(before) == ["python", "numpy", "paddle"]
+    assert [draw() for _ in range(2)] == expected
+    seed(3)
+    assert generators.undo_draws(before) == []
+    random.random()
+    assert generators.undo_draws(before) == ["python"]
+    assert [draw() for _ in range(2)] == expected
+
+
 def test_capturing_draws_nothing():
     seed(3)
     expected = draw()

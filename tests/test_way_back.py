@@ -1,9 +1,12 @@
 """What is said of the way back."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from onion import DataProvider, GradientMachine, Runner
 from onion.way_back import is_once, many, once
+from tests.patience import PATIENCE
 
 # isort: split
 import paddle
@@ -34,6 +37,17 @@ def test_it_can_be_taken_back_for_a_while():
         assert is_once()
     with many:
         assert not is_once()
+    assert not is_once()
+
+
+def test_it_is_said_in_one_thread_and_holds_there():
+    """A prediction that takes it back for a while must not take it from the training."""
+    with ThreadPoolExecutor(1) as other, once:
+        assert not other.submit(is_once).result(PATIENCE)
+        other.submit(many.__enter__).result(PATIENCE)
+        assert is_once()
+        other.submit(many.__exit__).result(PATIENCE)
+        assert is_once()
     assert not is_once()
 
 

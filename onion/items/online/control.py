@@ -126,6 +126,7 @@ class Control(RunnerItem):
         finally:
             self._run, self.url = None, None
             self._letters.end()
+            self._exchange.end()
             self._view.end(state)
             self.events.tell("status", self._view.status())
             self.events.end()
@@ -163,6 +164,7 @@ class Control(RunnerItem):
         """Carry out what there is to be carried out, between two batches; wait while the run is paused."""
         record = self._record
         assert record is not None
+        self._exchange.let_in()
         batch = self._drawn()
         arrived, self._at = batch != self._at, batch
         self._pause.drawn = batch
@@ -179,6 +181,7 @@ class Control(RunnerItem):
         """Take the commands that are there; those that come while the run is paused, too."""
         there = self._letters.count()
         while state.pass_stopped is None and (there > 0 or self._pause.holds):
+            self._exchange.let_in()
             if self._pause.holds and self._view.is_due():
                 self._show(state, "paused")
             if (letter := self._letters.take(PATIENCE)) is not None:

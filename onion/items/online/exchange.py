@@ -29,6 +29,16 @@ class Exchange:
         self._provider = next(iter(runner.all(StreamProvider)), None)
         self._publish = next(iter(runner.all(Publish)), None)
 
+    def let_in(self) -> None:
+        """Let in, between two batches, the predictions that wait for that; see Publish."""
+        if self._publish is not None:
+            self._publish.let_in()
+
+    def end(self) -> None:
+        """Let all predictions in: the run stands still from now on."""
+        if self._publish is not None:
+            self._publish.let_all_in()
+
     def put(self, samples: Sequence[Any], producer: str, mark: str | None) -> int:
         """Put samples into the stream; return how many were taken, none where the producer's last mark is this one.
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
+from onion import generators
 from onion.checks import is_lazy
 from onion.device import paddle, to_tensors
 from onion.errors import CompositionError
@@ -16,6 +19,7 @@ from onion.item import Way
 from onion.items.gradient_machine import saved_network
 from onion.items.moving_average import MovingAverage
 from onion.items.online.desk import Refused
+from onion.items.online.errands import Errands
 from onion.items.online.gathering import told
 from onion.items.pairing import around, moves
 from onion.items.parameter_updater import ParameterUpdater
@@ -24,6 +28,8 @@ from onion.state import State
 
 if TYPE_CHECKING:
     from onion.runner import Runner
+
+log = logging.getLogger("onion")
 
 Prepare: TypeAlias = Callable[[list[Any]], Any]
 """JSON values -> a batch that the network can be called with."""
@@ -62,6 +68,14 @@ class Publish(Periodic):
     those of a run without. Where a prediction that began long ago still holds the copy that is to take the weights, the
     training does not wait, and the next step tries again.
 
+    What draws random numbers to predict (``prepare``, the network in evaluation mode, ``finish``) would take them from
+    the training: the generators are the process's. The first prediction of a run is made by the run itself, between two
+    batches, and shows whether it draws. If it does, so are all others, and what they have drawn is put back: they wait
+    for the end of a batch, or of a test. If it does not, the others are made at once, in the thread that asks. Where
+    one of these draws after all, for some inputs only, that is found out by samples, and logged as an error. A Control
+    lets predictions in while the run is paused or waits for data; without one they wait for the next batch, also
+    where ``with runner:`` stands idle.
+
     The first snapshot is that of the first period; in a resumed run, what was loaded; the last one, the run's end.
 
     Args:
@@ -69,22 +83,28 @@ class Publish(Periodic):
         prepare: ``prepare(inputs) -> batch``, of a list of JSON values. What it raises is told to who asked.
         finish: ``finish(outputs) -> list``, of the network's outputs: a JSON value for each input.
         every: steps between two snapshots, a ``timedelta``, or ``"pass"``. Default 100.
+        draws: whether predictions draw random numbers, be it for some inputs only. Default None: the first one shows.
 
     Raises:
         CompositionError: ``prepare`` or ``finish`` is no plain function; or it stands inside what moves the weights.
     """
 
     watches = True
-    unsaved = ("_copies", "_live", "_late")  # when a copy is free depends on who predicts
+    unsaved = ("_copies", "_live", "_late", "_errands", "_draws", "_unproven")  # they depend on who predicts, and when
 
-    def __init__(self, network: Any, prepare: Prepare, finish: Finish, every: Every = 100) -> None:
+    def __init__(
+        self, network: Any, prepare: Prepare, finish: Finish, every: Every = 100, draws: bool | None = None
+    ) -> None:
         super().__init__(every)
         for function in (prepare, finish):
             if is_lazy(function) or not callable(function):
                 raise CompositionError(f"Publish: {function!r} is no plain function; see prepare and finish.")
         self._average = network if isinstance(network, MovingAverage) else None
         self.network = network if self._average is None else self._average.average
-        self.prepare, self.finish = prepare, finish
+        self.prepare, self.finish, self.draws = prepare, finish, draws
+        self._errands = Errands()
+        self._draws: bool | None = None  # as was found out in this run
+        self._unproven = 0
         self._copies = (_copy_of(self.network), _copy_of(self.network))
         self._live: _Copy | None = None
         self._late = False
@@ -100,14 +120,16 @@ class Publish(Periodic):
 
     def initialize(self, state: State) -> Way:
         """Publish what was loaded if the run is resumed, and what it has come to at the end."""
-        self._live, self._late = None, False
+        self._live, self._late, self._draws, self._unproven = None, False, self.draws, 0
         if state.step:
             self._publish(state, wait=True)
-        yield
+        with self._errands.taken_in():
+            yield
         self._publish(state, wait=True)
 
     def on_batch(self, state: State) -> Way:
         """Publish after the batch, if it completes a period or the one before was held up."""
+        self._errands.run()
         yield
         if self.due(state) or self._late:
             self.act(state)
@@ -140,9 +162,57 @@ class Publish(Periodic):
         Raises:
             Refused: nothing is published yet (503), or the inputs do not do (400).
         """
-        live = self._live
-        if live is None:
+        if self._live is None:
             raise Refused("nothing is published yet; try again.", 503)
+        if self._draws is False and not self._errands.is_still:
+            return self._aside(inputs)
+        return self._errands.do(lambda: self._without_a_trace(inputs))
+
+    def let_in(self) -> None:
+        """Make the predictions that wait, in the thread of the run, which draws no random number meanwhile."""
+        self._errands.run()
+
+    def let_all_in(self) -> None:
+        """Make the predictions that wait, and let no further one wait: the run has come to its end."""
+        self._errands.end()
+
+    def _without_a_trace(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        """Predict where nothing else draws random numbers, and put back what this has drawn."""
+        before = generators.capture()
+        try:
+            answer = self._predicted(inputs)
+            self._draws = bool(self._draws)
+        finally:
+            if generators.undo_draws(before):
+                self._draws = True
+        return answer
+
+    def _aside(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        """Predict while the training goes on, for which this draws nothing, by all that is known."""
+        before = generators.capture()
+        try:
+            return self._predicted(inputs)
+        finally:
+            if self.draws is None and generators.capture() != before:  # most often it was the training that drew
+                self._unproven += 1
+                if self._unproven.bit_count() == 1:  # the first, second, fourth, ...
+                    self._errands.leave(lambda: self._prove(inputs))
+
+    def _prove(self, inputs: Sequence[Any]) -> None:
+        """Find out, where nothing else draws, whether a prediction that was made aside has drawn."""
+        with suppress(Exception):  # nobody waits for it
+            self._without_a_trace(inputs)
+        if self._draws:
+            log.error(
+                "%s: a prediction has drawn random numbers, though the first of this run had not, so the bits of the "
+                "training are no longer those of a run without. From now on predictions are made between two batches; "
+                "say Publish(..., draws=True) the next time.",
+                self.name,
+            )
+
+    def _predicted(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        live = self._live
+        assert live is not None
         try:
             batch = self.prepare(list(inputs))
         except Exception as error:

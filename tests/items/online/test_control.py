@@ -10,9 +10,10 @@ from contextlib import contextmanager, suppress
 import numpy as np
 import pytest
 
-from onion import CompositionError, DataProvider, Mailbox, Observer, OnionError, ParameterUpdater, Runner
+from onion import CompositionError, DataProvider, Mailbox, Observer, OnionError, ParameterUpdater, Runner, generators
 from onion.items.online.control import Control
 from onion.items.online.desk import Refused
+from onion.items.online.publish import Publish
 from onion.items.online.record import Record
 from onion.items.online.stream_provider import StreamProvider
 from onion.items.online.switch import Switch
@@ -509,3 +510,53 @@ def test_a_run_that_follows_and_has_to_wait_does_not_spin(tmp_path):
     runner = steered(Line(samples(2), come), tmp_path)
     runner.run(steps=1)
     assert timeouts == [0.1] * 5
+
+
+# -- predictions that have to wait for the loop ------------------------------------------------------------------------
+
+
+def predicted(folder, asks=True, pauses=False):
+    """Run with a Publish whose predictions draw random numbers; another thread asks for one, when there are no data."""
+
+    def noisy(inputs):
+        return {"x": np.asarray(inputs, "float32") + np.float32(random.random() + np.random.random())}
+
+    def ask():
+        step = control.predict([[1.0] * 4])["step"]
+        control.ask("resume", {}).result(PATIENCE)
+        return step
+
+    def come(line):
+        if not asks or (answers and answers[0].done()):
+            line.samples = samples(40)
+        elif not answers:
+            if pauses:
+                control.ask("pause", {})
+            answers.append(pool.submit(ask))
+            assert asked.wait(PATIENCE)
+
+    def tell(work):
+        future = leave(work)
+        asked.set()
+        return future
+
+    asked, answers = threading.Event(), []
+    runner = steered(Line(samples(8), come), folder)
+    publish = Publish(runner["gradient_machine"].network, noisy, lambda outputs: outputs.tolist(), every=1)
+    runner = runner.insert_before(Switch, publish)
+    control, leave = runner[Control], publish._errands.leave
+    publish._errands.leave = tell
+    random.seed(5)
+    np.random.seed(5)
+    with ThreadPoolExecutor(1) as pool:
+        runner.run(steps=10)
+    return weights(runner), generators.capture(), [answer.result(0) for answer in answers]
+
+
+@needs_draws_again
+@pytest.mark.parametrize("pauses", [False, True])
+def test_predictions_that_draw_are_made_while_the_run_waits_and_change_nothing(tmp_path, pauses):
+    *alone, none = predicted(tmp_path / "alone", asks=False)
+    *asked, steps = predicted(tmp_path / "asked", pauses=pauses)
+    assert (none, steps) == ([], [2])
+    assert asked == alone

@@ -1,5 +1,6 @@
 """Publish: other threads predict from a whole snapshot, and the training does not notice."""
 
+import random
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from onion import (
     ParameterUpdater,
     Runner,
     Saver,
+    generators,
 )
 from onion.items.online.desk import Refused
 from onion.items.online.publish import Publish
@@ -130,6 +132,7 @@ def test_no_prediction_is_of_a_half_updated_network(threads):
     come = threading.Event()
 
     def wait_for_another(state):
+        publish.predict([1])  # draws nothing, so others need not wait for the run, which waits for them
         if state.step % 10 == 2:
             come.clear()
             assert come.wait(PATIENCE)
@@ -177,8 +180,13 @@ def trained(publish_it, tmp_path):
                 errors.append(error)
                 return
 
+    def wait_for_one(state):
+        if publish_it and state.step == 50:
+            publish.predict([row] * 5)  # draws nothing, so others need not wait for the run, which waits for them
+            come.wait(PATIENCE)
+
     data = DataProvider(toy_examples(64), 4, shuffle=True)
-    look = Observer(on_batch_end=lambda state: come.wait(PATIENCE) if publish_it and state.step == 50 else None)
+    look = Observer(on_batch_end=wait_for_one)
     rings = [Saver(tmp_path), look, publish, data, smooth, ParameterUpdater(optimizer), GradientMachine(network)]
     runner = Runner(*rings)
     threads = [threading.Thread(target=ask) for _ in range(3 if publish_it else 0)]
@@ -198,6 +206,134 @@ def trained(publish_it, tmp_path):
 
 def test_the_training_comes_to_the_same_bits_whoever_predicts(tmp_path):
     assert trained(True, tmp_path / "with") == trained(False, tmp_path / "without")
+
+
+class Noisy(Dropped):
+    """A network that draws random numbers of every kind, in evaluation mode too, for inputs that are asked for."""
+
+    asks = staticmethod(lambda batch: True)
+
+    def forward(self, batch):
+        outputs = super().forward(batch)
+        if not self.training and self.asks(batch):
+            outputs = outputs + paddle.rand([1]) + random.random() + np.random.random()
+        return outputs
+
+
+def noisily_trained(ask=lambda publish, state: None, network=Noisy, prepare=prepare, **options):
+    """The bits of a run in which predictions draw random numbers, and the places of the generators at its end.
+
+    ``ask`` is called within each batch; the last thing that a batch does is to draw a number of each kind.
+    """
+    paddle.seed(7)
+    random.seed(7)
+    np.random.seed(7)
+    network = network()
+    publish = Publish(network, prepare, finish, every=1, **options)
+    drawn = []
+
+    def look(state):
+        ask(publish, state)
+        drawn.append((random.random(), np.random.random(), paddle.rand([1]).item()))
+
+    updater = ParameterUpdater(paddle.optimizer.AdamW(0.02, parameters=network.parameters()))
+    data = DataProvider(toy_examples(32), 4, shuffle=True)
+    Runner(Observer(on_batch_end=look), publish, data, updater, GradientMachine(network)).run(passes=2)
+    return bits(network), drawn, generators.capture()
+
+
+ROW = toy_examples(1)[0]["x"].tolist()
+
+
+def rows_of(inputs):
+    return {"x": np.array(inputs, "float32")}
+
+
+def rows_with_noise(inputs):
+    noise = np.random.random() + random.random()
+    return {"x": np.array(inputs, "float32") + noise}
+
+
+@needs_draws_again
+@pytest.mark.parametrize(("network", "make"), [(Noisy, rows_of), (Dropped, rows_with_noise)])
+def test_random_numbers_that_a_prediction_draws_are_not_missed_by_the_training(network, make):
+    def ask(publish, state):
+        publish.predict([ROW])
+        with pytest.raises(Refused):
+            publish.predict("x")
+
+    alone = noisily_trained(network=network, prepare=make)
+    assert noisily_trained(ask, network, make) == alone
+
+
+class Waiting:
+    """Predictions of another thread, one a batch; the run goes on once it waits for them."""
+
+    def __init__(self, pool, inputs):
+        self.pool, self.inputs, self.asked, self.threads, self.answers = pool, inputs, threading.Event(), [], []
+
+    def __call__(self, publish, state):
+        if not self.answers:
+            leave = publish._errands.leave
+
+            def tell(work):
+                future = leave(work)
+                self.asked.set()
+                return future
+
+            publish._errands.leave = tell
+        self.asked.clear()
+        self.answers.append(self.pool.submit(publish.predict, self.inputs))
+        assert self.asked.wait(PATIENCE)
+
+
+@needs_draws_again
+@pytest.mark.parametrize("options", [{}, {"draws": True}])
+def test_other_threads_that_draw_to_predict_wait_for_the_end_of_the_batch(options):
+    def make(inputs):
+        threads.append(threading.get_ident())
+        return rows_of(inputs)
+
+    threads = []
+    alone = noisily_trained(prepare=rows_of)
+    with ThreadPoolExecutor(1) as pool:
+        ask = Waiting(pool, [ROW])
+        assert noisily_trained(ask, prepare=make, **options) == alone
+        steps = [answer.result(PATIENCE)["step"] for answer in ask.answers]
+    assert steps == list(range(1, 17)), "each of the snapshot of the batch in which it came"
+    assert set(threads) == {threading.get_ident()}
+
+
+def test_other_threads_that_draw_nothing_do_not_wait():
+    """The first one shows that they draw nothing; then the run itself may wait for the others."""
+    steps = []
+
+    def ask(publish, state):
+        publish.predict([ROW])
+        steps.append(pool.submit(publish.predict, [ROW]).result(PATIENCE)["step"])
+
+    with ThreadPoolExecutor(1) as pool:
+        noisily_trained(ask, Dropped, rows_of)
+    assert steps == list(range(1, 17))
+
+
+@needs_draws_again
+def test_random_numbers_that_only_some_inputs_need_are_told(caplog):
+    class Rarely(Noisy):
+        asks = staticmethod(lambda batch: bool((batch["x"] > 100).any()))
+
+    def ask(publish, state):
+        publish.predict([ROW])
+        if state.step == 5:
+            pool.submit(publish.predict, [[101.0] * len(ROW)]).result(PATIENCE)
+        told.append((state.step, publish._draws))
+
+    told = []
+    with ThreadPoolExecutor(1) as pool:
+        noisily_trained(ask, Rarely, rows_of)
+    assert told[4:6] == [(5, False), (6, True)]
+    [error] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert error.startswith("publish: a prediction has drawn random numbers, though the first of this run had not")
 
 
 def test_gradients_and_modes_of_threads_do_not_touch_each_other():
@@ -241,6 +377,7 @@ def test_a_prediction_that_takes_long_does_not_hold_the_training_up_and_the_next
 
     def look(state):
         if state.step == 4:
+            publish.predict([1])  # draws nothing, so the others do not wait for the run
             answer.append(pool.submit(publish.predict, [7]))  # holds the copy of step 3, which is due again at step 9
             assert held.wait(PATIENCE)
         if state.step == 10:
