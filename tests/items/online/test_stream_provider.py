@@ -29,6 +29,7 @@ from onion import (
     Tester,
 )
 from onion.items.online.record import Record
+from onion.items.online.sources import Spool
 from onion.items.online.stream_provider import StreamProvider
 from onion.testing import Batches, PlannedError, toy_network
 from tests.items.online.lines import Line
@@ -441,3 +442,33 @@ def test_however_they_come_all_samples_are_given_once_and_in_order(lots, batch_s
     Runner(provider, seen).run(passes=passes)
     assert flat(seen.batches) == list(range(passes * pass_every))
     assert max(sizes(seen.batches)) <= batch_size
+
+
+# -- another spool -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_run_that_goes_on_refuses_another_spool_before_it_learns_or_saves_anything(tmp_path, older):
+    """It would have gone on at sample 8 of a file whose first 8 it has never seen."""
+
+    def run():
+        with Spool(tmp_path / "samples.db").writer() as writer:
+            writer.write(ids(8))
+        seen = Seen()
+        Runner(Saver(tmp_path / "run", every=1), StreamProvider(Spool(path), 4, pass_every=8), seen).run(steps=step)
+        return flat(seen.batches)
+
+    path, step = tmp_path / "samples.db", 1
+    assert run() == list(range(4))
+    copy, step = path.read_bytes(), 4
+    assert run() == [4, 5, 6, 7, *range(8)]
+    if older:
+        path.write_bytes(copy)
+    else:
+        path.unlink()
+    step = 6
+    checkpoints = sorted((tmp_path / "run").iterdir())
+    for why in ("put that one back", "sample 16 is another one" if older else "its id is"):  # with 8, and 16 samples
+        with pytest.raises(DataError, match=why):
+            run()
+    assert sorted((tmp_path / "run").iterdir()) == checkpoints

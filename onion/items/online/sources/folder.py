@@ -42,7 +42,8 @@ class Folder(Source):
     * once no checkpoint asks for it, it goes to ``trained/``, and is removed when it is older than is to be kept.
 
     One run reads a folder. A position is the number of a file and a line of it, that of the last row that was read,
-    ``3:120``; ``4:0`` is behind the last row of file 3. The beginning is the oldest file that is still there.
+    ``3:120``; ``4:0`` is behind the last row of file 3; and the folder's random id, ``@0123456789abcdef``: another
+    folder in its place is refused. The beginning is the oldest file that is still there.
 
     Args:
         path: the folder; made where there is none, with those in it. All of it is on one file system.
@@ -63,17 +64,18 @@ class Folder(Source):
         self._intake = FolderIntake(self.path, self._shelf, settle)
         self._lock: ExitStack | None = None
         self._place: Line | None = None
+        self._origin: str | None = None  # of the folder in which the place is
         self._rows: Iterator[tuple[int, Any]] = iter(())
         self._coming: tuple[int, Any] | None = None
 
     @property
     def position(self) -> Position:
         """The place behind the last row that was read; ``""`` before the first."""
-        return "" if self._place is None else _position(self._place)
+        return "" if self._place is None else position_of(self._place, self._origin)
 
     @position.setter
     def position(self, position: Position) -> None:
-        self._place = line_of(position)
+        self._place, self._origin = place_of(position)
         self._forget()
 
     def read(self, n: int, timeout: float) -> list[Sample]:
@@ -95,9 +97,10 @@ class Folder(Source):
 
     def commit(self, position: Position) -> None:
         """Put away the files that are before a position, and remove those not to be kept."""
-        line = line_of(position)
+        line, origin = place_of(position)
         if line is not None:
             self._open()
+            self._refuse_others(line, origin)
             self._shelf.put_away(line[0])
             self._shelf.prune(line[0], self.keep)
 
@@ -136,6 +139,7 @@ class Folder(Source):
                     stack.enter_context(alone_in(self.path, self))
                 except CheckpointError as error:
                     raise DataError(str(error)) from None
+                self._shelf.mark()
                 self._shelf.look()
                 self._lock = stack.pop_all()
 
@@ -147,13 +151,15 @@ class Folder(Source):
             assert self._place is not None
             line, row = self._coming
             self._go(self._place[0], line)
-            samples.append(Sample(row, _position(self._place)))
+            samples.append(Sample(row, self.position))
         return samples
 
     def _ready(self) -> bool:
         """Have a row at hand, of this file or of the next one; tell whether there is any."""
         while self._coming is None:
             number, line = self._begin()
+            self._refuse_others((number, line), self._origin)
+            self._origin = self._shelf.origin
             path = self._shelf.path_at((number, line))
             if path is None:
                 return False
@@ -171,6 +177,14 @@ class Folder(Source):
         self._coming = next(self._rows, None)
         self._place = (number, line) if self._coming else (number + 1, 0)
 
+    def _refuse_others(self, line: Line, origin: str | None) -> None:
+        """Insist that this is the folder that a line is in."""
+        if origin not in (None, self._shelf.origin):
+            raise DataError(
+                f"{self.path}: its id is {self._shelf.origin}, and that of the folder that was read up to position "
+                f"{line[0]}:{line[1]} is {origin}; put that one back, or begin a new run."
+            )
+
     def _begin(self) -> Line:
         if self._place is not None:
             return self._place
@@ -180,19 +194,20 @@ class Folder(Source):
         return oldest, 0
 
 
-def _position(line: Line) -> Position:
-    return f"{line[0]}:{line[1]}"
+def position_of(line: Line, origin: str | None) -> Position:
+    """Return the position of a line in the folder with an id, if it has one."""
+    return f"{line[0]}:{line[1]}" if origin is None else f"{line[0]}:{line[1]}@{origin}"
 
 
-def line_of(position: Position) -> Line | None:
-    """Return the number of the file and the line.
+def place_of(position: Position) -> tuple[Line | None, str | None]:
+    """Return the number of the file and the line, None at the beginning; and the id of the folder, if it is told.
 
     Raises:
         DataError: it is no position in a folder.
     """
     if not position:
-        return None
-    found = re.fullmatch(r"(\d+):(\d+)", position, re.ASCII)
+        return None, None
+    found = re.fullmatch(r"(\d+):(\d+)(?:@([0-9a-f]{16}))?", position, re.ASCII)
     if found is None:
-        raise DataError(f"{position!r} is no position in a folder; it is like 3:120, or empty.")
-    return int(found[1]), int(found[2])
+        raise DataError(f"{position!r} is no position in a folder; it is like 3:120@0123456789abcdef, or empty.")
+    return (int(found[1]), int(found[2])), found[3]

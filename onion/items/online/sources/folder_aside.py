@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic, sleep
 
 from onion.items.online.source import Position, Sample
-from onion.items.online.sources.folder import POLL, Folder, line_of
+from onion.items.online.sources.folder import POLL, Folder, place_of
 
 
 class FolderAside(Folder):
@@ -29,7 +29,8 @@ class FolderAside(Folder):
 
     @position.setter
     def position(self, position: Position) -> None:
-        self._place = line_of(position) or (1, 0)
+        line, self._origin = place_of(position)
+        self._place = line or (1, 0)
         self._forget()
 
     def read(self, n: int, timeout: float) -> list[Sample]:

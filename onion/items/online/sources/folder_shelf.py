@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -22,6 +23,9 @@ Line: TypeAlias = tuple[int, int]
 REMOVED = ".removed"
 """The file that tells how many files have been removed, so that their numbers never come back."""
 
+ORIGIN = ".origin"
+"""The file with the random id that tells this folder from another one of its name, whose numbers begin anew."""
+
 
 class FolderShelf:
     """The numbered files, ``<nine digits>-<name>``, in ``taken`` and ``trained``.
@@ -37,6 +41,8 @@ class FolderShelf:
         self.path, self.taken, self.trained = path, path / "taken", path / "trained"
         self._files: dict[int, Path] = {}
         self._removed = 0
+        self.origin: str | None = None
+        """The folder's id, 16 hex digits, once it was looked at; None: an earlier version has made it."""
 
     @property
     def oldest(self) -> int:
@@ -54,9 +60,17 @@ class FolderShelf:
             for folder in (self.taken, self.trained):
                 folder.mkdir(parents=True, exist_ok=True)
 
+    def mark(self) -> None:
+        """Give the folder an id, unless it has one."""
+        with explained(self.path):
+            if not (self.taken / ORIGIN).exists():
+                replace_file(self.taken / ORIGIN, secrets.token_hex(8).encode())
+
     def look(self) -> None:
         """See what is there."""
         with explained(self.path):
+            mark = self.taken / ORIGIN
+            self.origin = mark.read_text("ascii") if mark.exists() else None
             self._files = {number: path for folder in (self.trained, self.taken) for number, path in _numbered(folder)}
             told = self.taken / REMOVED
             self._removed = int(told.read_bytes()) if told.exists() else 0

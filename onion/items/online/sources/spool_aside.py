@@ -5,6 +5,9 @@ from __future__ import annotations
 from onion.items.online.source import Position
 from onion.items.online.sources.spool import Spool
 from onion.items.online.sources.spool_file import SpoolFile
+from onion.items.online.sources.spool_place import Place
+
+_FIRST = Place(0)
 
 
 class SpoolAside(Spool):
@@ -21,21 +24,23 @@ class SpoolAside(Spool):
 
     def __init__(self, spool: Spool) -> None:
         super().__init__(spool.path, spool.capacity, spool.keep)
-        self._read = 0
+        self._place = _FIRST
 
     @property
     def position(self) -> Position:
-        """The number of the last sample that was read."""
-        return str(self._read or 0)
+        """The place behind the last sample that was read."""
+        return super().position
 
     @position.setter
     def position(self, position: Position) -> None:
-        self._read = self._number(position) or 0
+        self._place, self._is_known = Place.parse(position) or _FIRST, False
 
     def commit(self, position: Position) -> None:
         """Remove nothing."""
 
     def _opened(self) -> SpoolFile:
+        if not self._is_set_up:
+            self._origin, self._is_set_up = self._file.origin(), True
         return self._file
 
     def _tidy(self, idle: bool = False) -> None:

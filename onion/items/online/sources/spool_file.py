@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +35,16 @@ CREATE TABLE samples (id INTEGER PRIMARY KEY AUTOINCREMENT, data TEXT NOT NULL, 
 INSERT INTO sqlite_sequence VALUES ('samples', 0);
 CREATE TABLE marks (producer TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
 """
+
+_ORIGIN = """
+CREATE TABLE origin (
+    one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, removed INTEGER NOT NULL, removed_at REAL NOT NULL
+)
+"""
+"""Which file this is, and the last sample that was removed from it. Files of earlier versions have none."""
+
+
+_GIVE = "INSERT INTO origin VALUES (1, ?, 0, 0)"
 
 
 class BusyError(DataError):
@@ -106,6 +117,29 @@ class SpoolFile:
     def last(self) -> int:
         """Return the id of the last sample that was ever put in; 0 before the first."""
         return int(self.value("SELECT seq FROM sqlite_sequence WHERE name = 'samples'") or 0)
+
+    def origin(self) -> str | None:
+        """Return the id that the file was given at random, 16 hex digits; None: an earlier version has made it."""
+        if self.value("SELECT count(*) FROM sqlite_master WHERE name = 'origin'") == 0:
+            return None
+        return str(self.value("SELECT id FROM origin"))
+
+    def give_origin(self) -> str:
+        """Give the file an id unless it has one, and return that."""
+        if (there := self.origin()) is not None:
+            return there
+        with self.changing():
+            if self.origin() is None:  # or else another process was faster
+                self.rows(_ORIGIN)
+                self.do(_GIVE, (_random(),))
+        return self.give_origin()
+
+    def written_at(self, number: int) -> float | None:
+        """Return when a sample was put in, in seconds since 1970; None: it was removed, and not as the last one."""
+        at: float | None = self.value("SELECT at FROM samples WHERE id = ?", number)
+        if at is None:
+            at = self.value("SELECT removed_at FROM origin WHERE removed = ?", number)
+        return at
 
     def refuse_replaced(self) -> None:
         """Insist that the file that is open is the one that stands at the path.
@@ -184,6 +218,8 @@ def make(path: Path) -> None:
             try:
                 database.executescript(_SCHEMA)
                 database.execute("INSERT INTO meta VALUES (1, ?, ?, 0)", (FORMAT, CAPACITY))
+                database.execute(_ORIGIN)
+                database.execute(_GIVE, (_random(),))
                 database.execute(f"PRAGMA application_id = {APPLICATION}")
                 database.execute("PRAGMA journal_mode = WAL")
             finally:
@@ -195,6 +231,10 @@ def make(path: Path) -> None:
             f"{path}: the spool cannot be made ({error.strerror}); check that its folder is there, and who may write "
             "to it."
         ) from error
+
+
+def _random() -> str:
+    return secrets.token_hex(8)
 
 
 @contextmanager

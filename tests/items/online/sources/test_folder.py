@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from datetime import timedelta
@@ -51,6 +52,13 @@ def ids(samples):
     return [sample.data["id"] for sample in samples]
 
 
+def place(there):
+    """The place that a position tells, without the id of the folder."""
+    line, _, origin = there.position.partition("@")
+    assert len(origin) == 16
+    return line
+
+
 def names(path):
     return sorted(str(each.relative_to(path)) for each in path.rglob("[!.]*") if each.is_file())
 
@@ -64,9 +72,9 @@ def test_files_come_in_the_order_of_their_names(path, source):
     put(path, "a.jsonl", rows(1, 2))
     assert source.position == ""
     (sample,) = source.read(1, 0)
-    assert (sample.data, sample.position) == ({"id": 1}, "1:1")
+    assert (sample.data, place(sample)) == ({"id": 1}, "1:1")
     assert ids(source.read(9, 0)) == [2]
-    assert source.position == "2:0"
+    assert place(source) == "2:0"
     assert ids(source.read(9, 0)) == [3]
     assert source.read(9, 0) == []
     assert names(path) == ["taken/000000001-a.jsonl", "taken/000000002-b.jsonl"]
@@ -81,7 +89,7 @@ def test_rows_of_several_files_that_were_taken_come_together(path, source):
     source.position = "1:0"
     samples = source.read(9, 0)
     assert ids(samples) == ["a", "b", "c"]
-    assert [sample.position for sample in samples] == ["2:0", "3:0", "4:0"]
+    assert [place(sample) for sample in samples] == ["2:0", "3:0", "4:0"]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +112,7 @@ def test_a_file_without_rows_is_passed_over(path, source):
     put(path, "a.jsonl", [])
     put(path, "b.jsonl", rows(1))
     (sample,) = source.read(9, 0)
-    assert sample.position == "3:0"
+    assert place(sample) == "3:0"
 
 
 def test_it_waits_for_a_file(path, source, monkeypatch):
@@ -145,6 +153,38 @@ def test_files_that_were_taken_and_not_read_are_read_by_the_next(path, source, o
     assert ids(open_folder().read(9, 0)) == [1, 2]
 
 
+def test_another_folder_of_the_same_name_is_refused(path, source, open_folder):
+    for name in "abc":
+        put(path, f"{name}.jsonl", rows(name))
+        assert ids(source.read(1, 0)) == [name]
+    position = source.position
+    source.close()
+    shutil.rmtree(path)
+    other = open_folder()
+    path.mkdir()
+    for name in "defg":
+        put(path, f"{name}.jsonl", rows(name))
+    while other.read(1, 0):  # another run has taken them
+        pass
+    other.close()
+    source.position = position
+    for attempt in (lambda: source.read(1, 0), lambda: source.commit(position)):
+        with pytest.raises(DataError, match=r"its id is [0-9a-f]{16}, and that of the folder .* put that one back"):
+            attempt()
+    assert len(names(path)) == 4
+
+
+def test_positions_of_an_earlier_version_go_on(path, source, open_folder):
+    put(path, "a.jsonl", rows(1, 2))
+    source.read(1, 0)
+    source.close()
+    (path / "taken" / ".origin").unlink()
+    again = open_folder()
+    again.position = "1:1"
+    assert ids(again.read(1, 0)) == [2]
+    assert place(again) == "2:0"
+
+
 def test_a_second_run_is_kept_out(path, source, open_folder):
     source.read(1, 0)
     with pytest.raises(DataError, match="is in use by another run of this process"):
@@ -156,7 +196,7 @@ def test_a_second_run_is_kept_out(path, source, open_folder):
     assert open_folder().read(1, 0) == []
 
 
-@pytest.mark.parametrize("position", ["x", "1", "1:", "-1:0", "²:1"])
+@pytest.mark.parametrize("position", ["x", "1", "1:", "-1:0", "²:1", "1:1@", "1:1@x", "1:1@" + "0" * 17])
 def test_what_is_no_place_is_told(source, position):
     with pytest.raises(DataError, match="is no position in a folder"):
         source.position = position
@@ -255,7 +295,7 @@ def test_numbers_do_not_come_again(path, source, open_folder):
     put(path, "a.jsonl", rows(2))
     again = open_folder()
     (sample,) = again.read(1, 0)
-    assert sample.position == "3:0"
+    assert place(sample) == "3:0"
     assert names(path) == ["taken/000000002-a.jsonl"]
 
 

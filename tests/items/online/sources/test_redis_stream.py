@@ -71,6 +71,32 @@ def test_what_was_there_before_the_first_read_is_read(stream, writer):
     assert data(stream.read(9, 0)) == [1]
 
 
+def test_another_stream_of_the_same_key_loses_no_sample_in_silence(stream, ask):
+    """Entries are numbered, and their ids are times: so a stream that was made anew does not go on where it stood."""
+    with RedisWriter(stream.url, "s") as writer:
+        writer.write(list(range(5)))
+    assert len(stream.read(9, 0)) == 5
+    ask("DEL", "s", "s:count", "s:marks")
+    with RedisWriter(stream.url, "s") as writer:
+        writer.write(list(range(9)))
+    position = stream.position
+    stream.close()
+    stream.position = position
+    with pytest.raises(DataError, match="have been removed; go on from a newer checkpoint"):
+        stream.read(9, 0)
+
+
+def test_entries_of_others_in_another_stream_of_the_same_key_are_read(stream, ask):
+    ask("XADD", "s", "*", "data", "1")
+    assert data(stream.read(9, 0)) == [1]
+    ask("DEL", "s")
+    ask("XADD", "s", "*", "data", "2")
+    position = stream.position
+    stream.close()
+    stream.position = position
+    assert data(stream.read(9, 0)) == [2]
+
+
 def test_it_waits_for_the_first(stream, url):
     stream.read(1, 0)
     thread = threading.Thread(target=put, args=(url,))

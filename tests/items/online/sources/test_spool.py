@@ -37,6 +37,13 @@ def data(samples):
     return [sample.data for sample in samples]
 
 
+def place(sample):
+    """The place that a position tells, without what it tells of the file."""
+    number, _, rest = sample.position.partition("@")
+    assert rest
+    return number
+
+
 def numbers(path):
     database = sqlite3.connect(path)
     rows = database.execute("SELECT id FROM samples ORDER BY id").fetchall()
@@ -61,8 +68,8 @@ def test_it_reads_in_order(open_spool, writer):
     assert source.position == ""
     samples = source.read(2, 0)
     assert data(samples) == ["a", "b"]
-    assert [sample.position for sample in samples] == ["1", "2"]
-    assert source.position == "2"
+    assert [place(sample) for sample in samples] == ["1", "2"]
+    assert source.position == samples[-1].position
     assert source.waiting() == 1
     assert data(source.read(9, 0)) == ["c"]
     assert source.waiting() == 0
@@ -111,7 +118,7 @@ def test_its_writer_writes_to_it(open_spool):
     assert data(source.read(1, 0)) == [1]
 
 
-@pytest.mark.parametrize("position", ["x", "-1", "1.5", "²"])
+@pytest.mark.parametrize("position", ["x", "-1", "1.5", "²", "1@", "1@x/1.000000", f"1@{'0' * 16}/1"])
 def test_what_is_no_place_is_told(open_spool, position):
     with pytest.raises(DataError, match="is no position in the spool"):
         open_spool().position = position
@@ -184,6 +191,105 @@ def test_a_file_that_is_taken_away_is_noticed(open_spool, path, monkeypatch):
     monkeypatch.setattr(spool, "sleep", lambda seconds: path.unlink(missing_ok=True))
     with pytest.raises(DataError, match="removed or replaced"):
         source.read(1, 60)
+
+
+# -- another file in its place -----------------------------------------------------------------------------------------
+
+
+def learned(path, count=500):
+    """Put samples in, read all there are, and return the position, as a checkpoint has it."""
+    source = Spool(path)
+    with source.writer() as writer:
+        writer.write(list(range(count)))
+    source.read(1000, 0)
+    source.close()
+    return source.position
+
+
+def refuses(path, position, match):
+    """Insist that a run that goes on from a position reads nothing, removes nothing, and is told why."""
+    source, before = Spool(path, keep=0), numbers(path)
+    source.position = position
+    for attempt in (lambda: source.read(9, 0), lambda: source.commit(position)):
+        with pytest.raises(DataError, match=match) as error:
+            attempt()
+        assert "put that one back with those beside it (-wal, -shm), or begin a new run" in str(error.value)
+    source.close()
+    assert numbers(path) == before
+
+
+def test_another_file_of_the_same_name_is_refused(path):
+    position = learned(path)
+    path.unlink()
+    with SpoolWriter(path) as writer:
+        writer.write(list(range(1000)))
+    refuses(path, position, r"its id is [0-9a-f]{16}, that of the one that was read is [0-9a-f]{16}")
+
+
+@pytest.mark.parametrize(
+    ("since", "match"), [(0, "is behind the last sample, 300"), (300, "sample 500 is another one")]
+)
+def test_an_older_copy_is_refused_also_if_it_was_written_to_since(path, since, match):
+    learned(path, 300)
+    copy = path.read_bytes()
+    position = learned(path, 200)
+    assert position.startswith("500@")
+    path.write_bytes(copy)
+    if since:
+        with SpoolWriter(path) as writer:
+            writer.write(list(range(since)))
+    refuses(path, position, match)
+
+
+def test_an_older_copy_is_refused_where_the_last_sample_was_removed_too(path):
+    copy = learned(path, 300) and path.read_bytes()
+    position = learned(path, 200)
+    source = Spool(path, keep=0)
+    source.commit(position)
+    source.close()
+    assert numbers(path) == []
+    source.position = position
+    assert source.read(9, 0) == []
+    source.close()
+    path.write_bytes(copy)
+    learned(path, 200)
+    source.position = position
+    with pytest.raises(DataError, match="sample 500 is another one"):
+        source.read(9, 0)
+    source.close()
+
+
+def test_a_copy_that_has_all_that_was_read_goes_on(path):
+    position = learned(path, 3)
+    with SpoolWriter(path) as writer:
+        writer.write(["more"])
+    path.write_bytes(path.read_bytes())
+    source = Spool(path)
+    source.position = position
+    assert data(source.read(9, 0)) == ["more"]
+    source.close()
+
+
+def test_a_file_of_an_earlier_version_gets_an_id_when_it_is_read_and_old_positions_go_on(path):
+    learned(path, 3)
+    database = sqlite3.connect(path)
+    database.execute("DROP TABLE origin")
+    database.commit()
+    database.close()
+    source = Spool(path)
+    aside = source.aside()
+    assert [sample.position for sample in aside.read(9, 0)] == ["1", "2", "3"]
+    aside.close()
+    source.position = "1"
+    position = source.read(1, 0)[0].position
+    source.close()
+    assert position.startswith("2@")
+    source.position = position
+    assert data(source.read(9, 0)) == [2]
+    source.close()
+    path.unlink()
+    learned(path, 9)
+    refuses(path, position, "its id is")
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------
@@ -356,7 +462,7 @@ def test_numbers_do_not_come_again(open_spool, writer):
     source.commit("2")
     writer.write([3])
     (sample,) = source.read(1, 0)
-    assert sample.position == "3"
+    assert place(sample) == "3"
 
 
 @pytest.mark.parametrize("capacity", [0, -1, 1.5, "many", True])
