@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) tests/testing tests/data tests/items
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy lint bench parity kill exactly-once online abuse soak online-load page draw sst2 results composition wheel portable arm lowest gpu-dry gpu
+.PHONY: train help test test-fast test-busy lint bench parity kill exactly-once online abuse spoil soak online-load page draw sst2 results composition wheel portable arm lowest gpu-dry gpu
 
 ## the main job, from nothing to predictions
 train: $(READY)
@@ -68,6 +68,11 @@ online: $(READY)
 ## a run that is attacked in every way at once has to learn the same bits. TIME in seconds, by default 60; SEED
 abuse: $(READY)
 	@$(RUN) scripts/abuse.py $(if $(TIME),--seconds $(TIME)) $(if $(SEED),--seed $(SEED))
+
+## spoilt data files of every task through all commands: each ends well or with one message, and nothing is half-written.
+## N files, by default 300; SEED
+spoil: $(READY)
+	@$(RUN) scripts/spoil.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
 
 ## a day of batches through a whole online run: what grows is told
 soak: $(READY)

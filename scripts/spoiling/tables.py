@@ -1,0 +1,87 @@
+"""Good files of every task, as values and as bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from random import Random
+from typing import Any
+
+Record = dict[str, Any]
+
+GOOD, BAD = ["lovely", "great", "warm"], ["awful", "poor", "cold"]
+PLAIN = ["the", "a", "film", "plot", "was", "is", "and", "it"]
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN, ".", "中", "文", "##s"]
+ROWS = 12
+
+TASKS = ("classify", "regress", "match", "multilabel", "tag", "mask", "read")
+ENDINGS = {"mask": (".txt", ".tsv", ".csv", ".jsonl"), "read": (".json",)}
+TABLES = (".tsv", ".csv", ".jsonl")
+
+
+def endings(task: str) -> tuple[str, ...]:
+    """Return the endings of the files that a task reads."""
+    return ENDINGS.get(task, TABLES)
+
+
+def good_records(task: str, draw: Random) -> list[Record]:
+    """Return rows that a task learns from; of ``read``, questions about contexts."""
+    return [_record(task, number, draw) for number in range(ROWS)]
+
+
+def _record(task: str, number: int, draw: Random) -> Record:
+    fits = number % 2 == 0
+    words = [*draw.choices(PLAIN, k=draw.randrange(1, 5)), draw.choice(GOOD if fits else BAD)]
+    text = " ".join(words)
+    if task == "regress":
+        return {"text_a": text, "label": str(round(draw.random(), 3))}
+    if task == "match":
+        row = {"text_a": text, "text_b": "it was " + draw.choice(PLAIN), "label": str(int(fits))}
+        return {**row, "qid": f"q{number // 4}"}
+    if task == "multilabel":
+        return {"text_a": text, "label": "x,y" if fits else "y"}
+    if task == "tag":
+        tags = ["B-x" if word in (*GOOD, *BAD) else "O" for word in words]
+        return {"text_a": "\2".join(words), "label": "\2".join(tags)}
+    if task == "mask":
+        return {"text_a": text}
+    if task == "read":
+        answer = {"text": words[-1], "answer_start": len(text) - len(words[-1])}
+        return {"context": text, "id": f"q{number}", "question": "what was it", "answers": [answer]}
+    return {"text_a": text, "label": "good" if fits else "bad"}
+
+
+def written(records: list[Record], ending: str) -> bytes:
+    """Return a file of records; cells of tables that are no text are written as JSON."""
+    if ending == ".json":
+        return json.dumps(squad(records)).encode()
+    if ending == ".jsonl":
+        return "".join(f"{json.dumps(each)}\n" for each in records).encode()
+    if ending == ".txt":
+        return "".join(f"{_cell(each.get('text_a', ''))}\n" for each in records).encode(errors="surrogatepass")
+    names = list(dict.fromkeys(name for each in records for name in each))
+    rows = [names, *([_cell(each.get(name, "")) for name in names] for each in records)]
+    return table(rows, ending)
+
+
+def table(rows: list[list[str]], ending: str) -> bytes:
+    """Return a table of cells; of .tsv, whatever the cells hold."""
+    if ending == ".csv":
+        text = io.StringIO()
+        csv.writer(text).writerows(rows)
+        return text.getvalue().encode(errors="surrogatepass")
+    return "".join("\t".join(row) + "\n" for row in rows).encode(errors="surrogatepass")
+
+
+def squad(records: list[Record]) -> dict[str, Any]:
+    """Return questions in SQuAD's form."""
+    paragraphs = [
+        {"context": each.get("context"), "qas": [{name: each[name] for name in each if name != "context"}]}
+        for each in records
+    ]
+    return {"data": [{"title": "t", "paragraphs": paragraphs}]}
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,161 @@
+"""A few spoilt files through all commands; and that it cannot miss what comes of one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_commands_end_well_or_with_a_message():
+    command = [sys.executable, "scripts/spoil.py", "--count", "7", "--seed", "3", "--limit", str(PATIENCE)]
+    done = subprocess.run([*command, "--apart", "40"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (done.returncode, told["faults"]) == (0, [])
+    assert told["commands"] == sum(told["ended"].values()) >= 35
+    assert told["apart"] >= 1
+    assert {name.rpartition(" ")[2] for name in told["ended"]} == {"0", "2"}
+
+
+# -- the files ---------------------------------------------------------------------------------------------------------
+
+
+def files(load, folder, count, seed):
+    folder.mkdir()
+    made = load("spoiling.ways").spoilt_files(folder, seed)
+    return [next(made) for _ in range(count)]
+
+
+def content(path):
+    try:
+        return path.read_bytes() if path.is_file() and path.stat().st_size < 1 << 20 else None
+    except OSError:  # a name that is too long
+        return None
+
+
+def test_a_seed_tells_which_files_there_are(load, tmp_path):
+    one, same, other = (files(load, tmp_path / name, 39, seed) for name, seed in (("1", 5), ("2", 5), ("3", 6)))
+    told = [[(each.task, each.way, content(each.path)) for each in made] for made in (one, same, other)]
+    assert told[0] == told[1] != told[2]
+
+
+def test_every_way_and_task_has_its_turn(load, tmp_path):
+    ways = load("spoiling.ways")
+    kinds = [way.__name__ for module in (ways.of_bytes, ways.cells, ways.places) for way in module.WAYS]
+    assert len(kinds) > ways.SELDOM  # with the file that comes in the place of another
+    made = files(load, tmp_path / "all", len(kinds), 1)
+    missing = set(kinds) - {each.way for each in made}
+    assert len(missing) <= 1
+    assert "endless_line" in {each.way for each in made}
+    assert {each.task for each in made} == set(load("spoiling.tables").TASKS)
+
+
+@pytest.mark.parametrize("task", ["classify", "regress", "match", "multilabel", "tag", "mask", "read"])
+def test_a_file_is_good_before_it_is_spoilt(load, tmp_path, task):
+    from onion.tasks.catalogue import task_of
+
+    tables, contents = load("spoiling.tables"), []
+    for ending in tables.endings(task):
+        path = tmp_path / f"a{ending}"
+        path.write_bytes(tables.written(tables.good_records(task, Random(1)), ending))
+        fitted = task_of(task, {}).fitted(path)
+        contents.append(len(list(fitted.rows(path, labelled=True))))
+    assert set(contents) == {tables.ROWS}
+
+
+# -- the verdict -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"),
+    [
+        ({"status": 0, "said": ""}, None),
+        ({"status": 2, "said": "onion: a.tsv:3: wrong\n"}, None),
+        ({"status": 2, "said": "onion train: wrong\nSee onion train --help.\n"}, None),
+        ({"status": 0, "said": "", "logged": ["onion: a.tsv: texts cut: 2"]}, None),
+        ({"status": None, "said": "", "broken": "KeyError: 'a'"}, "KeyError"),
+        ({"status": 1, "said": "onion: no\n"}, "status 1"),
+        ({"status": -9, "said": "onion: no\n"}, "status -9"),
+        ({"status": 2, "said": ""}, "says nothing"),
+        ({"status": 0, "said": "onion: hm\n"}, "says 1 lines with status 0"),
+        ({"status": 2, "said": "onion: a\nonion: b\nonion: c\n"}, "says 3 lines"),
+        ({"status": 2, "said": "Traceback (most recent call last):\n"}, "says 'Traceback"),
+        ({"status": 2, "said": "numpy: overflow\n"}, "says 'numpy"),
+        ({"status": 2, "said": "onion: \x1b[2J\n"}, "says what cannot be seen"),
+        ({"status": 0, "said": "", "logged": ["onion: \ufeff"]}, "says what cannot be seen"),
+        ({"status": 2, "said": f"onion: {'x' * 1000}\n"}, "says a line of 1007 characters"),
+    ],
+)
+def test_how_a_command_ended(load, ended, told):
+    trial = load("spoiling.trial")
+    faults = list(trial.faults_of_end(trial.Ended(**ended), apart=False))
+    assert not faults if told is None else told in " ".join(faults)
+
+
+def test_a_process_may_log_before_its_message(load):
+    trial = load("spoiling.trial")
+    ended = trial.Ended(2, "onion: note\nonion: note\nonion: note\nonion: wrong\n")
+    assert list(trial.faults_of_end(ended, apart=True)) == []
+    assert list(trial.faults_of_end(trial.Ended(0, "onion: note\n"), apart=True)) == []
+
+
+def test_a_hang_and_an_error_are_found_out(load, tmp_path, monkeypatch):
+    trial, commands = load("spoiling.trial"), load("spoiling.commands")
+    command = commands.Command("train", [], tmp_path / "out")
+    monkeypatch.setattr(trial, "main", lambda words: signal_and_wait())
+
+    def signal_and_wait():
+        os.kill(os.getpid(), trial.signal.SIGALRM)  # as after so many seconds
+        return 0
+
+    assert "Hang: too long" in trial.run_here(command, PATIENCE).broken
+    monkeypatch.setattr(trial, "main", lambda words: {}["a"])
+    assert "KeyError: 'a'" in trial.run_here(command, PATIENCE).broken
+    monkeypatch.setattr(trial, "PROGRAM", "import signal; signal.pause()")
+    assert "hangs" in trial.run_apart(command, 1).broken
+
+
+def test_half_written_features_are_found_out_and_removed(load, tmp_path):
+    keeping, folder = load("spoiling.keeping"), tmp_path / "features"
+    assert keeping.kept_features(folder) == {}
+    (folder / "store").mkdir(parents=True)
+    (folder / "store" / "ids.npy").write_bytes(b"1")
+    before = keeping.kept_features(folder)
+    assert list(keeping.faults_of_features(folder, before)) == []
+    (folder / ".part-1").mkdir()
+    (folder / "half.json").write_text("{")
+    (folder / "whole.json").write_text('{"value": 1, "sum": 2}')
+    (folder / "store" / "ids.npy").write_bytes(b"2")
+    faults = sorted(keeping.faults_of_features(folder, before))
+    assert faults == [
+        "the features .part-1 are not whole",
+        "the features half.json are not whole",
+        "the features store have changed",
+    ]
+    assert [path.name for path in folder.iterdir()] == ["store"]
+
+
+def test_half_written_output_is_found_out(load, tmp_path):
+    keeping, out = load("spoiling.keeping"), tmp_path / "out"
+    assert list(keeping.faults_of_output(out, 2)) == []
+    out.write_text("{}")
+    assert list(keeping.faults_of_output(out, 0)) == []
+    assert list(keeping.faults_of_output(out, 2)) == ["out is there"]
+    keeping.remove(out)
+    out.mkdir()
+    (out / "run.json").write_text("{}")
+    assert list(keeping.faults_of_output(out, 2)) == []
+    (out / ".a.partial").write_text("")
+    assert list(keeping.faults_of_output(out, 0)) == [".a.partial is left"]
+    keeping.remove(out)
+    assert not out.exists()
