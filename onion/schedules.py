@@ -87,12 +87,6 @@ class Plan:
         return self._factor(step)
 
 
-def plan_of(schedule: Any) -> Plan | None:
-    """Return the plan of a schedule over passes; None: it has none."""
-    factor = getattr(schedule, "lr_lambda", None)
-    return factor if isinstance(factor, Plan) else None
-
-
 def constant(rate: float, warmup_steps: int = 0) -> Any:
     """Return a schedule that rises in a straight line and stays.
 

@@ -114,7 +114,7 @@ def test_a_training_without_a_terminal_tells_on_standard_error_how_it_goes_on(pl
     done = onion(place, *LOUD, "--passes", "1", "--out", str(tmp_path / "out"))
     *_, last = done.stderr.splitlines()
     assert re.fullmatch(
-        r"step 20/20, pass 1/1: cost=\S+ dev\.accuracy=.* learning_rate=0, .* steps/s, .* examples/s, \S+ in all", last
+        r"step 20/20, pass 1/1: cost=\S+ dev\.accuracy=.* learning_rate=0 .* steps/s, .* examples/s, \S+ in all", last
     )
     assert all(line.startswith("step ") for line in done.stderr.splitlines())
     assert "steps/s" not in done.stdout
@@ -384,7 +384,7 @@ def test_interrupted_prediction_leaves_the_old_output(trained, place, tmp_path, 
 def test_interrupted_while_paddle_loads(place, tmp_path):
     (tmp_path / "paddle.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)")
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = onion(place, *TRAINING, "--out", "never", env=env)
+    done = onion(place, *LOUD, "--out", "never", env=env)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "onion: interrupted\n")
     assert not (place / "never").exists()
 

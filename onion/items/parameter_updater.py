@@ -16,7 +16,6 @@ from onion.items.adjustable import Adjustable
 from onion.items.gradient_machine import array_kind
 from onion.items.pairing import machines_inside, networks_of, parameters_of, refuse_idle, refuse_unmoved
 from onion.items.updates import updates_in
-from onion.schedules import plan_of
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class ParameterUpdater(RunnerItem):
 
     def initialize(self, state: State) -> None:
         """Plan a learning rate over passes for the updates of the onion that runs; an inner run changes no plan."""
-        plan = plan_of(self._schedule)
+        plan = rate_schedule.plan_of(self._schedule)
         if plan is not None and state.runner is not None and (state.parent is None or plan.steps is None):
             rate_schedule.plan_for(self._schedule, updates_in(plan.passes, self, state.runner), self.name)
 

@@ -12,7 +12,7 @@ from typing import Any
 from onion.checkpoint import plain
 from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError
-from onion.schedules import plan_of
+from onion.schedules import Plan
 
 STATE, NUMBERS, PLAN = "LR_Scheduler", "LR_Scheduler_numbers", "LR_Scheduler_plan"
 KEYS = (STATE, NUMBERS, PLAN)
@@ -68,6 +68,12 @@ def restore(schedule: Any, kept: Mapping[str, Any]) -> None:
         setattr(owner, name, numbers[path])
     if (plan := plan_of(schedule)) and PLAN in kept:  # checkpoints of before there were plans have none
         plan.set(json.loads(kept[PLAN]))
+
+
+def plan_of(schedule: Any) -> Plan | None:
+    """Return the plan of a schedule over passes; None: it has none."""
+    factor = getattr(schedule, "lr_lambda", None)
+    return factor if isinstance(factor, Plan) else None
 
 
 def plan_for(schedule: Any, steps: int, owner: str) -> None:
