@@ -2,6 +2,7 @@
 
 # Annotations are no strings here: see commands.py.
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from onion.items.online.desk import Desk, Refused
@@ -33,11 +34,13 @@ def make_app(desk: Desk, access: Access, limits: Limits, closing: asyncio.Event)
     from starlette.requests import Request
 
     async def known(request: Request) -> None:
-        """Refuse a parameter that would not be heeded: ``/step?m=5`` is no wish for one step."""
+        """Refuse a parameter that would not be heeded: ``/step?m=5`` is no wish for one step, nor ``?n=1&n=2``."""
         heeded = {each.alias for each in request.scope["route"].dependant.query_params}
-        for name in request.query_params:
+        for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
             if name not in heeded:
                 raise Refused(f"{name[:50]!r} is no parameter of this call.")
+            if times > 1:
+                raise Refused(f"{name!r} is there {times} times; give it once.")
 
     metrics = Metrics(desk)
     # No pages of documentation: they load scripts from other hosts. A slash too much is a mistake, not a redirection.

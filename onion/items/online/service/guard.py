@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from onion.items.online.desk import Refused
 from onion.items.online.service.access import Access, is_open
+from onion.items.online.service.ambiguous import Ambiguous, refuse_ambiguous
 from onion.items.online.service.replies import refuse
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Guard:
     Args:
         app: What answers the calls that pass.
         access: Who may call.
-        header: Bytes that the headers of a request may have.
+        header: Bytes that the line and the headers of a request may have.
         count: Told of every call: method, path of its route, status.
     """
 
@@ -41,18 +42,20 @@ class Guard:
         from starlette.requests import ClientDisconnect
 
         status = 0
-        cache = b"no-cache" if is_open(scope["path"]) else b"no-store"
+        always = [*ALWAYS, (b"cache-control", b"no-cache" if is_open(scope["path"]) else b"no-store")]
 
         async def say(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), *ALWAYS, (b"cache-control", cache)]
+                message["headers"] = [*message.get("headers", []), *always]
             await send(message)
 
         try:
             self._check(scope)
         except Refused as refused:
+            if isinstance(refused, Ambiguous):
+                always.append((b"connection", b"close"))
             await refuse(refused)(scope, receive, say)
         else:
             try:
@@ -64,6 +67,8 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         headers = scope["headers"]
-        if sum(len(name) + len(value) for name, value in headers) > self._header:
-            raise Refused("The headers are too long.", 431)
+        line = len(scope["raw_path"]) + len(scope["query_string"])
+        if line + sum(len(name) + len(value) for name, value in headers) > self._header:
+            raise Refused("The address and the headers are too long.", 431)
+        refuse_ambiguous(scope)
         self._access.check(scope["path"], headers)

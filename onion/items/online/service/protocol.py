@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from onion.items.online.service.limits import Limits
+from onion.items.online.service.limits import MIB, Limits
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol
+
+LINGER = MIB
+"""Bytes of a request that are taken and thrown away after its answer: who still sends reads the answer first."""
 
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
@@ -26,6 +29,7 @@ def bounded(limits: Limits) -> type[H11Protocol]:
             self.access_log = False
             self._arrival: asyncio.TimerHandle | None = None
             self._departure: asyncio.TimerHandle | None = None
+            self._thrown_away: int | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             if len(self.connections) >= limits.connections:
@@ -34,6 +38,7 @@ def bounded(limits: Limits) -> type[H11Protocol]:
                 return
             super().connection_made(transport)
             transport.set_write_buffer_limits(high=0)  # so that pause_writing tells of every byte that is not taken
+            transport.max_size = limits.header  # type: ignore[attr-defined]  # asyncio's: what is parsed at a stretch
             self._watch()
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -44,12 +49,18 @@ def bounded(limits: Limits) -> type[H11Protocol]:
                 self._unset_keepalive_if_required()  # uvicorn does so only where there was no error
 
         def data_received(self, data: bytes) -> None:
+            if self._thrown_away is not None:
+                self._throw_away(data)
+                return
             super().data_received(data)
             self._watch()
 
         def on_response_complete(self) -> None:
+            is_unread = self.conn.their_state is h11.SEND_BODY
             super().on_response_complete()
-            if self.conn.their_state is h11.SEND_BODY:  # of the next request, which waited behind this one
+            if is_unread:
+                self._linger()
+            elif self.conn.their_state is h11.SEND_BODY:  # of the next request, which waited behind this one
                 self._watch()
 
         def pause_writing(self) -> None:
@@ -79,6 +90,24 @@ def bounded(limits: Limits) -> type[H11Protocol]:
                 self._arrival = None
             elif self._arrival is None:
                 self._arrival = self.loop.call_later(limits.seconds, self._cut)
+
+        def _linger(self) -> None:
+            """Close a connection on which an answered request still comes in: not at once, which loses the answer.
+
+            What comes is not parsed any more: chunks of a byte each take the time of the training.
+            """
+            if self.transport.is_closing():
+                return
+            self._unset_keepalive_if_required()
+            _cancel(self._arrival)
+            self._arrival = self.loop.call_later(limits.keep_alive, self.transport.abort)
+            self._thrown_away = 0
+            self.transport.write_eof()
+
+        def _throw_away(self, data: bytes) -> None:
+            self._thrown_away = (self._thrown_away or 0) + len(data)
+            if self._thrown_away > LINGER:
+                self.transport.abort()
 
         def _cut(self) -> None:
             """Close a connection whose request does not come to its end."""

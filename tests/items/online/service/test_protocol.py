@@ -4,9 +4,11 @@ import socket
 import threading
 from contextlib import suppress
 
+import h11
 import pytest
 
 from onion.items.online.service import Limits
+from onion.items.online.service.protocol import LINGER
 from tests.items.online.service.calls import call, dialled, listening, rest
 from tests.items.online.service.memory_desk import TOKEN, serving
 from tests.patience import PATIENCE
@@ -150,3 +152,68 @@ def test_rubbish_behind_a_request_is_refused_after_its_answer():
         assert answer.startswith(b"HTTP/1.1 200")
         assert b"HTTP/1.1 400" in answer
         assert desk.heard == [("save", {})]
+
+
+# -- bodies that nobody asks for any more ------------------------------------------------------------------------------
+
+STRANGER = b"POST /samples HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKS = b"1\r\nx\r\n" * 10_000
+
+
+def poured(connection, piece):
+    """Send a piece again and again until the other side closes; return how many bytes it took."""
+    taken = 0
+    with suppress(ConnectionError):
+        while True:
+            connection.sendall(piece)
+            taken += len(piece)
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("header", "piece"),
+    [(b"Transfer-Encoding: chunked\r\n\r\n", CHUNKS), (b"Content-Length: 999999999999\r\n\r\n", b"x" * 60_000)],
+)
+def test_a_body_without_an_end_is_not_taken_after_its_answer(header, piece):
+    with serving(limits=Limits(seconds=PATIENCE, keep_alive=PATIENCE)) as (desk, service):
+        with dialled(service) as connection:
+            connection.sendall(STRANGER + header)
+            assert rest(connection).startswith(b"HTTP/1.1 401")  # and has an end, for who reads while sending
+            on_the_way = 32 * 2**20  # what the buffers of the system may hold at most
+            assert poured(connection, piece) < LINGER + on_the_way
+        assert desk.samples == []
+        assert call(service, "GET", "/status")[0] == 200
+
+
+def test_a_body_that_was_refused_before_it_came_is_taken_so_that_the_answer_is_read():
+    with serving() as (_, service), dialled(service) as connection:
+        body = b"x" * (LINGER // 2)
+        connection.sendall(STRANGER + b"Content-Length: %d\r\n\r\n" % len(body))
+        connection.sendall(body)
+        assert rest(connection).startswith(b"HTTP/1.1 401")
+
+
+def test_who_stays_after_the_answer_is_cut_off():
+    limits = Limits(seconds=PATIENCE, keep_alive=0.05, connections=1)
+    with serving(limits=limits) as (_, service), dialled(service) as connection:
+        connection.sendall(STRANGER + b"Content-Length: 10\r\n\r\n")
+        assert rest(connection).startswith(b"HTTP/1.1 401")
+        while True:  # until the place is free again
+            with suppress(ConnectionError):
+                assert call(service, "GET", "/status")[0] == 200
+                break
+
+
+def test_what_is_parsed_at_a_stretch_is_bounded(monkeypatch):
+    """Chunks of a byte each take a thousand times as long to parse as to receive, and all of it before the answer."""
+    pieces, receive = [], h11.Connection.receive_data
+
+    def counted(connection, data):
+        pieces.append(len(data))
+        receive(connection, data)
+
+    monkeypatch.setattr(h11.Connection, "receive_data", counted)
+    with serving() as (_, service), dialled(service) as connection:
+        connection.sendall(STRANGER + b"Transfer-Encoding: chunked\r\n\r\n" + CHUNKS)
+        assert rest(connection).startswith(b"HTTP/1.1 401")
+    assert sum(pieces) <= 2 * Limits().header
