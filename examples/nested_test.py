@@ -63,7 +63,7 @@ def onion(out: Path) -> Runner:
         Logger(out / "metrics.jsonl", every=50),
         EarlyStop("tester.error", patience=5, mode="min"),
         Tester(test, every=20),
-        DataProvider(examples[:256], batch_size=32, shuffle=True),
+        DataProvider(examples[:256], shuffle=True),
         ParameterUpdater(optimizer),
         GradientMachine(network),
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onion.data.loader import Batches, Loader, place_of
+from onion.data.loader import Batches, place_of
+from onion.data.passes import Passes
 from onion.data.wait import Wait
 from onion.errors import DataError
 
@@ -27,7 +28,7 @@ class Feed(Iterator[Any]):
         wait: What ends the wait for a batch, from the next opening on.
     """
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Passes) -> None:
         self._loader = loader
         self._batches: Batches | None = None
         self.wait = Wait()

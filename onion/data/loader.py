@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import islice
 from numbers import Real
 from operator import length_hint
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,10 +72,10 @@ class Loader:
         prefetch: int = 2,
         patience: float | None = None,
     ) -> None:
-        _at_least("batch_size", batch_size, 1)
-        _at_least("seed", seed, 0)
-        _at_least("prefetch", prefetch, 0)
-        _check_patience(patience, prefetch)
+        at_least("batch_size", batch_size, 1)
+        at_least("seed", seed, 0)
+        at_least("prefetch", prefetch, 0)
+        check_patience(patience, prefetch)
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
@@ -110,10 +110,12 @@ class Loader:
         return fingerprint(self._source)
 
     @property
-    def unusual(self) -> dict[str, Any]:
-        """How its batches are made, as far as that is not by default."""
+    def settings(self) -> dict[str, Any]:
+        """The settings of the order; and how batches are made, as far as that is not by default."""
+        order = {name: getattr(self, name) for name in ("batch_size", "shuffle", "seed", "drop_last")}
         own = {"by_length": True} if self._length is not None else {}
-        return own if self._collate is batching.collate else {**own, "collate": self._collate}
+        made = {} if self._collate is batching.collate else {"collate": self._collate}
+        return {**order, **own, **made}
 
     @property
     def batches_per_pass(self) -> int | None:
@@ -134,14 +136,14 @@ class Loader:
             DataError: The pass has fewer than `start` batches, the source cannot give another pass, or its length has
                 changed.
         """
-        _at_least("pass_id", pass_id, 0)
-        _at_least("start", start, 0)
+        at_least("pass_id", pass_id, 0)
+        at_least("start", start, 0)
         if isinstance(self._source, Stream):
             return self._batches(self._streamed(self._source.examples(), start), None, wait)
         self._refuse_other_size(self._source)
         plan = self._plan(self._source, pass_id)
         if start > len(plan):
-            raise _too_far(start, len(plan))
+            raise too_far(start, len(plan))
         return self._batches(self._indexed(self._source, plan[start:]), len(plan) - start, wait)
 
     def _batches(self, made: Generator[Counted, None, None], total: int | None, wait: Wait | None) -> Batches:
@@ -202,11 +204,20 @@ class Loader:
     def _streamed(self, examples: Iterator[Any], start: int) -> Generator[Counted, None, None]:
         for done in range(start):
             if not _take(examples, self.batch_size):
-                raise _too_far(start, done)
+                raise too_far(start, done)
         while batch := _take(examples, self.batch_size):
             if self.drop_last and len(batch) < self.batch_size:
                 return
             yield len(batch), self._collate(batch)
+
+
+class Made(Protocol):
+    """What gives the batches of a pass, each with the number of its examples, until it is closed."""
+
+    def __next__(self) -> Counted: ...
+
+    def close(self) -> None:
+        """End it."""
 
 
 class Batches(Iterator[Any]):
@@ -221,9 +232,7 @@ class Batches(Iterator[Any]):
 
     __slots__ = ("_made", "_next", "_total", "_wait", "examples", "given")
 
-    def __init__(
-        self, made: Generator[Counted, None, None] | Prefetcher[Counted], total: int | None, wait: Wait
-    ) -> None:
+    def __init__(self, made: Made, total: int | None, wait: Wait) -> None:
         self._made, self._wait = made, wait
         self._next = made.__next__
         self._total = total
@@ -261,12 +270,14 @@ def _take(examples: Iterator[Any], n: int) -> list[Any]:
     return list(islice(examples, n))
 
 
-def _at_least(name: str, value: int, least: int) -> None:
+def at_least(name: str, value: int, least: int) -> None:
+    """Raise ValueError for what is no integer from ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} has to be an integer from {least}; got {value!r}")
 
 
-def _check_patience(patience: float | None, prefetch: int) -> None:
+def check_patience(patience: float | None, prefetch: int) -> None:
+    """Raise ValueError for a patience that is out of range, or that nobody could have."""
     if patience is None:
         return
     if isinstance(patience, bool) or not isinstance(patience, Real) or not 0 < patience < threading.TIMEOUT_MAX:
@@ -286,6 +297,7 @@ def _checked_lengths(lengths: Sequence[int] | NDArray[np.integer], size: int) ->
     return array
 
 
-def _too_far(start: int, there: int) -> DataError:
+def too_far(start: int, there: int) -> DataError:
+    """The error of a pass that is to be entered behind its end."""
     what = f"cannot go on after batch {start} of this pass: it has {there} batches"
     return DataError(f"{what}; did the data or the batch_size change since the checkpoint?")

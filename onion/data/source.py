@@ -9,7 +9,8 @@ iterable, iterable-style dataset, generator function        `Stream`
 iterator (a generator, an open file)                        `Stream`, for one pass
 ==========================================================  =========
 
-A ``paddle.io.Dataset`` is known by its methods, so Paddle is not needed here.
+A ``paddle.io.Dataset`` is known by its methods, so Paddle is not needed here. What gives batches in the place of
+examples, as a ``DataLoader`` does, is refused (see `onion.data.given_batches`).
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ def as_source(given: Any) -> Indexed | Stream:
     """
     if isinstance(given, str | os.PathLike):
         return read_rows(given)
+    _refuse_batches(given)
     if isinstance(given, Mapping | AbstractSet):
         kind = type(given).__name__
         raise DataError(f"a {kind} has no first, second and third example; give a list made of it")
@@ -84,12 +86,38 @@ def as_source(given: Any) -> Indexed | Stream:
     )
 
 
+BATCHES = {
+    ("paddle.", "DataLoader"): "DataProvider takes a paddle.io.DataLoader as it is",
+    ("paddle.", "_DataLoaderIterBase"): "give the DataLoader itself, which makes an iterator for every pass",
+    ("paddle.", "BatchSampler"): "give the DataLoader that has it, or the dataset",
+    ("torch.", "DataLoader"): (
+        "its tensors are no arrays to Paddle: give a paddle.io.DataLoader of the same data, as numpy arrays, or a "
+        "function that yields its batches as numpy arrays, with batch_size=1 and collate=lambda given: given[0]"
+    ),
+    ("torch.", "_BaseDataLoaderIter"): "it is used up after one pass; see what is said of torch's DataLoader itself",
+}
+"""(package, class) -> what to do with what gives batches, not examples; a batch of such would be a batch of batches."""
+
+
+def named(given: Any, package: str, name: str) -> bool:
+    """Whether something is of a class of that name in that package, or of a subclass; the package is not imported."""
+    return any(kind.__name__ == name and kind.__module__.startswith(package) for kind in type(given).__mro__)
+
+
+def _refuse_batches(given: Any) -> None:
+    for (package, name), remedy in BATCHES.items():
+        if named(given, package, name):
+            raise DataError(f"a {type(given).__name__} of {package[:-1]} gives batches, not examples; {remedy}")
+    if getattr(given, "__module__", None) == "paddle.batch":
+        raise DataError("paddle.batch makes batches of a reader's examples; give the reader itself, and batch_size=")
+
+
 def has_length(given: Any) -> bool:
     """Whether ``len(given)`` works."""
     # paddle.io.IterableDataset inherits a __len__ and a __getitem__ that only raise, so having them proves nothing.
     try:
         len(given)
-    except (TypeError, NotImplementedError, RuntimeError):
+    except (TypeError, NotImplementedError, RuntimeError, ValueError):
         return False
     return True
 

@@ -8,16 +8,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onion.data.batching import collate as stack
+from onion.data.given_batches import GivenBatches, is_data_loader
 from onion.data.loader import Batches, Loader, place_of
+from onion.data.passes import Passes
 from onion.data.place import say_where
 from onion.data.wait import Wait
-from onion.errors import CompositionError
+from onion.errors import CompositionError, DataError
 from onion.item import RunnerItem, Way
 from onion.items.supply import Supply
 from onion.state import State
 
 if TYPE_CHECKING:
     from onion.runner import Runner
+
+
+BATCH_SIZE = 32
+"""Examples a batch where nothing else is said."""
 
 
 class DataProvider(RunnerItem):
@@ -27,7 +33,9 @@ class DataProvider(RunnerItem):
 
     Args:
         source: a file (.tsv, .csv, .jsonl), a sequence, an iterable, a function that returns one, or a
-            ``paddle.io.Dataset``.
+            ``paddle.io.Dataset``; or a ``paddle.io.DataLoader``, whose batches are taken as they are (see
+            ``onion.data.given_batches``): it has its own batch size, order and collate, so of what follows only
+            ``seed``, ``prefetch`` and ``patience`` may be given.
         batch_size: examples a batch. Default 32.
         shuffle: shuffle anew every pass. Default False.
         seed: of the shuffling. Default 0.
@@ -42,8 +50,8 @@ class DataProvider(RunnerItem):
             want that come as they arise.
 
     Raises:
-        DataError: the source is missing, broken or empty; or, in the run, it gives nothing, has another length than it
-            had, or fewer examples than its length.
+        DataError: the source is missing, broken or empty, or a DataLoader is given with what it says itself; or, in the
+            run, it gives nothing, has another length than it had, fewer examples than its length, or a worker died.
         ValueError: an argument is out of its range.
         CompositionError: another item of the onion brings data too.
 
@@ -60,7 +68,7 @@ class DataProvider(RunnerItem):
     def __init__(
         self,
         source: Any,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         *,
         shuffle: bool = False,
         seed: int = 0,
@@ -71,17 +79,23 @@ class DataProvider(RunnerItem):
         patience: float | None = None,
     ) -> None:
         self.batch_size, self.shuffle, self.seed, self.drop_last = batch_size, shuffle, seed, drop_last
-        self.loader = Loader(
-            source,
-            batch_size,
-            shuffle=shuffle,
-            seed=seed,
-            length=length,
-            collate=collate,
-            drop_last=drop_last,
-            prefetch=prefetch,
-            patience=patience,
-        )
+        self.loader: Passes
+        if is_data_loader(source):
+            given = {"batch_size": batch_size is not None, "shuffle": shuffle, "drop_last": drop_last}
+            _refuse_both({**given, "length": length is not None, "collate": collate is not stack})
+            self.loader = GivenBatches(source, seed=seed, prefetch=prefetch, patience=patience)
+        else:
+            self.loader = Loader(
+                source,
+                BATCH_SIZE if batch_size is None else batch_size,
+                shuffle=shuffle,
+                seed=seed,
+                length=length,
+                collate=collate,
+                drop_last=drop_last,
+                prefetch=prefetch,
+                patience=patience,
+            )
         self._supply: Supply | None = None
         self._batches: Batches | None = None
         self._start = self._skip = 0
@@ -149,9 +163,7 @@ class DataProvider(RunnerItem):
 
     def identity(self) -> dict[str, Any]:
         """Return the settings of the order, how batches are made, and what tells these data from others."""
-        names = ("batch_size", "shuffle", "seed", "drop_last")
-        order = {name: getattr(self, name) for name in names} | self.loader.unusual
-        return {**order, "data": self.loader.fingerprint}
+        return {**self.loader.settings, "data": self.loader.fingerprint}
 
     def readings(self) -> dict[str, float]:
         """Return how many examples were handed out, resumed runs included."""
@@ -168,6 +180,13 @@ class DataProvider(RunnerItem):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Go on at that place in the next pass to be begun."""
         self._skip, self._examples, self._batches = int(saved["batch"]), int(saved["examples"]), None
+
+
+def _refuse_both(given: Mapping[str, bool]) -> None:
+    """Raise DataError for what is said of the batches of a DataLoader, which says it itself."""
+    for name, there in given.items():
+        if there:
+            raise DataError(f"a DataLoader makes its own batches: give {name}= to it, and not to the DataProvider")
 
 
 def refuse_other_data(provider: RunnerItem, runner: Runner) -> None:
