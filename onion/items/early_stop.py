@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from onion.checks import is_number, is_whole
+from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.items.best import Best, Mode
 from onion.state import State
 
 
 class EarlyStop(RunnerItem):
-    """Stop the run when a metric has not improved for some tests.
+    """Stop the run when a metric has not improved for some tests, as Keras and Hugging Face count them.
 
     It stands outside the item that reports the metric.
 
     Args:
         metric: a name in ``state.metrics``, such as ``tester.accuracy``.
-        patience: how many values in a row may fail to improve on the best; one more stops the run. Default 3.
+        patience: how many values in a row fail to improve on the best until the run is stopped, from 1: with 2 it is
+            stopped by the second failure in a row. Default 3.
         mode: ``max`` (default) or ``min``.
-        by: how much better counts as better. Default 0.
+        by: how much better counts as better, from 0. Default 0.
+
+    Raises:
+        CompositionError: an argument is none of these; or it stands inside the item that reports the metric, as far as
+            its name tells.
     """
 
     predicts = False
 
     def __init__(self, metric: str, patience: int = 3, mode: Mode = "max", by: float = 0.0) -> None:
+        _refuse_wrong(metric, patience, mode, by)
         self.metric, self.patience, self.mode, self.by = metric, patience, mode, by
         self._best = Best(metric, mode)
         self._failures = 0
@@ -55,8 +63,8 @@ class EarlyStop(RunnerItem):
         self._judge(state)
 
     def _judge(self, state: State) -> None:
-        if self._failures > self.patience:
-            state.stop(f"{self.metric} has not improved on {self._best.value} for {self._failures} tests")
+        if self._failures >= self.patience:
+            state.stop(f"{self.metric} has not improved on {self._best.value} for {_tests(self._failures)}")
 
     def state_dict(self) -> dict[str, Any]:
         """Return the best value and the failures since."""
@@ -67,3 +75,22 @@ class EarlyStop(RunnerItem):
         self._best.load_state_dict(saved)
         self._failures = saved["failures"]
         self._resumed = True
+
+
+def _tests(count: int) -> str:
+    return f"{count} test{'s' if count != 1 else ''}"
+
+
+def _refuse_wrong(metric: object, patience: object, mode: object, by: object) -> None:
+    """Raise CompositionError for an argument that is none."""
+    if not isinstance(metric, str) or not metric:
+        raise CompositionError(f"EarlyStop: metric={metric!r} is no name; give a text such as 'tester.accuracy'.")
+    if not is_whole(patience) or patience < 1:
+        raise CompositionError(
+            f"EarlyStop: patience={patience!r} is no number of failures from 1; 1 stops at the first value that is no "
+            "better."
+        )
+    if mode not in ("max", "min"):
+        raise CompositionError(f"EarlyStop: mode={mode!r} is neither 'max' nor 'min'.")
+    if not is_number(by) or by < 0:
+        raise CompositionError(f"EarlyStop: by={by!r} is no number from 0.")

@@ -148,7 +148,7 @@ def everything(folder, *extra):
     return Runner(
         Saver(folder, every=4, best="tester.mse", mode="min", keep=1),
         Logger(folder / "metrics.jsonl", 2),
-        EarlyStop("tester.mse", patience=2, mode="min"),
+        EarlyStop("tester.mse", patience=3, mode="min"),
         *extra,
         Tester(measuring(network, Dice()), every=3),
         Tester(measuring(network, Dice()), name="end"),
@@ -162,7 +162,7 @@ def stopping(folder, *extra):
     return Runner(
         Saver(folder, every=2),
         Logger(folder / "metrics.jsonl", 5),
-        EarlyStop("tester.mse", patience=0, mode="max"),
+        EarlyStop("tester.mse", patience=1, mode="max"),
         *extra,
         Tester(measuring(network), every=4),
         *trained(network, adamw),

@@ -52,7 +52,7 @@ def best(folder: Path) -> Runner:
 def early_stop(folder: Path) -> Runner:
     """The figures have to rise and fall, so the test has noise in it."""
     network = Network()
-    stop = EarlyStop("tester.dice", patience=2)
+    stop = EarlyStop("tester.dice", patience=3)
     return Runner(*kept(folder, best="tester.dice"), stop, Tester(tested(network), every=1), data(), *learning(network))
 
 

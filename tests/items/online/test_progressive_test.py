@@ -208,7 +208,7 @@ def test_early_stop_and_saver_see_what_it_reports(tmp_path):
     test = ProgressiveTest(network, {"own": own}, window=1, every=1)
     batches = Batches([scores(each) for each in (1, 5, 4, 3, 2, 1, 9)])
     saver = Saver(tmp_path, every=100, best="progressive.own", keep=1)
-    stop = EarlyStop("progressive.own", patience=2)
+    stop = EarlyStop("progressive.own", patience=3)
     state = Runner(saver, stop, batches, test, *learning(network)).run(passes=1)
     assert state.step == 5
     assert saver.state_dict()["best_step"] == 2
