@@ -39,7 +39,7 @@ def task_of(name: str, settings: Mapping[str, Any]) -> Task:
         DataError: there is no such task, or it has no such setting.
     """
     if name not in TASKS:
-        raise DataError(f"there is no task {name!r}; there are {', '.join(TASKS)}")
+        raise DataError(f"there is no task {shown(name)}; there are {', '.join(TASKS)}")
     return TASKS[name].from_settings(settings)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from onion.checks import is_number, is_whole
 from onion.errors import DataError
+from onion.shown import shown
 
 Check = Callable[[Any, Any, Any], None]
 """What attrs calls a validator: (instance, field, value)."""
@@ -19,7 +20,7 @@ def checked(wanted: str, fits: Callable[[Any], bool]) -> Check:
 
     def check(settings: Any, field: Any, value: Any) -> None:
         if not fits(value):
-            raise DataError(f"{field.name}: {value!r} is not {wanted}")
+            raise DataError(f"{field.name}: {shown(value)} is not {wanted}")
 
     return check
 

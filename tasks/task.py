@@ -23,6 +23,7 @@ from onion.errors import DataError
 from onion.items.evaluator import Metric
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import Weights
+from onion.shown import shown
 from onion.tasks.checks import NATURAL
 from onion.tasks.features.examples import Example
 from onion.tasks.labels import Labels
@@ -205,7 +206,7 @@ class Task(ABC):
         fixed = [name for name in settings if name not in free]
         if fixed:
             told = f"has {', '.join(free)}" if free else "has none"
-            raise DataError(f"{fixed[0]!r} is no setting of a model that is trained; the task {self.name} {told}")
+            raise DataError(f"{shown(fixed[0])} is no setting of a model that is trained; the task {self.name} {told}")
         record = {name: value for name, value in self.record().items() if name != "task"}
         return type(self).from_settings({**record, **settings})
 
@@ -227,7 +228,7 @@ class Task(ABC):
         unknown = [name for name in settings if name not in known]
         if unknown:
             raise DataError(
-                f"there is no setting {unknown[0]!r}; the task {cls.name} has {', '.join(known)}; "
+                f"there is no setting {shown(unknown[0])}; the task {cls.name} has {', '.join(known)}; "
                 f"see onion train --help for those of the training"
             )
         try:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from onion.cli.arguments import MISTAKE, parser
 from onion.cli.commands import Terminated
 from onion.errors import OnionError
-from onion.shown import printable
+from onion.shown import printable, shown
 
 INTERRUPTED, TERMINATED, NO_READER = 130, 143, 141
 ANSWERED = [signal.SIGTERM, signal.SIGHUP]
@@ -65,7 +65,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     commands = parser()
     for argument in arguments:
         if argument.encode(errors="ignore").decode() != argument:  # it could not be tokenised, or written to a log
-            commands.error(f"{argument!r} is not UTF-8")
+            commands.error(f"{shown(argument)} is not UTF-8")
     return commands.parse_args(arguments)
 
 

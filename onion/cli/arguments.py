@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from onion.cli import commands as run
 from onion.cli import control, replaying
-from onion.shown import printable
+from onion.shown import printable, shown
 
 MISTAKE = 2
 
@@ -205,7 +205,7 @@ def _setting(text: str) -> tuple[str, Any]:
     """``NAME=VALUE``; the value is JSON, or else a text."""
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not NAME=VALUE")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):
@@ -242,5 +242,5 @@ def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], wante
     except ValueError:
         value = None
     if value is None or not fits(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not {wanted}")
     return value

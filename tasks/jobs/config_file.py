@@ -101,7 +101,7 @@ def resolve(*layers: Mapping[str, Any]) -> Settings:
     for layer in layers:
         own = layer.get("options", {})
         if not isinstance(own, Mapping):
-            raise DataError(f"options: {own!r} holds no settings by name")
+            raise DataError(f"options: {shown(own)} holds no settings by name")
         twice = [name for name in own if name in layer]
         if twice:
             raise DataError(f"{shown(twice[0])} stands at the top and under options; keep one of the two")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onion.errors import DataError
+from onion.shown import shown
 
 
 def _ernie(task: str, batch: int, passes: int, lr: float, length: int, **more: Any) -> dict[str, Any]:
@@ -97,5 +98,5 @@ def preset(name: str) -> Mapping[str, Any]:
         DataError: there is none of this name; those that there are, are named.
     """
     if name not in PRESETS:
-        raise DataError(f"there is no preset {name!r}; there are {', '.join(sorted(PRESETS, key=_family))}")
+        raise DataError(f"there is no preset {shown(name)}; there are {', '.join(sorted(PRESETS, key=_family))}")
     return PRESETS[name]

@@ -7,6 +7,7 @@ from typing import Any
 
 from onion.errors import DataError
 from onion.items.best import Mode
+from onion.shown import shown
 
 PREFIX = "dev."
 """Of figures as a training reports them."""
@@ -26,7 +27,7 @@ def best_figure(metric: Any, wanted: str) -> tuple[str, Mode]:
     name = wanted.removeprefix(PREFIX)
     known = _names(metric)
     if known and name not in known:
-        raise DataError(f"best: the test has no figure {wanted!r}; it has {', '.join(known)}")
+        raise DataError(f"best: the test has no figure {shown(wanted)}; it has {', '.join(known)}")
     return name, "min" if name in getattr(metric, "less_is_better", ()) else "max"
 
 

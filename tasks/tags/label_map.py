@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from onion.errors import DataError
+from onion.shown import shown
 from onion.tasks.labels import Labels
 from onion.tasks.places import read_json
 
@@ -25,7 +26,7 @@ def read_label_map(path: Path) -> Labels:
     if wrong:
         name, place = wrong[0]
         raise DataError(
-            f"{path}: no label has the number {place}, and {name!r} has {numbers[name]}; "
+            f"{path}: no label has the number {place}, and {shown(name)} has {numbers[name]}; "
             f"number the {len(names)} labels from 0 to {len(names) - 1}, each number once"
         )
     return Labels(names)
