@@ -43,7 +43,7 @@ def commands_for(spoilt: Spoilt, ground: Ground) -> Iterator[Command]:
     if _is_file(path):
         yield Command("lines", [*predict, "-"], out, input=path)
     if path.suffix in TABLES:
-        words = ["embed", "--encoder", str(ground.encoder), "--max-length", "24", "--threads", "1"]
+        words = ["embed", "--quiet", "--encoder", str(ground.encoder), "--max-length", "24", "--threads", "1"]
         yield Command("embed", [*words, "--input", str(path), "--out", str(out)], out)
 
 

@@ -18,7 +18,7 @@ LENGTH = 24
 
 SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 READING = ("--set", "max_query_length=8", "--set", "doc_stride=6", "--set", "max_answer_length=4")
-QUICK = ("--passes", "1", "--batch-size", "16", "--max-length", str(LENGTH), "--threads", "1")
+QUICK = ("--quiet", "--passes", "1", "--batch-size", "16", "--max-length", str(LENGTH), "--threads", "1")
 
 
 @attrs.frozen
