@@ -14,6 +14,14 @@ EMPTY = "texts without any token of their own"
 UNKNOWN = "texts of tokens that the vocabulary does not know"
 UNLEARNED = "examples that there is nothing to learn from"
 
+ADVICE = {
+    EMPTY: "are the texts there, and is the tokenizer whole?",
+    UNKNOWN: "is the vocabulary one for texts like these?",
+    UNLEARNED: "does the file say where the answers are?",
+}
+TOGETHER = ((EMPTY, UNKNOWN), (UNLEARNED,))
+"""What is told where the sum of it is more than half."""
+
 
 class Tally:
     """Counts examples as they are made, and notes what is so of more than half of all.
@@ -48,16 +56,10 @@ class Tally:
 
     def note(self, notes: Counter[str]) -> None:
         """Note what is so of most: ``what, of all 5000`` -> of how many."""
-        empty, unknown = self._found[EMPTY], self._found[UNKNOWN]
-        silent = {EMPTY, UNKNOWN} if 2 * (empty + unknown) > self._examples else set()
-        taught = {UNLEARNED} if 2 * self._found[UNLEARNED] > self._examples else set()
-        for what, advice in (
-            (EMPTY, "are the texts there, and is the tokenizer whole?"),
-            (UNKNOWN, "is the vocabulary one for texts like these?"),
-            (UNLEARNED, "does the file say where the answers are?"),
-        ):
-            if what in silent | taught and self._found[what]:
-                notes[f"{what} ({advice}), of {self._examples} in all"] = self._found[what]
+        for kinds in TOGETHER:
+            if 2 * sum(self._found[kind] for kind in kinds) > self._examples:
+                told = {f"{kind} ({ADVICE[kind]}), of {self._examples} in all": self._found[kind] for kind in kinds}
+                notes.update({what: count for what, count in told.items() if count})
 
 
 def _spanned(holds: np.ndarray, ends: np.ndarray) -> int:
