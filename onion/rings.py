@@ -7,7 +7,6 @@ the rings of a scope (a run, a pass) are held open on a stack, so that a ``with`
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
@@ -17,9 +16,6 @@ from onion.state import State
 
 Hook: TypeAlias = Callable[[State], Any]
 Ring: TypeAlias = Callable[[State], None]
-ROOM = 1000
-"""Calls within calls that are left to what the innermost ring does; as many as Python allows by itself."""
-
 Waiting: TypeAlias = Generator[None, None, None]
 """A generator hook that was entered and waits at its ``yield``."""
 
@@ -42,8 +38,6 @@ def refuse_coroutine(hook: Hook) -> None:
 
 def compose(hooks: Sequence[Hook], center: Ring) -> Ring:
     """Compose batch hooks, the outermost first, around ``center``. The result costs one call a ring."""
-    # Each ring's call stands within the one around it, and Python allows a thousand such calls unless it is told.
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), len(hooks) + ROOM))
     for hook in reversed(hooks):
         center = _around(hook, center) if inspect.isgeneratorfunction(hook) else _before(hook, center)
     return center

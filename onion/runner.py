@@ -21,6 +21,7 @@ from onion import tree
 from onion.drawing import as_text, save_drawing
 from onion.errors import CompositionError, HookError, OnionError
 from onion.item import RunnerItem, overrides
+from onion.raised import room_for_calls
 from onion.rings import Hook, compose, enter, hold, refuse_coroutine
 from onion.state import State
 from onion.timing import Timing
@@ -99,8 +100,7 @@ class Runner(RunnerItem):
         Returns:
             The run's State as the last ring left it.
         """
-        state = self._begin(parent)
-        state.passes_asked, state.steps_asked = passes, steps
+        state = self._begin(parent, passes, steps)
         limit = math.inf if steps is None else steps
         try:
             hold(self._initialize, partial(self._run_passes, math.inf if passes is None else passes, limit), state)
@@ -139,14 +139,13 @@ class Runner(RunnerItem):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        rings, self._rings = self._rings, None
-        self._state = None
+        rings, self._rings, self._state = self._rings, None, None
         return rings.__exit__(kind, error, trace) if rings else None
 
-    def _begin(self, parent: State | None) -> State:
+    def _begin(self, parent: State | None, passes: int | None = None, steps: int | None = None) -> State:
         if self._state is not None:
             raise HookError("this runner is already running; an inner run needs a runner of its own (see 'without').")
-        self._state = self._state_class(parent=parent, runner=self)
+        self._state = self._state_class(parent=parent, runner=self, passes_asked=passes, steps_asked=steps)
         self._start_clock()
         return self._state
 
@@ -155,16 +154,16 @@ class Runner(RunnerItem):
             self._clock.start()
 
     def _run_passes(self, passes: float, limit: float, state: State) -> None:
-        while state.stopped is None and state.pass_id < passes and state.step < limit:
-            state.pass_cut, state.batches, state.before_batches, state.data_error = False, None, None, None
-            state.pass_stopped = state.stopped  # not None where a signal has come since
-            hold(self._pass, partial(self._run_batches, limit), state)
-            if state.pass_cut:
-                return
-            if passes == math.inf and state.batch_id == 0 and state.pass_stopped is None:
-                raise HookError(f"pass {state.pass_id} had no batch; without a number of passes this never ends.")
-            state.pass_id += 1
-            state.batch_id = 0
+        with room_for_calls(self.walk()):
+            while state.stopped is None and state.pass_id < passes and state.step < limit:
+                state.pass_cut, state.batches, state.before_batches, state.data_error = False, None, None, None
+                state.pass_stopped = state.stopped  # not None where a signal has come since
+                hold(self._pass, partial(self._run_batches, limit), state)
+                if state.pass_cut:
+                    return
+                if passes == math.inf and state.batch_id == 0 and state.pass_stopped is None:
+                    raise HookError(f"pass {state.pass_id} had no batch; without a number of passes this never ends.")
+                state.pass_id, state.batch_id = state.pass_id + 1, 0
 
     def _run_batches(self, limit: float, state: State) -> None:
         if state.batches is None:

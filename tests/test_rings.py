@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onion import CompositionError, HookError, Runner, RunnerItem, State
+from onion import CompositionError, HookError, Observer, Runner, RunnerItem, State, Tester
 from onion.rings import compose, enter, hold
 from onion.testing import Batches, Failing, PlannedError, Recorder
 
@@ -804,8 +804,34 @@ def test_a_thousand_rings_and_more(recursion_limit, wrong):
 
 
 def test_the_innermost_ring_has_as_many_calls_left_as_without_an_onion(recursion_limit):
-    sys.setrecursionlimit(1000)
-    compose([lambda state: None] * 10, lambda state: None)
-    assert sys.getrecursionlimit() == 1010
-    compose([lambda state: None] * 5, lambda state: None)
-    assert sys.getrecursionlimit() == 1010
+    def deep(calls):
+        return deep(calls - 1) if calls else "down"
+
+    def go(state):
+        found.append(deep(980))
+
+    found, inner = [], Runner(*(Depth() for _ in range(200)), Observer(on_batch_begin=go))
+    for runner in (
+        Runner(Batches(1), inner),
+        Runner(Batches(1), Runner(*(Depth() for _ in range(200)), Runner(inner))),
+    ):
+        sys.setrecursionlimit(1000)
+        runner.run(passes=1)
+        assert sys.getrecursionlimit() == 1000
+    assert found == ["down"] * 2
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_after_a_run_the_recursion_limit_is_what_it_was(recursion_limit, wrong):
+    limits = []
+    test = Runner(Batches(1), Observer(on_batch_begin=lambda state: limits.append(sys.getrecursionlimit())))
+    inside = [Failing("on_batch", "in", 1)] if wrong else []
+    runner = Runner(Batches(2), *(Depth() for _ in range(600)), Tester(test, every=1), *inside)
+    assert sys.getrecursionlimit() == recursion_limit
+    with pytest.raises(PlannedError) if wrong else ExitStack():
+        runner.run(passes=1)
+    assert min(limits) > 1600
+    assert sys.getrecursionlimit() == recursion_limit
+    with runner.without(Failing) if wrong else runner as opened:
+        opened.run_pass()
+        assert sys.getrecursionlimit() == recursion_limit

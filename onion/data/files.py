@@ -27,6 +27,7 @@ from onion.data.jsonl import JSON_LINES, json_objects, json_rows
 from onion.data.opening import opened
 from onion.data.table import Row, Table, at
 from onion.errors import DataError
+from onion.raised import Raised
 from onion.shown import listed, shown
 
 __all__ = ["FORMATS", "Row", "Table", "byte_lines", "iter_lines", "iter_rows", "read_rows"]
@@ -36,6 +37,9 @@ Record = tuple[int, list[str]]
 
 LONGEST_CELL = 1 << 26
 """Characters that a cell of a .csv may have; a longer one nearly always is a quote that is never closed."""
+
+CELLS = Raised(csv.field_size_limit, csv.field_size_limit)
+"""The longest cell that Python's csv reads, of the whole process: 128 KiB, until it is told."""
 
 LONGEST_LINE = 1 << 26
 """Bytes that a line may have."""
@@ -151,14 +155,13 @@ def _tsv_records(path: Path, lines: Iterable[str]) -> Iterator[Record]:
 
 
 def _csv_records(path: Path, lines: Iterable[str]) -> Iterator[Record]:
-    # The limit is one of the process, and 128 KiB at first; it is never lowered, so nobody else's files are refused.
-    csv.field_size_limit(max(LONGEST_CELL, csv.field_size_limit()))
     reader = csv.reader(lines, strict=True)
     start = 1
     try:
-        for cells in reader:
-            yield start, cells
-            start = reader.line_num + 1
+        with CELLS.to(LONGEST_CELL):
+            for cells in reader:
+                yield start, cells
+                start = reader.line_num + 1
     except csv.Error as error:
         # The row is where a reader has to look, not the line the parser gave up in.
         hint = "check the quotes of this row: each one opened must be closed, and one inside a cell is doubled"

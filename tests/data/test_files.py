@@ -254,11 +254,26 @@ def test_a_header_is_shown_in_short_and_without_what_a_terminal_obeys(tmp_path):
     assert len(fault(write(tmp_path, "a.jsonl", row), ["text"])) < 300
 
 
+def test_after_a_file_is_read_the_longest_cell_is_what_it_was(tmp_path):
+    path = write(tmp_path, "a.csv", "a,b\n" + "1,2\n" * 5)
+    before = csv.field_size_limit()
+    rows, others = iter_rows(path), iter_rows(path)
+    next(rows), next(others)
+    assert csv.field_size_limit() == files.LONGEST_CELL
+    assert len(list(rows)) == 4
+    assert csv.field_size_limit() == files.LONGEST_CELL, "the other one still reads"
+    others.close()
+    assert csv.field_size_limit() == before
+    with pytest.raises(DataError):
+        read_rows(write(tmp_path, "b.csv", "a,b\n1\n"))
+    assert csv.field_size_limit() == before
+
+
 def test_cells_of_csv_may_be_long(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_text('a,b\n"' + "x" * 200_000 + '",2\n')
     assert len(read_rows(path)[0]["a"]) == 200_000
-    monkeypatch.setattr(files, "LONGEST_CELL", 1000)
+    monkeypatch.setattr(files, "LONGEST_CELL", 1000)  # and no less than the process allows by itself
     before = csv.field_size_limit(1000)
     try:
         with pytest.raises(DataError, match=r"a\.csv:2: broken CSV \(field larger.*check the quotes of this row"):
