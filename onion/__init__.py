@@ -16,9 +16,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from onion.device import set_up_math_library
+from onion.device import ignore_missing_ccache
 from onion.errors import CheckpointError, CompositionError, DataError, HookError, OnionError, WeightsError
 from onion.item import RunnerItem, Way
+from onion.math_library import set_up_math_library
 from onion.runner import Runner
 from onion.state import State
 from onion.system import check_system
@@ -156,4 +157,5 @@ def __getattr__(name: str) -> Any:
 
 
 check_system()
+ignore_missing_ccache()
 set_up_math_library()

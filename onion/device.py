@@ -1,46 +1,27 @@
-"""The machine under Paddle: the CPU's math library, and arrays on their way to the device.
-
-Paddle's CPU wheels link an MKL that takes a slow path on AMD processors (Paddle issue 75760), unless
-``MKL_DEBUG_CPU_TYPE`` in the environment names its kernels before Paddle loads: 5 are those for AVX2, 7 those for
-AVX-512. Two cores of an AMD EPYC without AVX-512 went up from about 50 to about 150 GFLOP/s in a 1024x768x3072 product;
-two that have it (Zen 5) reach about 210 with 5 and 440 with 7. On other processors nothing is set.
+"""The machine under Paddle: its import, memory, threads, and arrays on their way to the device.
 
 Paddle gives what it frees back to the system at once, which then hands every large tensor out as new pages, one fault
-each: a tenth of a training step on the CPU. So the C library is told to keep it. And threads that wait for the next
-product are told to let go of their processor after a millisecond, because others compute meanwhile (models/by_hand).
+each: a tenth of a training step on the CPU. So the C library is told to keep it.
 """
 
 from __future__ import annotations
 
 import ctypes
-import logging
 import os
 import sys
 import warnings
-from collections.abc import MutableMapping
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
 from onion.errors import OnionError
+from onion.math_library import clean_environment
 from onion.thread_count import default_threads
 
-VARIABLE = "MKL_DEBUG_CPU_TYPE"
-AVX2, AVX512 = "5", "7"
-SPINNING = "KMP_BLOCKTIME"
-"""Milliseconds for which a thread of the math library that has nothing to do keeps its processor, by default 200."""
-
-_SKYLAKE = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
-"""What MKL's kernels for AVX-512 were made for."""
-
-CPUINFO = Path("/proc/cpuinfo")
-
-log = logging.getLogger("onion")
-
-# Paddle writes OMP_NUM_THREADS=1 into the environment when it is imported; what stands there before is the user's wish.
-_WISHED_THREADS = None if "paddle" in sys.modules else os.environ.get("OMP_NUM_THREADS")
-
+# Paddle writes OMP_NUM_THREADS=1 into the environment when it is imported and finds none; anything else is a wish.
+_WISHED_THREADS = os.environ.get("OMP_NUM_THREADS")
+if "paddle" in sys.modules and _WISHED_THREADS == "1":
+    _WISHED_THREADS = None
 
 _threads = 1  # Paddle's own choice
 
@@ -49,59 +30,12 @@ _LARGE = 1 << 30
 """Bytes that one allocation has, or that are free at the end of the heap, before the system is asked or gets them."""
 
 
-def set_up_math_library(
-    environment: MutableMapping[str, str] = os.environ, cpuinfo: Path | None = None, loaded: bool | None = None
-) -> None:
-    """Choose MKL's kernels on AMD processors, if Paddle is not loaded yet and nothing was chosen.
+def ignore_missing_ccache() -> None:
+    """Keep silent of the compiler cache that Paddle misses when it is imported, by whomever; nothing is compiled.
 
-    Args:
-        environment: where the variable is read and set.
-        cpuinfo: the kernel's description of the processor; default ``$ONION_CPUINFO`` or /proc/cpuinfo.
-        loaded: whether Paddle is imported already; default: look.
+    Whoever wants to hear of it sets a filter of their own after importing onion.
     """
-    cpuinfo = cpuinfo or Path(environment.get("ONION_CPUINFO", CPUINFO))
-    if not ("paddle" in sys.modules if loaded is None else loaded):
-        environment.setdefault(SPINNING, "1")
-    kernels = kernels_for(cpuinfo)
-    if VARIABLE in environment:
-        log.debug("%s=%s was set already and is kept", VARIABLE, environment[VARIABLE])
-    elif kernels is None:
-        log.debug("%s is not needed on this processor", VARIABLE)
-    elif "paddle" in sys.modules if loaded is None else loaded:
-        warnings.warn(
-            f"Paddle was imported before onion, so its math library runs slowly on this AMD processor; import onion "
-            f"first, or set {VARIABLE}={kernels} in the environment.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-    else:
-        environment[VARIABLE] = kernels
-        log.debug("set %s=%s for this AMD processor", VARIABLE, kernels)
-
-
-def kernels_for(cpuinfo: Path) -> str | None:
-    """Return the number of the kernels that the first processor wants to be named; None: none, or it cannot be read."""
-    try:
-        with cpuinfo.open(encoding="utf-8", errors="replace") as lines:
-            first = dict(_field(line) for line in _until_blank(lines))
-    except OSError:
-        return None
-    flags = set(first.get("flags", "").split())
-    if first.get("vendor_id") != "AuthenticAMD" or "avx2" not in flags:
-        return None
-    return AVX512 if flags >= _SKYLAKE else AVX2
-
-
-def _until_blank(lines: Any) -> Any:
-    for line in lines:
-        if not line.strip():
-            return
-        yield line
-
-
-def _field(line: str) -> tuple[str, str]:
-    name, _, value = line.partition(":")
-    return name.strip(), value.strip()
+    warnings.filterwarnings("ignore", "No ccache found", UserWarning, r"paddle\.utils\.cpp_extension\.")
 
 
 def keep_freed_memory() -> bool:
@@ -127,9 +61,7 @@ def paddle() -> ModuleType:
         OnionError: it is not installed; the message says how to install it.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "No ccache found")  # a compiler cache; nothing is compiled
-            import paddle as module
+        import paddle as module
     except ModuleNotFoundError as error:
         if error.name != "paddle":
             raise
@@ -137,6 +69,7 @@ def paddle() -> ModuleType:
             "PaddlePaddle is not installed: pip install 'onion-paddle[cpu]' (or [gpu]; never both)."
         ) from None
     keep_freed_memory()
+    clean_environment()
     return cast(ModuleType, module)
 
 

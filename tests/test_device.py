@@ -1,4 +1,4 @@
-"""The CPU's math library, set up in processes of their own, threads, and arrays on their way to the device."""
+"""Paddle's import, memory and threads, in processes of their own, and arrays on their way to the device."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onion import OnionError, device
-from onion.device import kernels_for, paddle, set_up_math_library, to_tensors, use_threads
+from onion.device import paddle, to_tensors, use_threads
 from onion.thread_count import default_threads
 from tests.abilities import gpus, needs
 from tests.patience import PATIENCE
@@ -19,25 +19,6 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
-
-AMD = "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC\nflags\t\t: fpu sse4_2 avx avx2 bmi2\n\n"
-OLD_AMD = AMD.replace(" avx2", "")
-INTEL = AMD.replace("AuthenticAMD", "GenuineIntel").replace("AMD EPYC", "Xeon")
-NEW_AMD = AMD.replace("avx2", "avx2 avx512f avx512dq avx512cd avx512bw avx512vl")
-ARM = "processor\t: 0\nBogoMIPS\t: 243.75\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n\n"
-NOISE = "no colon here\n:\nflags\nvendor_id\xff: x\n"
-
-
-@pytest.fixture
-def cpuinfo(tmp_path):
-    """Return a function that writes a description of a processor to a file."""
-
-    def write(text):
-        path = tmp_path / "cpuinfo"
-        path.write_bytes(text.encode("latin-1"))
-        return path
-
-    return write
 
 
 def python(code, **environment):
@@ -55,122 +36,12 @@ def python(code, **environment):
     return done.stdout.strip(), done.stderr
 
 
-SHOW = "import os, onion; print(os.environ.get('MKL_DEBUG_CPU_TYPE'))"
-
-
-# -- the processor -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (AMD, "5"),
-        (NEW_AMD, "7"),
-        (NEW_AMD.replace(" avx512vl", ""), "5"),
-        (NEW_AMD.replace(" avx2", ""), None),
-        (OLD_AMD, None),
-        (INTEL, None),
-        (ARM, None),
-        (NOISE, None),
-        ("", None),
-        (AMD + INTEL, "5"),
-        (INTEL + AMD, None),
-        (AMD.replace("avx2", "avx2x"), None),
-    ],
-    ids=[
-        *("AMD", "AMD with AVX-512", "AMD with a part of it", "no AVX2", "old AMD", "Intel", "ARM", "noise", "empty"),
-        *("first AMD", "first Intel", "similar flag"),
-    ],
-)
-def test_the_first_processor_of_the_file_decides(cpuinfo, text, answer):
-    assert kernels_for(cpuinfo(text)) == answer
-
-
-def test_a_file_that_cannot_be_read_is_no_amd_processor(tmp_path):
-    assert kernels_for(tmp_path / "missing") is None
-    assert kernels_for(tmp_path) is None
-
-
-# -- the variable, in a fresh process ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "variable"),
-    [(AMD, "5"), (NEW_AMD, "7"), (OLD_AMD, "None"), (INTEL, "None")],
-    ids=["AMD", "AMD with AVX-512", "old AMD", "Intel"],
-)
-def test_importing_onion_chooses_the_kernels_on_amd_only(cpuinfo, text, variable):
-    assert python(SHOW, ONION_CPUINFO=cpuinfo(text)) == (variable, "")
-
-
-def test_where_the_processor_cannot_be_read_nothing_is_set(tmp_path):
-    assert python(SHOW, ONION_CPUINFO=tmp_path / "missing") == ("None", "")
-
-
-@pytest.mark.parametrize("value", ["6", ""])
-def test_a_variable_that_is_set_already_is_kept_even_if_empty(cpuinfo, value):
-    assert python(SHOW, ONION_CPUINFO=cpuinfo(AMD), MKL_DEBUG_CPU_TYPE=value) == (value, "")
-
-
-def test_what_was_done_is_told_at_debug_level(cpuinfo):
-    code = "import logging; logging.basicConfig(level=logging.DEBUG); import onion"
-    for text, told in ((AMD, "set MKL_DEBUG_CPU_TYPE=5"), (INTEL, "is not needed on this processor")):
-        assert told in python(code, ONION_CPUINFO=cpuinfo(text))[1]
-    assert "MKL_DEBUG_CPU_TYPE=7 was set already" in python(code, ONION_CPUINFO=cpuinfo(AMD), MKL_DEBUG_CPU_TYPE=7)[1]
-
-
-# -- Paddle before onion -----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def empty_paddle(tmp_path):
     """Return a folder with a module called paddle that imports at once."""
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "paddle.py").write_text("")
     return tmp_path / "modules"
-
-
-LATE = f"import paddle; {SHOW}"
-
-
-def test_paddle_imported_first_is_one_warning_with_the_remedy(cpuinfo, empty_paddle):
-    code = f"{LATE}; import onion.device, onion.runner; from onion import Runner"
-    output, errors = python(code, ONION_CPUINFO=cpuinfo(AMD), PYTHONPATH=empty_paddle)
-    assert output == "None"
-    assert errors.count("RuntimeWarning") == 1
-    assert "import onion first, or set MKL_DEBUG_CPU_TYPE=5 in the environment" in errors
-
-
-@pytest.mark.parametrize("text", [INTEL, OLD_AMD], ids=["Intel", "old AMD"])
-def test_no_warning_where_nothing_is_lost(cpuinfo, empty_paddle, text):
-    assert python(LATE, ONION_CPUINFO=cpuinfo(text), PYTHONPATH=empty_paddle) == ("None", "")
-
-
-def test_no_warning_where_the_variable_was_set_in_time(cpuinfo, empty_paddle):
-    environment = {"ONION_CPUINFO": cpuinfo(AMD), "PYTHONPATH": empty_paddle, "MKL_DEBUG_CPU_TYPE": 5}
-    assert python(LATE, **environment) == ("5", "")
-
-
-def test_the_real_paddle_imported_first_is_warned_of_too(cpuinfo):
-    output, errors = python(LATE, ONION_CPUINFO=cpuinfo(AMD))
-    assert output == "None"
-    assert errors.count("Paddle was imported before onion") == 1
-
-
-def test_the_environment_may_be_any_mapping(cpuinfo):
-    environment = {}
-    set_up_math_library(environment, cpuinfo(AMD), loaded=False)
-    assert environment == {"MKL_DEBUG_CPU_TYPE": "5", "KMP_BLOCKTIME": "1"}
-    environment = {"ONION_CPUINFO": str(cpuinfo(AMD))}
-    with pytest.warns(RuntimeWarning, match="Paddle was imported before onion"):
-        set_up_math_library(environment, loaded=True)
-    assert environment.keys() == {"ONION_CPUINFO"}
-
-
-def test_threads_that_wait_let_go_of_their_processor_unless_the_user_wishes_otherwise(cpuinfo):
-    show = "import os, onion; print(os.environ['KMP_BLOCKTIME'])"
-    assert python(show, ONION_CPUINFO=cpuinfo(INTEL)) == ("1", "")
-    assert python(show, ONION_CPUINFO=cpuinfo(INTEL), KMP_BLOCKTIME=200) == ("200", "")
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
@@ -224,9 +95,9 @@ def test_a_broken_paddle_keeps_its_own_error(empty_paddle):
 
 
 @needs(gpus() or not paddle().is_compiled_with_cuda(), "a Paddle for GPUs warns where there is none, as it should")
-def test_paddle_comes_without_a_warning():
+@pytest.mark.parametrize("code", ["from onion.device import paddle; paddle()", "import onion, paddle"])
+def test_paddle_comes_without_a_warning_whoever_imports_it(code):
     """Its own at import are none that a user could mend; -W error turns any into an error."""
-    code = "from onion.device import paddle; print(paddle().__name__)"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -236,7 +107,23 @@ def test_paddle_comes_without_a_warning():
         text=True,
         timeout=PATIENCE,
     )
-    assert (done.stdout.strip(), done.returncode) == ("paddle", 0), done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+def test_of_paddles_warnings_that_one_alone_is_silent(tmp_path):
+    """A module in Paddle's place that warns of a missing ccache where Paddle does, of something else, and elsewhere."""
+    inner = tmp_path / "paddle" / "utils" / "cpp_extension"
+    inner.mkdir(parents=True)
+    warn = "import warnings\nwarnings.warn('No ccache found. Please')\nwarnings.warn('another')\n"
+    (inner / "extension_utils.py").write_text(warn)
+    (inner / "__init__.py").write_text("from . import extension_utils")
+    (tmp_path / "paddle" / "utils" / "__init__.py").write_text("from . import cpp_extension")
+    (tmp_path / "paddle" / "__init__.py").write_text("from . import utils")
+    (tmp_path / "others.py").write_text(warn)
+    code = "import onion, paddle; print('-', file=__import__('sys').stderr); import others"
+    paddles, others = python(code, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))[1].split("-\n")
+    assert ("UserWarning: No ccache" in paddles, "UserWarning: another" in paddles) == (False, True)
+    assert ("UserWarning: No ccache" in others, "UserWarning: another" in others) == (True, True)
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------
@@ -258,6 +145,8 @@ def test_use_threads_follows_the_wish_of_the_environment_or_takes_the_default(mo
 def test_the_wish_is_read_before_paddle_overwrites_it():
     code = "from onion.device import use_threads; print(use_threads())"
     assert python(code, OMP_NUM_THREADS=3)[0] == "3"
+    assert python(f"import paddle; {code}", OMP_NUM_THREADS=3)[0] == "3"
+    assert python(f"import paddle; {code}")[0] == str(default_threads()), "Paddle's 1 is not the user's"
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------

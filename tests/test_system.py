@@ -52,7 +52,7 @@ def test_nobody_else_asks_for_the_system():
 
 TRAINING = """
 import onion, os
-from onion import DataProvider, GradientMachine, ParameterUpdater, Runner, Saver, Signals, device
+from onion import DataProvider, GradientMachine, ParameterUpdater, Runner, Saver, Signals, device, math_library
 from onion.testing import assert_resumes_exactly, toy_examples, toy_network
 from onion.thread_count import default_threads
 import paddle
@@ -67,7 +67,7 @@ def make(folder):
 assert_resumes_exactly(make, sys.argv[1], passes=2, cuts=[3, 5])
 assert default_threads() == min(8, os.cpu_count())
 assert not device.keep_freed_memory()
-assert device.kernels_for(device.CPUINFO) is None
+assert math_library.kernels_for(math_library.CPUINFO) is None
 assert {"/proc/cpuinfo", "/proc/self/cgroup"} <= {str(place) for place in hidden}
 print("the same bits")
 """
