@@ -28,19 +28,17 @@ from random import Random
 from typing import Any
 
 from abusing.crowds import crowd, half, slow
+from abusing.remains import LEFT, handles
 from abusing.requests import GIVEN, KEY, MAKERS, bad_samples
 from abusing.siege import STALL, Attack, Progress, asking, how_far, lay
 from abusing.target import Target
-from abusing.trainer import BATCH, STEPS
-from abusing.verdict import commands_in, differences, newest, wrong_answers
+from abusing.trainer import STEPS
+from abusing.undisturbed import compared
+from abusing.verdict import RECORD, commands_in, wrong_answers
 from streaming.children import Child, python
 from streaming.waiting import comes, free_port, until
 
-from onion.items.online import SpoolWriter
-
-RECORD, REJECTED = "control.jsonl", "rejected.jsonl"
-LEFT = 8
-"""Files that may be open after the attacks besides those before."""
+REJECTED = "rejected.jsonl"
 
 MANY = 10**9
 """Samples: more than any run has time for."""
@@ -59,7 +57,7 @@ def main() -> int:
         ends.callback(trainer.end)
         told = _attacked(target, folder, trainer, asked)
         producer.end()
-        told |= _compared(folder / "run", Path(name, "undisturbed"))
+        told |= compared(folder / "run", Path(name, "undisturbed"))
     told["seed"] = asked.seed
     print(json.dumps(told))
     return 0 if _is_well(told) else 1
@@ -70,7 +68,7 @@ def _attacked(target: Target, folder: Path, trainer: Child, asked: argparse.Name
     steps, third = folder / STEPS, asked.seconds / 3
     until(lambda: how_far(steps) > 0)
     until(lambda: target.call("PATCH", "/settings", json.loads(GIVEN), KEY))
-    begun = _handles(trainer)
+    begun = handles(trainer.process.pid)
     requests = _requests(target, asked.seed)
     stages: dict[str, dict[str, Attack]] = {
         "requests": requests,
@@ -86,8 +84,8 @@ def _attacked(target: Target, folder: Path, trainer: Child, asked: argparse.Name
     taken = tallies["bad samples"]
     rejected = folder / "run" / REJECTED
     comes(lambda: rejected.is_file() and rejected.stat().st_size > 0)  # the run has come to one of them
-    comes(lambda: _handles(trainer) <= begun + LEFT)  # the service has heard who has gone
-    ended = _handles(trainer)
+    comes(lambda: handles(trainer.process.pid) <= begun + LEFT)  # the service has heard who has gone
+    ended = handles(trainer.process.pid)
     until(lambda: target.call("POST", "/stop", None, "idempotency-key: stop"))
     until(lambda: trainer.over)
     return {
@@ -106,37 +104,11 @@ def _requests(target: Target, seed: int) -> dict[str, Attack]:
     return {**asked, **held}
 
 
-def _compared(attacked: Path, room: Path) -> dict[str, Any]:
-    """Learn as many batches of the same samples, undisturbed, steered as the friend has; compare."""
-    disturbed = newest(attacked)
-    (room / "run").mkdir(parents=True)
-    # The commands only: where samples were rejected is nothing that the undisturbed run has.
-    rows = [line for line in (attacked / RECORD).read_text().splitlines(keepends=True) if "command" in json.loads(line)]
-    (room / "run" / RECORD).write_text("".join(rows))
-    with SpoolWriter(room / "samples.db") as writer:
-        for begin in range(0, disturbed.step * BATCH, 1000):
-            writer.write([{"id": number} for number in range(begin, begin + 1000)])
-    alone = python("abusing.trainer", room, STEPS, disturbed.step)
-    try:
-        until(lambda: alone.over)
-    finally:
-        alone.end()
-    differs = differences(disturbed, newest(room / "run"))
-    rejected = disturbed.items["stream_provider"]["rejected"]
-    return {"step": disturbed.step, "rejected": rejected, "same": not differs, "differs": differs}
-
-
 def _is_well(told: dict[str, Any]) -> bool:
     went_on = min(told["steps"].values()) > 0 and told["longest_stall_s"] < STALL
     heeded = told["wrong_answers"] or told["commands"] != ["set", "stop"]
     begun, ended = told["handles"]
     return bool(told["same"] and went_on and not heeded and told["rejected"] > 0 and ended <= begun + LEFT)
-
-
-def _handles(trainer: Child) -> int:
-    """Return how many files and connections a process has open; -1 where that is not known."""
-    folder = Path("/proc", str(trainer.process.pid), "fd")
-    return len(list(folder.iterdir())) if folder.is_dir() else -1
 
 
 def _asked() -> argparse.Namespace:

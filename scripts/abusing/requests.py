@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from abusing.target import Target
@@ -68,6 +68,50 @@ TRICKS = (
     "/" + "a" * 8000,
 )
 
+FRAMES = (
+    ("content-length: 5", "transfer-encoding: chunked"),
+    ("transfer-encoding: chunked", "content-length: 0"),
+    ("transfer-encoding: chunked", "transfer-encoding: chunked"),
+    ("transfer-encoding: gzip, chunked",),
+    ("transfer-encoding: xchunked",),
+    ("transfer-encoding : chunked",),
+    ("content-length: 0", "content-length: 9"),
+    ("content-length: 0, 9",),
+    ("content-length: +0",),
+    ("content-length: 0x0",),
+    ("content-length: " + LARGE,),
+    ("content-length: 0", "host: evil.example"),
+    ("content-length: 0", "x: a\0b"),
+    ("content-length: 0", "x: a\rb"),
+    ("content-length: 0", ": x"),
+    ("content-length: 0", KEY, "idempotency-key: another"),
+)
+"""Headers of which nobody knows where their request ends, or what it asks."""
+
+SIZES = ("-1", "+1", "0x1", "1_0", "", " 1", "g", "F" * 21, "9" * 5000)
+"""Of chunks."""
+
+VERSIONS = ("", " HTTP/0.9", " HTTP/2.0", " HTTP/9.9", " http/1.1", " HTTP/1.1 HTTP/1.1", "  HTTP/1.1", "\tHTTP/1.1")
+
+ADDRESSES = (
+    "/stop?why=%zz",
+    "/stop?why=100%",
+    "/stop?why=%ff",
+    "/stop?why=%ed%a0%80",
+    "/stop?why=a&why=b",
+    "/step?n=1&n=2",
+    "/step?n=1&n=1",
+    "/step?n=1&m=2",
+    "/pause?timeout=1&timeout=2",
+    "/rings/..%c0%af..%c0%afstop/enable",
+    "/st\xf6p",
+    "/stop?" + "a=b&" * 5000,
+    "/stop?" + "%41" * 6000,
+)
+
+SEVERAL = 2**20
+"""Bytes that a caller pours in before the next look whether anybody listens."""
+
 
 def noise(draw: random.Random, target: Target) -> bytes:
     """Random bytes, at times behind the beginning of a request."""
@@ -125,6 +169,53 @@ def trick(draw: random.Random, target: Target) -> bytes:
     return target.request(draw.choice(["GET", "POST", "DELETE", "PUT"]), draw.choice(TRICKS))
 
 
+def ambiguous(draw: random.Random, target: Target) -> bytes:
+    """A command that two readers could take for two; another one is in what may be its body."""
+    lines = ["POST /stop HTTP/1.1", "host: localhost", f"authorization: Bearer {target.token}", *draw.choice(FRAMES)]
+    hidden = draw.choice([target.request("POST", "/pause"), target.request("POST", "/samples", b'{"id": 1}')])
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + b"0\r\n\r\n" + hidden
+
+
+def misshapen(draw: random.Random, target: Target) -> bytes:
+    """A version, a chunk or an address that is none, of a command with the right token."""
+    friend = f"host: localhost\r\nauthorization: Bearer {target.token}\r\n"
+    chunk = f"transfer-encoding: chunked\r\n\r\n{draw.choice(SIZES)}\r\n1\r\n0\r\n\r\n"
+    request = draw.choice(
+        [
+            f"POST /stop{draw.choice(VERSIONS)}\r\n{friend}\r\n",
+            f"POST /samples HTTP/1.1\r\n{friend}{chunk}",
+            f"POST {draw.choice(ADDRESSES)} HTTP/1.1\r\n{friend}content-length: 0\r\n\r\n",
+        ]
+    )
+    return request.encode("latin-1")
+
+
+def inputs(draw: random.Random, target: Target) -> bytes:
+    """Inputs with the right token that nothing can be predicted for."""
+    values = [[], 1, "x", None, {}, {"inputs": 1}, {"inputs": [[1.0]]}, {"inputs": ["a"]}, {"inputs": [None, {}]}]
+    return target.request("POST", "/predict", json.dumps(draw.choice(values)).encode())
+
+
+def endless(draw: random.Random, target: Target) -> Iterator[bytes]:
+    """A body without an end, from a caller with a wrong token: in chunks of a few bytes, or of a length for years."""
+    body, piece = draw.choice(
+        [
+            ("transfer-encoding: chunked", b"1\r\nx\r\n"),
+            ("transfer-encoding: chunked", b"5;a=b\r\nxxxxx\r\n"),
+            ("content-length: 999999999999", b"x"),
+        ]
+    )
+    yield f"POST /samples HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer x\r\n{body}\r\n\r\n".encode()
+    while True:
+        yield piece * (SEVERAL // len(piece))
+
+
+def half(draw: random.Random, target: Target) -> bytes:
+    """The beginning of a good command."""
+    request = target.request(*draw.choice(STEERING), "x: y")
+    return request[: draw.randrange(1, len(request) - 1)]
+
+
 def bad_samples(draw: random.Random, target: Target) -> bytes:
     """Samples with the right token, none of which can be used."""
     values = [None, [], "x" * draw.randint(0, 2000), {"id": "1"}, {"id": -1}, {"id": 1e308}, {"ID": 1}, {"id": True}, 7]
@@ -140,4 +231,7 @@ MAKERS: dict[str, Maker] = {
     "deep": deep,
     "replayed": replayed,
     "trick": trick,
+    "ambiguous": ambiguous,
+    "misshapen": misshapen,
+    "inputs": inputs,
 }

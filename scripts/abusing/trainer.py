@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onion import GradientMachine, Observer, ParameterUpdater, Runner, Saver, State
-from onion.items.online import Control, Record, Spool, StreamProvider
+from onion.items.online import Control, Publish, Record, Spool, StreamProvider
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -53,6 +53,12 @@ def example(sample: Any) -> dict[str, Any]:
     return {"inputs": inputs, "target": np.float32(math.sin(number % 1000 / 100))}
 
 
+def asked(inputs: list[Any]) -> dict[str, Any]:
+    """Return the batch of numbers that predictions are asked for, with noise of all generators."""
+    noise = random.gauss(0, 1) + np.random.normal() + paddle.rand([1]).item()
+    return {"inputs": np.stack([example({"id": number})["inputs"] for number in inputs]) + np.float32(noise)}
+
+
 def learner(folder: Path, control: Control) -> Runner:
     """Return an onion whose batches are always full, so that they depend on the good samples alone."""
     random.seed(11)
@@ -67,6 +73,7 @@ def learner(folder: Path, control: Control) -> Runner:
     return Runner(
         Saver(folder / "run", every=500),
         Record(),
+        Publish(network, asked, lambda outputs: outputs[:, 0].tolist()),
         StreamProvider(
             Spool(folder / "samples.db", CAPACITY), BATCH, pass_every=320_000, max_wait=3600, prepare=example
         ),

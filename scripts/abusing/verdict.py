@@ -12,6 +12,9 @@ import numpy as np
 from onion import checkpoint
 from onion.checkpoint import Checkpoint
 
+RECORD = "control.jsonl"
+"""The file in a run's folder that has the commands."""
+
 PLACED = ("stream_provider", "record", "control")
 """Items whose state tells what else came, and not what was learned."""
 

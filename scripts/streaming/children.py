@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,21 @@ class Child:
         self.process.wait()
 
 
-def python(module: str, *arguments: object) -> Child:
-    """Start a module of this folder."""
+def python(module: str, *arguments: object, log: Path | None = None) -> Child:
+    """Start a module of this folder.
+
+    Args:
+        module: its name.
+        arguments: its words.
+        log: a file to which goes what it tells by standard error. Default: where ours goes.
+    """
     command = [sys.executable, "-m", module, *map(str, arguments)]
     paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    return Child(lambda: subprocess.Popen(command, env=environment))  # noqa: S603  our own module
+
+    def start() -> subprocess.Popen[Any]:
+        with ExitStack() as room:
+            told = None if log is None else room.enter_context(log.open("ab"))
+            return subprocess.Popen(command, env=environment, stderr=told)  # noqa: S603  our own module
+
+    return Child(start)

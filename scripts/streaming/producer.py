@@ -9,6 +9,9 @@ from pathlib import Path
 
 from streaming.places import PLACES
 
+HELD = "held"
+"""The file in the folder that lets the last lot wait, as long as it is there."""
+
 
 def main(kind: str, folder: str, samples: str, pause: str, seed: str) -> None:
     """Put samples in, in lots of 1 to 200, with so many seconds between two."""
@@ -16,6 +19,8 @@ def main(kind: str, folder: str, samples: str, pause: str, seed: str) -> None:
     begin, total = place.begin(), int(samples)
     while begin < total:
         end = min(total, begin + draw.randint(1, 200))
+        while end == total and Path(folder, HELD).exists():
+            time.sleep(0.05)
         place.put(range(begin, end))
         begin = end
         time.sleep(float(pause))
