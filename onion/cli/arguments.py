@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from onion.cli import commands as run
 from onion.cli import control, replaying
+from onion.cli.version import Version
 from onion.shown import printable, shown
 
 MISTAKE = 2
@@ -28,6 +29,7 @@ class Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     top = Parser(prog="onion", description="Training loops made of nested rings, for PaddlePaddle.")
+    top.add_argument("--version", action=Version, help="show the versions of onion, Paddle and Python")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     debug = Parser(add_help=False)
     debug.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
