@@ -1,30 +1,125 @@
-"""The pages under docs/: their Python runs as it stands there, and docs/items.md knows every item."""
+"""README.md and the pages under docs/: their Python runs as it stands there, and docs/items.md knows every item.
 
+Python stands in blocks that begin with ```python. The blocks of a page run one after the other, in one namespace, in a
+folder with what the page takes for granted. What cannot run by itself begins with ```python fragment.
+"""
+
+import ast
+import builtins
 import re
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 import onion
+import onion.items.online
+from tests.tasks.helpers import tiny_encoder, write_tsv
+from tests.tasks.tagged import tagged
 
-DOCS = Path(__file__).parents[1] / "docs"
-ITEMS = (DOCS / "items.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+}
+TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
+ITEMS = TEXTS["docs/items.md"]
+FENCED = re.compile(r"^```(.*)\n([\s\S]*?)^```$", re.MULTILINE)
 
 
-def blocks(page):
-    return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+def blocks(page, kind="python"):
+    """Return the fenced blocks of a page whose first line says so."""
+    return [text for told, text in FENCED.findall(TEXTS[page]) if told.strip() == kind]
 
 
-def test_the_blocks_of_the_items_page_run_in_their_order(capsys):
+def indented(page):
+    """Return the blocks of a page that are set off by four spaces."""
+    parts = re.findall(r"(?:^\n|\A)((?:    .*\n|\n)+)", FENCED.sub("", TEXTS[page]), re.MULTILINE)
+    return [textwrap.dedent(part).strip("\n") for part in parts if part.strip()]
+
+
+WITH_BLOCKS = [page for page in PAGES if blocks(page)]
+FRAGMENTS = [(page, text) for page in PAGES for text in blocks(page, "python fragment")]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with the data and the encoder that docs/tasks.md names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("tests.tasks.helpers.POSITIONS", 128)  # as many tokens as a text may have by default
+    tiny_encoder(tmp_path / "minilm")
+    for name, seed in (("train.tsv", 1), ("dev.tsv", 2)):
+        write_tsv(tmp_path / name, tagged(24, seed))
+    return tmp_path
+
+
+def run(page):
+    """Run the blocks of a page as they stand there; return the names that they leave."""
     names = {}
-    assert len(blocks(ITEMS)) == 2
-    for block in blocks(ITEMS):
-        exec(compile(block, "docs/items.md", "exec"), names)
-    state, outputs = names["runner"], capsys.readouterr().out
+    for block in blocks(page):
+        exec(compile(block, page, "exec"), names)
+    return names
+
+
+def test_there_are_blocks_to_run():
+    assert {"README.md", "docs/items.md", "docs/online.md", "docs/tasks.md"} <= set(WITH_BLOCKS)
+    assert FRAGMENTS
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS)
+def test_the_blocks_of_a_page_run_in_their_order(page, place):
+    run(page)
+
+
+def test_the_hand_on_the_loop_does_what_the_page_says(place, capsys):
+    names, outputs = run("docs/items.md"), capsys.readouterr().out
     assert not names["running"].is_alive()
     assert names["updater"].readings()["learning_rate"] == pytest.approx(0.01)
-    assert state["mailbox"] is names["mailbox"]
+    assert names["runner"]["mailbox"] is names["mailbox"]
     assert "shape=[8, 1]" in outputs
+
+
+def test_the_samples_of_the_page_are_in_the_spool_of_its_onion(place):
+    names = run("docs/online.md")
+    assert names["runner"].items[3].name == "stream_provider"
+    with onion.items.online.SpoolWriter("samples.db", producer="clicks") as writer:
+        assert writer.mark == "2"
+
+
+def test_the_training_of_the_page_can_be_predicted_from(place):
+    run("docs/tasks.md")
+    from onion.tasks.jobs.predictor import Predictor
+
+    assert Predictor.load("run").task.name == "tag"
+
+
+@pytest.mark.parametrize(("page", "text"), FRAGMENTS, ids=[page for page, _ in FRAGMENTS])
+def test_a_fragment_is_python_and_names_what_there_is(page, text):
+    known = {*dir(builtins), *onion.__all__, *onion.items.online.__all__}
+    named = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    assert {name for name in named if name[0].isupper()} <= known
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_all_python_is_fenced_and_said_to_be_whole_or_a_fragment(page):
+    """A picture of an onion is not Python, and neither is a command."""
+    for block in indented(page):
+        with pytest.raises(SyntaxError):
+            ast.parse(block)
+    kinds = {told.strip() for told, _ in FENCED.findall(TEXTS[page])}
+    assert kinds <= {"python", "python fragment", "nginx", "sh", "yaml", "json"}
+
+
+def test_their_imports_stand_as_isort_and_ruff_leave_them(tmp_path):
+    """In a project of a user's, to which onion and Paddle are two packages among others."""
+    for page in WITH_BLOCKS:
+        for number, block in enumerate(blocks(page)):
+            (tmp_path / f"{Path(page).stem}_{number}.py").write_text(block, encoding="utf-8")
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--config", "line-length=120"]
+    done = subprocess.run([*ruff, "--select", "I", str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("name", sorted(onion.ITEMS))
