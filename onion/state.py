@@ -16,7 +16,7 @@ class State:
     """Where a run is and what it holds just now; every hook receives it.
 
     To carry more, subclass it (with ``@attrs.define(eq=False)``) and pass the class to the Runner:
-    ``Runner(..., state=MyState)``.
+    ``Runner(..., state=MyState)``. Printed, it shows counters, metrics and why it ended, and none of what flows.
     """
 
     pass_id: int = 0
@@ -30,37 +30,37 @@ class State:
     point of the onion: on the way in the count stands without it, on the way out with it. A batch that an item skips
     never counts, one that an item runs twice counts once."""
 
-    batch: Any = None
+    batch: Any = attrs.field(default=None, repr=False)
     """The batch under way, as the data item gave it (numpy arrays from DataProvider)."""
 
     task: str | None = None
     """The task that the batch under way is of, where a TaskSampler brings the data of several; else None."""
 
-    batches: Iterator[Any] | None = None
+    batches: Iterator[Any] | None = attrs.field(default=None, repr=False)
     """The batches of this pass; put here by a data item on the way into the pass, other items may wrap it."""
 
-    before_batches: Callable[[], None] | None = None
+    before_batches: Callable[[], None] | None = attrs.field(default=None, repr=False)
     """What is to be done once, when the rings of a pass are open and before its first batch is drawn; set on the way
     into a pass, by a Saver that puts the random generators back."""
 
-    data_error: BaseException | None = None
+    data_error: BaseException | None = attrs.field(default=None, repr=False)
     """The error with which the data failed to give the next batch, while it is on its way out."""
 
-    outputs: Any = None
+    outputs: Any = attrs.field(default=None, repr=False)
     """What a network gave for the batch; None until one has."""
 
-    cost: SupportsFloat | None = None
+    cost: SupportsFloat | None = attrs.field(default=None, repr=False)
     """The batch's cost; None until it was computed. Reading it with ``float(state.cost)`` waits for the device, so read
     it only to print or log."""
 
-    share: float = 1.0
+    share: float = attrs.field(default=1.0, repr=False)
     """What part of an update the inside is working on. A gradient machine multiplies the cost by it before it goes
     backward, and leaves ``cost`` as it is; an item that makes one update of several batches sets it."""
 
     metrics: dict[str, float] = attrs.field(factory=dict)
     """The latest value of every metric, by name; write with ``report``."""
 
-    reported: dict[str, int] = attrs.field(factory=dict)
+    reported: dict[str, int] = attrs.field(factory=dict, repr=False)
     """The step at which each metric was reported, so that readers tell a new value from an old one."""
 
     passes_asked: int | None = None
@@ -69,10 +69,10 @@ class State:
     steps_asked: int | None = None
     """How many steps the whole run is to have, as ``run(steps=...)`` was told; None: no limit."""
 
-    parent: State | None = None
+    parent: State | None = attrs.field(default=None, repr=False)
     """The state of the run that started this one (a tester's inner run), or None."""
 
-    runner: Runner | None = None
+    runner: Runner | None = attrs.field(default=None, repr=False)
     """The runner that drives this state."""
 
     stopped: str | None = None
@@ -81,11 +81,11 @@ class State:
     pass_stopped: str | None = None
     """Why this pass was asked to end, or None."""
 
-    pass_cut: bool = False
+    pass_cut: bool = attrs.field(default=False, repr=False)
     """On the way out of a pass: whether a stop of the run or ``run(steps=...)`` ended it before its data. Such a pass
     is not over; a resumed run goes on in it."""
 
-    next_step: int = 1
+    next_step: int = attrs.field(default=1, repr=False)
     """The value of ``step`` once the batch under way is finished; kept by the Runner."""
 
     def report(self, metrics: Mapping[str, float]) -> None:

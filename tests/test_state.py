@@ -7,6 +7,14 @@ from onion import Runner, RunnerItem, State
 from onion.testing import Batches
 
 
+class Reporter(RunnerItem):
+    """Leave what is long on the state, and report a figure."""
+
+    def on_batch(self, state):
+        state.outputs = state.cost = [0.0] * 10_000
+        state.report({"loss": 0.5})
+
+
 def test_a_new_state_stands_before_the_first_batch():
     state = State()
     assert (state.pass_id, state.batch_id, state.step, state.next_step) == (0, 0, 0, 1)
@@ -112,3 +120,19 @@ def test_every_field_is_documented():
         following = body[place + 1]
         assert isinstance(following, ast.Expr), f"{body[place].target.id} has no documentation"
         assert isinstance(following.value, ast.Constant)
+
+
+def test_a_state_is_printed_in_a_few_lines_whatever_flows():
+    """It used to show the whole onion, with all its items and arrays: 38,000 characters in a notebook."""
+
+    @attrs.define(eq=False)
+    class Mine(State):
+        weight: float = 2.0
+
+    batches = [list(range(10_000))]
+    runner = Runner(Batches(batches), Runner(Reporter()), state=Mine)
+    shown = repr(runner.run(passes=1))
+    assert shown == (
+        f"{Mine.__qualname__.rpartition('>.')[2]}(pass_id=1, batch_id=0, step=1, task=None, metrics={{'loss': 0.5}}, "
+        "stopped=None, pass_stopped=None, weight=2.0)"
+    )
