@@ -30,6 +30,7 @@ from onion.models.downloads.wheel import fetch_wheel
 from onion.models.formats.paths import is_folder
 from onion.models.usable import check_usable
 from onion.models.weights import make_folder
+from onion.paths import anchored
 
 log = logging.getLogger("onion")
 
@@ -53,7 +54,7 @@ class Known:
 
 def home() -> Path:
     """Where models are kept: ``$ONION_HOME``, or ``~/.cache/onion``; ``~`` is the user's folder."""
-    return Path(os.environ.get("ONION_HOME") or "~/.cache/onion").expanduser()
+    return anchored(Path(os.environ.get("ONION_HOME") or "~/.cache/onion").expanduser())
 
 
 def canonical(name: str) -> str | None:

@@ -51,8 +51,13 @@ def settings(item: RunnerItem) -> str:
         elif isinstance(value, timedelta):
             told.append(f"{name}={value}")
         elif type(value).__module__ != "builtins":
-            told.append(str(value) if isinstance(value, Path) else type(value).__name__)
+            told.append(_shown(value) if isinstance(value, Path) else type(value).__name__)
     return f"{type(item).__name__}({', '.join(told)})"
+
+
+def _shown(path: Path) -> str:
+    """Write a path as short as it can be from here."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def as_text(runner: Runner) -> str:

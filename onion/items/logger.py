@@ -15,6 +15,7 @@ from onion.errors import CheckpointError
 from onion.item import Way
 from onion.items.periodic import Every, Periodic
 from onion.items.readings import cost_of, readings
+from onion.paths import anchored
 from onion.state import State
 
 
@@ -36,7 +37,7 @@ class Logger(Periodic):
 
     def __init__(self, path: str | Path, every: Every = 100) -> None:
         super().__init__(every)
-        self.path = Path(path)
+        self.path = anchored(path)
         self._file: IO[bytes] | None = None
         self._offset: int | None = None
         self._logged: dict[str, int] = {}

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from onion.checks import is_lazy, is_number
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
+from onion.paths import anchored
 from onion.state import State
 
 log = logging.getLogger("onion")
@@ -96,7 +97,7 @@ def _way_to_look(announced: object) -> Callable[[], Told]:
     if isinstance(announced, str) and (named := re.fullmatch(r"\$(\w+)", announced)):
         return lambda: os.environ.get(named[1]) or None
     if isinstance(announced, str | os.PathLike) and os.fspath(announced):
-        path = Path(announced)
+        path = anchored(announced)
         return lambda: _content(path)
     if callable(announced) and not is_lazy(announced):
         return announced

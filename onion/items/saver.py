@@ -20,6 +20,7 @@ from onion.items.checkpoint_writer import CheckpointWriter, quietly
 from onion.items.periodic import Every, Periodic
 from onion.items.saved_run import outermost, put_back, rates, stateful, take, tell_of_checkpoints
 from onion.items.tester import Tester
+from onion.paths import anchored
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Saver(Periodic):
     run gets into the folder.
 
     Args:
-        folder: where the checkpoints go; made if it is missing.
+        folder: where the checkpoints go; made if it is missing. A relative one is seen from where the Saver is made.
         every: steps between two checkpoints, a ``timedelta``, or ``"pass"``. Default ``"pass"``.
         keep: how many of the newest are kept, the best besides. Default 2.
         best: also save whenever this metric is better than ever, and keep that checkpoint. Default: none.
@@ -77,7 +78,7 @@ class Saver(Periodic):
             raise CompositionError(f"Saver: keep={keep} would keep no checkpoint; it is at least 1.")
         if resume not in (True, False, "anyway"):
             raise CompositionError(f"Saver: resume={resume!r} is neither True, nor False, nor 'anyway'.")
-        self.folder, self.keep, self.best, self.mode, self.resume = Path(folder), keep, best, mode, resume
+        self.folder, self.keep, self.best, self.mode, self.resume = anchored(folder), keep, best, mode, resume
         self.background, self.lenient = background, lenient
         self._best = Best(best or "", mode)
         self._onion: Identity = {}

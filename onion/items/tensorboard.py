@@ -9,6 +9,7 @@ from onion.errors import OnionError
 from onion.item import Way
 from onion.items.periodic import Every, Periodic
 from onion.items.readings import cost_of, readings
+from onion.paths import anchored
 from onion.state import State
 
 
@@ -28,7 +29,7 @@ class TensorBoard(Periodic):
 
     def __init__(self, folder: str | Path, every: Every = 100) -> None:
         super().__init__(every)
-        self.folder = Path(folder)
+        self.folder = anchored(folder)
         self._writer: Any = None
 
     def initialize(self, state: State) -> Way:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
+from onion.paths import anchored
 from onion.tasks.features.cache import chunks_of_features, digest_of_features
 from onion.tasks.features.digests import digest_of_file
 from onion.tasks.features.examples import Example
@@ -40,7 +41,7 @@ class FeatureStream:
     """
 
     def __init__(self, task: Task, path: str | Path, tokenizer: Tokenizer) -> None:
-        self._task, self._path, self._tokenizer = task, path, tokenizer
+        self._task, self._path, self._tokenizer = task, anchored(path), tokenizer
         self.notes: Counter[str] = Counter()
         self._stamp = _stamp(path)
         self.fingerprint = f"sha256 {digest_of_file(path)}"

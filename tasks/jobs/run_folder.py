@@ -24,6 +24,7 @@ from onion.items.saved_run import outermost
 from onion.lock import alone_in
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
+from onion.paths import anchored
 from onion.tasks.features.digests import digest_of_tokenizer, ending_of
 from onion.tasks.jobs.settings import Settings
 from onion.tasks.labels import apart
@@ -71,7 +72,7 @@ class RunFolder(RunnerItem):
         notes: Mapping[str, Mapping[str, int]],
         anyway: bool = False,
     ) -> None:
-        self.out, self.anyway = out, anyway
+        self.out, self.anyway = anchored(out), anyway
         self._settings, self._task, self._notes = settings, task, notes
         self._tokenizer, self._config = tokenizer, config
         self._claimed = False

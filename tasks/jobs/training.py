@@ -16,6 +16,7 @@ from onion import Progress, Runner, Signals
 from onion.errors import DataError
 from onion.items.saved_run import best_checkpoint
 from onion.models.tokenizer import Tokenizer
+from onion.paths import anchored
 from onion.schedules import Passes
 from onion.tasks.catalogue import enter, task_of
 from onion.tasks.features.cache import cached_features
@@ -82,7 +83,7 @@ def fine_tune(
     own = None if isinstance(task, str) else task
     name = task if own is None else enter(own)
     return Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own).onion(
-        Path(out), resume_anyway
+        anchored(out), resume_anyway
     )
 
 
@@ -181,14 +182,14 @@ def train(settings: Settings, out: Path, resume_anyway: bool = False, quiet: boo
     Raises:
         OnionError: a file, the weights or the folder are not what they should be; nothing is half-written.
     """
-    begun = perf_counter()
+    begun, folder = perf_counter(), anchored(out)
     job = Job.prepare(settings)
-    runner = job.onion(out, resume_anyway)
+    runner = job.onion(folder, resume_anyway)
     runner[Progress].quiet = quiet
     runner[RunFolder].look()
     print(runner, flush=True)
     state = runner.run(passes=settings.passes)
-    best = best_checkpoint(out)
+    best = best_checkpoint(folder)
     report = {
         "step": state.step,
         **{name: best.run["metrics"][name] for name in sorted(best.run["metrics"])},

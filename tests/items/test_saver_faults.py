@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import tempfile
 import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -292,23 +293,24 @@ def test_the_best_checkpoint_that_is_lost_is_replaced_by_the_newest_and_that_is_
     assert "took step 6 for the best checkpoint, as that is lost" in caplog.messages[0]
 
 
-def test_a_folder_without_permission_is_found_out_before_the_first_batch(tmp_path, monkeypatch):
+def test_a_folder_without_permission_is_found_out_before_the_first_batch():
     class Touched(RunnerItem):
         def on_batch(self, state):
             raise AssertionError("the run has begun")
 
-    tmp_path.chmod(0o755)
-    monkeypatch.chdir(tmp_path)  # the folders around it are for their owner only
-    Path("out").mkdir(mode=0o555)
-    root = os.geteuid() == 0
-    if root:  # for whom every folder is open
-        os.seteuid(65534)
-    try:
-        with pytest.raises(CheckpointError, match=r"cannot write out/\.lock: Permission denied"):
-            Runner(Saver("out"), Batches(3), Touched()).run(passes=1)
-    finally:
-        if root:
-            os.seteuid(0)
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name, "out")
+        out.parent.chmod(0o755)  # pytest's own folder is for its owner only
+        out.mkdir(mode=0o555)
+        root = os.geteuid() == 0
+        if root:  # for whom every folder is open
+            os.seteuid(65534)
+        try:
+            with pytest.raises(CheckpointError, match=r"cannot write .*/out/\.lock: Permission denied"):
+                Runner(Saver(out), Batches(3), Touched()).run(passes=1)
+        finally:
+            if root:
+                os.seteuid(0)
 
 
 # -- damaged checkpoints ----------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from onion.item import RunnerItem, Way
 from onion.items.online.desk import Answer
 from onion.items.online.place import beside_checkpoints
 from onion.items.online.rows import Answers, Row, rows_of, whole_size
+from onion.paths import anchored
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Record(RunnerItem):
     unsaved = ("_offset", "offset", "_answers", "_at")  # rows have times in them
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else anchored(path)
         self._offset = 0
         self.until = 0
         """In a replay: how many batches the run that is done again had drawn."""

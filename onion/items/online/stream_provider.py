@@ -23,6 +23,7 @@ from onion.items.online.record import Record
 from onion.items.online.source import Position, Source
 from onion.items.online.tally import Tally
 from onion.items.saver import Saver
+from onion.paths import anchored
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class StreamProvider(RunnerItem):
     ) -> None:
         _refuse_wrong(source, batch_size, max_wait, pass_every)
         self.source, self.batch_size, self.max_wait, self.pass_every = source, batch_size, max_wait, pass_every
-        self.rejected = None if rejected is None else Path(rejected)
+        self.rejected = None if rejected is None else anchored(rejected)
         self.prepare, self.collate = prepare, collate
         self._gathering = Gathering(source, prepare, collate)
         self._tally = Tally()

@@ -19,6 +19,7 @@ from onion.items.online.sources.folder_intake import FolderIntake
 from onion.items.online.sources.folder_shelf import FolderShelf, Line
 from onion.items.online.sources.keeping import Keep, refuse_wrong_keep
 from onion.lock import alone_in
+from onion.paths import anchored
 
 log = logging.getLogger("onion")
 
@@ -59,7 +60,7 @@ class Folder(Source):
         refuse_wrong_keep("Folder", keep)
         if not (is_number(settle) and settle >= 0):
             raise CompositionError(f"Folder: settle={settle!r} is no number of seconds from 0.")
-        self.path, self.keep, self.settle = Path(path), keep, settle
+        self.path, self.keep, self.settle = anchored(path), keep, settle
         self._shelf = FolderShelf(self.path)
         self._intake = FolderIntake(self.path, self._shelf, settle)
         self._lock: ExitStack | None = None

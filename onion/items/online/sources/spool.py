@@ -18,6 +18,7 @@ from onion.items.online.sources.keeping import Keep, refuse_wrong_keep
 from onion.items.online.sources.spool_file import CAPACITY, BusyError, NoSpaceError, SpoolFile
 from onion.items.online.sources.spool_place import Place, moment
 from onion.items.online.sources.spool_writer import SpoolWriter
+from onion.paths import anchored
 
 log = logging.getLogger("onion")
 
@@ -60,7 +61,7 @@ class Spool(Source):
         if not (is_whole(capacity) and capacity >= 1):
             raise CompositionError(f"Spool: capacity={capacity!r} is no number of samples from 1.")
         refuse_wrong_keep("Spool", keep)
-        self.path, self.capacity, self.keep = Path(path), capacity, keep
+        self.path, self.capacity, self.keep = anchored(path), capacity, keep
         self._file = SpoolFile(path, "NORMAL")
         self._place: Place | None = None
         self._is_known = False

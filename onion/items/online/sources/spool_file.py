@@ -12,6 +12,7 @@ from typing import Any
 
 from onion.disk import PARTIAL, locked, rename, sync_folder
 from onion.errors import DataError
+from onion.paths import anchored
 
 FORMAT = 1
 APPLICATION = 0x6F6E696F
@@ -69,7 +70,7 @@ class SpoolFile:
     """
 
     def __init__(self, path: str | Path, synchronous: str) -> None:
-        self.path = Path(path)
+        self.path = anchored(path)
         self._synchronous = synchronous
         self._database: sqlite3.Connection | None = None
         self._process = 0
@@ -188,7 +189,7 @@ class SpoolFile:
     def _open(self) -> sqlite3.Connection:
         if _is_missing(self.path):
             make(self.path)
-        address = f"{self.path.absolute().as_uri()}?mode=rw"
+        address = f"{self.path.as_uri()}?mode=rw"
         database = sqlite3.connect(address, PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
         try:
             _refuse_others(self.path, database)

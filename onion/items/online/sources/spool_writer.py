@@ -11,6 +11,7 @@ from onion.errors import DataError
 from onion.items.online.source import Full, Intake
 from onion.items.online.sources.json_text import texts_of
 from onion.items.online.sources.spool_file import NoSpaceError, SpoolFile
+from onion.paths import anchored
 
 log = logging.getLogger("onion")
 
@@ -45,7 +46,7 @@ class SpoolWriter(Intake):
     """
 
     def __init__(self, path: str | Path, producer: str = "default", block: float | None = None) -> None:
-        self.path, self.producer, self.block = Path(path), producer, block
+        self.path, self.producer, self.block = anchored(path), producer, block
         self._file = SpoolFile(path, "FULL")
 
     def write(self, samples: list[Any], mark: str | None = None) -> int:
