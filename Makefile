@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) tests/testing tests/data tests/items
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy lint bench parity kill exactly-once online abuse hostile spoil soak online-load page draw sst2 results composition wheel portable arm lowest gpu-dry gpu
+.PHONY: train help test test-fast test-busy lint bench parity kill interrupt exactly-once online abuse hostile spoil soak online-load page draw sst2 results composition wheel portable arm lowest gpu-dry gpu
 
 ## the main job, from nothing to predictions
 train: $(READY)
@@ -55,6 +55,11 @@ parity: $(READY)
 kill: $(READY)
 	@$(RUN) scripts/kill.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
+## runs that get Ctrl-C while they save, in the foreground and in the background, and go on in the same process, each held
+## against one that did not: a table. N=100 for less than 500; SEED to draw the same again
+interrupt: $(READY)
+	@$(RUN) scripts/interrupt.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
+
 ## trainer, producer and redis-server killed anywhere, every sample counted in the weights: a line of JSON a
 ## source. SOURCES="spool redis folder"; N samples, by default 100,000; KILLS, by default 200 a source; SEED
 exactly-once: $(READY)
@@ -69,17 +74,7 @@ online: $(READY)
 abuse: $(READY)
 	@$(RUN) scripts/abuse.py $(if $(TIME),--seconds $(TIME)) $(if $(SEED),--seed $(SEED))
 
-<<<<<<< HEAD
-## spoilt data files of every task through all commands: each ends well or with one message, and nothing is half-written.
-## N files, by default 300; SEED
-spoil: $(READY)
-	@$(RUN) scripts/spoil.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
-=======
-## hostile requests to the service of a run, one by one: each is refused, and the run learns the same bits. N=1000 for
-## more than 200; SEED to draw the same again
-hostile: $(READY)
-	@$(RUN) scripts/hostile.py $(if $(N),--requests $(N)) $(if $(SEED),--seed $(SEED))
->>>>>>> 5876f17 (Send a run 200 hostile requests, and kill a spool's sides 200 times)
+.PHONY: train help test test-fast test-busy lint bench parity kill interrupt exactly-once online abuse hostile spoil soak online-load page draw sst2 results composition wheel portable arm lowest gpu-dry gpu
 
 ## a day of batches through a whole online run: what grows is told
 soak: $(READY)

@@ -9,7 +9,8 @@ from threading import Thread
 class Background:
     """Does one piece of work at a time in a thread; what it raises is raised where its end is asked for.
 
-    The thread does not keep the process alive.
+    The thread does not keep the process alive. Where the wait for it is interrupted (Ctrl-C), it goes on, and can be
+    waited for again.
     """
 
     def __init__(self) -> None:
@@ -39,9 +40,9 @@ class Background:
 
     def wait(self) -> None:
         """Wait for the end of the work; raise what it raised."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.join()
+        if self._thread is not None and self._thread.is_alive():  # it is not where its start was interrupted
+            self._thread.join()
+        self._thread = None
         error, self._error = self._error, None
         if error is not None:
             raise error

@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from onion.disk import PARTIAL, remove_tree, rename, sync_folder, write_synced
+from onion.disk import PARTIAL, remove_abandoned, remove_tree, rename, sync_folder, write_synced
 from onion.errors import CheckpointError
 
 FORMAT = 1
@@ -108,7 +108,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         _swap_in(partial, final)
     except BaseException as error:
         with suppress(CheckpointError):  # on a disk that fails, this may fail too; the next start sweeps
-            sweep(folder)
+            _sweep(final)
         if isinstance(error, OSError):
             raise CheckpointError(f"cannot write the checkpoint {final}: {error.strerror or error}.") from error
         raise
@@ -273,18 +273,23 @@ def prune(folder: Path, keep: set[int]) -> None:
 def sweep(folder: Path) -> None:
     """Remove what a killed run left half-written; put back what it was about to replace.
 
+    Nobody may be writing into the folder: a run sweeps it when it has the lock, before it writes.
+
     Raises:
         CheckpointError: the disk refused to put it back.
     """
-    for old in folder.glob(f"step-*{OLD}"):
-        final = old.with_name(old.name.removesuffix(OLD))
-        if not final.exists():
-            _put_back(old, final)
     for rest in folder.glob(f"step-*{PARTIAL}"):
-        _clear(rest)
-    for file in folder.glob(f".*{PARTIAL}"):
-        with suppress(OSError):
-            file.unlink()
+        _sweep(folder / rest.name.partition(".")[0])
+    remove_abandoned(folder)
+
+
+def _sweep(final: Path) -> None:
+    """Remove what is left half-written of one checkpoint, or put back what it was about to replace."""
+    old = final.with_name(final.name + OLD)
+    if old.is_dir() and not final.exists():
+        _put_back(old, final)
+    for ending in (OLD, DOOMED, PARTIAL):
+        _clear(final.with_name(final.name + ending))
 
 
 def _put_back(old: Path, final: Path) -> None:
@@ -295,6 +300,10 @@ def _put_back(old: Path, final: Path) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove a folder if it is there and the disk lets us; where it does not, it is in nobody's way."""
-    with suppress(OSError):
-        remove_tree(folder)
+    """Remove a folder if it is there and the disk lets us; where it does not, it is in nobody's way.
+
+    A file of that name is somebody's, and stays.
+    """
+    if folder.is_dir():
+        with suppress(OSError):
+            remove_tree(folder)

@@ -36,8 +36,11 @@ class Files:
         source.replace(target)
 
     def remove(self, folder: Path) -> None:
-        """Remove a folder and all that is in it."""
-        shutil.rmtree(folder)
+        """Remove a folder and all that is in it; of a link only the link."""
+        if folder.is_symlink():
+            folder.unlink()
+        else:
+            shutil.rmtree(folder)
 
 
 _files = Files()
@@ -67,7 +70,7 @@ def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
         OSError: the disk refused; nothing is left half-written.
     """
     path = Path(os.path.realpath(path))
-    _remove_abandoned(path)
+    remove_abandoned(path.parent, _beginning(path))
     handle, temporary = _temporary(path)
     ours = os.dup(handle)  # the lock lasts until this is closed too
     try:
@@ -96,11 +99,17 @@ def _temporary(path: Path) -> tuple[int, Path]:
         os.close(handle)  # another process took it for abandoned before it was locked
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Remove what processes that are no more have left of a file; whose writer lives is locked."""
-    for rest in path.parent.glob(f"{glob.escape(_beginning(path))}*{PARTIAL}"):
-        with suppress(OSError), locked(rest):
-            rest.unlink()
+def remove_abandoned(folder: Path, beginning: str = ".") -> None:
+    """Remove what processes that are no more have left of files; whose writer lives is locked.
+
+    Args:
+        folder: where they were to stand.
+        beginning: of their names. Default: of all files.
+    """
+    for rest in folder.glob(f"{glob.escape(beginning)}*{PARTIAL}"):
+        if rest.is_file():
+            with suppress(OSError), locked(rest):
+                rest.unlink()
 
 
 def _beginning(path: Path) -> str:

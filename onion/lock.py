@@ -5,20 +5,27 @@ the folder says whose it is, for people and for file systems without locks.
 
 A lock goes with the last copy of its open file, and a forked child is born with one. So it closes that first of all: a
 worker that outlives its killed run keeps nobody out.
+
+Within the process the folder is its run's until the last of it has left: a thread that writes on while its run was
+interrupted is in there too, and the next run waits for it.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import logging
 import os
 import socket
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
+from io import FileIO
 from pathlib import Path
+from threading import RLock, Thread, current_thread
 from typing import Any
 
 from onion.errors import CheckpointError
@@ -26,12 +33,75 @@ from onion.errors import CheckpointError
 LOCK = ".lock"
 
 log = logging.getLogger("onion")
-_held: dict[str, object] = {}
-_handles: set[int] = set()
+
+
+class _Held:
+    """A folder that this process holds.
+
+    Args:
+        place: the folder, without links.
+        run: whose it is.
+
+    Attributes:
+        run: the same.
+        inside: who is in there: each entry, and the thread that does it if that may outlast the run.
+    """
+
+    def __init__(self, place: str, run: object) -> None:
+        self.run = run
+        self.inside: dict[object, Thread | None] = {}
+        self._path = Path(place) / LOCK
+        self._file: FileIO | None = None
+
+    def take(self) -> None:
+        """Have the lock, also where the folder was deleted and made anew, or the lock removed.
+
+        Raises:
+            BlockingIOError: another process has it.
+            OSError: the disk refused, or something else stands in its place.
+        """
+        if self._file is not None and _still_there(self._path, self._file.fileno()):
+            return
+        if self._file is not None:
+            log.warning("%s was removed while the run was at work there, and is made again", self._path)
+        self.release()
+        while not self._took():
+            pass  # its owner removed it between our opening and locking it
+
+    def _took(self) -> bool:
+        """Take the lock and write the owner into it; tell whether it is still the one in the folder."""
+        file = _opened(self._path)
+        try:
+            told = _lock(self._path, file.fileno())
+            if _still_there(self._path, file.fileno()):
+                self._file = file
+                with told:
+                    _sign(self._path, file.fileno())
+        finally:
+            if self._file is not file:
+                file.close()
+        return self._file is file
+
+    def release(self) -> None:
+        """Let go of the lock, and remove its file, where it is still ours; it does no harm to do so twice."""
+        if self._file is not None and not self._file.closed:
+            if _still_there(self._path, self._file.fileno()):
+                with suppress(OSError):
+                    self._path.unlink()  # before the lock goes, so that nobody's new lock is removed
+            self._file.close()
+
+    def forget(self) -> None:
+        """Close the file, in a forked child. To close a copy does not unlock."""
+        if self._file is not None:
+            self._file.close()
+
+
+_held: dict[str, _Held] = {}
+_guard = RLock()
 
 
 @contextmanager
-def alone_in(folder: Path, run: object) -> Iterator[None]:
+def alone_in(folder: Path, run: object, lingers: bool = False) -> Iterator[None]:
     """Keep every other run out of a folder.
 
     The folder is this process's, not that of a child forked inside: the child is kept out too, and leaves the lock
@@ -39,94 +109,116 @@ def alone_in(folder: Path, run: object) -> Iterator[None]:
 
     Args:
         folder: has to exist.
-        run: whose the folder is; what asks for the same run again, in this process, gets in.
+        run: whose the folder is; what asks for the same run again, in this process, gets in. Where the folder was
+            deleted in the meantime and is there anew, it is taken again.
+        lingers: whether this is a thread's work, which may go on when its run was interrupted and has left: then the
+            next run in this process waits for it. Default: no, the next run is refused.
 
     Raises:
         CheckpointError: another run has it, and the message tells which; or the lock cannot be written.
     """
-    place = os.path.realpath(folder)
-    if place in _held:
-        if _held[place] is not run:
-            raise _refused(folder, "another run of this process")
-        yield
-        return
-    _held[place] = run
-    process = os.getpid()
+    place, entry = os.path.realpath(folder), object()
     try:
-        with _locked(folder):
-            yield
-    finally:
-        if os.getpid() == process:
-            del _held[place]
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    path, process = folder / LOCK, os.getpid()
-    try:
-        handle = _taken(path)
-    except BlockingIOError:
-        raise _refused_by_owner(folder, _owner(path)) from None
-    except OSError as error:
-        raise CheckpointError(f"cannot write {path}: {error.strerror}.") from error
-    try:
-        yield
-    finally:
-        if os.getpid() == process:
-            with suppress(OSError):
-                path.unlink()  # before the lock goes, so that nobody's new lock is removed
-            _close(handle)
-
-
-def _taken(path: Path) -> int:
-    """Take the lock and write the owner into it; return the open file that holds it.
-
-    Raises:
-        BlockingIOError: another process has it.
-        OSError: the disk refused.
-    """
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        _handles.add(handle)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                told: AbstractContextManager[None] = suppress(OSError)  # a full disk: it holds without the owner's name
-            except BlockingIOError:
-                raise
-            except OSError:  # no locks here: the owner's name has to do
-                _refuse_living(_owner(path))
-                told = nullcontext()
-            if _still_there(path, handle):
-                with told:
-                    _sign(path, handle)
-                return handle
-        except BaseException:
-            _close(handle)
-            raise
-        _close(handle)  # its owner removed it between our opening and locking it
+            while (last := _enter(folder, place, run, entry, lingers)) is not None:
+                last.join()
+            yield
+        finally:
+            _leave(place, entry)
+    finally:
+        _leave(place, entry)  # once more, for where an interrupt (Ctrl-C) has cut the first one off
 
 
-def _close(handle: int) -> None:
-    _handles.discard(handle)
-    os.close(handle)
+def _enter(folder: Path, place: str, run: object, entry: object, lingers: bool) -> Thread | None:
+    """Get into a folder; or return a thread that has to end first."""
+    with _guard:
+        held = _held.get(place)
+        if held is None or not held.inside:
+            held = _held[place] = held or _Held(place, run)
+            held.run = run
+        elif held.run is not run:
+            *_, last = held.inside.values()
+            if None in held.inside.values():
+                raise _refused(folder, "another run of this process")
+            return last
+        held.inside[entry] = current_thread() if lingers else None
+        try:
+            held.take()
+        except BlockingIOError:
+            raise _refused_by_owner(folder, _owner(Path(place) / LOCK)) from None
+        except OSError as error:
+            raise CheckpointError(f"cannot write {folder / LOCK}: {error.strerror}.") from error
+    return None
+
+
+def _leave(place: str, entry: object) -> None:
+    """Get out of a folder; the last one lets go of it."""
+    with _guard:
+        held = _held.get(place)
+        if held is not None:
+            held.inside.pop(entry, None)
+            if not held.inside:
+                held.release()
+                _held.pop(place, None)
 
 
 def _forget() -> None:
-    """Keep nothing of the parent's, in a forked child. To close a copy does not unlock."""
+    """Keep nothing of the parent's, in a forked child."""
+    global _guard
+    _guard = RLock()  # which another thread of the parent may have held
+    for held in tuple(_held.values()):
+        held.forget()
     _held.clear()
-    for handle in tuple(_handles):
-        with suppress(OSError):
-            _close(handle)
 
 
 os.register_at_fork(after_in_child=_forget)
 
 
+def _opened(path: Path) -> FileIO:
+    """Open the file of a lock; make it where there is none.
+
+    Raises:
+        OSError: the disk refused, or what stands there is no plain file of its own, in which nothing may be written.
+    """
+    file = FileIO(path, "r+", opener=_plainly)
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        file.close()
+        raise _strange()
+    return file
+
+
+def _plainly(path: str, flags: int) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise (_strange() if error.errno == errno.ELOOP else error) from None
+
+
+def _strange() -> OSError:
+    return OSError(errno.EINVAL, "what stands there is a link, a pipe or a device, and no lock of onion; remove it")
+
+
+def _lock(path: Path, handle: int) -> AbstractContextManager[None]:
+    """Lock an open file; return what an error means when the owner's name is written.
+
+    Raises:
+        BlockingIOError: another process has it.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return suppress(OSError)  # a full disk: it holds without the owner's name
+    except BlockingIOError:
+        raise
+    except OSError:  # no locks here: the owner's name has to do
+        _refuse_living(_owner(path))
+        return nullcontext()
+
+
 def _still_there(path: Path, handle: int) -> bool:
     try:
-        return os.path.samestat(path.stat(), os.fstat(handle))
-    except FileNotFoundError:
+        return os.path.samestat(path.lstat(), os.fstat(handle))
+    except OSError:
         return False
 
 

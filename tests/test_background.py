@@ -59,3 +59,35 @@ def test_with_nothing_to_do_there_is_nothing_to_wait_for():
     background = Background()
     background.wait()
     background.look()
+
+
+def test_work_whose_wait_was_interrupted_goes_on_and_can_be_waited_for_again(monkeypatch):
+    background, go, done = Background(), threading.Event(), []
+    background.start(lambda: done.append(go.wait()))
+
+    def interrupted(thread):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "join", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            background.wait()
+    assert done == []
+    go.set()
+    background.wait()
+    assert done == [True]
+
+
+def test_work_whose_start_was_interrupted_is_not_waited_for(monkeypatch):
+    background, done = Background(), []
+
+    def interrupted(thread):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            background.start(lambda: done.append("first"))
+    background.start(lambda: done.append("second"))
+    background.wait()
+    assert done == ["second"]

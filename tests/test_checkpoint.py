@@ -17,7 +17,7 @@ import pytest
 
 from onion import CheckpointError, checkpoint
 from onion.checkpoint import Checkpoint, copied, folder_of, newest, prune, read, steps_in, sweep, write
-from onion.disk import Files, through
+from onion.disk import Files, locked, through
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 DTYPES = ["bool", *INTEGERS, "float16", "float32", "float64", "complex64"]
@@ -492,14 +492,28 @@ def test_a_file_that_may_not_grow_leaves_older_checkpoints_whole(tmp_path):
     assert same(newest(tmp_path), small(1))
 
 
-def test_an_interrupt_while_writing_leaves_nothing_half_written(tmp_path, monkeypatch):
+def test_an_interrupt_while_writing_leaves_nothing_half_written_but_what_is_of_others(tmp_path, monkeypatch):
     def interrupt(descriptor):
         raise KeyboardInterrupt
 
+    others = tmp_path / "step-00000002.partial"
+    others.mkdir()
+    (others / "state.json").write_text("half")
+    (tmp_path / ".run.json.xyz.partial").write_text("half")
     monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path, small(1))
-    assert names(tmp_path) == []
+    assert names(tmp_path) == [".run.json.xyz.partial", "step-00000002.partial"]
+    assert names(others) == ["state.json"]
+
+
+def test_a_file_that_another_process_is_replacing_is_not_swept(tmp_path):
+    half, left = tmp_path / ".run.json.xyz.partial", tmp_path / ".run.json.abc.partial"
+    for path in (half, left):
+        path.write_text("half")
+    with locked(half):
+        sweep(tmp_path)
+    assert names(tmp_path) == [half.name]
 
 
 def test_a_file_in_the_place_of_the_folder_is_an_error_that_says_so(tmp_path):

@@ -3,14 +3,17 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from onion import lock
 from onion.errors import CheckpointError
 from onion.lock import LOCK, alone_in
 
@@ -18,6 +21,7 @@ RUN, OTHER = object(), object()
 
 HOLD = """
 import sys
+import threading
 from pathlib import Path
 from onion.lock import alone_in
 with alone_in(Path(sys.argv[1]), None):
@@ -225,3 +229,154 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_so(tmp_path):
     with pytest.raises(CheckpointError, match=r"cannot write .*\.lock: No such file"), alone_in(tmp_path / "no", RUN):
         pass
     assert Path(tmp_path / "no").exists() is False
+
+
+# -- what lies in the lock's place ------------------------------------------------------------------------------------
+
+
+def linked(lock, precious):
+    lock.symlink_to(precious)
+
+
+def linked_hard(lock, precious):
+    lock.hardlink_to(precious)
+
+
+def piped(lock, precious):
+    os.mkfifo(lock)
+
+
+@pytest.mark.parametrize("place", [linked, linked_hard, piped])
+def test_what_is_no_file_of_its_own_is_refused_and_not_written_to(place, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("thesis")
+    place(tmp_path / LOCK, precious)
+    told = r"cannot write .*\.lock: what stands there is a link, a pipe or a device, and no lock of onion; remove it"
+    with pytest.raises(CheckpointError, match=told), alone_in(tmp_path, RUN):
+        pass
+    assert precious.read_text() == "thesis"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [LOCK, "precious"]
+
+
+def test_a_link_to_nothing_makes_nothing(tmp_path):
+    (tmp_path / LOCK).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError, match="what stands there is a link"), alone_in(tmp_path, RUN):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+# -- a folder that is deleted under its run ---------------------------------------------------------------------------
+
+
+def made_anew(folder):
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+def test_the_lock_of_another_run_in_a_folder_made_anew_is_left_to_it(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    with alone_in(out, RUN):
+        made_anew(out)
+        process = held_elsewhere(out)
+        with pytest.raises(CheckpointError, match=f"in use by process {process.pid} on "), alone_in(out, RUN):
+            pass
+    with process:
+        assert json.loads((out / LOCK).read_text())["pid"] == process.pid
+        with pytest.raises(CheckpointError, match=f"in use by process {process.pid} on "), alone_in(out, OTHER):
+            pass
+        process.stdin.close()
+
+
+def test_a_folder_made_anew_is_taken_again_by_its_run(tmp_path, caplog):
+    out = tmp_path / "out"
+    out.mkdir()
+    with alone_in(out, RUN):
+        made_anew(out)
+        with alone_in(out, RUN):
+            assert json.loads((out / LOCK).read_text())["pid"] == os.getpid()
+        assert caplog.messages == [f"{out / LOCK} was removed while the run was at work there, and is made again"]
+        with started(HOLD, out) as process:
+            assert process.stdout.read() == ""  # it is kept out
+    assert list(out.iterdir()) == []
+
+
+# -- interrupts -------------------------------------------------------------------------------------------------------
+
+
+def is_locked(folder):
+    import fcntl
+
+    with (folder / LOCK).open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+def test_the_folder_is_held_until_the_thread_of_a_run_that_has_left_is_done(tmp_path, monkeypatch):
+    """And the next run waits for that."""
+    inside, go, order = threading.Event(), threading.Event(), []
+
+    def write():
+        with alone_in(tmp_path, RUN, lingers=True):
+            inside.set()
+            go.wait()
+            order.append("written")
+
+    thread, join = threading.Thread(target=write), threading.Thread.join
+
+    def joined(waited_for, *limit):
+        go.set()
+        join(waited_for, *limit)
+
+    with alone_in(tmp_path, RUN):
+        thread.start()
+        inside.wait()
+        with pytest.raises(CheckpointError, match="another run of this process"), alone_in(tmp_path, OTHER):
+            pass
+    assert is_locked(tmp_path)
+    monkeypatch.setattr(threading.Thread, "join", joined)
+    with alone_in(tmp_path, OTHER):
+        order.append("next")
+        assert is_locked(tmp_path)
+    assert order == ["written", "next"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_thread_that_comes_too_late_finds_the_folder_the_next_runs(tmp_path):
+    told = []
+
+    def write():
+        try:
+            with alone_in(tmp_path, RUN, lingers=True):
+                told.append("inside")
+        except CheckpointError as error:
+            told.append(str(error))
+
+    with alone_in(tmp_path, OTHER):
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+    assert len(told) == 1
+    assert "is in use by another run of this process" in told[0]
+
+
+@pytest.mark.parametrize("at", ["_leave", "_still_there"])
+def test_an_interrupt_while_the_lock_is_let_go_of_leaves_it_free(at, tmp_path, monkeypatch):
+    function, calls = getattr(lock, at), []
+
+    def interrupted(*arguments):
+        if (tmp_path / LOCK).exists():
+            calls.append(at)
+            if len(calls) == 1:
+                raise KeyboardInterrupt
+        return function(*arguments)
+
+    with pytest.raises(KeyboardInterrupt), alone_in(tmp_path, RUN):
+        monkeypatch.setattr(lock, at, interrupted)
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
+    with alone_in(tmp_path, OTHER):
+        pass

@@ -16,7 +16,8 @@ from onion.errors import CheckpointError
 from onion.lock import alone_in
 
 log = logging.getLogger("onion")
-_at_work: set[str] = set()
+_at_work: dict[str, tuple[object, CheckpointWriter]] = {}
+"""Folder -> whose it is, and who writes there. What a run that was interrupted has left here is no other run's."""
 
 
 class CheckpointWriter:
@@ -39,12 +40,14 @@ class CheckpointWriter:
         self._thread = Background()
         self._kept: list[int] = []  # which the thread may replace at any moment
         self._told = self._kept
+        self._run: object = None
 
     @contextmanager
     def at_work_for(self, run: object) -> Iterator[None]:
         """Make the folder, and keep everybody else out of it; sweep out what a killed run left half-written.
 
-        What is still being written when the inside raises an error is waited for, and does not hide that error.
+        What is still being written when the inside raises an error is waited for, and does not hide that error. An
+        interrupt (Ctrl-C) leaves at once: the thread writes on, with the folder held, and the next run waits for it.
 
         Args:
             run: whose the folder is.
@@ -52,6 +55,7 @@ class CheckpointWriter:
         Raises:
             CheckpointError: the folder cannot be made, or another run or another writer has it.
         """
+        self._run = run
         checkpoint.make(self._folder)
         with alone_in(self._folder, run), self._only_one():
             checkpoint.sweep(self._folder)
@@ -65,13 +69,14 @@ class CheckpointWriter:
     def _only_one(self) -> Iterator[None]:
         """Keep out the writer of another Saver of the run."""
         place = os.path.realpath(self._folder)
-        if place in _at_work:
+        run, writer = _at_work.get(place, (None, self))
+        if run is self._run and writer is not self:
             raise CheckpointError(f"{self._folder} is in use by another Saver of this run; choose another folder.")
-        _at_work.add(place)
+        _at_work[place] = self._run, self
         try:
             yield
         finally:
-            _at_work.remove(place)
+            _at_work.pop(place, None)
 
     def go_on_from(self, saved: Checkpoint) -> None:
         """Take a checkpoint that is there for the newest; later ones were passed over, and do not count."""
@@ -92,8 +97,10 @@ class CheckpointWriter:
                 self._write(taken)
 
     def _write(self, taken: Checkpoint) -> None:
-        checkpoint.write(self._folder, taken)
-        self._kept = self._prune(taken.step, taken.run["best_step"])
+        checkpoint.make(self._folder)  # which somebody may have deleted, and another run may have made anew
+        with alone_in(self._folder, self._run, lingers=self._background):
+            checkpoint.write(self._folder, taken)
+            self._kept = self._prune(taken.step, taken.run["best_step"])
 
     def _prune(self, now: int, best_step: int | None) -> list[int]:
         """Remove old checkpoints; return the steps of those that the run may go on from: not the best, if it is old."""

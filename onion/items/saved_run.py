@@ -47,6 +47,14 @@ def outermost(state: State) -> State:
     return state
 
 
+def is_under_way(run: State, seen_from: State) -> bool:
+    """Tell whether a run is still going on around another one; else an interrupt has cut it off before it said so."""
+    around = seen_from.parent
+    while around is not None and around is not run:
+        around = around.parent
+    return around is run or (run.runner is not None and run.runner._state is run)
+
+
 def stateful(runner: Runner) -> list[RunnerItem]:
     """Return the items of a runner that have a state to save."""
     return [item for item in runner.walk() if overrides(item, "state_dict")]

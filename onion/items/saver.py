@@ -18,7 +18,7 @@ from onion.item import RunnerItem, Way
 from onion.items.best import Best, Mode
 from onion.items.checkpoint_writer import CheckpointWriter, quietly
 from onion.items.periodic import Every, Periodic
-from onion.items.saved_run import outermost, put_back, rates, stateful, take, tell_of_checkpoints
+from onion.items.saved_run import is_under_way, outermost, put_back, rates, stateful, take, tell_of_checkpoints
 from onion.items.tester import Tester
 from onion.paths import anchored
 from onion.state import State
@@ -35,7 +35,8 @@ class Saver(Periodic):
     It stands outside everything that has a state to save. A checkpoint holds every item's ``state_dict``, the counters,
     the metrics, all random generators and what the onion is made of (format: ``onion/checkpoint.py``). Where the data
     cannot give the next batch of a pass, the run is saved as the last one left it, before the error goes on. No second
-    run gets into the folder.
+    run gets into the folder. A KeyboardInterrupt without Signals leaves at once: what is whole stays whole, and the
+    next run in this process waits for what a thread is still writing.
 
     Args:
         folder: where the checkpoints go; made if it is missing. A relative one is seen from where the Saver is made.
@@ -113,8 +114,8 @@ class Saver(Periodic):
 
     def initialize(self, state: State) -> Way:
         """Load the newest checkpoint on the way in, save the end on the way out."""
-        if self._saved_run is not None:  # a run inside the one that is saved, whose onion shares this item
-            yield
+        if self._saved_run is not None and is_under_way(self._saved_run, state):
+            yield  # a run inside the one that is saved, whose onion shares this item
             return
         assert state.runner is not None
         self._writer.finish()  # what a run that was interrupted left under way

@@ -53,10 +53,10 @@ def run(onion: Kind, folder: Path, point: Point | None, limit: float) -> End:
         begun = perf_counter()
         reaper = Reaper(point, tell)
         with through(FatalFiles(reaper, folder)):
-            _seed(0)  # as a script does at its top
+            seed(0)  # as a script does at its top
             runner = witnessed(onion.make(folder), reaper)
             if steps_in(folder):
-                _seed(1)  # what a run goes on with, it has to bring from its checkpoint
+                seed(1)  # what a run goes on with, it has to bring from its checkpoint
             runner.run(onion.passes, onion.steps)
         tell({"census": {**reaper.seen, "clock": perf_counter() - begun}})
 
@@ -68,7 +68,7 @@ def words_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.txt")
 
 
-def _seed(seed: int) -> None:
+def seed(seed: int) -> None:
     """Set the random generators of Python, numpy and Paddle."""
     random.seed(seed)
     np.random.seed(seed)

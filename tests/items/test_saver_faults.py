@@ -1,11 +1,13 @@
 """Saver where things go wrong: disks, data, damaged checkpoints, other onions and runs; saving in the background."""
 
 import errno
+import fcntl
 import os
 import random
+import shutil
 import tempfile
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +26,13 @@ from onion import (
     Runner,
     RunnerItem,
     Saver,
+    State,
     Tester,
     checkpoint,
 )
 from onion.disk import Files, through
 from onion.items.saved_run import best_checkpoint
-from onion.lock import alone_in
+from onion.lock import LOCK, alone_in
 from onion.testing import Batches, Failing, PlannedError, toy_examples
 from tests.abilities import needs_draws_again
 from tests.toys import Dropped
@@ -564,6 +567,70 @@ def test_another_saver_of_the_same_run_takes_another_folder(tmp_path):
 def test_a_tester_outside_the_saver_is_refused(tmp_path):
     with pytest.raises(CompositionError, match="tester stands outside saver, which would save before it"):
         Runner(Tester(Runner(Batches(1))), Saver(tmp_path), Batches(1))
+
+
+@needs_draws_again
+def test_a_new_onion_waits_for_what_an_interrupted_run_is_still_writing(whole, tmp_path, monkeypatch, caplog):
+    """As when the cell of a notebook is stopped and run again: nothing is swept where a thread is writing."""
+    disk, join = Held(), threading.Thread.join
+
+    def interrupt():
+        disk.begun.wait()
+        raise KeyboardInterrupt
+
+    def joined(thread, *limit):  # the thread writes on once somebody waits for it
+        disk.go.set()
+        join(thread, *limit)
+
+    monkeypatch.setattr(threading.Thread, "join", joined)
+    with through(disk):
+        with pytest.raises(KeyboardInterrupt):
+            onion(tmp_path, At(3, interrupt), background=True).run(passes=2)
+        with caplog.at_level("INFO", "onion"):
+            onion(tmp_path, background=True).run(passes=2)
+    assert f"resumed from step 2 in {tmp_path}" in caplog.messages
+    assert outcome(tmp_path) == whole
+    assert len(names(tmp_path)) == 3
+
+
+def test_a_saver_whose_run_was_cut_off_before_it_could_say_so_saves_the_next_one(tmp_path):
+    saver = Saver(tmp_path)
+    saver._saved_run = State(runner=Runner(Batches(1)))  # as an interrupt on the way out may leave it
+    Runner(saver, Batches(3)).run(passes=1)
+    assert checkpoint.steps_in(tmp_path) == [3]
+
+
+def test_a_folder_that_is_deleted_under_its_run_is_made_anew_and_kept_from_others(tmp_path, caplog):
+    out, there = tmp_path / "out", []
+    delete, look = At(3, lambda: shutil.rmtree(out)), At(5, lambda: there.append(names(out)))
+    Runner(Saver(out, every=2), delete, look, Batches(6)).run(passes=1)
+    assert there == [[LOCK, "step-00000004"]]
+    assert names(out) == ["step-00000004", "step-00000006"]
+    assert caplog.messages == [f"{out / LOCK} was removed while the run was at work there, and is made again"]
+
+
+def test_a_run_whose_deleted_folder_another_one_has_taken_ends_and_leaves_it_alone(tmp_path):
+    out, others = tmp_path / "out", ExitStack()
+
+    def lose():
+        shutil.rmtree(out)
+        out.mkdir()
+        others.enter_context(pretended(out))
+
+    with others:
+        with pytest.raises(CheckpointError, match=r"out is in use by process 1 on elsewhere, since noon \(train.py\)"):
+            Runner(Saver(out, every=2), At(3, lose), Batches(6)).run(passes=1)
+        assert names(out) == [LOCK]
+
+
+@contextmanager
+def pretended(folder):
+    """Hold a folder as another process does."""
+    with (folder / LOCK).open("w") as file:
+        file.write('{"pid": 1, "host": "elsewhere", "since": "noon", "command": "train.py"}')
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def test_what_an_interrupted_run_left_under_way_is_waited_for(tmp_path, caplog):
