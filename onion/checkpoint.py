@@ -14,8 +14,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from onion.disk import PARTIAL, remove_abandoned, remove_tree, rename, sync_folder, write_synced
+from onion.disk import PARTIAL, read_file, remove_abandoned, remove_tree, rename, sync_folder, write_synced
 from onion.errors import CheckpointError
 
 FORMAT = 1
 MANIFEST, STATE, ARRAYS = "manifest.json", "state.json", ".safetensors"
+REMEDY = "delete the folder of this checkpoint, and the run goes on from the one before it"
 OLD, DOOMED = f".old{PARTIAL}", f".doomed{PARTIAL}"
 
 log = logging.getLogger("onion")
@@ -97,6 +99,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     """
     final = folder_of(folder, checkpoint.step)
     partial = final.with_name(final.name + PARTIAL)
+    _refuse_in_the_way(final)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _clear(partial)
@@ -113,6 +116,12 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
             raise CheckpointError(f"cannot write the checkpoint {final}: {error.strerror or error}.") from error
         raise
     return final
+
+
+def _refuse_in_the_way(final: Path) -> None:
+    """Raise CheckpointError for what is there by a checkpoint's name, and is somebody's file."""
+    if os.path.lexists(final) and not final.is_dir():
+        raise CheckpointError(f"cannot write the checkpoint {final}: a file of that name is in its way; move it.")
 
 
 def _swap_in(partial: Path, final: Path) -> None:
@@ -199,23 +208,34 @@ def read(path: Path) -> Checkpoint:
         CheckpointError: a file is missing, damaged, or of a newer format; the message says which.
     """
     manifest = _read_manifest(path)
-    try:
+    with _of_onion(path / MANIFEST):
         content = {name: _checked(path / _plain_name(name), entry) for name, entry in manifest["files"].items()}
-        state = json.loads(content.pop(STATE))
-        items = {name: dict(scalars) for name, scalars in state["items"].items()}
-        for name, raw in content.items():
+        raw_state = content.pop(STATE)
+    with _of_onion(path / STATE):
+        state = json.loads(raw_state)
+        run, items = dict(state["run"]), {name: dict(scalars) for name, scalars in state["items"].items()}
+    for name, raw in content.items():
+        with _of_onion(path / name):
             items[name.removesuffix(ARRAYS)].update(load_arrays(raw))
-        return Checkpoint(step=int(manifest["step"]), run=state["run"], items=items)
+    return Checkpoint(step=int(manifest["step"]), run=run, items=items)
+
+
+@contextmanager
+def _of_onion(file: Path) -> Iterator[None]:
+    """Say of which file it is that something is missing in it or is not of the kind that onion writes."""
+    try:
+        yield
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: not a checkpoint of onion ({error}).") from error
+        told = f"{type(error).__name__}: {error}"
+        raise CheckpointError(f"{file}: nothing that onion has written ({told}); {REMEDY}.") from error
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
+        manifest = json.loads(read_file(path / MANIFEST))
         version, step, _ = manifest["format"], int(manifest["step"]), manifest["files"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
-        raise CheckpointError(f"{path}: {MANIFEST} is missing or damaged.") from error
+        raise CheckpointError(f"{path}: {MANIFEST} is missing or damaged; {REMEDY}.") from error
     if version != FORMAT:
         raise CheckpointError(f"{path}: format {version} is not known to this version of onion (it knows {FORMAT}).")
     if path.name.startswith("step-") and path.name != folder_of(path, step).name:
@@ -233,11 +253,11 @@ def _plain_name(name: str) -> str:
 def _checked(path: Path, entry: Mapping[str, Any]) -> bytes:
     """Read a file and hold it against its entry in the manifest."""
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from error
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}; {REMEDY}.") from error
     if len(content) != entry["size"] or hashlib.sha256(content).hexdigest() != entry["sha256"]:
-        raise CheckpointError(f"{path}: damaged; its size or checksum differs from the manifest.")
+        raise CheckpointError(f"{path}: damaged; its size or checksum differs from the manifest; {REMEDY}.")
     return content
 
 
@@ -254,7 +274,7 @@ def newest(folder: Path) -> Checkpoint | None:
         except CheckpointError as error:
             log.warning("passed over a checkpoint: %s", error)
     if steps:
-        raise CheckpointError(f"none of the {len(steps)} checkpoints in {folder} is whole.")
+        raise CheckpointError(f"none of the {len(steps)} checkpoints in {folder} is whole; the log says why.")
     return None
 
 

@@ -6,13 +6,16 @@ so that a test can let any byte, sync, rename or removal fail.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import glob
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import IO
 
@@ -114,6 +117,22 @@ def remove_abandoned(folder: Path, beginning: str = ".") -> None:
 
 def _beginning(path: Path) -> str:
     return f".{path.name[:40]}."  # a name has at most 255 bytes
+
+
+def read_file(path: Path) -> bytes:
+    """Read a file as a whole; what is none (a pipe, a device) is not waited for.
+
+    Raises:
+        OSError: it cannot be read, or is no plain file.
+    """
+    with FileIO(path, opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "Not a plain file")
+        return file.readall()
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # or a pipe that nobody writes to would never open
 
 
 def write_synced(path: Path, content: bytes) -> None:

@@ -302,6 +302,72 @@ def test_a_copy_under_another_name_can_be_read(tmp_path):
     assert same(read(tmp_path / "release"), small())
 
 
+# -- what stands in the place of files and folders --------------------------------------------------------------------
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def endless(path):
+    path.symlink_to("/dev/zero")
+
+
+def folder(path):
+    path.mkdir()
+
+
+def loop(path):
+    path.symlink_to(path)
+
+
+@pytest.mark.parametrize("place", [pipe, endless, folder, loop])
+@pytest.mark.parametrize("name", ["machine.safetensors", "state.json", "manifest.json"])
+def test_what_is_no_file_is_not_waited_for_nor_read_for_ever(name, place, tmp_path, caplog):
+    write(tmp_path, small(1))
+    path = write(tmp_path, small(2))
+    (path / name).unlink()
+    place(path / name)
+    with pytest.raises(CheckpointError, match=f"{name}.*; delete the folder of this checkpoint"):
+        read(path)
+    assert newest(tmp_path).step == 1
+    assert name in caplog.messages[0]
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_somebodys_file_in_the_place_of_a_checkpoint_stays_and_is_named(link, tmp_path):
+    file = folder_of(tmp_path, 2)
+    if link:
+        file.symlink_to(tmp_path / "nothing")
+    else:
+        file.write_text("precious")
+    with pytest.raises(CheckpointError, match="step-00000002: a file of that name is in its way; move it"):
+        write(tmp_path, small(2))
+    assert names(tmp_path) == ["step-00000002"]
+    assert link or file.read_text() == "precious"
+
+
+def test_somebodys_files_with_names_of_half_written_folders_stay(tmp_path):
+    write(tmp_path, small(2))
+    there = ["step-00000002.old.partial", "step-00000002.partial", "step-00000003.doomed.partial"]
+    for name in there:
+        (tmp_path / name).write_text("precious")
+    sweep(tmp_path)
+    assert names(tmp_path) == ["step-00000002", *there]
+
+
+def test_an_old_checkpoint_that_is_a_link_goes_and_what_it_leads_to_stays(tmp_path):
+    elsewhere = write(tmp_path, small(1)).rename(tmp_path / "elsewhere")
+    folder_of(tmp_path, 1).symlink_to(elsewhere)
+    write(tmp_path, small(2))
+    prune(tmp_path, {2})
+    assert names(tmp_path) == ["elsewhere", "step-00000002"]
+    assert (elsewhere / "manifest.json").exists()
+
+
+# -- other formats and names -------------------------------------------------------------------------------------------
+
+
 def test_a_folder_renamed_to_another_step_is_refused(tmp_path):
     write(tmp_path, small(1)).rename(folder_of(tmp_path, 7))
     with pytest.raises(CheckpointError, match="is of step 1; was the folder renamed"):

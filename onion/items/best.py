@@ -93,6 +93,8 @@ class Best:
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take it back."""
-        self.value, self.step, self.seen = saved["best"], saved["best_step"], saved["seen"]
+        best = saved["best"]
+        self.value = None if best is None else float(best)
+        self.step, self.seen = int(saved["best_step"]), int(saved["seen"])
         # Checkpoints of before these were kept do not tell; then nothing is said of them.
-        self.count, self.alike = saved.get("count", 0), saved.get("alike", False)
+        self.count, self.alike = int(saved.get("count", 0)), bool(saved.get("alike", False))

@@ -134,8 +134,8 @@ class Logger(Periodic):
         """Go on after the rows that the checkpoint knew."""
         # Loggers come and go between runs, and take each other's item names: a length is that of one file alone.
         ours = saved.get("file", self.path.name) == self.path.name
-        self._offset = saved["offset"] if ours else None
-        self._logged, self._before = json.loads(saved["logged"]), saved["seconds"]
+        self._offset = None if saved["offset"] is None or not ours else int(saved["offset"])
+        self._logged, self._before = dict(json.loads(saved["logged"])), float(saved["seconds"])
         self._resumed = True
 
 

@@ -75,4 +75,4 @@ class LossScale:
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take it back."""
-        self.value, self.good, self.bad = saved["scale"], saved["good"], saved["bad"]
+        self.value, self.good, self.bad = float(saved["scale"]), int(saved["good"]), int(saved["bad"])

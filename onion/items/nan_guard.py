@@ -177,7 +177,8 @@ class NanGuard(RunnerItem):
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take them back."""
-        self._seen, self._kept_step, self._resumed = saved["not_finite"], saved["kept_step"], True
+        self._seen, self._resumed = int(saved["not_finite"]), True
+        self._kept_step = None if saved["kept_step"] is None else int(saved["kept_step"])
         self._kept = {}
         for key, value in saved.items():
             name, slash, own = key.partition("/")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from onion import checkpoint, generators
 from onion.checkpoint import Checkpoint
-from onion.errors import CheckpointError
+from onion.checks import is_whole
+from onion.errors import CheckpointError, OnionError
 from onion.identity import Identity, differences
 from onion.item import RunnerItem, overrides
 from onion.items.parameter_updater import ParameterUpdater
@@ -95,6 +97,7 @@ def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, any
     Raises:
         CheckpointError: the run is made of other things, or a state does not fit.
     """
+    _refuse_strange(saved, folder, RUN_VALUES)
     other = differences(saved.run["onion"], onion)
     if other and not anyway:
         raise CheckpointError(
@@ -108,7 +111,8 @@ def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, any
         if item.name in other and getattr(item, "brings_data", False):
             new_data = True
         elif item.name in saved.items:
-            item.load_state_dict(saved.items[item.name])
+            with _taken_back(item, saved, folder):
+                item.load_state_dict(saved.items[item.name])
         elif item.name not in other and not item.watches:
             raise CheckpointError(f"{folder}: step {saved.step} has no state of {item.name}; choose an empty folder.")
     counters = saved.run["counters"]
@@ -118,6 +122,63 @@ def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, any
     state.reported.update(saved.run["reported"])
     if new_data:
         log.warning("the data are others, so pass %d begins anew", state.pass_id)
+
+
+def _refuse_strange(saved: Checkpoint, folder: Path, names: Iterable[str]) -> None:
+    """Raise CheckpointError where some of the run's own values are not such as ``take`` gives."""
+    for name in names:
+        if name not in saved.run or not RUN_VALUES[name](saved.run[name]):
+            file = checkpoint.folder_of(folder, saved.step) / checkpoint.STATE
+            how = "is nothing that can be taken back" if name in saved.run else "is missing"
+            raise CheckpointError(f"{file}: {name!r} of the run {how}; {checkpoint.REMEDY}.")
+
+
+@contextmanager
+def _taken_back(item: RunnerItem, saved: Checkpoint, folder: Path) -> Iterator[None]:
+    """Say whose state it is that does not do, and where it stands, where the item has no words for that."""
+    place = checkpoint.folder_of(folder, saved.step)
+    try:
+        yield
+    except OnionError as error:
+        raise CheckpointError(f"{place}: {error}") from error
+    except Exception as error:
+        raise CheckpointError(
+            f"{place}: {item.name} ({type(item).__name__}) cannot take back its state in {checkpoint.STATE} and "
+            f"{item.name}{checkpoint.ARRAYS} ({type(error).__name__}: {error}); if they were changed, "
+            f"{checkpoint.REMEDY}; else its load_state_dict asks for what its state_dict has not given."
+        ) from error
+
+
+def _are_generators(value: Any) -> bool:
+    """Tell whether all generators can be put to a place; they stay where they are."""
+    before = generators.capture()
+    try:
+        generators.restore(value)
+    except Exception:  # whatever Python, numpy and Paddle say of values that are none
+        return False
+    finally:
+        generators.restore(before)
+    return True
+
+
+def _is_described(value: Any) -> bool:
+    return isinstance(value, dict) and "class" in value
+
+
+def _are_steps(value: Any) -> bool:
+    return isinstance(value, dict) and all(is_whole(step) and step >= 0 for step in value.values())
+
+
+RUN_VALUES: Mapping[str, Callable[[Any], bool]] = {
+    "counters": lambda value: _are_steps(value) and {"pass_id", "batch_id"} <= value.keys(),
+    "cost": lambda value: value is None or isinstance(value, float | int),
+    "metrics": lambda value: isinstance(value, dict),
+    "reported": _are_steps,
+    "best_step": lambda value: value is None or is_whole(value),
+    "generators": _are_generators,
+    "onion": lambda value: isinstance(value, dict) and all(map(_is_described, value.values())),
+}
+"""What each of the run's own values has to be."""
 
 
 def _words(other: Mapping[str, list[str]]) -> list[str]:
@@ -144,6 +205,7 @@ def best_checkpoint(folder: Path) -> Checkpoint:
     newest = checkpoint.newest(folder)
     if newest is None:
         raise CheckpointError(f"{folder} holds no checkpoint; train first.")
+    _refuse_strange(newest, folder, ["best_step"])
     best = newest.run["best_step"]
     if best in (None, newest.step):
         return newest

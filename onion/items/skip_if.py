@@ -59,4 +59,4 @@ class SkipIf(RunnerItem):
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Count on from there."""
-        self._skipped, self._resumed = saved["skipped"], True
+        self._skipped, self._resumed = int(saved["skipped"]), True

@@ -160,4 +160,5 @@ class SplitOnMemoryError(RunnerItem):
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take it back."""
-        self._fits, self._resumed = saved["fits"], True
+        self._fits = None if saved["fits"] is None else int(saved["fits"])
+        self._resumed = True

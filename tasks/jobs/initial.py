@@ -97,11 +97,24 @@ class Start:
 def _learned(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     """The folder of a run, and the network of the checkpoint that was asked for, or else of the best one."""
     if (folder / RUN_FILE).is_file():
-        return folder, best_checkpoint(folder).items[NETWORK]
+        return folder, _network_in(best_checkpoint(folder), folder)
     if (folder.parent / RUN_FILE).is_file() and folder.is_dir():
-        return folder.parent, checkpoint.read(folder).items[NETWORK]
+        return folder.parent, _network_in(checkpoint.read(folder), folder)
     raise CheckpointError(f"{folder}: neither a folder of onion train nor a checkpoint in one (step-...).")
 
 
 def _of_encoder(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {name: array for name, array in arrays.items() if name.startswith("encoder.")}
+
+
+def _network_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:
+    """Return what a checkpoint has of the network.
+
+    Raises:
+        CheckpointError: nothing.
+    """
+    if NETWORK not in saved.items:
+        raise CheckpointError(
+            f"{folder}: the run has saved no {NETWORK} (step {saved.step}); was another onion run there?"
+        )
+    return saved.items[NETWORK]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from onion import RunnerItem, State, Way
-from onion.disk import replace_file
+from onion.disk import read_file, replace_file
 from onion.drawing import as_svg
 from onion.errors import CheckpointError
 from onion.items.saved_run import outermost
@@ -189,7 +189,7 @@ def read_json(folder: Path, name: str) -> Any:
         CheckpointError: it is missing or damaged.
     """
     try:
-        return json.loads((folder / name).read_text(encoding="utf-8"))
+        return json.loads(read_file(folder / name))
     except (OSError, ValueError, RecursionError):
         raise _no_run(folder, name) from None
 
