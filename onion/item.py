@@ -91,6 +91,6 @@ def overrides(item: RunnerItem, method: str) -> bool:
     return getattr(getattr(item, method), "__func__", None) is not getattr(RunnerItem, method)
 
 
-def unsaved_of(item: RunnerItem) -> set[str]:
-    """Return what an item and its parents say may be otherwise in a resumed run."""
+def unsaved_of(item: object) -> set[str]:
+    """Return what an item, or what it holds, and its parents say may be otherwise in a resumed run."""
     return {name for kind in type(item).__mro__ for name in vars(kind).get("unsaved", ())}

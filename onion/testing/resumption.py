@@ -14,6 +14,7 @@ from onion.items.saver import Saver
 from onion.runner import Runner
 from onion.state import State
 from onion.testing.held import Held, attributes, checkpoints, compared, everyone, outcome, parameters
+from onion.testing.hidden import hidden
 from onion.testing.script import Script, kill, stop
 from onion.testing.telling import ended_otherwise, not_saved
 from onion.testing.whole import Moment, Whole
@@ -54,7 +55,9 @@ def assert_resumes_exactly(
     arrays, tensors and networks, random generators, lists, dicts and sets of them, and objects that hold them. At the
     end it is the states of all items, generators, counters, cost, metrics, logs (every ``*.jsonl`` in the folder, but
     for "seconds") and the steps of the checkpoints. Attributes and saved scalars in which the two whole runs differ are
-    taken for times, and passed over; an item names others that may differ in ``unsaved``.
+    taken for times, and passed over; an item names others that may differ in ``unsaved``. Where the end differs though
+    all attributes were the same, what networks and optimizers held that no checkpoint has is compared too: attributes
+    of layers, buffers that are not persistable, attributes of an optimizer's subclass.
 
     Args:
         make: builds the onion, which has a Saver whose folder is ``make``'s argument or stands in it. It seeds what it
@@ -104,10 +107,12 @@ def _check(script: Script, whole: Whole, cut: int, end: Callable[[Script, Runner
     if resumed:
         _estrange(runner, whole.moved)
     first: dict[Moment, Held] = {}
+    unseen: dict[Moment, Held] = {}
 
     def look(state: State) -> None:
         if not first:
             first[state.pass_id, state.batch_id] = attributes(runner)
+            unseen[state.pass_id, state.batch_id] = hidden(everyone(runner))
 
     try:
         state = script.run(runner, on_batch_begin=look)
@@ -123,7 +128,12 @@ def _check(script: Script, whole: Whole, cut: int, end: Callable[[Script, Runner
     if end is stop:  # which has saved once more than the run that was not cut, and so pushed an older one out
         found = [(owner, each) for owner, each in found if each.path[:1] != (".checkpoints",)]
     if found:
-        raise AssertionError(ended_otherwise(how, found, next(iter(first.values()), {})))
+        lost = [
+            each
+            for moment, held in unseen.items()
+            for each in whole.lacks(compared(whole.hidden.get(moment, held), held))
+        ]
+        raise AssertionError(ended_otherwise(how, found, next(iter(first.values()), {}), lost))
 
 
 def _estrange(runner: Runner, moved: set[tuple[str, str, str]]) -> None:

@@ -181,13 +181,14 @@ def _fields(value: Any, inner: Callable[[Any], Any]) -> Any:
     """Look into an object of the user's own, or of onion."""
     kind = type(value)
     foreign = kind.__module__.partition(".")[0] in FOREIGN and kind is not SimpleNamespace
-    if foreign or isinstance(value, NOT_LOOKED_INTO) or _is_optimizer(value):
+    if foreign or isinstance(value, NOT_LOOKED_INTO) or is_optimizer(value):
         holds_a_place = isinstance(value, Iterator) and not isinstance(value, io.IOBase)
         return Opaque(kind.__name__) if holds_a_place else UNSEEN
     return Fields(kind.__name__, {name: inner(each) for name, each in _held(value)})
 
 
-def _is_optimizer(value: object) -> bool:
+def is_optimizer(value: object) -> bool:
+    """Tell whether a value is a ``paddle.optimizer.Optimizer``; while Paddle is not imported, none is."""
     paddle = sys.modules.get("paddle")
     return paddle is not None and isinstance(value, paddle.optimizer.Optimizer)
 

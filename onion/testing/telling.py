@@ -44,14 +44,22 @@ def not_saved(how: str, found: Sequence[Found], items: Mapping[str, RunnerItem])
     return f"{how}: {_told(found[0], UNCUT, RESUMED, 'attribute ')}; {advice}.{_others(found[1:])}"
 
 
-def ended_otherwise(how: str, found: Sequence[Found], held: Held) -> str:
-    """Say what a resumed run came to, though it lacked no attribute that can be told.
+def ended_otherwise(how: str, found: Sequence[Found], held: Held, lost: Sequence[Found]) -> str:
+    """Say what a resumed run came to, though its items lacked no attribute.
 
     Args:
         how: how the run was cut.
         found: the differences.
         held: what the items held before the first batch.
+        lost: what networks and optimizers held then that no checkpoint has, where it was another thing.
     """
+    if lost:
+        return (
+            f"{how}: {_told(found[0], UNCUT, RESUMED)}; before its first batch it lacked what no checkpoint has: "
+            f"{_told(lost[0], UNCUT, RESUMED, 'attribute ')}; of a layer, make it a buffer "
+            "(register_buffer, persistable=True), or keep it in an item that saves it (state_dict, load_state_dict), "
+            f"or name it in the class's unsaved if it is of no consequence.{_others(lost[1:])}"
+        )
     iterators = [f"{owner}: {written(path)}" for owner, each in held.items() for path in opaque(each)]
     perhaps = f"one of these iterators ({', '.join(iterators)}), " if iterators else ""
     return (

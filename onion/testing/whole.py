@@ -9,7 +9,8 @@ import attrs
 
 from onion.errors import OnionError
 from onion.state import State
-from onion.testing.held import RUN, Found, Held, attributes, compared, outcome, parameters
+from onion.testing.held import RUN, Found, Held, attributes, compared, everyone, outcome, parameters
+from onion.testing.hidden import hidden
 from onion.testing.script import Script
 from onion.testing.snapshot import Bits, Difference, Path, snapshot
 from onion.testing.telling import not_deterministic
@@ -24,6 +25,7 @@ class Whole:
 
     Attributes:
         held: what the items held before every batch.
+        hidden: what their networks and optimizers held then that no checkpoint has.
         ended: what it came to.
         ends: the last step of each pass.
         moved: which parameters it moves.
@@ -31,6 +33,7 @@ class Whole:
     """
 
     held: dict[Moment, Held]
+    hidden: dict[Moment, Held]
     ended: Held
     ends: list[int]
     moved: set[tuple[str, str, str]]
@@ -45,7 +48,9 @@ class Whole:
         """
         one, other = (cls._once(script, name) for name in ("whole", "whole-again"))
         _refuse_other_results(one, other)
-        pairs = [(one.ended, other.ended), *((held, other.held.get(moment, {})) for moment, held in one.held.items())]
+        pairs = [(one.ended, other.ended)]
+        pairs += [(held, other.held.get(moment, {})) for moment, held in one.held.items()]
+        pairs += [(held, other.hidden.get(moment, {})) for moment, held in one.hidden.items()]
         times = {(owner, difference.path) for pair in pairs for owner, difference in compared(*pair)}
         return attrs.evolve(one, times=times)
 
@@ -54,11 +59,13 @@ class Whole:
         (script.folder / name).mkdir(parents=True)
         runner = script.begin(name)
         held: dict[Moment, Held] = {}
+        unseen: dict[Moment, Held] = {}
         ends: dict[int, int] = {}
         before = snapshot(parameters(runner))
 
         def look(state: State) -> None:
             held[state.pass_id, state.batch_id] = attributes(runner)
+            unseen[state.pass_id, state.batch_id] = hidden(everyone(runner))
 
         def note(state: State) -> None:
             ends[state.pass_id] = state.step
@@ -66,7 +73,7 @@ class Whole:
         state = script.run(runner, on_batch_begin=look, on_batch_end=note)
         ended = outcome(runner, state, script.folder / name)
         after = snapshot(parameters(runner))
-        return cls(held, ended, list(ends.values()), {key for key in before if before[key] != after[key]})
+        return cls(held, unseen, ended, list(ends.values()), {key for key in before if before[key] != after[key]})
 
     def refuse_no_cut(self, cut: int) -> None:
         """Raise OnionError for a step after which there is nothing to go on with."""

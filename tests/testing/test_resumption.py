@@ -306,6 +306,138 @@ def test_an_item_of_a_test_onion_and_one_in_a_slot(tmp_path):
     assert "slot: counter: attribute 'count' is 1 in" in complaint(numbers(lambda: Slot(Counter())), tmp_path / "slot")
 
 
+# -- what networks and optimizers hide --------------------------------------------------------------------------------
+
+
+class Shifted(paddle.nn.Layer):
+    """A layer whose output hangs on what it keeps; what that is, subclasses say."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = paddle.nn.Linear(8, 1)
+        self.keep()
+
+    def forward(self, x):
+        return self.linear(x) * self.shift()
+
+
+class CountsCalls(Shifted):
+    def keep(self):
+        self.calls = 0
+
+    def shift(self):
+        self.calls += 1
+        return 1.0 + self.calls
+
+
+class PassingBuffer(Shifted):
+    def keep(self):
+        self.register_buffer("mean", paddle.zeros([1]), persistable=False)
+
+    def shift(self):
+        self.mean.set_value(self.mean + 1)
+        return 1.0 + self.mean
+
+
+class Recurrent(Shifted):
+    """As an RNN that goes on in the next batch with the state of the last one."""
+
+    def keep(self):
+        self.state = None
+
+    def shift(self):
+        self.state = paddle.ones([1]) if self.state is None else paddle.tanh(self.state) + 1
+        return self.state
+
+
+class KeepsPersistently(Shifted):
+    def keep(self):
+        self.register_buffer("mean", paddle.zeros([1]))
+
+    shift = PassingBuffer.shift
+
+
+def hiding(kind, optimizer=paddle.optimizer.SGD):
+    """Return what makes an onion whose network has such a layer in it."""
+
+    def make(folder):
+        seed(1)
+        network = paddle.nn.Sequential(kind())
+        machine = GradientMachine(
+            Taking(network), lambda outputs, batch: paddle.nn.functional.mse_loss(outputs, batch["y"])
+        )
+        updater = ParameterUpdater(optimizer(0.01, parameters=network.parameters()))
+        return Runner(Saver(folder, every=2), DataProvider(toy_examples(6), 2, prefetch=0), updater, machine)
+
+    return make
+
+
+class Taking(paddle.nn.Layer):
+    def __init__(self, network):
+        super().__init__()
+        self.body = network
+
+    def forward(self, batch):
+        return self.body(batch["x"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (CountsCalls, "gradient_machine: attribute 'network.body.0.calls' is 1 in the run that was not cut and 0 in"),
+        (PassingBuffer, "gradient_machine: attribute 'network.body.0.mean' is float32 [1] 1, ... "),
+        (Recurrent, "gradient_machine: attribute 'network.body.0.state' is float32 [1] 1, ... "),
+    ],
+)
+def test_what_a_layer_keeps_beside_its_buffers_is_named(kind, told, tmp_path):
+    complained = complaint(hiding(kind), tmp_path, cuts=[1])
+    assert complained.startswith("cut after step 1: ")
+    assert f"; before its first batch it lacked what no checkpoint has: {told}" in complained
+    assert "of a layer, make it a buffer (register_buffer, persistable=True), or keep it in an item that" in complained
+
+
+class Slowing(paddle.optimizer.SGD):
+    """An optimizer with a state of its own."""
+
+    steps = 0
+
+    def step(self):
+        self.steps = self.steps + 1
+        self.set_lr(0.01 / self.steps)
+        super().step()
+
+
+def test_what_the_subclass_of_an_optimizer_keeps_is_named(tmp_path):
+    complained = complaint(hiding(KeepsPersistently, Slowing), tmp_path, cuts=[2])
+    assert (
+        "parameter_updater: attribute 'optimizer.steps' is 2 in the run that was not cut and not there in" in complained
+    )
+
+
+def test_what_is_kept_persistently_is_no_difference(tmp_path):
+    assert_resumes_exactly(hiding(KeepsPersistently), tmp_path, passes=2, cuts=[2])
+
+
+def test_what_a_layer_keeps_without_consequence_is_none(tmp_path):
+    class Caches(KeepsPersistently):
+        def shift(self):
+            self.cached = self.mean + 0
+            return super().shift()
+
+    assert_resumes_exactly(hiding(Caches), tmp_path / "a", passes=2, cuts=[1])
+
+    class Both(CountsCalls):
+        unsaved = ("calls",)
+
+        def shift(self):
+            self.others = super().shift()
+            return self.others
+
+    complained = complaint(hiding(Both), tmp_path / "b", cuts=[1])
+    assert "calls" not in complained
+    assert "attribute 'network.body.0.others' is 2.0 in" in complained
+
+
 # -- what the run comes to ---------------------------------------------------------------------------------------------
 
 
