@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from collections.abc import Callable
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
 from numbers import Real
 from typing import TypeGuard
 
@@ -24,3 +25,12 @@ def is_number(value: object) -> TypeGuard[float]:
 def is_lazy(function: object) -> bool:
     """Tell whether a call would not run a function's body: a coroutine or generator function."""
     return any(kind(function) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction))
+
+
+def wants_arguments(function: Callable[..., object]) -> bool:
+    """Tell whether a function cannot be called without arguments."""
+    try:
+        signature(function).bind()
+    except TypeError:
+        return True
+    return False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from onion.checks import is_number
+from onion.checks import is_number, wants_arguments
 from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError, OnionError
 from onion.item import RunnerItem, Way
@@ -36,16 +36,17 @@ class ParameterUpdater(RunnerItem):
 
     Raises:
         CompositionError: the optimizer wraps another one (``paddle.incubate.LookAhead``), whose state would not be
-            saved; the schedule's ``step`` wants a metric (ReduceOnPlateau), which a batch has not; nothing inside makes
-            gradients; the optimizer has no parameters, or none of a network inside; or a network inside learns, and no
-            updater around it moves any of it; or, when the run begins, the learning rate is planned in passes and the
-            data do not tell how many batches a pass has.
+            saved; its ``step`` wants a closure (LBFGS), or its schedule's a metric (ReduceOnPlateau), which a batch has
+            not; nothing inside makes gradients; the optimizer has no parameters, or none of a network inside; or a
+            network inside learns, and no updater around it moves any of it; or, when the run begins, the learning rate
+            is planned in passes and the data do not tell how many batches a pass has.
     """
 
     predicts = False
 
     def __init__(self, optimizer: Any) -> None:
         _refuse_wrapper(optimizer)
+        _refuse_closure(optimizer)
         self.optimizer = optimizer
         self._schedule = rate_schedule.of(optimizer)
         self._step_schedule = getattr(self._schedule, "step", None)
@@ -240,6 +241,16 @@ def _refuse_wrapper(optimizer: Any) -> None:
         raise CompositionError(
             f"ParameterUpdater cannot save {outer}: it wraps another optimizer ({name}), whose state a resumed run "
             f"would lack; give it the {name} itself."
+        )
+
+
+def _refuse_closure(optimizer: Any) -> None:
+    step = getattr(optimizer, "step", None)
+    if step is not None and wants_arguments(step):
+        name = type(optimizer).__name__
+        raise CompositionError(
+            f"ParameterUpdater steps an optimizer once a batch, and {name}.step wants a closure, to run the batch as "
+            "often as it likes; take another optimizer (AdamW, Momentum), or call it in an item of your own."
         )
 
 

@@ -6,10 +6,11 @@ import inspect
 import json
 import logging
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from onion.checkpoint import plain
+from onion.checks import wants_arguments
 from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError
 from onion.schedules import Plan
@@ -30,7 +31,7 @@ def of(optimizer: Any) -> Any:
     rate: Any = getattr(optimizer, "_learning_rate", None)
     if not hasattr(rate, "step"):
         return None
-    if _wants_arguments(rate.step):
+    if wants_arguments(rate.step):
         raise CompositionError(
             f"ParameterUpdater steps a schedule once a batch, and {type(rate).__name__}.step wants a metric; give "
             "the optimizer a plain number, and set it (optimizer.set_lr) in an item that sees the metric."
@@ -127,12 +128,3 @@ def _places(schedule: Any) -> dict[str, tuple[Any, str]]:
         elif isinstance(value, int | float) and name not in settings:
             found[name] = (schedule, name)
     return found
-
-
-def _wants_arguments(function: Callable[..., object]) -> bool:
-    """Tell whether a function cannot be called without arguments."""
-    try:
-        inspect.signature(function).bind()
-    except TypeError:
-        return True
-    return False

@@ -517,6 +517,12 @@ def test_an_optimizer_that_wraps_another_is_refused():
         ParameterUpdater(paddle.incubate.LookAhead(inner, alpha=0.5, k=2))
 
 
+def test_an_optimizer_whose_step_wants_a_closure_is_refused():
+    optimizer = paddle.optimizer.LBFGS(0.1, parameters=toy_network().parameters())
+    with pytest.raises(CompositionError, match=r"LBFGS.step wants a closure.*; take another optimizer"):
+        ParameterUpdater(optimizer)
+
+
 # -- another learning rate ---------------------------------------------------------------------------------------------
 
 
