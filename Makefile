@@ -74,7 +74,15 @@ online: $(READY)
 abuse: $(READY)
 	@$(RUN) scripts/abuse.py $(if $(TIME),--seconds $(TIME)) $(if $(SEED),--seed $(SEED))
 
-.PHONY: train help test test-fast test-busy lint bench parity kill interrupt exactly-once online abuse hostile spoil soak online-load page draw sst2 results composition wheel portable arm lowest gpu-dry gpu
+## spoilt data files of every task through all commands: each ends well or with one message, and nothing is half-written.
+## N files, by default 300; SEED
+spoil: $(READY)
+	@$(RUN) scripts/spoil.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
+
+## hostile requests to the service of a run, one by one: each is refused, and the run learns the same bits. N=1000 for
+## more than 200; SEED to draw the same again
+hostile: $(READY)
+	@$(RUN) scripts/hostile.py $(if $(N),--requests $(N)) $(if $(SEED),--seed $(SEED))
 
 ## a day of batches through a whole online run: what grows is told
 soak: $(READY)

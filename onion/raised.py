@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 
@@ -51,9 +51,9 @@ CALLS_A_RING, ROOM = 2, 1000
 """Each ring's call stands within the one around it, a nested runner's within two; so many are left to the innermost."""
 
 
-def room_for_calls(rings: Iterable[object]) -> AbstractContextManager[None]:
+def room_for_calls(rings: int) -> AbstractContextManager[None]:
     """Let there be room for the calls of rings within each other, and for as many in the innermost as usual."""
-    return CALLS.to(depth() + CALLS_A_RING * sum(1 for _ in rings) + ROOM)
+    return CALLS.to(depth() + CALLS_A_RING * rings + ROOM)
 
 
 def depth() -> int:

@@ -63,10 +63,10 @@ class State:
     reported: dict[str, int] = attrs.field(factory=dict, repr=False)
     """The step at which each metric was reported, so that readers tell a new value from an old one."""
 
-    passes_asked: int | None = None
+    passes_asked: int | None = attrs.field(default=None, repr=False)
     """How many passes the whole run is to have, as ``run(passes=...)`` was told; None: no limit."""
 
-    steps_asked: int | None = None
+    steps_asked: int | None = attrs.field(default=None, repr=False)
     """How many steps the whole run is to have, as ``run(steps=...)`` was told; None: no limit."""
 
     parent: State | None = attrs.field(default=None, repr=False)

@@ -64,7 +64,7 @@ class EarlyStop(RunnerItem):
 
     def _judge(self, state: State) -> None:
         if self._failures >= self.patience:
-            state.stop(f"{self.metric} has not improved on {self._best.value} for {_tests(self._failures)}")
+            state.stop(f"{self.metric} has not improved on {_told(self._best.value)} for {_tests(self._failures)}")
 
     def state_dict(self) -> dict[str, Any]:
         """Return the best value and the failures since."""
@@ -75,6 +75,10 @@ class EarlyStop(RunnerItem):
         self._best.load_state_dict(saved)
         self._failures = saved["failures"]
         self._resumed = True
+
+
+def _told(value: float | None) -> str:
+    return f"{value:.6g}" if value is not None else "None"
 
 
 def _tests(count: int) -> str:

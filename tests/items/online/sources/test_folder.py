@@ -345,5 +345,5 @@ def test_a_wrong_keep_is_refused(keep):
         Folder("inbox", keep=keep)
 
 
-def test_it_is_told_by_its_path():
-    assert repr(Folder("inbox")) == "Folder('inbox')"
+def test_it_is_told_by_its_path(tmp_path):
+    assert repr(Folder(tmp_path)) == f"Folder({str(tmp_path)!r})"

@@ -477,5 +477,5 @@ def test_a_wrong_keep_is_refused(path, keep):
         Spool(path, keep=keep)
 
 
-def test_it_is_told_by_its_file():
-    assert repr(Spool("s.db")) == "Spool('s.db')"
+def test_it_is_told_by_its_file(path):
+    assert repr(Spool(path)) == f"Spool({str(path)!r})"

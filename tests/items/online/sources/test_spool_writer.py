@@ -177,5 +177,5 @@ def test_many_writers_at_once(path):
     assert all(samples[place][:2] == samples[place + 1][:2] for place in range(0, 160, 2))  # a lot stays together
 
 
-def test_it_is_told_by_its_file_and_producer():
-    assert repr(SpoolWriter("s.db", "clicks")) == "SpoolWriter('s.db', 'clicks')"
+def test_it_is_told_by_its_file_and_producer(path):
+    assert repr(SpoolWriter(path, "clicks")) == f"SpoolWriter({str(path)!r}, 'clicks')"
