@@ -13,7 +13,7 @@ from onion.data.fetching import Beginning, Making, Reading, Streaming
 from onion.data.fingerprint import fingerprint
 from onion.data.loader import Batches, Counted, at_least, check_patience, too_far
 from onion.data.prefetch import Prefetcher
-from onion.data.running_loader import RunningLoader
+from onion.data.running_loader import PATIENCE, RunningLoader
 from onion.data.samplers import draws_again, entered, numpy_seeded, order_of
 from onion.data.source import has_length, named
 from onion.data.wait import Wait
@@ -200,4 +200,4 @@ class _Ahead(Prefetcher[Counted]):
 
     def close(self) -> None:
         super().close()
-        self._running.close()
+        self._running.close(min(self._patience, PATIENCE))

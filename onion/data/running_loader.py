@@ -16,7 +16,7 @@ from onion.data.place import say_where
 from onion.errors import DataError
 
 PATIENCE = 5.0
-"""Seconds that threads and workers have to end; then a worker is killed."""
+"""Seconds that threads and workers have to end."""
 
 
 class RunningLoader(Iterator[tuple[int, Any]]):
@@ -78,8 +78,12 @@ class RunningLoader(Iterator[tuple[int, Any]]):
                     "memory, or of room in /dev/shm, is the usual reason: try fewer workers, or use_shared_memory=False"
                 ) from error
 
-    def close(self) -> None:
-        """End the pass and its workers; harmless when called again."""
+    def close(self, patience: float = PATIENCE) -> None:
+        """End the pass and its workers, and kill those that have not ended in time; harmless when called again.
+
+        Args:
+            patience: The time for all of them, in seconds.
+        """
         if self._closed:
             return
         self._closed = True
@@ -88,10 +92,10 @@ class RunningLoader(Iterator[tuple[int, Any]]):
             return
         running._exit_thread_expectedly()  # wakes the thread, which _try_shutdown_all would wait for a second at a time
         if self._workers:
-            running._try_shutdown_all(PATIENCE)
+            running._try_shutdown_all(patience / len(self._workers))
         else:
             if running._thread is not None:  # which is gone when the pass has come to its end
-                running._thread.join(PATIENCE)
+                running._thread.join(patience)
             running._try_shutdown_all()
         for worker in self._workers:
             if worker.is_alive():
