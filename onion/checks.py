@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
-from numbers import Real
+from numbers import Integral, Real
 from typing import TypeGuard
 
 
 def is_whole(value: object) -> TypeGuard[int]:
     """Tell whether something is an integer; True and False are none."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """Tell whether something counts: a whole number from 0, numpy's too; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
 
 
 def is_number(value: object) -> TypeGuard[float]:

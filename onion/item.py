@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from onion.places import Rule
     from onion.runner import Runner
     from onion.state import State
 
@@ -45,6 +46,10 @@ class RunnerItem:
     unsaved: tuple[str, ...] = ()
     """Attributes, and keys of ``state_dict``, that may be others in a resumed run than in one that was not cut, without
     consequence; ``onion.testing.assert_resumes_exactly`` passes over them. A subclass adds its own to its parent's."""
+
+    place_rules: tuple[Rule, ...] = ()
+    """What the item asks of its place in the onion (``onion.places``), besides what ``check`` looks for. A subclass
+    that gives its own repeats its parent's."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give the class its default name."""

@@ -10,17 +10,20 @@ with the initialize rings:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from operator import length_hint
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING
 
 from onion import tree
+from onion.checks import is_count
 from onion.drawing import as_text, save_drawing
 from onion.errors import CompositionError, HookError, OnionError
+from onion.holder import Holder
 from onion.item import RunnerItem, overrides
+from onion.places import refuse_wrong_place
 from onion.raised import room_for_calls
 from onion.rings import Hook, compose, enter, hold, refuse_coroutine
 from onion.state import State
@@ -29,8 +32,6 @@ from onion.tree import Items, Selector
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-Found = TypeVar("Found", bound=RunnerItem)
 
 
 def _nothing(state: State) -> None:
@@ -42,7 +43,7 @@ def _count(state: State) -> None:
     state.step = state.next_step
 
 
-class Runner(RunnerItem):
+class Runner(Holder):
     """An onion of items; the first is the outermost ring.
 
         Runner(DataProvider(data), ParameterUpdater(optimizer), GradientMachine(network)).run(passes=3)
@@ -60,13 +61,10 @@ class Runner(RunnerItem):
         CompositionError: the onion cannot work as composed; the message shows its drawing, if it consists of items.
     """
 
-    is_runner = True
-
     def __init__(
         self, *items: RunnerItem, name: str | None = None, state: type[State] = State, timing: Timing | None = None
     ) -> None:
-        tree.refuse_strangers(items)
-        self.items: Items = items
+        super().__init__(items)
         if name is not None:
             self.name = name
         self._state_class = state
@@ -74,9 +72,12 @@ class Runner(RunnerItem):
         self._rings: ExitStack | None = None
         self._state: State | None = None
         try:
-            tree.refuse_twice(items)
-            tree.number_names(items)
-            for item in self.walk():
+            tree.refuse_no_name(self)
+            tree.refuse_twice(self.everyone)
+            tree.number_names(self.everyone)
+            for item in self.everyone:
+                if item.place_rules:
+                    refuse_wrong_place(item, self.layout, item.place_rules)
                 item.check(self)
             self._initialize = self._scope("initialize")
             self._pass = self._scope("on_pass")
@@ -99,7 +100,13 @@ class Runner(RunnerItem):
 
         Returns:
             The run's State as the last ring left it.
+
+        Raises:
+            OnionError: a number is none; nothing was run.
         """
+        for name, number in (("passes", passes), ("steps", steps)):
+            if number is not None and not is_count(number):
+                raise OnionError(f"run: {name}={number!r} is no whole number from 0; None, the default, is no limit.")
         state = self._begin(parent, passes, steps)
         limit = math.inf if steps is None else steps
         try:
@@ -205,41 +212,6 @@ class Runner(RunnerItem):
     def _scope(self, name: str) -> list[Hook]:
         """Return the hooks of a scope; those of nested runners stand open in line with the others."""
         return self._hooks(tuple(item for item in self.walk() if not isinstance(item, Runner)), name)
-
-    # -- looking ------------------------------------------------------------------------------------------------------
-
-    def walk(self) -> Iterator[RunnerItem]:
-        """Give every item at every depth, the outermost first."""
-        return tree.walk(self.items)
-
-    def __iter__(self) -> Iterator[RunnerItem]:
-        return self.walk()
-
-    def inside(self, item: RunnerItem) -> Items:
-        """Return the items whose batch rings run inside that of ``item``."""
-        return tree.inside(self.items, item)
-
-    def all(self, which: type[Found]) -> list[Found]:
-        """Return every item of a class, at every depth."""
-        return [item for item in self.walk() if isinstance(item, which)]
-
-    @overload
-    def __getitem__(self, which: str) -> RunnerItem: ...
-    @overload
-    def __getitem__(self, which: type[Found]) -> Found: ...
-    def __getitem__(self, which: str | type[RunnerItem]) -> RunnerItem:
-        """Return the only item of that name or class, at any depth."""
-        return self._one(which)
-
-    def __contains__(self, which: Selector) -> bool:
-        return any(tree.matches(item, which) for item in self.walk())
-
-    def _one(self, which: Selector) -> RunnerItem:
-        found = [item for item in self.walk() if tree.matches(item, which)]
-        if len(found) != 1:
-            wanted = which.__name__ if isinstance(which, type) else repr(which)
-            raise OnionError(f"{len(found) or 'no'} items match {wanted}, not one, in\n\n{self}")
-        return found[0]
 
     # -- deriving -----------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 """The contract of the ring: the ten rules of the design, a group of tests each, and whole traces written out."""
 
-import gc
 import sys
 from contextlib import suppress
 
@@ -8,6 +7,7 @@ import pytest
 
 from onion import HookError, Runner, RunnerItem, State
 from onion.testing import Batches, Failing, PlannedError, Recorder
+from tests.counting import python_calls
 
 
 class Plain(RunnerItem):
@@ -88,24 +88,6 @@ class Source(RunnerItem):
 
 def recorders(trace, names):
     return [Recorder(name, trace) for name in names]
-
-
-def python_calls(function):
-    """Count the Python function calls (and resumed generators) that a function makes."""
-    calls = 0
-
-    def count(frame, event, argument):
-        nonlocal calls
-        calls += event == "call"
-
-    gc.disable()  # or it calls back for what other tests have left
-    sys.setprofile(count)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-    return calls
 
 
 # -- whole traces ------------------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """Running: limits, cut passes, ``with runner``, runs in runs, and what is refused."""
 
+import math
 from contextlib import suppress
 
 import attrs
+import numpy as np
 import pytest
 
-from onion import CompositionError, HookError, Observer, Runner, RunnerItem, State
+from onion import CompositionError, HookError, Observer, OnionError, Runner, RunnerItem, State
 from onion.testing import Batches, Failing, PlannedError, Recorder
 
 
@@ -163,6 +165,19 @@ def test_no_batch_is_taken_after_the_last_step():
 
 
 # -- the data ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["passes", "steps"])
+@pytest.mark.parametrize("number", [math.nan, math.inf, "3", 2.5, -1, True, [1]])
+def test_a_number_that_is_none_is_refused_before_anything_runs(name, number):
+    trace = []
+    with pytest.raises(OnionError, match=rf"^run: {name}=.* is no whole number from 0; None, the default, is no limit"):
+        Runner(Recorder("a", trace), Batches(2)).run(**{name: number})
+    assert trace == []
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert Runner(Batches(2)).run(passes=np.int64(2), steps=np.int32(3)).step == 3
 
 
 def test_an_onion_without_data_is_told_to_add_some():

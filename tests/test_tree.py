@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import attrs
 import pytest
 
-from onion import CompositionError, OnionError, Runner, RunnerItem
+from onion import CompositionError, Every, OnionError, Runner, RunnerItem
 from onion.testing import Batches, Recorder
+from tests.counting import python_calls
 
 
 class Ring(RunnerItem):
@@ -91,6 +92,47 @@ def test_another_class_with_a_given_name_that_is_a_default_one():
 def test_two_given_names_are_refused_even_if_they_look_like_default_ones(name):
     with pytest.raises(CompositionError, match=f"two items are named '{name}'"):
         Runner(named(name), named(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("a\0b", r"named 'a\\x00b'; a name is a text of 1 to 200 bytes"),
+        ("a\nb", r"named 'a\\nb'; a name"),
+        ("n" * 300, r"named 'n{59}\.\.\. \(302 characters\); a name"),
+        ("名" * 67, "; a name is a text of 1 to 200 bytes"),
+        ("\ud800", "; a name is a text"),
+        ("", "named ''; a name"),
+        (7, "named 7; a name"),
+        (None, "named None; a name"),
+    ],
+)
+def test_a_name_that_no_drawing_or_file_can_have_is_refused(name, says):
+    item = Ring()
+    item.name = name
+    for compose in (lambda: Runner(item), lambda: Runner(Runner(Every(2, item)))):
+        with pytest.raises(CompositionError, match=rf"^a Ring is {says}" if "named" in says else says):
+            compose()
+    if name is not None:
+        with pytest.raises(CompositionError, match="a Runner is named"):
+            Runner(Ring(), name=name)
+    item.name = "任务 a-1.b"
+    Runner(item)
+
+
+@pytest.mark.parametrize("beside", [[], [Ring]])
+def test_an_onion_nested_deep_is_built_in_few_calls(beside):
+    """150 nested runners took 2.9 s, and 500 more than 40: every level walked through all below, level by level."""
+
+    def calls(depth):
+        def build():
+            runner = Ring()
+            for _ in range(depth):
+                runner = Runner(*(make() for make in beside), runner)
+
+        return python_calls(build)
+
+    assert calls(80) < 5 * calls(40)  # each runner looks at all that it holds; that is all
 
 
 def test_only_an_item_that_needs_a_number_is_written_to():

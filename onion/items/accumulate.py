@@ -12,6 +12,7 @@ from onion.data import pieces
 from onion.errors import CompositionError, HookError
 from onion.item import RunnerItem, Way
 from onion.items.shares import Part, Weight, in_shares, insist_on_place, refuse_evaluators, refuse_sharers_around
+from onion.places import BEHIND_DATA
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class Accumulate(RunnerItem):
     """
 
     predicts = False
-    shares_update = True
+    shares_update = runs_again = True
+    place_rules = (BEHIND_DATA,)
     unsaved = ("_watched", "_place", "_group")  # of the batch under way; every batch begins with its own
 
     def __init__(self, k: int, weight: Weight = pieces.examples) -> None:

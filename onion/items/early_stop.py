@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onion.checks import is_number, is_whole
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
 from onion.items.best import Best, Mode
 from onion.state import State
+
+if TYPE_CHECKING:
+    from onion.runner import Runner
+
+log = logging.getLogger("onion")
 
 
 class EarlyStop(RunnerItem):
@@ -30,13 +36,23 @@ class EarlyStop(RunnerItem):
     """
 
     predicts = False
+    unsaved = ("_told",)
 
     def __init__(self, metric: str, patience: int = 3, mode: Mode = "max", by: float = 0.0) -> None:
         _refuse_wrong(metric, patience, mode, by)
         self.metric, self.patience, self.mode, self.by = metric, patience, mode, by
         self._best = Best(metric, mode)
         self._failures = 0
-        self._resumed = False
+        self._resumed = self._told = False
+
+    def check(self, runner: Runner) -> None:
+        """Insist on standing outside the item that reports the metric, where its name, as ``tester.``, tells."""
+        for other in runner.around(self):
+            if getattr(other, "reports", False) and self.metric.startswith(f"{other.name}."):
+                raise CompositionError(
+                    f"{self.name} stands inside {other.name}, which reports {self.metric} after it, so it would stop a "
+                    "step late; put it further out (before it)."
+                )
 
     def initialize(self, state: State) -> None:
         """Begin anew, unless the run is resumed; one that was stopped here stays stopped."""
@@ -59,8 +75,19 @@ class EarlyStop(RunnerItem):
     def _look(self, state: State) -> None:
         if not self._best.fresh(state):
             return
+        self._tell_if_late(state)
         self._failures = 0 if self._best.better(state, self.by) else self._failures + 1
         self._judge(state)
+
+    def _tell_if_late(self, state: State) -> None:
+        """Warn, once, where the metric is of an earlier step: whoever reported it did so when this ring had left."""
+        reported = state.reported[self.metric]
+        if reported < state.step and not self._told:
+            self._told = True
+            log.warning(
+                "%s: %s was reported at step %d and seen at step %d; put %s outside the item that reports it, or it "
+                "stops late", self.name, self.metric, reported, state.step, self.name,
+            )  # fmt: skip
 
     def _judge(self, state: State) -> None:
         if self._failures >= self.patience:

@@ -45,6 +45,7 @@ class Evaluator(RunnerItem):
     """
 
     predicts = False
+    reports = True
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric

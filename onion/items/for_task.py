@@ -37,8 +37,8 @@ class ForTask(Sometimes):
         self.task = task
 
     def check(self, runner: Runner) -> None:
-        """Insist on a task that a sampler around has; where there is none, ``state.task`` comes from elsewhere."""
-        around = [sampler for sampler in runner.all(TaskSampler) if self in runner.inside(sampler)]
+        """Insist on a task that the sampler has; where there is none, ``state.task`` comes from elsewhere."""
+        around = runner.all(TaskSampler)
         names = [name for sampler in around for name in sampler.tasks]
         if around and self.task not in names:
             near = "".join(f"; did you mean {name!r}?" for name in get_close_matches(self.task, names, n=1))

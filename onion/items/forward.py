@@ -9,6 +9,7 @@ from typing import Any
 from onion.device import paddle, to_tensors
 from onion.item import RunnerItem, Way
 from onion.items.gradient_machine import CostFunction
+from onion.places import BEHIND_DATA
 from onion.state import State
 
 
@@ -22,6 +23,9 @@ class Forward(RunnerItem):
         network: a ``paddle.nn.Layer`` that is called with the batch (its numpy arrays turned into tensors).
         cost: ``cost(outputs, batch)`` where the batches have labels, for example ``network.cost``; default: no cost.
     """
+
+    runs_network = True
+    place_rules = (BEHIND_DATA,)
 
     def __init__(self, network: Any, cost: CostFunction | None = None) -> None:
         self.network = network

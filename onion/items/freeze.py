@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from onion.checks import is_whole
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
+from onion.places import NETWORKS, Around
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class _FromAStep(RunnerItem):
     """What Freeze and Unfreeze do alike: some parameters of a network learn from a step on."""
 
     predicts = False
+    place_rules = (Around(NETWORKS, "acts on its way in, on the networks inside it"),)
     unsaved = ("_waits",)  # before the very batch of the step a resumed run has waited already
 
     def __init__(self, network: Any, pattern: str | re.Pattern[str], step: int | None) -> None:

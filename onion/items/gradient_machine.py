@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from onion.device import to_tensors
 from onion.errors import CheckpointError, CompositionError
 from onion.item import RunnerItem
+from onion.places import BEHIND_DATA
 from onion.state import State
 from onion.way_back import once
 
@@ -30,6 +31,7 @@ class GradientMachine(RunnerItem):
     """
 
     makes_gradients = True
+    place_rules = (BEHIND_DATA,)
 
     def __init__(self, network: Any, cost: CostFunction | None = None) -> None:
         if cost is None and not callable(getattr(network, "cost", None)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onion.errors import CompositionError, HookError
 from onion.item import RunnerItem
+from onion.places import BEHIND_DATA, NETWORKS, Around
 from onion.state import State
 
 
@@ -29,6 +30,7 @@ class IntoBatch(RunnerItem):
     """
 
     predicts = False
+    place_rules = (BEHIND_DATA, Around(NETWORKS, "puts a field into the batch for the networks inside it"))
 
     def __init__(self, field: str) -> None:
         if not isinstance(field, str) or not field:

@@ -16,6 +16,7 @@ from onion.item import Way
 from onion.items.periodic import Every, Periodic
 from onion.items.readings import cost_of, readings
 from onion.paths import anchored
+from onion.places import OUTSIDE_REPORTS, UNREPEATED
 from onion.state import State
 
 
@@ -33,6 +34,7 @@ class Logger(Periodic):
     """
 
     watches = True
+    place_rules = (UNREPEATED, OUTSIDE_REPORTS)
     unsaved = ("_before", "_begun", "_offset", "seconds", "offset")  # times, and the length of a file with times in it
 
     def __init__(self, path: str | Path, every: Every = 100) -> None:

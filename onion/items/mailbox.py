@@ -7,16 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from onion.checks import is_lazy
 from onion.errors import CompositionError, HookError
 from onion.item import RunnerItem, Way
 from onion.items.border import PATIENCE, Border
+from onion.places import BEHIND_DATA
 from onion.state import State
-
-if TYPE_CHECKING:
-    from onion.runner import Runner
 
 log = logging.getLogger("onion")
 
@@ -55,19 +53,12 @@ class Mailbox(RunnerItem):
 
     predicts = False
     watches = True
+    place_rules = (BEHIND_DATA,)
 
     def __init__(self) -> None:
         self._letters: SimpleQueue[_Letter] = SimpleQueue()
         self._run: State | None = None
         self._paused = False
-
-    def check(self, runner: Runner) -> None:
-        """Insist on standing inside the item that brings the data, as far as that can be told."""
-        order = [item for item in runner.walk() if item is self or getattr(item, "brings_data", False)]
-        if order[0] is self and len(order) > 1:
-            raise CompositionError(
-                f"{self.name} stands outside {order[1].name}, which brings the data; put it further in (after it)."
-            )
 
     def post(self, letter: Callable[[State], Answer]) -> Future[Answer]:
         """Leave a letter, from any thread.

@@ -15,6 +15,7 @@ from onion.items.loss_scale import LossScale
 from onion.items.pairing import machines_inside, parameters_of
 from onion.items.parameter_updater import ParameterUpdater
 from onion.items.shares import insist_on_place, refuse_sharers_around, updaters_around
+from onion.places import NETWORKS, Around, refuse_wrong_place
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ log = logging.getLogger("onion")
 IN_32_BITS = ("softmax_with_cross_entropy", "cross_entropy_with_softmax", "mean")
 """Operators of a cost that are computed in 32 bits at every level: Paddle 2.6 has no bfloat16 for them on a GPU, where
 level O2 would ask for it. The first two are one operator, by its names in Paddle 2 and 3."""
+
+
+OF_NETWORKS = Around(NETWORKS, "sets the arithmetic of the networks inside it")
+"""Its place where nothing is updated; else it is between updater and machines."""
 
 
 class MixedPrecision(RunnerItem):
@@ -80,6 +85,8 @@ class MixedPrecision(RunnerItem):
         if updaters:
             insist_on_place(self, runner)
             refuse_sharers_around(self, runner, "and has to see all of an update; move it outside.")
+        else:
+            refuse_wrong_place(self, runner.layout, [OF_NETWORKS])
         networks = [machine.network for machine in machines if hasattr(machine, "network")]
         if self.level == "O2" and networks and self._is_able():
             optimizers = [updater.optimizer for updater in updaters]

@@ -49,6 +49,7 @@ class MovingAverage(RunnerItem):
     """
 
     predicts = False
+    moves_weights = True
 
     def __init__(self, network: Any, decay: float = 0.999) -> None:
         if not 0 <= decay < 1:

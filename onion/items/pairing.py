@@ -19,7 +19,7 @@ def machines_inside(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
 
 def around(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
     """Return the items that an item stands inside of, the outermost first."""
-    return [other for other in runner.walk() if any(item is each for each in runner.inside(other))]
+    return list(runner.around(item))
 
 
 def networks_of(machines: Sequence[Any]) -> list[tuple[str, Any]]:

@@ -43,6 +43,7 @@ class ParameterUpdater(RunnerItem):
     """
 
     predicts = False
+    moves_weights = True
 
     def __init__(self, optimizer: Any) -> None:
         _refuse_wrapper(optimizer)

@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 from onion.checks import is_whole
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
+from onion.places import UNREPEATED, Rule
 from onion.runner import Runner
 from onion.state import State
-from onion.tree import holds
 
 Every: TypeAlias = int | timedelta | Literal["pass"]
 """A number of steps, a time by the clock, or ``"pass"``."""
@@ -33,6 +33,7 @@ class Periodic(RunnerItem):
     """
 
     predicts = False
+    place_rules: tuple[Rule, ...] = (UNREPEATED,)
     unsaved: tuple[str, ...] = ("_next",)  # where in the data a time is up is nothing that a resumed run repeats
 
     def __init__(self, every: Every) -> None:
@@ -47,7 +48,7 @@ class Periodic(RunnerItem):
 
     def check(self, runner: Runner) -> None:
         """Insist on a place where a batch that leaves is a step."""
-        nested = [other.name for other in runner.all(Runner) if holds(other.items, self)]
+        nested = [other.name for other in runner.layout.holders(self) if isinstance(other, Runner)]
         if nested and self.every != "pass":
             raise CompositionError(
                 f"{self.name} stands in {nested[-1]}, whose rings leave a batch before it counts as a step, so it "

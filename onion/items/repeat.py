@@ -5,6 +5,7 @@ from __future__ import annotations
 from onion.checks import is_whole
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
+from onion.places import NETWORKS, Around
 from onion.state import State
 
 
@@ -23,6 +24,8 @@ class Repeat(RunnerItem):
     """
 
     predicts = False
+    runs_again = True
+    place_rules = (Around(NETWORKS, "runs the networks inside it again"),)
 
     def __init__(self, n: int) -> None:
         if not (is_whole(n) and n >= 1):

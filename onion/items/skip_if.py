@@ -8,6 +8,7 @@ from typing import Any
 from onion.checks import is_lazy
 from onion.errors import CompositionError
 from onion.item import RunnerItem, Way
+from onion.places import BEHIND_DATA, NETWORKS, Around
 from onion.state import State
 
 
@@ -28,6 +29,7 @@ class SkipIf(RunnerItem):
     """
 
     predicts = False
+    place_rules = (BEHIND_DATA, Around(NETWORKS, "keeps batches from the networks inside it"))
 
     def __init__(self, predicate: Callable[[State], object]) -> None:
         if is_lazy(predicate) or not callable(predicate):

@@ -32,6 +32,7 @@ class Sometimes(RunnerItem):
         CompositionError: ``item`` is no item.
     """
 
+    lends_its_place = True  # the item's ring runs around what stands inside this one
     is_runner = True  # its item is walked, named, checked, saved and drawn as one in a nested Runner
 
     def __init__(self, item: RunnerItem, written: str) -> None:

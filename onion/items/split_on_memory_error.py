@@ -61,7 +61,7 @@ class SplitOnMemoryError(RunnerItem):
         DataError: the first batch cannot be split.
     """
 
-    shares_update = True
+    shares_update = runs_again = True
 
     predicts = False
     unsaved = ("_tried",)  # it only spares a look at every batch

@@ -10,6 +10,7 @@ from onion.item import Way
 from onion.items.periodic import Every, Periodic
 from onion.items.readings import cost_of, readings
 from onion.paths import anchored
+from onion.places import OUTSIDE_REPORTS, UNREPEATED
 from onion.state import State
 
 
@@ -25,6 +26,7 @@ class TensorBoard(Periodic):
     """
 
     watches = True
+    place_rules = (UNREPEATED, OUTSIDE_REPORTS)
     unsaved = ("_writer",)
 
     def __init__(self, folder: str | Path, every: Every = 100) -> None:

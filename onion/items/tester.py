@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from onion.errors import CompositionError
 from onion.items.periodic import Every, Periodic
+from onion.places import UNREPEATED, NotInside
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Tester(Periodic):
         CompositionError: ``runner`` is no Runner.
     """
 
+    reports = True
+    place_rules = (UNREPEATED, NotInside("moves_weights", "moves the weights after it"))
     __test__ = False  # pytest would take a class of this name for tests, wherever it is imported
 
     def __init__(self, runner: Runner, every: Every = "pass", name: str | None = None) -> None:

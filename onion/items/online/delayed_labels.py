@@ -11,9 +11,10 @@ from onion.data import pieces
 from onion.data.batching import collate as stack
 from onion.errors import CompositionError, DataError, HookError
 from onion.item import Way
-from onion.items.online.progressive_test import Measure, ProgressiveTest
+from onion.items.online.progressive_test import UNMIXED, Measure, ProgressiveTest
 from onion.items.online.rows_as_arrays import as_arrays, from_arrays, own
 from onion.items.periodic import Every
+from onion.places import BEHIND_DATA
 from onion.state import State
 
 Sample: TypeAlias = dict[str, Any]
@@ -51,6 +52,7 @@ class DelayedLabels(ProgressiveTest):
     """
 
     name = "progressive"
+    place_rules = (BEHIND_DATA, UNMIXED)  # and inside a Repeat if need be: what a batch has is joined once
     unsaved = ("_ready",)  # the batch under way
 
     def __init__(

@@ -15,6 +15,7 @@ from onion.errors import CompositionError, HookError
 from onion.item import Way
 from onion.items.forward import evaluating
 from onion.items.periodic import Every, Periodic
+from onion.places import BEHIND_DATA, UNREPEATED, NotInside, Rule
 from onion.state import State
 
 Measure: TypeAlias = Callable[[Any, Any], Any]
@@ -24,6 +25,10 @@ Measure: TypeAlias = Callable[[Any, Any], Any]
 def right(outputs: NDArray[Any], batch: Mapping[str, Any]) -> NDArray[np.bool_]:
     """Tell of each sample whether the largest of its outputs, ``[n, classes]``, is that of its ``batch["labels"]``."""
     return np.asarray(outputs.argmax(-1) == np.asarray(batch["labels"]))
+
+
+UNMIXED = NotInside("mixes_batches", "mixes old samples into the batch that it would test")
+"""The place of what tests each sample once."""
 
 
 class ProgressiveTest(Periodic):
@@ -52,6 +57,8 @@ class ProgressiveTest(Periodic):
     """
 
     name = "progressive"
+    reports = True
+    place_rules: tuple[Rule, ...] = (BEHIND_DATA, UNREPEATED, UNMIXED)
     unsaved = ("latest",)
 
     def __init__(

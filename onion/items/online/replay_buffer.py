@@ -15,6 +15,7 @@ from onion.errors import CompositionError, DataError
 from onion.item import RunnerItem
 from onion.items.adjustable import Adjustable
 from onion.items.online.rows_as_arrays import as_arrays, from_arrays, own
+from onion.places import BEHIND_DATA, NETWORKS, Around
 from onion.state import State
 
 HIGHEST = 16.0
@@ -48,6 +49,8 @@ class ReplayBuffer(RunnerItem):
     """
 
     predicts = False
+    mixes_batches = True
+    place_rules = (BEHIND_DATA, Around(NETWORKS, "mixes old samples into the batches of the networks inside it"))
     unsaved = ("_mixed",)  # the batch under way
 
     def __init__(
