@@ -90,6 +90,8 @@ def fetch(name: str = "minilm", mirror: str | None = None) -> Path:
 
     What is there already is not looked at: of a damaged model the folder has to be deleted, then it is fetched again.
     Any number of processes may fetch at once, and be killed: the folder appears whole or not at all.
+    An archive is kept only if an encoder can be loaded from what is in it; single files are taken for what the
+    server says that they are.
 
     Args:
         name: one of ``SOURCES`` or ``ALIASES``.

@@ -125,6 +125,13 @@ def test_a_hang_and_an_error_are_found_out(load, tmp_path, monkeypatch):
     assert "hangs" in trial.run_apart(command, 1).broken
 
 
+def test_who_interrupts_a_command_ends_all_of_them(load, tmp_path, monkeypatch):
+    trial, commands = load("spoiling.trial"), load("spoiling.commands")
+    monkeypatch.setattr(trial, "main", lambda words: trial.TERMINATED)
+    with pytest.raises(KeyboardInterrupt):
+        trial.run_here(commands.Command("train", [], tmp_path / "out"), PATIENCE)
+
+
 def test_half_written_features_are_found_out_and_removed(load, tmp_path):
     keeping, folder = load("spoiling.keeping"), tmp_path / "features"
     assert keeping.kept_features(folder) == {}

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import attrs
 
-from onion.cli import Printable, main
+from onion.cli import INTERRUPTED, TERMINATED, Printable, main
 from spoiling.commands import Command
 
 MISTAKE = 2
@@ -53,6 +53,9 @@ def run_here(command: Command, limit: int) -> Ended:
     Args:
         command: the command.
         limit: seconds after which it hangs. Where it hangs in what is not Python, the process ends after twice as long.
+
+    Raises:
+        KeyboardInterrupt: a signal ended the command.
     """
     said, log = io.StringIO(), _Log()
     with ExitStack() as held:
@@ -67,6 +70,8 @@ def run_here(command: Command, limit: int) -> Ended:
             status = int(left.code or 0)
         except BaseException:
             return Ended(None, said.getvalue(), log.lines, traceback.format_exc())
+    if status in (INTERRUPTED, TERMINATED):  # whoever sent that means all of them
+        raise KeyboardInterrupt
     return Ended(status, said.getvalue(), log.lines)
 
 
