@@ -161,7 +161,7 @@ class Runner(Holder):
             self._clock.start()
 
     def _run_passes(self, passes: float, limit: float, state: State) -> None:
-        with room_for_calls(self.walk()):
+        with room_for_calls(len(self.everyone)):
             while state.stopped is None and state.pass_id < passes and state.step < limit:
                 state.pass_cut, state.batches, state.before_batches, state.data_error = False, None, None, None
                 state.pass_stopped = state.stopped  # not None where a signal has come since
