@@ -30,7 +30,8 @@ class Version(argparse.Action):
     """Prints the versions, and is through; they are looked up only when they are asked for."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, **more)
+        # Nothing of it stays in the options, which the settings of a training are taken from.
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, **more)
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
         """Print them."""
