@@ -66,7 +66,9 @@ class Reading:
     def __len__(self) -> int:
         return len(self._dataset)
 
-    def __getitem__(self, key: tuple[int, int]) -> Any:
+    def __getitem__(self, key: tuple[int, int] | Failed) -> Any:
+        if isinstance(key, Failed):  # whoever gives the numbers could not
+            return key
         batch, index = key
         if self._seeds is not None and batch != self._batch:
             _seed_all(*self._seeds, batch)

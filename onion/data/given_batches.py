@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
-from onion.data.fetching import Beginning, Making, Reading, Streaming
+from onion.data.fetching import Beginning, Failed, Making, Reading, Streaming
 from onion.data.fingerprint import fingerprint
 from onion.data.loader import Batches, Counted, at_least, check_patience, too_far
 from onion.data.prefetch import Prefetcher
 from onion.data.running_loader import PATIENCE, RunningLoader
-from onion.data.samplers import draws_again, entered, numpy_seeded, order_of
+from onion.data.samplers import draws_again, order_of, seeded, tell_pass
 from onion.data.source import has_length, named
 from onion.data.wait import Wait
 from onion.errors import DataError
@@ -41,7 +41,9 @@ class GivenBatches:
     ====================================================  ====================================================
     a map-style dataset, and a sampler that is known      are not loaded; the order is a function of seed and pass
     (`onion.data.samplers.draws_again`)
-    a map-style dataset, and another ``batch_sampler``    are not loaded, but drawn from it once more
+    a map-style dataset, and another ``batch_sampler``    are not loaded, but drawn from it once more, in the same order
+                                                          if it draws from ``set_epoch``, or numpy's or Python's
+                                                          global generator when it begins
     an `IterableDataset`, or methods of a subclass        are loaded once more, and dropped; this is logged
     ====================================================  ====================================================
 
@@ -126,7 +128,7 @@ class GivenBatches:
         at_least("pass_id", pass_id, 0)
         at_least("start", start, 0)
         total = None
-        with numpy_seeded(self.seed, pass_id):  # the DataLoader draws its workers' seeds
+        with seeded(self.seed, pass_id):  # the DataLoader draws its workers' seeds
             if self._streams:
                 running = RunningLoader(self._streaming(), counted=not self._own_ways, dropped=start, resumed=start > 0)
             else:
@@ -143,10 +145,11 @@ class GivenBatches:
         return Batches(ahead, total, wait or Wait())
 
     def _order(self, pass_id: int) -> Any:
-        """The numbers of the examples of each batch: a list if the sampler is known, else what it draws as it goes."""
+        """The numbers of the examples of each batch: a list if the sampler is known, else what draws them."""
         if draws_again(self._sampler):
             return order_of(self._sampler, self.seed, pass_id)
-        return entered(self._sampler, pass_id)
+        tell_pass(self._sampler, pass_id)
+        return self._sampler
 
     def _streaming(self) -> Any:
         """A DataLoader that reads an iterable dataset from its beginning; a subclass reads as it will."""
@@ -178,17 +181,27 @@ class GivenBatches:
 
 
 class _Numbered:
-    """A batch sampler that gives each example with the number of its batch in the pass, from batch `start` on."""
+    """A batch sampler that gives each example with the number of its batch in the pass.
 
-    def __init__(self, order: Sequence[Sequence[int]], start: int) -> None:
-        self._order, self._start = order, start
+    What is skipped, and the first batch, are drawn at once: a sampler that shuffles when it begins does so here, not
+    in a thread.
 
-    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
-        for batch, indices in islice(enumerate(self._order), self._start, None):
-            yield [(batch, index) for index in indices]
+    Args:
+        order: The numbers of the examples of each batch; it is iterated once.
+        start: How many batches to skip.
+    """
 
-    def __len__(self) -> int:
-        return max(0, len(self._order) - self._start)
+    def __init__(self, order: Iterable[Sequence[int]], start: int) -> None:
+        left = enumerate(order)
+        first = next(islice(left, start, None), None)
+        self._batches = left if first is None else chain([first], left)
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        try:
+            for batch, indices in self._batches:
+                yield [(batch, index) for index in indices]
+        except Exception as error:
+            yield [Failed(error, "the batch_sampler")]
 
 
 class _Ahead(Prefetcher[Counted]):

@@ -6,6 +6,7 @@ middle. Here the same samplers draw from a generator made of ``(seed, pass)``, a
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,29 +43,31 @@ def order_of(sampler: Any, seed: int, pass_id: int) -> list[list[int]]:
 
     A DistributedBatchSampler shuffles by its epoch alone, which here is the pass: all ranks have to agree.
     """
-    ours = entered(sampler, pass_id)
+    ours = copy(sampler)
+    tell_pass(ours, pass_id)
     inner: Any = getattr(ours, "sampler", None)
     if type(inner) is sys.modules["paddle"].io.SubsetRandomSampler:
         # It draws from Paddle's generator, which cannot be put back on the CPU of Paddle 2.6.
         ours.sampler = [inner.indices[i] for i in shuffled(len(inner.indices), seed, pass_id).tolist()]
-    with numpy_seeded(seed, pass_id):
+    with seeded(seed, pass_id):
         return [list(map(int, batch)) for batch in ours]
 
 
-def entered(sampler: Any, pass_id: int) -> Any:
-    """A sampler as it is in a pass: a copy, so that the user's does not move, told the pass by ``set_epoch``."""
-    ours = copy(sampler)
-    if hasattr(ours, "set_epoch"):
-        ours.set_epoch(pass_id)
-    return ours
+def tell_pass(sampler: Any, pass_id: int) -> None:
+    """Tell a sampler which pass it is drawn for, by ``set_epoch``, if it has that."""
+    if hasattr(sampler, "set_epoch"):
+        sampler.set_epoch(pass_id)
 
 
 @contextmanager
-def numpy_seeded(seed: int, pass_id: int) -> Iterator[None]:
-    """Have numpy's global generator begin where (seed, pass) says; afterwards it is where it was."""
-    before = np.random.get_state()
-    np.random.seed(np.random.SeedSequence(seed, spawn_key=(pass_id, PURPOSE)).generate_state(8))
+def seeded(seed: int, pass_id: int) -> Iterator[None]:
+    """Have Python's and numpy's global generators begin where (seed, pass) says; then put them back."""
+    before = random.getstate(), np.random.get_state()
+    words = np.random.SeedSequence(seed, spawn_key=(pass_id, PURPOSE)).generate_state(8)
+    random.seed(words.tobytes())
+    np.random.seed(words)
     try:
         yield
     finally:
-        np.random.set_state(before)
+        random.setstate(before[0])
+        np.random.set_state(before[1])
