@@ -72,7 +72,7 @@ class Freeze(_FromAStep):
             batches. Default: never.
 
     Raises:
-        CompositionError: no parameter matches, or ``until`` is no number of steps.
+        CompositionError: no parameter matches, or ``until`` is no number of steps; or no network stands inside it.
     """
 
     def __init__(self, network: Any, pattern: str | re.Pattern[str], until: int | None = None) -> None:
@@ -108,7 +108,7 @@ class Unfreeze(_FromAStep):
 
     Raises:
         CompositionError: no parameter matches, ``at`` is no number of steps, or a Freeze of the same network stands
-            inside.
+            inside, or no network.
     """
 
     def __init__(self, network: Any, pattern: str | re.Pattern[str], at: int) -> None:

@@ -25,7 +25,7 @@ class IntoBatch(RunnerItem):
         field: its name in the batch, which is a dict.
 
     Raises:
-        CompositionError: ``field`` is no name.
+        CompositionError: ``field`` is no name; or it stands outside the data, or no network inside it.
         HookError: the batch is no dict, or nothing has left outputs.
     """
 

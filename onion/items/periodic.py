@@ -29,7 +29,8 @@ class Periodic(RunnerItem):
 
     Raises:
         CompositionError: ``every`` is none of them; or it is no ``"pass"``, and the item stands in a nested runner,
-            whose rings leave a batch before it counts as a step.
+            whose rings leave a batch before it counts as a step; or it stands inside what runs its inside more than
+            once a batch.
     """
 
     predicts = False

@@ -20,7 +20,7 @@ class Repeat(RunnerItem):
         n: how often, from 1.
 
     Raises:
-        CompositionError: ``n`` is no number from 1.
+        CompositionError: ``n`` is no number from 1; or networks are there, and none inside it.
     """
 
     predicts = False

@@ -25,7 +25,8 @@ class SkipIf(RunnerItem):
         predicate: a function of the state on the way in; its ``batch`` is the one to be skipped or not.
 
     Raises:
-        CompositionError: ``predicate`` is no function, or a coroutine or generator function, which is always true.
+        CompositionError: ``predicate`` is no function, or a coroutine or generator function, which is always true; or
+            it stands outside the data, or networks are there and none inside it.
     """
 
     predicts = False
