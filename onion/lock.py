@@ -60,6 +60,8 @@ class _Held:
             BlockingIOError: another process has it.
             OSError: the disk refused, or something else stands in its place.
         """
+        if self._file is not None and self._file.closed:  # an interrupt has cut the letting go off
+            self._file = None
         if self._file is not None and _still_there(self._path, self._file.fileno()):
             return
         if self._file is not None:
@@ -131,6 +133,7 @@ def alone_in(folder: Path, run: object, lingers: bool = False) -> Iterator[None]
 
 def _enter(folder: Path, place: str, run: object, entry: object, lingers: bool) -> Thread | None:
     """Get into a folder; or return a thread that has to end first."""
+    _free_guard()
     with _guard:
         held = _held.get(place)
         if held is None or not held.inside:
@@ -152,14 +155,24 @@ def _enter(folder: Path, place: str, run: object, entry: object, lingers: bool) 
 
 
 def _leave(place: str, entry: object) -> None:
-    """Get out of a folder; the last one lets go of it."""
+    """Get out of a folder, if that was not done; the last one lets go of it."""
+    _free_guard()
+    held = _held.get(place)
+    if held is None or (held.inside and entry not in held.inside):
+        return
     with _guard:
-        held = _held.get(place)
-        if held is not None:
-            held.inside.pop(entry, None)
-            if not held.inside:
-                held.release()
-                _held.pop(place, None)
+        held.inside.pop(entry, None)
+        if not held.inside:
+            held.release()
+            if _held.get(place) is held:
+                del _held[place]
+
+
+def _free_guard() -> None:
+    """Let go of the guard where an interrupt came just before this thread did; threads would wait for it for ever."""
+    with suppress(RuntimeError):
+        while True:
+            _guard.release()  # an error where it is not this thread's
 
 
 def _forget() -> None:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,14 @@ import pytest
 from onion import lock
 from onion.errors import CheckpointError
 from onion.lock import LOCK, alone_in
+from tests.patience import PATIENCE
 
 RUN, OTHER = object(), object()
 
 HOLD = """
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from onion.lock import alone_in
 with alone_in(Path(sys.argv[1]), None):
@@ -363,20 +366,63 @@ def test_a_thread_that_comes_too_late_finds_the_folder_the_next_runs(tmp_path):
     assert "is in use by another run of this process" in told[0]
 
 
-@pytest.mark.parametrize("at", ["_leave", "_still_there"])
-def test_an_interrupt_while_the_lock_is_let_go_of_leaves_it_free(at, tmp_path, monkeypatch):
-    function, calls = getattr(lock, at), []
+def test_an_interrupt_while_the_guard_is_held_stops_no_thread(tmp_path):
+    """Before Python 3.11 an interrupt may come between the body of a with block and its end."""
+    done = []
 
-    def interrupted(*arguments):
-        if (tmp_path / LOCK).exists():
-            calls.append(at)
-            if len(calls) == 1:
-                raise KeyboardInterrupt
-        return function(*arguments)
+    def write():
+        with alone_in(tmp_path, RUN, lingers=True):
+            done.append(True)
 
-    with pytest.raises(KeyboardInterrupt), alone_in(tmp_path, RUN):
-        monkeypatch.setattr(lock, at, interrupted)
-    monkeypatch.undo()
-    assert list(tmp_path.iterdir()) == []
-    with alone_in(tmp_path, OTHER):
-        pass
+    lock._guard.acquire()
+    with alone_in(tmp_path, RUN):
+        thread = threading.Thread(target=write, daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+    assert done == [True]
+
+
+def interrupted(folder, at):
+    """Hold a folder beside a thread of the run, with an interrupt before the at-th line of the lock's code.
+
+    Return how many lines the main thread came by.
+    """
+    count = 0
+
+    def enter(frame, event, argument):
+        return each if frame.f_code.co_filename == lock.__file__ else None
+
+    def each(frame, event, argument):
+        nonlocal count
+        count += event == "line"
+        if count == at and event == "line":
+            raise KeyboardInterrupt
+        return each
+
+    def write():
+        with alone_in(folder, RUN, lingers=True):
+            pass
+
+    thread, before = threading.Thread(target=write, daemon=True), sys.gettrace()
+    with suppress(KeyboardInterrupt):
+        sys.settrace(enter)
+        try:
+            with alone_in(folder, RUN):
+                thread.start()
+        finally:
+            sys.settrace(before)
+    if thread.ident is not None:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    return count
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file is closed when it is forgotten
+def test_an_interrupt_before_any_line_leaves_the_folder_free_and_no_thread_waiting(tmp_path):
+    lines = interrupted(tmp_path, 0)
+    assert lines > 50
+    for at in range(1, lines + 1):
+        interrupted(tmp_path, at)
+        with alone_in(tmp_path, OTHER):
+            pass
+        assert list(tmp_path.iterdir()) == [], at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import random
 import shutil
 from collections.abc import Mapping
@@ -59,6 +60,10 @@ class Attempt:
         return self.torn + self.refused + self.other
 
 
+HANGS = 600
+"""Seconds after which an attempt hangs: the process ends, and tells where its threads are."""
+
+
 class Look(RunnerItem):
     """Where a run begins, its Saver has the folder, and nobody writes there: then every checkpoint has to be whole."""
 
@@ -103,6 +108,7 @@ class Place:
         found: list[str] = []
         refused: tuple[str, ...] = ()
         interrupts = 0
+        faulthandler.dump_traceback_later(HANGS, exit=True)
         with through(disk), ctrl_c.answered():
             try:
                 runner = self._made(folder, found)
@@ -112,6 +118,7 @@ class Place:
                         runner = self._made(folder, found)
             except Exception as error:  # whatever keeps a run from going on
                 refused = (f"{type(error).__name__}: {error}",)
+        faulthandler.cancel_dump_traceback_later()
         other = () if found or refused else tuple(differences(folder, self._whole))
         shutil.rmtree(folder, ignore_errors=True)
         return Attempt(self.name, self.mode, way, number, interrupts, tuple(found), refused, other)
