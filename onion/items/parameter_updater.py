@@ -173,6 +173,7 @@ class ParameterUpdater(RunnerItem):
             )
         for key, tensor in fresh.items():
             tensor.set_value(saved[key])
+        self.optimizer.clear_grad(set_to_zero=False)  # those of a batch that was interrupted are none of the next one's
         if self._schedule is not None:
             rate_schedule.restore(self._schedule, saved)
         if RATE in saved:

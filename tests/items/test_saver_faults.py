@@ -593,6 +593,21 @@ def test_a_new_onion_waits_for_what_an_interrupted_run_is_still_writing(whole, t
     assert len(names(tmp_path)) == 3
 
 
+@needs_draws_again
+def test_gradients_of_a_batch_that_was_interrupted_are_not_added_to_those_of_the_next_run(whole, tmp_path):
+    interrupts = [KeyboardInterrupt]
+
+    def interrupt():  # once, between backward and the update
+        if interrupts:
+            raise interrupts.pop()
+
+    runner = onion(tmp_path).insert_after(ParameterUpdater, At(3, interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(passes=2)
+    runner.run(passes=2)
+    assert outcome(tmp_path) == whole
+
+
 def test_a_saver_whose_run_was_cut_off_before_it_could_say_so_saves_the_next_one(tmp_path):
     saver = Saver(tmp_path)
     saver._saved_run = State(runner=Runner(Batches(1)))  # as an interrupt on the way out may leave it
