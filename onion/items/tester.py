@@ -27,8 +27,8 @@ class Tester(Periodic):
         name: the prefix of the metrics. Default ``tester``, numbered if there are several.
 
     Raises:
-        CompositionError: ``runner`` is no Runner; or it stands inside what moves the weights after it, or runs its inside
-            more than once a batch.
+        CompositionError: ``runner`` is no Runner; or it stands inside what moves the weights after it, or runs its
+            inside more than once a batch.
     """
 
     reports = True
