@@ -82,9 +82,9 @@ def long_name(path: Path, content: bytes) -> Path:
 
 
 def strange_name(path: Path, content: bytes) -> Path:
-    """A good file whose name moves a terminal."""
+    """A file whose name moves a terminal, with a byte in it that is told with the name."""
     strange = path.with_name(f"a\x1b[2J\ufeff {path.name}")
-    strange.write_bytes(content)
+    strange.write_bytes(content + b"\xff")
     return strange
 
 
