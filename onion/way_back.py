@@ -7,6 +7,9 @@ faster; who calls it says so.
 from __future__ import annotations
 
 from threading import local
+from typing import NoReturn
+
+from onion.errors import OnionError
 
 
 class _Once(local):
@@ -46,3 +49,32 @@ many = _Many()
 def is_once() -> bool:
     """Tell whether what is computed now has one way back."""
     return once.depth > 0
+
+
+class _Explained:
+    """Keeps why the way back was refused: Paddle puts an error of its own in the place of what a hook raises."""
+
+    def __init__(self) -> None:
+        self.why: str | None = None
+
+    def __enter__(self) -> None:
+        self.why = None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        why, self.why = self.why, None
+        if why is not None and isinstance(error, Exception) and not isinstance(error, OnionError):
+            raise OnionError(why) from error
+
+
+explained = _Explained()
+"""``with explained:`` a way back that is refused ends with the reason, whatever Paddle makes of it."""
+
+
+def refuse(why: str) -> NoReturn:
+    """Refuse to go back.
+
+    Raises:
+        OnionError: always; it says why.
+    """
+    explained.why = why
+    raise OnionError(why)

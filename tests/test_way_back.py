@@ -1,11 +1,12 @@
 """What is said of the way back."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
-from onion import DataProvider, GradientMachine, Runner
-from onion.way_back import is_once, many, once
+from onion import DataProvider, GradientMachine, OnionError, Runner
+from onion.way_back import explained, is_once, many, once, refuse
 from tests.patience import PATIENCE
 
 # isort: split
@@ -74,3 +75,26 @@ def test_a_gradient_machine_says_it_of_network_and_cost():
     )
     assert network.told == [True] * 4
     assert not is_once()
+
+
+def test_a_refusal_is_told_though_somebody_puts_another_error_in_its_place():
+    def as_paddle_does():
+        with suppress(OnionError):
+            refuse("because")
+        raise OSError("res should not be null")
+
+    with pytest.raises(OnionError, match=r"^because$") as caught, explained:
+        as_paddle_does()
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_where_nothing_was_refused_an_error_stays_as_it_is():
+    for error in (OSError("own"), KeyboardInterrupt(), OnionError("own")):
+        with pytest.raises(type(error)) as caught, explained:
+            raise error
+        assert caught.value is error
+    with pytest.raises(OSError, match="later"), explained:
+        raise OSError("later")
+    with explained:
+        explained.why = "somebody has caught it"
+    assert explained.why is None

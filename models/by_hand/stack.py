@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ import attrs
 import paddle
 from paddle.autograd import PyLayer
 
-from onion.errors import OnionError
 from onion.models import ops
 from onion.models.by_hand import layer as one
 from onion.models.by_hand import pieces
@@ -22,7 +21,7 @@ from onion.models.by_hand.parts import Part, split
 from onion.models.by_hand.threads import at_once
 from onion.models.packing import Packing
 from onion.models.queries import AllTokens, Queries, queries_of
-from onion.way_back import is_once
+from onion.way_back import is_once, refuse
 
 if TYPE_CHECKING:
     from onion.models.layers import EncoderLayer
@@ -52,7 +51,10 @@ def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing, firs
     work = _Work(layers, parts, not x.stop_gradient, firsts_only)
     width = x.shape[1]
     rows = [_Parameter.apply(parameter, work, width) for parameter in work.parameters]
-    return _Layers.apply(paddle.concat([x, paddle.add_n(rows) if rows else paddle.zeros([1, width])]), work)
+    out = _Layers.apply(paddle.concat([x, paddle.add_n(rows) if rows else paddle.zeros([1, width])]), work)
+    if not out.stop_gradient:
+        out.register_hook(work.refuse_another_way_back)  # it comes before Paddle looks at what is there no more
+    return out
 
 
 def fits(layers: Sequence[EncoderLayer], x: paddle.Tensor) -> bool:
@@ -94,6 +96,7 @@ class _Work:
         through: whether what went in has a gradient too.
         firsts_only: whether the last layer is computed for the first token of each row alone.
         memories: of each part, a layer's after another.
+        gone_back: whether Paddle has let go of the graph, as ``backward`` does and ``paddle.grad`` does not.
         gradients: of the parameters, after the way back.
     """
 
@@ -102,6 +105,7 @@ class _Work:
     through: bool
     firsts_only: bool
     memories: list[list[LayerMemory]] = attrs.field(factory=list, init=False)
+    gone_back: bool = attrs.field(default=False, init=False)
     gradients: Gradients = attrs.field(factory=Gradients, init=False)
 
     @cached_property
@@ -115,6 +119,18 @@ class _Work:
         done = at_once(self._forward, [(part, x[part.start : part.stop]) for part in self.parts])
         self.memories = [memories for _, memories in done]
         return done[0][0] if len(done) == 1 else paddle.concat([out for out, _ in done])
+
+    def refuse_another_way_back(self, gradient: paddle.Tensor) -> None:
+        """Refuse to be gone back through again, which would end the process.
+
+        Raises:
+            OnionError: it was gone back through before.
+        """
+        if self.gone_back:
+            refuse(
+                "the graph of the encoder's fast layers, which a GradientMachine has, was gone back through before, by "
+                f"the network, its cost or a hook of theirs; {REMEDY}"
+            )
 
     def backward(self, gradient: paddle.Tensor) -> list[paddle.Tensor]:
         """Return the gradient of what went in, part by part, and keep those of the parameters."""
@@ -174,20 +190,25 @@ class _Parameter(PyLayer):
         return ctx.work.gradients.of(ctx.parameter)
 
 
-def _refuse_more(frame: FrameType | None) -> None:
-    """Refuse another way back, which would end the process; the function of Paddle's that was called knows of it.
+REMEDY = "compute the batch within `with onion.way_back.many:`, then the plain ones are used."
+
+
+def _call_of(frame: FrameType | None) -> Mapping[str, Any]:
+    """Return the arguments of the function of Paddle's that was called to go back; it knows what it was asked for."""
+    while frame is not None and "retain_graph" not in frame.f_locals:
+        frame = frame.f_back
+    return {} if frame is None else frame.f_locals
+
+
+def _refuse_more(call: Mapping[str, Any]) -> None:
+    """Refuse another way back, which would end the process.
 
     Raises:
         OnionError: a graph is to be kept or made.
     """
-    while frame is not None and "retain_graph" not in frame.f_locals:
-        frame = frame.f_back
     for name in ("retain_graph", "create_graph"):
-        if frame is not None and frame.f_locals.get(name):
-            raise OnionError(
-                f"{name}=True is not for the encoder's fast layers, which a GradientMachine has; compute the batch "
-                "within `with onion.way_back.many:`, then the plain ones are used."
-            )
+        if call.get(name):
+            refuse(f"{name}=True is not for the encoder's fast layers, which a GradientMachine has; {REMEDY}")
 
 
 class _Layers(PyLayer):
@@ -200,5 +221,7 @@ class _Layers(PyLayer):
 
     @staticmethod
     def backward(ctx: Any, gradient: paddle.Tensor) -> paddle.Tensor:
-        _refuse_more(sys._getframe(1))
+        call = _call_of(sys._getframe(1))
+        _refuse_more(call)
+        ctx.work.gone_back = "inputs" not in call  # which paddle.grad has
         return paddle.concat([*ctx.work.backward(gradient), paddle.zeros([1, gradient.shape[1]])])

@@ -10,7 +10,7 @@ from onion.errors import CheckpointError, CompositionError
 from onion.item import RunnerItem
 from onion.places import BEHIND_DATA
 from onion.state import State
-from onion.way_back import once
+from onion.way_back import explained, once
 
 CostFunction: TypeAlias = Callable[[Any, Any], Any]
 """(outputs, batch of tensors) -> the cost, a scalar tensor."""
@@ -19,8 +19,8 @@ CostFunction: TypeAlias = Callable[[Any, Any], Any]
 class GradientMachine(RunnerItem):
     """Run the network forward and backward on the way in; leave ``state.outputs`` and ``state.cost``.
 
-    It goes back once, which networks may rely on (:mod:`onion.way_back`): a network or cost that itself asks for
-    gradients with ``retain_graph`` or ``create_graph`` computes what they are of within ``onion.way_back.many``.
+    It goes back once, which networks may rely on (:mod:`onion.way_back`): a network, cost or hook that itself goes back
+    over what the machine goes back over computes that within ``onion.way_back.many`` (docs/guards.md).
 
     Args:
         network: a ``paddle.nn.Layer`` that is called with the batch (its numpy arrays turned into tensors).
@@ -49,10 +49,11 @@ class GradientMachine(RunnerItem):
     def on_batch(self, state: State) -> None:
         """Compute outputs, cost and gradients of the batch."""
         batch = to_tensors(state.batch)
-        with once:
-            state.outputs = self.network(batch)
-            state.cost = cost = self.cost(state.outputs, batch)
-        (cost if state.share == 1 else cost * state.share).backward()
+        with explained:
+            with once:
+                state.outputs = self.network(batch)
+                state.cost = cost = self.cost(state.outputs, batch)
+            (cost if state.share == 1 else cost * state.share).backward()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the network's parameters and buffers by their paths in it; one that has several is there once."""
