@@ -47,7 +47,6 @@ COMPOSED = {
     "repeat outside": lambda one: [Repeat(3), one.updater, one.machine],
     "repeat inside": lambda one: [one.updater, Repeat(3), one.machine],
     "repeat outside accumulate": lambda one: [Repeat(2), one.updater, Accumulate(4), one.machine],
-    "repeat in a runner beside": lambda one: [Runner(Repeat(5)), one.updater, one.machine],
     "every": lambda one: [Every(2, Runner(one.updater, one.machine))],
     "nested": lambda one: [Runner(Repeat(2), Runner(one.updater, Accumulate(2), one.machine))],
 }
