@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
@@ -14,10 +15,9 @@ _work: Callable[[Any], Any]
 
 def side_by_side(work: Callable[[T], R], things: Iterable[T], jobs: int) -> Iterator[R]:
     """Apply a function to each thing, in that many processes, which are forked here and know all that we know."""
-    with get_context("fork").Pool(jobs, initializer=_take, initargs=(work,)) as pool:
-        yield from pool.imap(_do, things)
-        pool.close()
-        pool.join()  # or leaving the block would end the processes by a signal, which Paddle announces at length
+    # No Pool: its processes may have no processes of their own, as a DataLoader has.
+    with ProcessPoolExecutor(jobs, get_context("fork"), initializer=_take, initargs=(work,)) as pool:
+        yield from pool.map(_do, things)
 
 
 def _take(work: Callable[[Any], Any]) -> None:
