@@ -398,8 +398,10 @@ def test_a_checkpoint_that_may_not_be_read_is_passed_over(tmp_path, caplog, monk
     tmp_path.chmod(0o755)
     monkeypatch.chdir(tmp_path)  # the folders around it are for their owner only
     folder = Path("out")
+    umask = os.umask(0o022)
     write(folder, small(1))
     hidden = write(folder, small(2))
+    os.umask(umask)
     hidden.chmod(0)
     root = os.geteuid() == 0
     if root:  # who may read everything

@@ -250,7 +250,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/cli/arguments.py": "JSON of the command line; what is none is taken for a text",
     "onion/cli/commands.py": "prints a drawing, and writes",
     "onion/cli/__init__.py": "opens the null device",
-    "onion/device.py": "asks the system for its processor",
+    "onion/math_library.py": "asks the system for its processor",
     "onion/thread_count.py": "asks the system how long this process may compute",
     "onion/disk.py": "writes, and syncs",
     "onion/cli/control.py": "the answers of a service, and standard input for one",
