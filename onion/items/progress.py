@@ -33,7 +33,16 @@ class Progress(RunnerItem):
 
     predicts = False
     watches = True
-    unsaved = ("_bar", "_lines", "_next", "_examples", "_begun", "_pass")  # what is shown of this process
+    unsaved = (
+        "_bar",
+        "_in_lines",
+        "_lines",
+        "_silent",
+        "_next",
+        "_examples",
+        "_begun",
+        "_pass",
+    )  # what is shown of this process
 
     def __init__(
         self, seconds: float = 0.5, file: TextIO | None = None, quiet: bool = False, lines: bool | None = None
@@ -51,9 +60,8 @@ class Progress(RunnerItem):
         """Look who reads it; tell a log at the end what the run came to. A run within another one has no such end."""
         file = self.file or sys.stderr
         self._silent = self.quiet or file is None  # a process without a console has no standard error
+        self._in_lines = not self._silent and (not file.isatty() if self.lines is None else self.lines)
         self._lines = None
-        if not self._silent and (not file.isatty() if self.lines is None else self.lines):
-            self._lines = Lines(file, _mark(state, readings(state)))
         yield
         if self._lines is not None and state.parent is None:
             told = readings(state)
@@ -64,11 +72,13 @@ class Progress(RunnerItem):
     def on_pass(self, state: State) -> Way:
         """Show a bar around the pass."""
         self._pass = f"pass {state.pass_id + 1}" + (f"/{state.passes_asked}" if state.passes_asked else "")
-        if self._silent or self._lines is not None:
+        file = self.file or sys.stderr
+        if self._in_lines and self._lines is None:  # not before, where a Saver has not loaded yet
+            self._lines = Lines(file, _mark(state, readings(state)))
+        if self._silent or self._in_lines:
             yield
             return
         self._next = 0.0
-        file = self.file or sys.stderr
         self._bar = tqdm(
             desc=f"pass {state.pass_id + 1}", initial=state.batch_id, unit=" steps", file=file, **_size_of(file)
         )

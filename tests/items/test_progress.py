@@ -22,6 +22,7 @@ from onion import (
     Progress,
     Runner,
     RunnerItem,
+    Saver,
     Tester,
 )
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
@@ -263,6 +264,15 @@ def test_a_short_run_has_its_last_line_only_and_an_empty_one_none(monkeypatch):
     file = io.StringIO()
     Runner(Progress(file=file), Batches(0)).run(passes=1)
     assert file.getvalue() == ""
+
+
+def test_a_resumed_run_tells_its_own_speed_and_not_that_of_the_steps_before(monkeypatch, tmp_path):
+    clock = Clock(monkeypatch, 2.0)
+    lines_of(clock, Saver(tmp_path), steps=22)
+    first, *_, last = lines_of(clock, Saver(tmp_path), passes=6)
+    assert first.startswith("step 25/30, pass 5/6: ")
+    assert first.endswith(", 0.5 steps/s, 2 examples/s, 0:00:10 left")
+    assert last.endswith(", 0.5 steps/s, 2 examples/s, 0:00:16 in all")
 
 
 def test_a_run_that_was_stopped_says_why(monkeypatch):
