@@ -33,16 +33,7 @@ class Progress(RunnerItem):
 
     predicts = False
     watches = True
-    unsaved = (
-        "_bar",
-        "_in_lines",
-        "_lines",
-        "_silent",
-        "_next",
-        "_examples",
-        "_begun",
-        "_pass",
-    )  # what is shown of this process
+    unsaved = ("_bar", "_in_lines", "_lines", "_next", "_examples", "_begun", "_pass")  # what is shown of this process
 
     def __init__(
         self, seconds: float = 0.5, file: TextIO | None = None, quiet: bool = False, lines: bool | None = None
