@@ -12,7 +12,7 @@ import random
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing import parent_process
 from typing import Any
 
@@ -104,9 +104,9 @@ AN_ARRAY = np.zeros(1, np.int8)
 
 
 class Making:
-    """Make a batch of examples; give ``[how many they are, the batch, an array]``, or ``[Failed, None, an array]``.
+    """Make a batch of examples; give ``[how many they are, the batch]``, or ``[Failed, None]``.
 
-    The array is for the DataLoader, which takes a batch without arrays for the end.
+    Where there is no array in it an array follows, since the DataLoader takes a batch without one for the end.
 
     Args:
         collate: The DataLoader's function.
@@ -125,7 +125,16 @@ class Making:
             batch = self._collate(examples[0] if self._whole else examples)
         except Exception as error:
             return [Failed(error, "a batch that is put together"), None, AN_ARRAY]
-        return [None if self._whole else len(examples), batch, AN_ARRAY]
+        return [None if self._whole else len(examples), batch, *([] if _has_array(batch) else [AN_ARRAY])]
+
+
+def _has_array(batch: Any) -> bool:
+    """Whether the DataLoader finds an array in a batch, which costs less than to send it one more."""
+    if isinstance(batch, Mapping):
+        return any(map(_has_array, batch.values()))
+    if isinstance(batch, list | tuple):
+        return any(map(_has_array, batch))
+    return isinstance(batch, np.ndarray | sys.modules["paddle"].Tensor)
 
 
 class Beginning:
