@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from onion.identity import given
 from onion.item import HOOKS, RunnerItem, overrides
+from onion.paths import shown
 from onion.tree import holds, subitems
 
 if TYPE_CHECKING:
@@ -51,13 +52,8 @@ def settings(item: RunnerItem) -> str:
         elif isinstance(value, timedelta):
             told.append(f"{name}={value}")
         elif type(value).__module__ != "builtins":
-            told.append(_shown(value) if isinstance(value, Path) else type(value).__name__)
+            told.append(shown(value) if isinstance(value, Path) else type(value).__name__)
     return f"{type(item).__name__}({', '.join(told)})"
-
-
-def _shown(path: Path) -> str:
-    """Write a path as short as it can be from here."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def as_text(runner: Runner) -> str:
@@ -66,9 +62,9 @@ def as_text(runner: Runner) -> str:
     left = [f"{name}  {text}" if text else name for name, text, *_ in rows]
     width = max(map(len, left))
     lines = [f"{left[0]:<{width}}  initialize  pass  batch"]
-    for shown, (_, text, *arrows) in zip(left[1:], rows[1:], strict=True):
+    for drawn, (_, text, *arrows) in zip(left[1:], rows[1:], strict=True):
         table = f"  {arrows[0]:^10}  {arrows[1]:^4}  {arrows[2]:^5}" if text else ""
-        lines.append(f"{shown:<{width}}{table}".rstrip())
+        lines.append(f"{drawn:<{width}}{table}".rstrip())
     return "\n".join(lines)
 
 

@@ -12,3 +12,11 @@ def anchored(path: str | PathLike[str]) -> Path:
     Whoever keeps a path keeps it so. Links are followed where it is used.
     """
     return Path(path).absolute()
+
+
+def shown(path: Path) -> str:
+    """Write a path for people, as short as it can be from here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):  # it is elsewhere; or the current folder is gone
+        return str(path)

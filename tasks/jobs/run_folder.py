@@ -24,7 +24,7 @@ from onion.items.saved_run import outermost
 from onion.lock import alone_in
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
-from onion.paths import anchored
+from onion.paths import anchored, shown
 from onion.tasks.features.digests import digest_of_tokenizer, ending_of
 from onion.tasks.jobs.settings import Settings
 from onion.tasks.labels import apart
@@ -72,10 +72,15 @@ class RunFolder(RunnerItem):
         notes: Mapping[str, Mapping[str, int]],
         anyway: bool = False,
     ) -> None:
-        self.out, self.anyway = anchored(out), anyway
+        self._out, self.anyway = anchored(out), anyway
         self._settings, self._task, self._notes = settings, task, notes
         self._tokenizer, self._config = tokenizer, config
         self._claimed = False
+
+    @property
+    def out(self) -> Path:
+        """The folder, as short as it can be written from here."""
+        return Path(shown(self._out))
 
     def look(self) -> None:
         """Raise what would be raised on the way in, as far as it can be told without writing anything."""
