@@ -28,7 +28,7 @@ from safetensors.numpy import save as save_arrays
 
 from onion.disk import PARTIAL, read_file, remove_abandoned, remove_tree, rename, sync_folder, write_synced
 from onion.errors import CheckpointError
-from onion.paths import shown
+from onion.paths import shortened
 
 FORMAT = 1
 MANIFEST, STATE, ARRAYS = "manifest.json", "state.json", ".safetensors"
@@ -114,7 +114,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         with suppress(CheckpointError):  # on a disk that fails, this may fail too; the next start sweeps
             _sweep(final)
         if isinstance(error, OSError):
-            raise CheckpointError(f"cannot write the checkpoint {shown(final)}: {error.strerror or error}.") from error
+            raise CheckpointError(f"cannot write the checkpoint {shortened(final)}: {error.strerror or error}.") from error
         raise
     return final
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from onion.identity import given
 from onion.item import HOOKS, RunnerItem, overrides
-from onion.paths import shown
+from onion.paths import shortened
 from onion.tree import holds, subitems
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def settings(item: RunnerItem) -> str:
         elif isinstance(value, timedelta):
             told.append(f"{name}={value}")
         elif type(value).__module__ != "builtins":
-            told.append(shown(value) if isinstance(value, Path) else type(value).__name__)
+            told.append(shortened(value) if isinstance(value, Path) else type(value).__name__)
     return f"{type(item).__name__}({', '.join(told)})"
 
 

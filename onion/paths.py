@@ -14,7 +14,7 @@ def anchored(path: str | PathLike[str]) -> Path:
     return Path(path).absolute()
 
 
-def shown(path: Path) -> str:
+def shortened(path: Path) -> str:
     """Write a path for people, as short as it can be from here."""
     try:
         return str(path.relative_to(Path.cwd()))

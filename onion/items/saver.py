@@ -20,7 +20,7 @@ from onion.items.checkpoint_writer import CheckpointWriter, quietly
 from onion.items.periodic import Every, Periodic
 from onion.items.saved_run import is_under_way, outermost, put_back, rates, stateful, take, tell_of_checkpoints
 from onion.items.tester import Tester
-from onion.paths import anchored, shown
+from onion.paths import anchored, shortened
 from onion.state import State
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class Saver(Periodic):
         put_back(state, saved, self._onion, self.folder, self.resume == "anyway")
         self._saved_rates, self._generators = rates(state), saved.run["generators"]
         self._writer.go_on_from(saved)
-        log.info("resumed from step %d in %s", saved.step, shown(self.folder))
+        log.info("resumed from step %d in %s", saved.step, shortened(self.folder))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the best value and its step."""

@@ -24,7 +24,7 @@ from onion.items.saved_run import outermost
 from onion.lock import alone_in
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
-from onion.paths import anchored, shown
+from onion.paths import anchored, shortened
 from onion.tasks.features.digests import digest_of_tokenizer, ending_of
 from onion.tasks.jobs.settings import Settings
 from onion.tasks.labels import apart
@@ -80,7 +80,7 @@ class RunFolder(RunnerItem):
     @property
     def out(self) -> Path:
         """The folder, as short as it can be written from here."""
-        return Path(shown(self._out))
+        return Path(shortened(self._out))
 
     def look(self) -> None:
         """Raise what would be raised on the way in, as far as it can be told without writing anything."""

@@ -19,7 +19,7 @@ from onion.items.online.sources.folder_intake import FolderIntake
 from onion.items.online.sources.folder_shelf import FolderShelf, Line
 from onion.items.online.sources.keeping import Keep, refuse_wrong_keep
 from onion.lock import alone_in
-from onion.paths import anchored
+from onion.paths import anchored, shortened
 
 log = logging.getLogger("onion")
 
@@ -123,7 +123,7 @@ class Folder(Source):
             lock.close()
 
     def __repr__(self) -> str:
-        return f"Folder({str(self.path)!r})"
+        return f"Folder({shortened(self.path)!r})"
 
     def _forget(self) -> None:
         """Let go of the file that is read, and of its row that was read ahead."""

@@ -18,7 +18,7 @@ from onion.items.online.sources.keeping import Keep, refuse_wrong_keep
 from onion.items.online.sources.spool_file import CAPACITY, BusyError, NoSpaceError, SpoolFile
 from onion.items.online.sources.spool_place import Place, moment
 from onion.items.online.sources.spool_writer import SpoolWriter
-from onion.paths import anchored
+from onion.paths import anchored, shortened
 
 log = logging.getLogger("onion")
 
@@ -138,7 +138,7 @@ class Spool(Source):
         self._file.close()
 
     def __repr__(self) -> str:
-        return f"Spool({str(self.path)!r})"
+        return f"Spool({shortened(self.path)!r})"
 
     def _opened(self) -> SpoolFile:
         """Return the file; once, tell its writers the capacity, and see which file it is."""

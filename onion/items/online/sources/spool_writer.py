@@ -11,7 +11,7 @@ from onion.errors import DataError
 from onion.items.online.source import Full, Intake
 from onion.items.online.sources.json_text import texts_of
 from onion.items.online.sources.spool_file import NoSpaceError, SpoolFile
-from onion.paths import anchored
+from onion.paths import anchored, shortened
 
 log = logging.getLogger("onion")
 
@@ -91,7 +91,7 @@ class SpoolWriter(Intake):
         self.close()
 
     def __repr__(self) -> str:
-        return f"SpoolWriter({str(self.path)!r}, {self.producer!r})"
+        return f"SpoolWriter({shortened(self.path)!r}, {self.producer!r})"
 
     def _put(self, texts: list[str], mark: str | None) -> int | None:
         """Return how many samples were taken; None: there is no room for them."""
