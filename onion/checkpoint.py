@@ -114,7 +114,8 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         with suppress(CheckpointError):  # on a disk that fails, this may fail too; the next start sweeps
             _sweep(final)
         if isinstance(error, OSError):
-            raise CheckpointError(f"cannot write the checkpoint {shortened(final)}: {error.strerror or error}.") from error
+            what = error.strerror or error
+            raise CheckpointError(f"cannot write the checkpoint {shortened(final)}: {what}.") from error
         raise
     return final
 
