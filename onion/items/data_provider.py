@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from onion.data.batching import collate as stack
 from onion.data.given_batches import GivenBatches, is_data_loader
-from onion.data.loader import Batches, Loader, place_of
+from onion.data.loader import Batches, Loader, at_least, place_of
 from onion.data.passes import Passes
 from onion.data.place import say_where
 from onion.data.wait import Wait
@@ -179,7 +179,9 @@ class DataProvider(RunnerItem):
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Go on at that place in the next pass to be begun."""
-        self._skip, self._examples, self._batches = int(saved["batch"]), int(saved["examples"]), None
+        skip, examples = int(saved["batch"]), int(saved["examples"])
+        at_least("batch", skip, 0)
+        self._skip, self._examples, self._batches = skip, examples, None
 
 
 def _refuse_both(given: Mapping[str, bool]) -> None:

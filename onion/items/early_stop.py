@@ -100,7 +100,7 @@ class EarlyStop(RunnerItem):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take them back."""
         self._best.load_state_dict(saved)
-        self._failures = saved["failures"]
+        self._failures = int(saved["failures"])
         self._resumed = True
 
 

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 from onion import (
     CheckpointError,
     DataProvider,
+    EarlyStop,
     GradientMachine,
     Logger,
     Observer,
@@ -56,6 +57,7 @@ def onion(folder):
     return Runner(
         Saver(folder, every=2, best="value", keep=1),
         Logger(folder / "log.jsonl", 1),
+        EarlyStop("value", patience=9),
         Observer(on_batch_end=lambda state: state.report({"value": float(state.step)})),
         DataProvider(list(range(6)), 1, prefetch=0),
         SkipIf(lambda state: False),
@@ -110,7 +112,7 @@ def goes_on_or_tells(make, folder):
     return None
 
 
-@pytest.mark.parametrize("value", [GONE, None, "x", [1, "x"], {"x": {}}, 2.5], ids=str)
+@pytest.mark.parametrize("value", [GONE, None, "x", [1, "x"], {"x": {}}, 2.5, -1], ids=str)
 def test_whatever_is_exchanged_in_a_state_is_told_or_of_no_consequence(value, saved, tmp_path):
     make, original = saved
     state = json.loads((original / "step-00000004" / "state.json").read_text())
