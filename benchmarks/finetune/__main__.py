@@ -34,7 +34,7 @@ from benchmarks.finetune.figures import (
     of_speed,
 )
 from benchmarks.finetune.parts import BATCH, FEW, PARTS
-from onion.device import VARIABLE
+from onion.math_library import VARIABLE
 
 HOW = f"""\
 Examples a second from the raw file to updated weights, reading and tokenising included, loading the model and imports
