@@ -22,6 +22,7 @@ from typing import Any
 
 from streaming.children import HERE, Child, python
 from streaming.counted import counts_in
+from streaming.producer import HELD
 from streaming.waiting import free_port, until
 
 RATE = "parameter_updater.learning_rate"
@@ -34,11 +35,13 @@ def main() -> int:
     samples: int = parser.parse_args().samples
     with tempfile.TemporaryDirectory() as name, ExitStack() as ends:
         folder, port = Path(name), free_port()
+        (folder / HELD).touch()  # the last samples wait, or a slow client would find a run that is over
         producer = python("streaming.producer", "spool", folder, samples, 0.15, 7)
         ends.callback(producer.end)
         trainer = python("streaming.trainer", "spool", folder, samples, port)
         ends.callback(trainer.end)
         _steer(Client(f"http://127.0.0.1:{port}"), trainer)
+        (folder / HELD).unlink()
         _say("waiting until all samples have been learned")
         until(lambda: trainer.over and producer.over)
         told = _proof(folder, samples, trainer.kills)

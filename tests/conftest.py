@@ -12,8 +12,9 @@ import onion  # noqa: F401 - before any test imports Paddle, whose math library 
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 
-# The same examples every time, however slow the machine: a deadline would be a timed assertion. What is found by chance
-# is looked for with --hypothesis-profile=search, which prints what makes a failure come again.
+# The same examples every time (but for constants, which Hypothesis takes from the modules that a worker has loaded),
+# however slow the machine: a deadline would be a timed assertion. What is found by chance is looked for with
+# --hypothesis-profile=search, which prints what makes a failure come again.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", deadline=None, print_blob=True, max_examples=1000)
 hypothesis.settings.load_profile("same")

@@ -430,7 +430,8 @@ def test_no_space_for_predictions_leaves_the_old_ones(trained, place, tmp_path):
 @pytest.mark.parametrize("size", [0, 1000])
 def test_no_space_before_training_begins(place, tmp_path, size):
     """Not even for the small files; the same command goes on when there is space."""
-    done = onion(place, *TRAINING, "--passes", "1", "--out", str(tmp_path / "out"), before=only_size(size))
+    home = {**os.environ, "HOME": str(place)}  # without one Paddle looks for a temporary folder, which needs space too
+    done = onion(place, *TRAINING, "--passes", "1", "--out", str(tmp_path / "out"), before=only_size(size), env=home)
     assert done.returncode == 2
     assert plain(done.stderr, "cannot write", "File too large")
     small = {"run.json", "settings.json", "task.json", "config.json"}

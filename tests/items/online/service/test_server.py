@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from onion.errors import OnionError
-from onion.items.online.service import Service, server
+from onion.items.online.service import Limits, Service, server
 from tests.items.online.service.calls import call, dialled, listening, rest
 from tests.items.online.service.memory_desk import TOKEN, MemoryDesk, serving
 from tests.patience import PATIENCE
@@ -87,7 +87,7 @@ def test_a_call_that_hangs_does_not_hold_the_stop_up(monkeypatch, caplog):
 
 
 def test_answers_are_sent_at_once():
-    with serving() as (_, service), dialled(service) as connection:
+    with serving(limits=Limits(keep_alive=PATIENCE)) as (_, service), dialled(service) as connection:
         connection.sendall(STATUS)
         connection.recv(65536)
         mine = connection.getsockname()

@@ -331,7 +331,7 @@ def test_a_lost_connection_is_said_and_taken_up_again(tab, serve, desk):
     text(tab, "#lost", "Trying again.")
     desk.go(7)
     serve(port=int(service.url.rpartition(":")[2]))
-    tab.click("text=Try now")
+    tab.dispatch_event("#again", "click")  # on a busy machine it may have tried by itself, and hidden the button
     text(tab, "#state", "running")
     text(tab, "#step", "7")
     tab.wait_for_selector("#lost", state="hidden")
@@ -380,7 +380,7 @@ def test_without_a_token_the_page_waits_until_it_is_asked_again(tab, serve):
     text(tab, "#lost", "This run asks for a token.")
     tab.clock.fast_forward(60_000)
     assert not tab.is_visible("#token-dialog")
-    tab.click("text=Try now")
+    tab.dispatch_event("#again", "click")  # on a busy machine it may have tried by itself, and hidden the button
     tab.wait_for_selector("#token-dialog[open]")
 
 
