@@ -23,6 +23,7 @@ import numpy as np
 
 from onion import device
 from onion.cli import main as onion
+from onion.paths import shortened
 
 CUT = 3
 """Steps after which a training is cut off, between two tests."""
@@ -71,7 +72,7 @@ def _begin(config: Path, run: Path) -> None:
 
 def _go_on(config: Path, run: Path) -> None:
     answers, log = _onion("train", "--config", config, "--out", run)
-    resumed = f"resumed from step {CUT} in {run}"
+    resumed = f"resumed from step {CUT} in {shortened(run)}"
     _check(resumed in log, f"{resumed!r} was to be logged, and was not: {log}")
     expected = list(range(2, answers[-1]["step"] + 1, 2))
     _check(_tests(run) == expected, f"it was to be tested at {expected} in all, and was at {_tests(run)}")
