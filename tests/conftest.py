@@ -40,3 +40,11 @@ def load(monkeypatch):
     for name in set(sys.modules) - before:
         if SCRIPTS in Path(getattr(sys.modules[name], "__file__", None) or "").parents:
             del sys.modules[name]
+
+
+@pytest.fixture
+def empty_paddle(tmp_path):
+    """Return a folder with a module called paddle that imports at once."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "paddle.py").write_text("")
+    return tmp_path / "modules"

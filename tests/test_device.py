@@ -5,7 +5,6 @@ import platform
 import subprocess
 import sys
 from collections import namedtuple
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,34 +13,10 @@ from onion import OnionError, device
 from onion.device import paddle, to_tensors, use_threads
 from onion.thread_count import default_threads
 from tests.abilities import gpus, needs
+from tests.fresh_python import ROOT, python
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parent.parent
-
-
-def python(code, **environment):
-    """Run code in a fresh process that shows every warning; return its output and what it wrote to standard error."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("MKL_DEBUG_CPU_TYPE", "OMP_NUM_THREADS")}
-    done = subprocess.run(
-        [sys.executable, "-W", "always", "-c", code],
-        env={**kept, **{name: str(value) for name, value in environment.items()}},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip(), done.stderr
-
-
-@pytest.fixture
-def empty_paddle(tmp_path):
-    """Return a folder with a module called paddle that imports at once."""
-    (tmp_path / "modules").mkdir()
-    (tmp_path / "modules" / "paddle.py").write_text("")
-    return tmp_path / "modules"
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------

@@ -1,20 +1,13 @@
 """The CPU's math library, set up in processes of their own, whatever is imported first, and without a trace."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from onion import math_library
 from onion.math_library import kernels_for, set_up_math_library
 from tests.abilities import needs
-from tests.patience import PATIENCE
+from tests.fresh_python import python
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parent.parent
 
 AMD = "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC\nflags\t\t: fpu sse4_2 avx avx2 bmi2\n\n"
 OLD_AMD = AMD.replace(" avx2", "")
@@ -34,25 +27,6 @@ def cpuinfo(tmp_path):
         return path
 
     return write
-
-
-VARIABLES = ("MKL_DEBUG_CPU_TYPE", "KMP_BLOCKTIME", "OMP_NUM_THREADS", "PYTHONPATH")
-
-
-def python(code, **environment):
-    """Run code in a fresh process that shows every warning; return its output and what it wrote to standard error."""
-    kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-    kept["PYTHONPATH"] = os.pathsep.join([*map(str, environment.pop("modules", ())), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, "-W", "always", "-c", code],
-        env={**kept, **{name: str(value) for name, value in environment.items()}},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip(), done.stderr
 
 
 SHOW = "import os, onion; print(os.environ.get('MKL_DEBUG_CPU_TYPE'))"
@@ -120,14 +94,6 @@ def test_what_was_done_is_told_at_debug_level(cpuinfo):
 
 
 # -- Paddle before onion -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def empty_paddle(tmp_path):
-    """Return a folder with a module called paddle that imports at once."""
-    (tmp_path / "modules").mkdir()
-    (tmp_path / "modules" / "paddle.py").write_text("")
-    return tmp_path / "modules"
 
 
 @pytest.mark.parametrize(("text", "variable"), [(AMD, "5"), (INTEL, "None")], ids=["AMD", "Intel"])

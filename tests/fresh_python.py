@@ -1,0 +1,32 @@
+"""Python in a process of its own, for what happens once a process: imports, and what the environment says then."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.patience import PATIENCE
+
+ROOT = Path(__file__).parent.parent
+CHOSEN = ("MKL_DEBUG_CPU_TYPE", "KMP_BLOCKTIME", "OMP_NUM_THREADS")
+"""Variables of the environment that onion and Paddle may have set for these tests; a fresh process has none of them."""
+
+
+def python(code, modules=None, **environment):
+    """Run code in a fresh process that shows every warning; return its output and what it wrote to standard error.
+
+    ``modules`` are folders in which it looks for modules first, before those in which these tests do.
+    """
+    kept = {name: value for name, value in os.environ.items() if name not in CHOSEN}
+    if modules is not None:
+        kept["PYTHONPATH"] = os.pathsep.join([*map(str, modules), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", code],
+        env={**kept, **{name: str(value) for name, value in environment.items()}},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr
