@@ -1,6 +1,7 @@
 """Train, be cut, resume, and compare the bits with a run that was not cut: what onion promises for Paddle 2.6 too.
 
-Without dropout: on the CPU of Paddle 2.6 the place among the random numbers cannot be read (onion/generators.py).
+Without dropout: on the CPU of Paddle 2.6 the place among the random numbers cannot be read
+(onion/checkpointing/rng.py).
 """
 
 import random

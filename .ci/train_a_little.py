@@ -6,7 +6,7 @@ from pathlib import Path
 import onion
 from onion import DataProvider, GradientMachine, ParameterUpdater, Runner
 from onion.models.encoder import Encoder
-from onion.tasks.labels import Labels
+from onion.tasks.data.labels import Labels
 from onion.testing import toy_examples, toy_network
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -17,15 +17,15 @@ top = {Path(file).parts[0] for file in importlib.metadata.files("onion-paddle") 
 assert top == {"onion"}, f"the wheel holds more than onion: {top}"
 assert "site-packages" in onion.__file__, onion.__file__
 assert Encoder.__module__ == "onion.models.encoder"
-assert Labels.__module__ == "onion.tasks.labels"
+assert Labels.__module__ == "onion.tasks.data.labels"
 
 network = toy_network()
 optimizer = paddle.optimizer.Adam(learning_rate=0.05, parameters=network.parameters())
 runner = Runner(
     DataProvider(toy_examples(256), batch_size=32, shuffle=True), ParameterUpdater(optimizer), GradientMachine(network)
 )
-first = float(runner.run(steps=1).cost)
-last = float(runner.run(passes=5).cost)
+first = float(runner.run(steps=1).loss)
+last = float(runner.run(passes=5).loss)
 assert last < first / 2, (first, last)
 print(runner)
 print("wheel: 1 passed, 0 failed")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.common.measured import MEASURED, read
 from benchmarks.common.processes import ROOT
-from onion.disk import replace_file
+from onion.checkpointing.atomic_files import replace_file
 
 NAMES = ("loop", "finetune", "finetune-avx2", "inference", "inference-avx2", "layers", "data", "saving", "growth")
 """Of the sections; one with ``-avx2`` is that of the benchmark before it with ``--avx2``."""

@@ -18,8 +18,8 @@ from onion.device import paddle, use_threads
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
-from onion.tasks.distillation import with_layers
-from onion.tasks.features.cache import cached_features
+from onion.tasks.data.features.cache import cached_features
+from onion.tasks.networks.distillation import with_layers
 
 BATCH = 64
 HOW = f"""\
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     task = Classification(max_length=128).fitted(given.file)
     examples = cached_features(task, given.file, Tokenizer.from_pretrained(given.encoder))
     whole = Encoder.from_pretrained(given.encoder)
-    data = DataProvider(examples, BATCH, length=examples.lengths, collate=partial(task.collate, pad_id=0))
+    data = DataProvider(examples, BATCH, lengths=examples.lengths, collate=partial(task.collate, pad_id=0))
     runners = [Runner(data, Forward(task.network(encoder))) for encoder in (whole, with_layers(whole, given.layers))]
     for runner in runners:
         runner.run(passes=1)  # the first run also makes what later ones find made

@@ -19,7 +19,8 @@ import numpy as np
 
 from benchmarks.common.measured import Figure, Measured
 from benchmarks.common.options import parser_of
-from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver, checkpoint
+from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver
+from onion.checkpointing import checkpoint
 from onion.device import use_threads
 from onion.models.encoder import Encoder
 
@@ -39,7 +40,7 @@ FIRST_ID = 1000
 
 
 class Pooled(paddle.nn.Layer):
-    """An encoder whose cost is the size of what it gives: enough to have gradients everywhere."""
+    """An encoder whose loss is the size of what it gives: enough to have gradients everywhere."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -49,7 +50,7 @@ class Pooled(paddle.nn.Layer):
         """Encode token ids ``[batch, length]``."""
         return self.encoder(batch).sequence_output
 
-    def cost(self, outputs: paddle.Tensor, batch: Any) -> paddle.Tensor:
+    def loss(self, outputs: paddle.Tensor, batch: Any) -> paddle.Tensor:
         """Return the mean square."""
         return (outputs**2).mean()
 
@@ -89,7 +90,7 @@ def _run(encoder: Encoder, batches: np.ndarray, folder: Path, background: bool, 
     ends: list[float] = []
     Runner(
         Observer(on_batch_end=lambda state: ends.append(perf_counter())),
-        Saver(folder, every=every, background=background),
+        Saver(folder, every=every, async_save=background),
         DataProvider(list(batches), 1, collate=lambda examples: examples[0], prefetch=0),
         ParameterUpdater(optimizer),
         GradientMachine(network),

@@ -14,29 +14,35 @@ import json
 from pathlib import Path
 from time import perf_counter
 
-from onion import Forward, GradientMachine, IntoBatch, ParameterUpdater, Runner
+from onion import Forward, GradientMachine, OutputsToBatch, ParameterUpdater, Runner
 from onion.device import use_threads
-from onion.models.inside import Transparent
-from onion.tasks.distillation import AttentionDistribution, Distillation, HiddenStates, SoftTargets, write_smaller
-from onion.tasks.jobs.inference import evaluate
-from onion.tasks.jobs.predictor import Predictor
-from onion.tasks.jobs.training import fine_tune
+from onion.models.hidden_states import WithHiddenStates
+from onion.tasks.finetune.fine_tune import fine_tune
+from onion.tasks.finetune.inference import evaluate
+from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.networks.distillation import (
+    AttentionDistribution,
+    Distillation,
+    HiddenStatesLoss,
+    SoftTargets,
+    write_smaller,
+)
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
 from paddle import nn
 
 LAYERS = [1, 2]  # of the encoder; the student begins with copies of them
-COSTS = SoftTargets(temperature=2.0), HiddenStates({1: 3, 2: 6}), AttentionDistribution({2: 6})
+LOSSES = SoftTargets(temperature=2.0), HiddenStatesLoss({1: 3, 2: 6}), AttentionDistribution({2: 6})
 SETTINGS = {"passes": 1, "batch_size": 32}
 RATES = {"teacher": 5e-5, "student": 1e-4, "alone": 1e-4}
 
 
 def taught(runner: Runner, teacher: nn.Layer) -> Runner:
-    """Return a fine-tuning with a teacher in it; its outputs go into the batch, where the student's cost finds them."""
+    """Return a fine-tuning with a teacher in it; its outputs go into the batch, where the student's loss finds them."""
     student = runner[GradientMachine].network
-    machine = GradientMachine(Transparent(student), Distillation(student, teacher, *COSTS))
-    lesson = Forward(Transparent(teacher)), IntoBatch("teacher")
+    machine = GradientMachine(WithHiddenStates(student), Distillation(student, teacher, *LOSSES))
+    lesson = Forward(WithHiddenStates(teacher)), OutputsToBatch("teacher")
     return runner.insert_before(ParameterUpdater, *lesson).replace(GradientMachine, machine)
 
 
@@ -73,6 +79,6 @@ report = {
     "seconds": seconds,
     "encoder": given.encoder,
     "layers": network.encoder.config.num_hidden_layers,
-    "costs": [repr(cost) for cost in COSTS] if teacher else [],
+    "costs": [repr(loss) for loss in LOSSES] if teacher else [],
 }
 print(json.dumps({"example": "distillation", "role": given.role, **settings, **report}))

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from onion import DataProvider, Frozen, GradientMachine, IntoBatch, ParameterUpdater, Runner
+from onion import DataProvider, GradientMachine, OutputsToBatch, ParameterUpdater, Runner, StopGradient
 from onion.device import use_threads
-from onion.tasks.adversarial import Discriminator, Forge, Generator
-from onion.tasks.jobs.settings import Settings
-from onion.tasks.jobs.training import Job
-from onion.tasks.onions import evaluation_onion
-from onion.tasks.optimization import fine_tuning_optimizer
-from onion.tasks.texts import batch_of
+from onion.tasks.data.texts import batch_of
+from onion.tasks.finetune.fine_tune import Job
+from onion.tasks.finetune.optimization import fine_tuning_optimizer
+from onion.tasks.finetune.recipes import evaluation_onion
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.networks.gan_bert import Discriminator, FakeGenerator, Generator
 
 SETTINGS: dict[str, Any] = {"labelled": 0.01, "times": 10, "batch_size": 32, "lr": 1e-4}
 
@@ -48,12 +48,14 @@ def onion(job: Job, discriminator: Discriminator, plain: bool) -> Runner:
     learn, forge = map(ParameterUpdater, optimizers)
     gan = Runner(
         DataProvider(source, size, shuffle=True, seed=seed, collate=collate),
-        Forge(generator),
+        FakeGenerator(generator),
         Runner(learn, GradientMachine(discriminator), name="discriminating"),
-        IntoBatch("judged"),
-        Runner(Frozen(discriminator), forge, GradientMachine(generator, discriminator.fooled), name="forging"),
+        OutputsToBatch("judged"),
+        Runner(
+            StopGradient(discriminator), forge, GradientMachine(generator, discriminator.generator_loss), name="forging"
+        ),
     )
-    return gan.without(Forge, IntoBatch, "forging") if plain else gan
+    return gan.without(FakeGenerator, OutputsToBatch, "forging") if plain else gan
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ring_of_gaussians import figures, picture, points
 
-from onion import DataProvider, Every, Frozen, GradientMachine, ParameterUpdater, Runner, Saver
+from onion import DataProvider, Every, GradientMachine, ParameterUpdater, Runner, Saver, StopGradient
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -48,7 +48,7 @@ def onion(out: Path, generator: Generator, discriminator: Network, steps: int) -
         fakes = discriminator(generator(real).detach())
         return softplus(-scores).mean() + softplus(fakes).mean() + 0.05 * (slopes**2).sum(1).mean()
 
-    def fooled(fakes: paddle.Tensor, real: paddle.Tensor) -> paddle.Tensor:
+    def generator_loss(fakes: paddle.Tensor, real: paddle.Tensor) -> paddle.Tensor:
         return softplus(-discriminator(fakes)).mean()
 
     def updater(network: Network, steps: int) -> ParameterUpdater:
@@ -59,7 +59,12 @@ def onion(out: Path, generator: Generator, discriminator: Network, steps: int) -
         Saver(out, every=1000),
         DataProvider(points(1024), 128, shuffle=True),
         Runner(updater(discriminator, steps), GradientMachine(discriminator, told_apart)),
-        Every(2, Runner(Frozen(discriminator), updater(generator, steps // 2), GradientMachine(generator, fooled))),
+        Every(
+            2,
+            Runner(
+                StopGradient(discriminator), updater(generator, steps // 2), GradientMachine(generator, generator_loss)
+            ),
+        ),
     )
 
 

@@ -14,16 +14,26 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from onion import DataProvider, ForTask, GradientMachine, ParameterUpdater, Progress, Runner, Task, TaskSampler, Tester
+from onion import (
+    DataProvider,
+    ForTask,
+    GradientMachine,
+    ParameterUpdater,
+    Progress,
+    Runner,
+    TaskData,
+    TaskSampler,
+    Tester,
+)
 from onion.device import use_threads
-from onion.items.task import plan
-from onion.tasks.catalogue import task_of
-from onion.tasks.features.cache import cached_features
-from onion.tasks.jobs.settings import Settings
-from onion.tasks.jobs.training import Job
-from onion.tasks.multi_head import MultiHead
-from onion.tasks.onions import evaluation_onion
-from onion.tasks.optimization import fine_tuning_optimizer
+from onion.multitask.task_data import plan
+from onion.tasks.data.features.cache import cached_features
+from onion.tasks.finetune.fine_tune import Job
+from onion.tasks.finetune.optimization import fine_tuning_optimizer
+from onion.tasks.finetune.recipes import evaluation_onion
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.networks.multi_head import MultiHead
+from onion.tasks.registry import get_task
 
 HELPERS = {"rte": ("classify", "rte", 0.5), "sts-b": ("regress", "sts-b", 0.5), "mlm": ("mask", "mrpc", 0.25)}
 """Name -> kind of task, the folder of its data, batches for each batch of MRPC."""
@@ -38,14 +48,17 @@ def onion(job: Job, folder: Path, helpers: list[str]) -> Runner:
     tasks, examples = {"mrpc": job.task}, {"mrpc": job.train_set}
     for name in helpers:
         kind, path = HELPERS[name][0], folder / HELPERS[name][1] / "train.tsv"
-        tasks[name] = task_of(kind, OPTIONS).fitted(path)
+        tasks[name] = get_task(kind, OPTIONS).fitted(path)
         examples[name] = cached_features(tasks[name], path, job.tokenizer)
 
     def data(name: str) -> DataProvider:
         collate = partial(tasks[name].collate, pad_id=pad_id)
-        return DataProvider(examples[name], length=examples[name].lengths, collate=collate, **usual)
+        return DataProvider(examples[name], lengths=examples[name].lengths, collate=collate, **usual)
 
-    mixed = {"mrpc": Task(data("mrpc")), **{name: Task(data(name), HELPERS[name][2], target=False) for name in helpers}}
+    mixed = {
+        "mrpc": TaskData(data("mrpc")),
+        **{name: TaskData(data(name), HELPERS[name][2], target=False) for name in helpers},
+    }
     steps = sum(plan(mixed, "mrpc", own.passes).values())
     network = MultiHead(encoder, {"mrpc": job.network, **{name: tasks[name].network(encoder) for name in helpers}})
     optimizer = fine_tuning_optimizer(network, own.lr, steps, own.warmup, own.weight_decay, own.clip)

@@ -14,7 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, RunnerItem, State, Trial, Way
+from onion import (
+    DataProvider,
+    GradientMachine,
+    HookIterator,
+    Observer,
+    ParameterUpdater,
+    Runner,
+    RunnerItem,
+    State,
+    Trial,
+)
 from onion.data import collate
 from onion.device import to_tensors
 from onion.testing import toy_examples, toy_network
@@ -32,7 +42,7 @@ class RateSearch(RunnerItem):
     def __init__(self, training: Callable[..., Runner], every: int = 40, steps: int = 8) -> None:
         self.training, self.every, self.steps = training, every, steps
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Search, if it is time."""
         if state.step % self.every == 0:
             updater = state.runner[ParameterUpdater]
@@ -43,19 +53,19 @@ class RateSearch(RunnerItem):
         yield
 
     def tried(self, rate: float, state: State) -> float:
-        """Train a copy at a rate for some steps from here; return the mean of their costs."""
-        costs: list[float] = []
+        """Train a copy at a rate for some steps from here; return the mean of their losses."""
+        losses: list[float] = []
         ring = Observer(
             initialize=lambda trial: trial.runner[ParameterUpdater].set_learning_rate(rate),
-            on_batch_end=lambda trial: costs.append(float(trial.cost)),
+            on_batch_end=lambda trial: losses.append(float(trial.loss)),
         )
         trial = self.training(deepcopy(state.runner[GradientMachine].network), Trial(), ring)
         trial.run(steps=state.step + self.steps, parent=state)
-        return float(np.mean(costs))
+        return float(np.mean(losses))
 
-    def best(self, costs: Mapping[float, float]) -> float:
-        """Return the rate that cost least; of those that cost the same, the first."""
-        return min(costs, key=lambda rate: np.nan_to_num(costs[rate], nan=np.inf))
+    def best(self, losses: Mapping[float, float]) -> float:
+        """Return the rate that loss least; of those that loss the same, the first."""
+        return min(losses, key=lambda rate: np.nan_to_num(losses[rate], nan=np.inf))
 
 
 def training(network: Any, *rings: RunnerItem) -> Runner:
@@ -68,5 +78,5 @@ if __name__ == "__main__":
     errors, unseen = {}, to_tensors(collate(EXAMPLES[256:]))
     for name, rings in {"search": [RateSearch(training)], "first rate": []}.items():
         training(network := toy_network(), *rings).run(passes=20)
-        errors[name] = float(network.cost(network(unseen), unseen))
+        errors[name] = float(network.loss(network(unseen), unseen))
     print(json.dumps({"example": "lr_search", "error": errors}))

@@ -17,9 +17,9 @@ from time import perf_counter
 import stdlib_topics
 
 from onion.device import use_threads
-from onion.tasks.jobs.inference import predict_texts
-from onion.tasks.jobs.settings import Settings
-from onion.tasks.jobs.training import train
+from onion.tasks.finetune.fine_tune import train
+from onion.tasks.finetune.inference import predict_texts
+from onion.tasks.finetune.settings import Settings
 
 PASSES = 2
 TEST_EVERY = 150

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onion import DataProvider, Forward, GradientMachine, IntoBatch, MovingAverage, ParameterUpdater, Runner, Saver
+from onion import DataProvider, Forward, GradientMachine, MovingAverage, OutputsToBatch, ParameterUpdater, Runner, Saver
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -30,12 +30,12 @@ class Network(paddle.nn.Sequential):
         points = batch["points"]
         return super().forward(points + NOISE * paddle.randn(points.shape) if self.training else points)
 
-    def cost(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the cross-entropy of the first points, whose labels are known, and how far all are from a teacher."""
-        cost = functional.cross_entropy(logits[:KNOWN], batch["labels"][:KNOWN])
+        loss = functional.cross_entropy(logits[:KNOWN], batch["labels"][:KNOWN])
         if "teacher" in batch:
-            cost += CONSISTENCY * functional.mse_loss(functional.softmax(logits), functional.softmax(batch["teacher"]))
-        return cost
+            loss += CONSISTENCY * functional.mse_loss(functional.softmax(logits), functional.softmax(batch["teacher"]))
+        return loss
 
 
 def two_moons(count: int, seed: int) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ runner = Runner(
     DataProvider(points, len(points)),
     teacher,
     Forward(teacher.average),
-    IntoBatch("teacher"),
+    OutputsToBatch("teacher"),
     updater,
     GradientMachine(student),
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 from onion import (
     DataProvider,
-    EarlyStop,
+    EarlyStopping,
     Evaluator,
     Forward,
     GradientMachine,
@@ -59,9 +59,9 @@ def onion(out: Path) -> Runner:
     return Runner(
         Progress(),
         Signals(),
-        Saver(out, every=50, best="tester.error", mode="min"),
+        Saver(out, every=50, monitor="tester.error", mode="min"),
         Logger(out / "metrics.jsonl", every=50),
-        EarlyStop("tester.error", patience=5, mode="min"),
+        EarlyStopping("tester.error", patience=5, mode="min"),
         Tester(test, every=20),
         DataProvider(examples[:256], shuffle=True),
         ParameterUpdater(optimizer),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from onion import GradientMachine, ParameterUpdater, Runner, RunnerItem, Saver, State
-from onion.items.online import Spool, SpoolWriter, StreamProvider
+from onion.online import Spool, SpoolWriter, StreamProvider
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -63,7 +63,7 @@ def main(out: Path) -> None:
     with SpoolWriter(out / "samples.db") as writer:
         writer.write([{"x": [float(draw.normal())], "labels": int(one)} for one in ones], mark="all")
     network = paddle.nn.Linear(1, 2)
-    network.cost = lambda logits, batch: paddle.nn.functional.cross_entropy(logits, batch["labels"])
+    network.loss = lambda logits, batch: paddle.nn.functional.cross_entropy(logits, batch["labels"])
     network.forward = lambda batch: paddle.nn.functional.linear(batch["x"].astype("float32"), network.weight)
     balance, optimizer = LabelBalance(0.3, 0.6), paddle.optimizer.SGD(0.1, parameters=network.parameters())
     provider = StreamProvider(Spool(out / "samples.db"), BATCH, pass_every=1000)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from onion import GradientMachine, Logger, ParameterUpdater, Runner, Saver
-from onion.items.online.drift_watch import DriftWatch
-from onion.items.online.progressive_test import ProgressiveTest
-from onion.items.online.raised_rate import RaisedRate
-from onion.items.online.sources import Spool, SpoolWriter
-from onion.items.online.stream_provider import StreamProvider
+from onion.online.drift_watch import DriftWatch
+from onion.online.progressive_test import ProgressiveTest
+from onion.online.raised_rate import RaisedRate
+from onion.online.sources import Spool, SpoolWriter
+from onion.online.stream_provider import StreamProvider
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -35,7 +35,7 @@ class Classifier(paddle.nn.Linear):
         """Return the logits."""
         return super().forward(batch["point"])
 
-    def cost(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the cross-entropy."""
         return paddle.nn.functional.cross_entropy(logits, batch["labels"])
 

@@ -20,11 +20,11 @@ from onion.data import read_rows
 from onion.device import use_threads
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.embedding import PooledEncoder
-from onion.tasks.jobs.training import seed_everything
+from onion.tasks.data.texts import PAIR, TEXT, batch_of, examples_of
+from onion.tasks.embedding.embedder import PooledEncoder
+from onion.tasks.finetune.fine_tune import seed_everything
+from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.tasks.metrics.correlation import CorrelationMetric
-from onion.tasks.optimization import fine_tuning_optimizer
-from onion.tasks.texts import PAIR, TEXT, batch_of, examples_of
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -41,7 +41,7 @@ class Siamese(PooledEncoder):
         """Return the cosine of the two vectors of every pair, ``[batch]``."""
         return functional.cosine_similarity(super().forward(batch[TEXT]), super().forward(batch[PAIR]))
 
-    def cost(self, cosines: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+    def loss(self, cosines: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the mean squared error; a label of 5 is a cosine of 1."""
         return functional.mse_loss(cosines, batch["labels"] / 5)
 

@@ -13,7 +13,7 @@ import paddle
 network = toy_network()
 optimizer = paddle.optimizer.Adam(learning_rate=0.05, parameters=network.parameters())
 runner = Runner(
-    Observer(on_pass_end=lambda state: print(f"pass {state.pass_id}: cost {float(state.cost):.4f}")),
+    Observer(on_pass_end=lambda state: print(f"pass {state.pass_id}: loss {float(state.loss):.4f}")),
     DataProvider(toy_examples(256), batch_size=32, shuffle=True),
     ParameterUpdater(optimizer),
     GradientMachine(network),

@@ -18,11 +18,11 @@ from onion import (
     ParameterUpdater,
     Runner,
     Saver,
-    Task,
+    TaskData,
     TaskSampler,
     Tester,
 )
-from onion.tasks.multi_head import MultiHead
+from onion.tasks.networks.multi_head import MultiHead
 from onion.testing import toy_examples
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -41,7 +41,7 @@ class Head(paddle.nn.Layer):
         """Return the numbers ``[batch, 1]``."""
         return self.linear(paddle.tanh(self.encoder(batch["x"])))
 
-    def cost(self, outputs: paddle.Tensor, batch: Any) -> paddle.Tensor:
+    def loss(self, outputs: paddle.Tensor, batch: Any) -> paddle.Tensor:
         """Return the mean squared error."""
         return paddle.nn.functional.mse_loss(outputs, batch["y"])
 
@@ -67,10 +67,10 @@ slope, valley = Head(encoder), Head(encoder)
 network = MultiHead(encoder, {"slope": slope, "valley": valley}, weights={"valley": 0.5})
 slopes = toy_examples(256)
 valleys = [{**each, "y": abs(each["y"])} for each in slopes]
-learned = Task(DataProvider(slopes[:128], shuffle=True))
-helping = Task(DataProvider(valleys[:128], shuffle=True), mix_ratio=0.5, target=False)
+learned = TaskData(DataProvider(slopes[:128], shuffle=True))
+helping = TaskData(DataProvider(valleys[:128], shuffle=True), mix_ratio=0.5, target=False)
 runner = Runner(
-    Saver(sys.argv[1], every=20, best="slope.error", mode="min"),
+    Saver(sys.argv[1], every=20, monitor="slope.error", mode="min"),
     Tester(Runner(DataProvider(slopes[128:]), Evaluator(Errors()), Forward(slope)), every=20, name="slope"),
     Tester(Runner(DataProvider(valleys[128:]), Evaluator(Errors()), Forward(valley)), every=20, name="valley"),
     TaskSampler({"slope": learned, "valley": helping}),

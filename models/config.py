@@ -11,9 +11,9 @@ from typing import Any
 import attrs
 
 from onion.errors import WeightsError
-from onion.models import checks
+from onion.models import config_validators
 from onion.models.formats.config_readers import CONFIG_FILE, PASSED_OVER, find, translate
-from onion.models.formats.tensors import put_file
+from onion.models.formats.safetensors_file import put_file
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +27,9 @@ MEANING = (
     "task_id",
 )  # fmt: skip
 
-_positive = checks.whole(1)
-_not_negative = checks.whole(0)
-_probability = checks.number(0, 1)
+_positive = config_validators.whole(1)
+_not_negative = config_validators.whole(0)
+_probability = config_validators.number(0, 1)
 
 
 @attrs.frozen(kw_only=True)
@@ -65,16 +65,16 @@ class EncoderConfig:
     max_position_embeddings: int = attrs.field(validator=_positive)
     type_vocab_size: int = attrs.field(default=2, validator=_not_negative)
     task_type_vocab_size: int = attrs.field(default=0, validator=_not_negative)
-    use_task_id: bool = attrs.field(default=False, validator=checks.truth)
+    use_task_id: bool = attrs.field(default=False, validator=config_validators.truth)
     task_id: int = attrs.field(default=0, validator=_not_negative)
-    hidden_act: str = attrs.field(default="gelu", validator=checks.one_of(*ACTIVATIONS))
+    hidden_act: str = attrs.field(default="gelu", validator=config_validators.one_of(*ACTIVATIONS))
     hidden_dropout_prob: float = attrs.field(default=0.1, validator=_probability)
     attention_probs_dropout_prob: float = attrs.field(default=0.1, validator=_probability)
-    initializer_range: float = attrs.field(default=0.02, validator=checks.number(0, 1000))
-    layer_norm_eps: float = attrs.field(default=1e-12, validator=checks.above(0, 1))
+    initializer_range: float = attrs.field(default=0.02, validator=config_validators.number(0, 1000))
+    layer_norm_eps: float = attrs.field(default=1e-12, validator=config_validators.above(0, 1))
     pad_token_id: int = attrs.field(default=0, validator=_not_negative)
-    model_type: str = attrs.field(default="bert", validator=checks.one_of(*MODEL_TYPES))
-    pool_act: str = attrs.field(default="tanh", validator=checks.one_of(*POOLER_ACTIVATIONS))
+    model_type: str = attrs.field(default="bert", validator=config_validators.one_of(*MODEL_TYPES))
+    pool_act: str = attrs.field(default="tanh", validator=config_validators.one_of(*POOLER_ACTIVATIONS))
     position_offset: int = attrs.field(validator=_not_negative)
 
     @position_offset.default

@@ -20,11 +20,11 @@ from paddle import nn
 from onion.errors import DataError
 from onion.models import hub
 from onion.models.config import EncoderConfig
+from onion.models.fused.eligibility import plain_parts
+from onion.models.fused.inference import lean, transform
 from onion.models.layers import Embeddings, EncoderLayers, Pooler
-from onion.models.lean import lean, transform
 from onion.models.ops import as_tensor, on_cpu, rows
 from onion.models.packing import Ids, Packing, check_array, check_integers, on_host
-from onion.models.plain import plain_parts
 from onion.models.weights import Weights, read_weights, write_weights
 
 log = logging.getLogger(__name__)

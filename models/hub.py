@@ -20,7 +20,7 @@ from pathlib import Path
 
 import attrs
 
-from onion.disk import replace_file, sync_folder
+from onion.checkpointing.atomic_files import replace_file, sync_folder
 from onion.errors import WeightsError
 from onion.models.downloads.answers import mirrored
 from onion.models.downloads.archive import unpack

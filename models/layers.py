@@ -9,10 +9,11 @@ import paddle
 import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import nn
 
-from onion.models import flash, ops
-from onion.models.by_hand import stack
+from onion.models import ops
 from onion.models.config import EncoderConfig
-from onion.models.norm import Norm
+from onion.models.fused import flash
+from onion.models.fused.training import stack
+from onion.models.layer_norm import LayerNorm
 from onion.models.packing import Packing
 from onion.models.queries import AllTokens, Queries, queries_of
 
@@ -42,7 +43,7 @@ class Embeddings(nn.Layer):
         self.position_embeddings = _table(config.max_position_embeddings, config)
         self.token_type_embeddings = _table(config.type_vocab_size, config)
         self.task_type_embeddings = _table(config.tasks, config)
-        self.layer_norm = Norm(config.hidden_size, epsilon=config.layer_norm_eps)
+        self.layer_norm = LayerNorm(config.hidden_size, epsilon=config.layer_norm_eps)
         self.dropout = config.hidden_dropout_prob
 
     def forward(
@@ -114,8 +115,8 @@ class EncoderLayer(nn.Layer):
         self.self_attn = SelfAttention(config)
         self.linear1 = Linear(width, config.intermediate_size, config)
         self.linear2 = Linear(config.intermediate_size, width, config)
-        self.norm1 = Norm(width, epsilon=config.layer_norm_eps)
-        self.norm2 = Norm(width, epsilon=config.layer_norm_eps)
+        self.norm1 = LayerNorm(width, epsilon=config.layer_norm_eps)
+        self.norm2 = LayerNorm(width, epsilon=config.layer_norm_eps)
         self.activation = ACTIVATIONS[config.hidden_act]
         self.dropout = config.hidden_dropout_prob
 

@@ -14,15 +14,15 @@ import tokenizers
 
 from onion.errors import DataError, WeightsError
 from onion.models import hub
-from onion.models.formats.tensors import put_file
-from onion.models.splitting import windows
-from onion.models.splitting.characters import Characters
-from onion.models.splitting.encoding import Encoding, places_of
-from onion.models.splitting.inputs import LONGEST, Given, checked, whole
-from onion.models.splitting.loading import SETTINGS_FILE, TOKENIZER_FILE, find, read_settings, special_parts
-from onion.models.splitting.preparation import Preparation, Prepared, Texts
-from onion.models.splitting.truncation import mend_pairs
-from onion.models.splitting.words import Words
+from onion.models.formats.safetensors_file import put_file
+from onion.models.tokenization import windows
+from onion.models.tokenization.basic_tokenizer import Characters
+from onion.models.tokenization.encoding import Encoding, places_of
+from onion.models.tokenization.loading import SETTINGS_FILE, TOKENIZER_FILE, find, read_settings, special_parts
+from onion.models.tokenization.pre_tokenizer import Preparation, Prepared, Texts
+from onion.models.tokenization.truncation import mend_pairs
+from onion.models.tokenization.validation import LONGEST, Given, checked, whole
+from onion.models.tokenization.word_cache import Words
 from onion.models.weights import make_folder
 
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
@@ -253,8 +253,8 @@ class Tokenizer:
 
         Args:
             name_or_folder: where the files are, or a named model, which is fetched the first time (see hub.py).
-            style: build one of :data:`onion.models.splitting.wordpiece.STYLES` from ``vocab.txt``, even if there is a
-                ``tokenizer.json``; BERT's and ERNIE's own is ``"wordpiece"``.
+            style: build one of :data:`onion.models.tokenization.wordpiece.STYLES` from ``vocab.txt``, even if there is
+                a ``tokenizer.json``; BERT's and ERNIE's own is ``"wordpiece"``.
 
         Raises:
             WeightsError: neither a folder nor a known name, no such style, no such file, a damaged one, or a special

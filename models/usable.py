@@ -6,7 +6,7 @@ from pathlib import Path
 
 from onion.errors import WeightsError
 from onion.models.config import EncoderConfig
-from onion.models.splitting.loading import SETTINGS_FILE, find, read_settings, special_parts
+from onion.models.tokenization.loading import SETTINGS_FILE, find, read_settings, special_parts
 from onion.models.weights import read_weights
 
 

@@ -16,9 +16,8 @@ import numpy as np
 
 from onion.errors import WeightsError
 from onion.models.config import EncoderConfig
-from onion.models.fitting import check_fit
 from onion.models.formats.layouts import SAFETENSORS, read_stored
-from onion.models.formats.naming import (
+from onion.models.formats.name_mapping import (
     HEADS,
     LM_HEAD,
     PREFIXES,
@@ -28,8 +27,9 @@ from onion.models.formats.naming import (
     without_prefix,
 )
 from onion.models.formats.paths import is_folder
-from onion.models.formats.tensors import read_metadata, write_safetensors
-from onion.models.shapes import Shape, shapes_of
+from onion.models.formats.safetensors_file import read_metadata, write_safetensors
+from onion.models.parameter_shapes import Shape, shapes_of
+from onion.models.shape_checks import check_fit
 
 # What the metadata of a safetensors file names as its format: transformers wants "pt", PaddleNLP refuses "pd".
 FORMATS = {"onion": "pd", "huggingface": "pt", "paddlenlp": "np"}

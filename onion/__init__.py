@@ -17,34 +17,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from onion.device import ignore_missing_ccache
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.runner import Runner
+from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, DataError, HookError, OnionError, WeightsError
-from onion.item import RunnerItem, Way
-from onion.math_library import set_up_math_library
-from onion.runner import Runner
-from onion.state import State
-from onion.system import check_system
+from onion.host.math_library import set_up_math_library
+from onion.host.operating_system import check_system
 
 if TYPE_CHECKING:
     from onion.items.accumulate import Accumulate
-    from onion.items.averaged import Averaged
     from onion.items.data_provider import DataProvider
-    from onion.items.early_stop import EarlyStop
+    from onion.items.early_stopping import EarlyStopping
     from onion.items.evaluator import Evaluator
     from onion.items.every import Every
-    from onion.items.for_task import ForTask
     from onion.items.forward import Forward
     from onion.items.freeze import Freeze, Unfreeze
-    from onion.items.frozen import Frozen
     from onion.items.gradient_machine import GradientMachine
-    from onion.items.into_batch import IntoBatch
-    from onion.items.limit import Limit
     from onion.items.logger import Logger
-    from onion.items.loss_scale import LossScale
     from onion.items.mailbox import Mailbox
     from onion.items.mixed_precision import MixedPrecision
     from onion.items.moving_average import MovingAverage
     from onion.items.nan_guard import NanGuard
     from onion.items.observer import Observer
+    from onion.items.outputs_to_batch import OutputsToBatch
     from onion.items.parameter_updater import ParameterUpdater
     from onion.items.preemption import Preemption
     from onion.items.progress import Progress
@@ -54,71 +49,73 @@ if TYPE_CHECKING:
     from onion.items.skip_if import SkipIf
     from onion.items.slot import Slot
     from onion.items.split_on_memory_error import SplitOnMemoryError
-    from onion.items.task import Task
-    from onion.items.task_sampler import TaskSampler
+    from onion.items.stop_gradient import StopGradient
     from onion.items.tensorboard import TensorBoard
     from onion.items.tester import Tester
+    from onion.items.time_limit import TimeLimit
     from onion.items.trial import Trial
+    from onion.items.use_average import UseAverage
+    from onion.multitask.for_task import ForTask
+    from onion.multitask.task_data import TaskData
+    from onion.multitask.task_sampler import TaskSampler
+    from onion.training.loss_scale import LossScale
 
 __version__ = "0.1.0"
 
 ITEMS = {
-    "Accumulate": "accumulate",
-    "Averaged": "averaged",
-    "DataProvider": "data_provider",
-    "EarlyStop": "early_stop",
-    "Evaluator": "evaluator",
-    "Every": "every",
-    "ForTask": "for_task",
-    "Forward": "forward",
-    "Freeze": "freeze",
-    "Frozen": "frozen",
-    "GradientMachine": "gradient_machine",
-    "IntoBatch": "into_batch",
-    "Limit": "limit",
-    "Logger": "logger",
-    "LossScale": "loss_scale",
-    "Mailbox": "mailbox",
-    "MixedPrecision": "mixed_precision",
-    "MovingAverage": "moving_average",
-    "NanGuard": "nan_guard",
-    "Observer": "observer",
-    "ParameterUpdater": "parameter_updater",
-    "Preemption": "preemption",
-    "Progress": "progress",
-    "Repeat": "repeat",
-    "Saver": "saver",
-    "Signals": "signals",
-    "SkipIf": "skip_if",
-    "Slot": "slot",
-    "SplitOnMemoryError": "split_on_memory_error",
-    "Task": "task",
-    "TaskSampler": "task_sampler",
-    "TensorBoard": "tensorboard",
-    "Tester": "tester",
-    "Trial": "trial",
-    "Unfreeze": "freeze",
+    "Accumulate": "items.accumulate",
+    "DataProvider": "items.data_provider",
+    "EarlyStopping": "items.early_stopping",
+    "Evaluator": "items.evaluator",
+    "Every": "items.every",
+    "ForTask": "multitask.for_task",
+    "Forward": "items.forward",
+    "Freeze": "items.freeze",
+    "GradientMachine": "items.gradient_machine",
+    "Logger": "items.logger",
+    "LossScale": "training.loss_scale",
+    "Mailbox": "items.mailbox",
+    "MixedPrecision": "items.mixed_precision",
+    "MovingAverage": "items.moving_average",
+    "NanGuard": "items.nan_guard",
+    "Observer": "items.observer",
+    "OutputsToBatch": "items.outputs_to_batch",
+    "ParameterUpdater": "items.parameter_updater",
+    "Preemption": "items.preemption",
+    "Progress": "items.progress",
+    "Repeat": "items.repeat",
+    "Saver": "items.saver",
+    "Signals": "items.signals",
+    "SkipIf": "items.skip_if",
+    "Slot": "items.slot",
+    "SplitOnMemoryError": "items.split_on_memory_error",
+    "StopGradient": "items.stop_gradient",
+    "TaskData": "multitask.task_data",
+    "TaskSampler": "multitask.task_sampler",
+    "TensorBoard": "items.tensorboard",
+    "Tester": "items.tester",
+    "TimeLimit": "items.time_limit",
+    "Trial": "items.trial",
+    "Unfreeze": "items.freeze",
+    "UseAverage": "items.use_average",
 }
-"""The standard items and the files in ``onion/items`` they stand in; each is imported when it is first asked for."""
+"""The standard items and their modules in ``onion``; each is imported when it is first asked for."""
 
 __all__ = [
     "Accumulate",
-    "Averaged",
     "CheckpointError",
     "CompositionError",
     "DataError",
     "DataProvider",
-    "EarlyStop",
+    "EarlyStopping",
     "Evaluator",
     "Every",
     "ForTask",
     "Forward",
     "Freeze",
-    "Frozen",
     "GradientMachine",
     "HookError",
-    "IntoBatch",
-    "Limit",
+    "HookIterator",
     "Logger",
     "LossScale",
     "Mailbox",
@@ -127,6 +124,7 @@ __all__ = [
     "NanGuard",
     "Observer",
     "OnionError",
+    "OutputsToBatch",
     "ParameterUpdater",
     "Preemption",
     "Progress",
@@ -139,13 +137,15 @@ __all__ = [
     "Slot",
     "SplitOnMemoryError",
     "State",
-    "Task",
+    "StopGradient",
+    "TaskData",
     "TaskSampler",
     "TensorBoard",
     "Tester",
+    "TimeLimit",
     "Trial",
     "Unfreeze",
-    "Way",
+    "UseAverage",
     "WeightsError",
 ]
 
@@ -153,7 +153,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in ITEMS:
         raise AttributeError(f"module 'onion' has no attribute {name!r}")
-    return getattr(import_module(f"onion.items.{ITEMS[name]}"), name)
+    return getattr(import_module(f"onion.{ITEMS[name]}"), name)
 
 
 check_system()

@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any, cast
 
 from onion.errors import OnionError
-from onion.math_library import clean_environment
-from onion.thread_count import default_threads
+from onion.host.math_library import clean_environment
+from onion.host.thread_count import default_threads
 
 # Paddle writes OMP_NUM_THREADS=1 into the environment when it is imported and finds none; anything else is a wish.
 _WISHED_THREADS = os.environ.get("OMP_NUM_THREADS")
@@ -78,7 +78,7 @@ def use_threads(count: int | None = None) -> int:
 
     Args:
         count: threads. Default: ``$OMP_NUM_THREADS`` if it was set before Paddle was imported, else one for every
-            processor that this process may use, 8 at most (:mod:`onion.thread_count`).
+            processor that this process may use, 8 at most (:mod:`onion.host.thread_count`).
     """
     if count is None and _WISHED_THREADS and _WISHED_THREADS.isdecimal():
         count = int(_WISHED_THREADS)

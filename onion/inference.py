@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from onion.engine.item import RunnerItem
+from onion.engine.item_tree import Items, holds, rebuild
+from onion.engine.runner import Runner
 from onion.errors import CompositionError
-from onion.item import RunnerItem
 from onion.items.every import Every
 from onion.items.forward import Forward
-from onion.runner import Runner
-from onion.tree import Items, holds, rebuild
 
 
-def inference_onion(runner: Runner) -> Runner:
+def inference_runner(runner: Runner) -> Runner:
     """Return the rings of an onion that make outputs of a batch, to stand inside data and whatever takes the outputs.
 
-        from onion.inference import inference_onion
+        from onion.inference import inference_runner
 
-        predict = inference_onion(training)  # the very runner that trained
+        predict = inference_runner(training)  # the very runner that trained
         Runner(DataProvider(texts), Observer(on_batch_end=lambda state: print(state.outputs)), predict).run(passes=1)
 
     What stands outside the data, and the data, are left out: they watch over a training. Further in, an item is left
-    out where its ``predicts`` is False, a Forward of the same network stands in the place of a gradient machine, and
-    what Every holds is there for every batch. Networks and all other items are shared, so what was learned is there,
-    also later on.
+    out where its ``keep_for_inference`` is False, a Forward of the same network stands in the place of a gradient
+    machine, and what Every holds is there for every batch. Networks and all other items are shared, so what was learned
+    is there, also later on.
 
     Args:
         runner: an onion that trains, tests or predicts.
@@ -45,7 +45,7 @@ def inference_onion(runner: Runner) -> Runner:
 def _inside_the_data(runner: Runner) -> Items:
     """Return the items after the last one of the outermost runner that brings data or holds one that does."""
     items = runner.items
-    bringing = [item for item in runner.walk() if getattr(item, "brings_data", False)]
+    bringing = [item for item in runner.walk() if getattr(item, "provides_data", False)]
     places = [place for place, item in enumerate(items) if any(holds((item,), each) for each in bringing)]
     return items[places[-1] + 1 :] if places else items
 
@@ -53,9 +53,9 @@ def _inside_the_data(runner: Runner) -> Items:
 def _predicting(item: RunnerItem) -> Items:
     if isinstance(item, Every):  # every batch is predicted
         return rebuild(item.items, _predicting)
-    if getattr(item, "makes_gradients", False):
+    if getattr(item, "computes_gradients", False):
         return (Forward(_network_of(item)),)
-    return (item,) if item.predicts else ()
+    return (item,) if item.keep_for_inference else ()
 
 
 def _network_of(machine: Any) -> Any:

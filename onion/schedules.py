@@ -1,6 +1,6 @@
 """Learning rate schedules: give one to an optimizer, and ParameterUpdater steps it once a batch.
 
-    rate = schedules.cosine(3e-5, steps=1000, warmup=0.1)
+    rate = schedules.cosine(3e-5, steps=1000, warmup_ratio=0.1)
     ParameterUpdater(paddle.optimizer.AdamW(rate, parameters=network.parameters()))
 
 Each is a ``paddle.optimizer.lr.LambdaDecay``: a peak and a factor that depends on the number of updates before this one
@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from onion.checks import is_whole
 from onion.device import paddle
 from onion.errors import CompositionError, OnionError
+from onion.validation import is_whole
 
 Factor: TypeAlias = Callable[[int], float]
 """Updates so far -> what the peak is multiplied by."""
@@ -87,107 +87,109 @@ class Plan:
         return self._factor(step)
 
 
-def constant(rate: float, warmup_steps: int = 0) -> Any:
+def constant(learning_rate: float, warmup_steps: int = 0) -> Any:
     """Return a schedule that rises in a straight line and stays.
 
     Args:
-        rate: the learning rate after the warm-up.
-        warmup_steps: updates in which it rises from 0. Default 0: always ``rate``.
+        learning_rate: the learning rate after the warm-up.
+        warmup_steps: updates in which it rises from 0. Default 0: always ``learning_rate``.
 
     Raises:
         CompositionError: ``warmup_steps`` is negative.
     """
     _refuse_negative(warmup_steps)
-    return _schedule(rate, _risen(warmup_steps, lambda step: 1.0))
+    return _schedule(learning_rate, _risen(warmup_steps, lambda step: 1.0))
 
 
-def linear_warmup_and_decay(rate: float, steps: Length, warmup: float = 0.1) -> Any:
-    """Return a schedule that rises from 0 to ``rate`` and falls back to 0, both in a straight line and without a jump.
+def linear_warmup_and_decay(learning_rate: float, steps: Length, warmup_ratio: float = 0.1) -> Any:
+    """Return a schedule that rises linearly from 0 to ``learning_rate`` and falls linearly back to 0.
 
     It is the schedule of BERT's fine-tuning (Devlin et al. 2018, appendix A.3).
 
     Args:
-        rate: the highest learning rate.
+        learning_rate: the highest learning rate.
         steps: updates of the whole training, or Passes.
-        warmup: the share of the steps in which it rises. Default 0.1.
+        warmup_ratio: the share of the steps in which it rises. Default 0.1.
 
     Raises:
-        CompositionError: ``warmup`` is no share, or ``steps`` is negative.
+        CompositionError: ``warmup_ratio`` is no share, or ``steps`` is negative.
     """
-    return polynomial(rate, steps, warmup)
+    return polynomial(learning_rate, steps, warmup_ratio)
 
 
-def linear_with_jump(rate: float, steps: Length, warmup: float = 0.1) -> Any:
+def palm_linear(learning_rate: float, steps: Length, warmup_ratio: float = 0.1) -> Any:
     """Return the schedule of PaddlePALM (``TriangularSchedualer``) and ERNIE (``linear_warmup_decay``), to the letter.
 
     Their decay counts from the first step and not from the end of the warm-up, where the rate therefore jumps down by
-    the share ``warmup``. Prefer ``linear_warmup_and_decay``, unless their figures are to be met.
+    the share ``warmup_ratio``. Prefer ``linear_warmup_and_decay``, unless their figures are to be met.
 
     Args:
-        rate: the learning rate at the end of the warm-up, which is not quite reached.
+        learning_rate: the learning rate at the end of the warm-up, which is not quite reached.
         steps: updates of the whole training, or Passes.
-        warmup: the share of the steps in which it rises. Default 0.1. With 0 the rate is constant, as ERNIE's is.
+        warmup_ratio: the share of the steps in which it rises. Default 0.1. With 0 the rate is constant, as ERNIE's is.
 
     Raises:
-        CompositionError: ``warmup`` is no share, or ``steps`` is negative.
+        CompositionError: ``warmup_ratio`` is no share, or ``steps`` is negative.
     """
 
     def factor_of(steps: int) -> Factor:
-        rising = _rising(steps, warmup)
+        rising = _rising(steps, warmup_ratio)
         return _risen(rising, lambda step: max(0.0, 1 - step / steps) if rising else 1.0)
 
-    return _over(steps, rate, factor_of)
+    return _over(steps, learning_rate, factor_of)
 
 
-def polynomial(rate: float, steps: Length, warmup: float = 0.1, power: float = 1.0, end: float = 0.0) -> Any:
+def polynomial(
+    learning_rate: float, steps: Length, warmup_ratio: float = 0.1, power: float = 1.0, end: float = 0.0
+) -> Any:
     """Return a schedule that rises in a straight line and falls to ``end`` as a power of the share that is left.
 
     Args:
-        rate: the highest learning rate.
+        learning_rate: the highest learning rate.
         steps: updates of the whole training, or Passes.
-        warmup: the share of the steps in which it rises. Default 0.1.
+        warmup_ratio: the share of the steps in which it rises. Default 0.1.
         power: of the share of the falling steps that is left. Default 1.0: a straight line.
         end: the learning rate at the end and from there on. Default 0.
 
     Raises:
-        CompositionError: ``warmup`` is no share, or ``steps`` is negative.
+        CompositionError: ``warmup_ratio`` is no share, or ``steps`` is negative.
     """
-    least = end / rate if rate else 0.0
+    least = end / learning_rate if learning_rate else 0.0
 
     def factor_of(steps: int) -> Factor:
-        rising = _rising(steps, warmup)
+        rising = _rising(steps, warmup_ratio)
         return _risen(rising, lambda step: least + (1 - least) * _left(step, rising, steps) ** power)
 
-    return _over(steps, rate, factor_of)
+    return _over(steps, learning_rate, factor_of)
 
 
-def cosine(rate: float, steps: Length, warmup: float = 0.1, cycles: float = 0.5) -> Any:
+def cosine(learning_rate: float, steps: Length, warmup_ratio: float = 0.1, cycles: float = 0.5) -> Any:
     """Return a schedule that rises in a straight line and falls as a cosine (Loshchilov and Hutter 2016).
 
     Args:
-        rate: the highest learning rate.
+        learning_rate: the highest learning rate.
         steps: updates of the whole training, or Passes.
-        warmup: the share of the steps in which it rises. Default 0.1.
+        warmup_ratio: the share of the steps in which it rises. Default 0.1.
         cycles: how many waves the cosine makes. Default 0.5: once from the top to 0.
 
     Raises:
-        CompositionError: ``warmup`` is no share, or ``steps`` is negative.
+        CompositionError: ``warmup_ratio`` is no share, or ``steps`` is negative.
     """
 
     def factor_of(steps: int) -> Factor:
-        rising = _rising(steps, warmup)
+        rising = _rising(steps, warmup_ratio)
         return _risen(rising, lambda step: (1 + math.cos(2 * math.pi * cycles * (1 - _left(step, rising, steps)))) / 2)
 
-    return _over(steps, rate, factor_of)
+    return _over(steps, learning_rate, factor_of)
 
 
-def noam(rate: float, warmup_steps: int) -> Any:
+def noam(learning_rate: float, warmup_steps: int) -> Any:
     """Return the schedule of the Transformer (Vaswani et al. 2017) as ERNIE wrote it: by its peak, not by its width.
 
-    Update n, counted from 1, has ``rate * sqrt(w) * min(n ** -0.5, n * w ** -1.5)`` for w warm-up steps.
+    Update n, counted from 1, has ``learning_rate * sqrt(w) * min(n ** -0.5, n * w ** -1.5)`` for w warm-up steps.
 
     Args:
-        rate: the highest learning rate, that of update number ``warmup_steps``.
+        learning_rate: the highest learning rate, that of update number ``warmup_steps``.
         warmup_steps: updates in which it rises. With 0 the rate is constant, as ERNIE's is.
 
     Raises:
@@ -195,17 +197,17 @@ def noam(rate: float, warmup_steps: int) -> Any:
     """
     _refuse_negative(warmup_steps)
     if warmup_steps == 0:
-        return constant(rate)
-    return _schedule(rate, lambda step: min(((step + 1) / warmup_steps) ** -0.5, (step + 1) / warmup_steps))
+        return constant(learning_rate)
+    return _schedule(learning_rate, lambda step: min(((step + 1) / warmup_steps) ** -0.5, (step + 1) / warmup_steps))
 
 
-def _over(length: Length, rate: float, factor_of: Callable[[int], Factor]) -> Any:
+def _over(length: Length, learning_rate: float, factor_of: Callable[[int], Factor]) -> Any:
     """Return the schedule of a training of some length."""
-    return _schedule(rate, Plan(length, factor_of) if isinstance(length, Passes) else factor_of(length))
+    return _schedule(learning_rate, Plan(length, factor_of) if isinstance(length, Passes) else factor_of(length))
 
 
-def _schedule(rate: float, factor: Factor) -> Any:
-    return paddle().optimizer.lr.LambdaDecay(rate, factor)
+def _schedule(learning_rate: float, factor: Factor) -> Any:
+    return paddle().optimizer.lr.LambdaDecay(learning_rate, factor)
 
 
 def _risen(rising: int, after: Factor) -> Factor:
@@ -218,13 +220,15 @@ def _left(step: int, rising: int, steps: int) -> float:
     return max(0.0, (steps - step) / max(1, steps - rising))
 
 
-def _rising(steps: int, warmup: float) -> int:
+def _rising(steps: int, warmup_ratio: float) -> int:
     """Return the number of steps of the warm-up."""
-    if not 0 <= warmup <= 1:
-        raise CompositionError(f"warmup={warmup} is no share of the steps; it is a number from 0 to 1, such as 0.1.")
+    if not 0 <= warmup_ratio <= 1:
+        raise CompositionError(
+            f"warmup_ratio={warmup_ratio} is no share of the steps; it is a number from 0 to 1, such as 0.1."
+        )
     if steps < 0:
         raise CompositionError(f"steps={steps}: the number of updates of the whole training is not negative.")
-    return round(steps * warmup)
+    return round(steps * warmup_ratio)
 
 
 def _refuse_negative(warmup_steps: int) -> None:

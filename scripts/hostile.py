@@ -28,7 +28,7 @@ from random import Random
 from typing import Any
 
 from abusing.remains import LEFT, complaints, half_written, handles
-from abusing.requests import GIVEN, KEY, MAKERS, endless, half
+from abusing.requests import GIVEN, KEY, MAKERS, half, never_finishes
 from abusing.siege import how_far
 from abusing.target import Target
 from abusing.trainer import STEPS
@@ -42,7 +42,7 @@ Kind = Callable[[Random, Target], "bytes | Iterable[bytes]"]
 KINDS: dict[str, Kind] = {
     # A command that was there before is answered as the first one was: that is no refusal.
     **{name: make for name, make in MAKERS.items() if name != "replayed"},
-    "endless": endless,
+    "endless": never_finishes,
     "half": half,
 }
 

@@ -27,7 +27,7 @@ from time import time_ns
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when the onions' module loads Paddle
 
-from interrupting.attempt import MODES, WAYS, Attempt, Place
+from interrupting.attempt import MODES, WAYS, GradientRollback, Place
 
 ONIONS = ("noise", "best", "average", "slot")
 """Those of the catalogue that are tried by default."""
@@ -56,7 +56,7 @@ def _asked() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _attempts(places: list[Place], count: int, seed: int) -> Iterator[Attempt]:
+def _attempts(places: list[Place], count: int, seed: int) -> Iterator[GradientRollback]:
     """Interrupt the onions in turns, in both ways; tell what was wrong at once."""
     order = Random(seed).sample(places, len(places))  # noqa: S311
     for number in range(count):
@@ -67,7 +67,7 @@ def _attempts(places: list[Place], count: int, seed: int) -> Iterator[Attempt]:
         yield attempt
 
 
-def _table(attempts: list[Attempt]) -> str:
+def _table(attempts: list[GradientRollback]) -> str:
     rows = [("saving in the", "before", "tries", "interrupts", "torn", "refused", "other bits")]
     for mode in MODES:
         for way in WAYS:
@@ -77,7 +77,7 @@ def _table(attempts: list[Attempt]) -> str:
     return "\n".join(f"{row[0]:<14}{row[1]:<14}" + "".join(f"{figure:>12}" for figure in row[2:]) for row in rows)
 
 
-def _figures(attempts: list[Attempt]) -> list[str]:
+def _figures(attempts: list[GradientRollback]) -> list[str]:
     interrupts = sum(attempt.interrupts for attempt in attempts)
     wrong = [sum(bool(getattr(attempt, what)) for attempt in attempts) for what in ("torn", "refused", "other")]
     return [str(each) for each in (len(attempts), interrupts, *wrong)]

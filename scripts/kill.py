@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from time import time_ns
 
-from killing.attempt import Attempt, Place
+from killing.attempt import GradientRollback, Place
 from killing.points import Census, Point
 from killing.pool import side_by_side
 from killing.report import failure, line_of, tables
@@ -76,7 +76,7 @@ def _onions(module: str, chosen: list[str] | None) -> Onions:
     return {name: onions[name] for name in chosen or onions}
 
 
-def _one(places: Mapping[str, Place], points: list[Point]) -> Iterator[Attempt]:
+def _one(places: Mapping[str, Place], points: list[Point]) -> Iterator[GradientRollback]:
     """Kill each onion at the same points."""
     for place in places.values():
         _, whole = place.whole()
@@ -91,7 +91,7 @@ def _one(places: Mapping[str, Place], points: list[Point]) -> Iterator[Attempt]:
         yield attempt
 
 
-def _many(places: Mapping[str, Place], count: int, seed: int, jobs: int) -> Iterator[Attempt]:
+def _many(places: Mapping[str, Place], count: int, seed: int, jobs: int) -> Iterator[GradientRollback]:
     """Run each onion without a kill, then kill them at points that are drawn."""
     censuses: dict[str, Census] = {}
     for census, whole in side_by_side(lambda name: places[name].whole(), places, jobs):
@@ -106,7 +106,7 @@ def _many(places: Mapping[str, Place], count: int, seed: int, jobs: int) -> Iter
         yield attempt
 
 
-def _told(attempts: list[Attempt], module: str) -> int:
+def _told(attempts: list[GradientRollback], module: str) -> int:
     """Print what came of it; return the exit status."""
     again = f"{os.path.relpath(sys.executable)} {os.path.relpath(__file__)} --onions {module}"
     failed = [attempt for attempt in attempts if attempt.failed]

@@ -12,7 +12,7 @@ onions.py, collector.py    the ready onions and their items
 optimization.py, clipping.py    their optimizer
 masker.py              the items that mask words
 multi_head.py          one encoder, a network a task
-distillation.py        a student's costs beside its teacher
+distillation.py        a student's losses beside its teacher
 adversarial.py         GAN-BERT's two networks
 jobs/                  what ``onion train``, ``evaluate`` and ``predict`` do
 embedding.py, embedding_files.py, npy.py    sentence vectors

@@ -18,23 +18,23 @@ from attrs.validators import optional
 from paddle import nn
 from paddle.nn import functional
 
-from onion.checks import is_number
 from onion.errors import DataError
-from onion.shown import shown
-from onion.tasks.checks import BELOW_ONE, QUOTE, as_float, as_name
-from onion.tasks.features.examples import Example
-from onion.tasks.heads import SentenceHead, softmax
-from onion.tasks.labels import Labels
+from onion.messages import shown
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.labels import Labels
+from onion.tasks.data.rows import Row
+from onion.tasks.data.texts import TextTask
 from onion.tasks.metrics.classification import ClassificationMetric
-from onion.tasks.rows import Row
+from onion.tasks.networks.heads import SentenceHead, softmax
 from onion.tasks.task import NOT_OF_FEATURES
-from onion.tasks.texts import TextTask
+from onion.tasks.validators import BELOW_ONE, QUOTE, as_float, as_name
+from onion.validation import is_number
 
 SMALLEST = float(np.finfo(np.float32).tiny)
 """What a sum of weights is taken for at least: 0 divided by it is 0."""
 
 LARGEST = 1e6
-"""More than any ratio of classes; sums of such weights and costs are far from the end of float32."""
+"""More than any ratio of classes; sums of such weights and losses are far from the end of float32."""
 
 
 def _by_label(weights: Any) -> Any:
@@ -67,7 +67,7 @@ class Classification(TextTask):
 
     Attributes:
         labels: all of them, in the order of the logits; none given: those of the training file.
-        class_weights: label -> how much an example of it counts; a label that is not named counts 1. The cost is the
+        class_weights: label -> how much an example of it counts; a label that is not named counts 1. The loss is the
             weighted mean.
         label_smoothing: the share of the target that is spread over all labels (Szegedy et al. 2015, section 7).
         dropout: of the pooled output; None: the encoder's.
@@ -104,7 +104,7 @@ class Classification(TextTask):
         named = self.class_weights or {}
         return [float(named.get(name, 1.0)) for name in labels]
 
-    def learned(self, row: Row) -> dict[str, Any]:
+    def targets(self, row: Row) -> dict[str, Any]:
         """Return the number of the row's label."""
         return {"label": self.labels.number(row, row.label(self.target))}
 
@@ -141,7 +141,7 @@ class Classifier(SentenceHead):
         encoder: see SentenceHead.
         classes: how many labels there are, at least 2.
         dropout: see SentenceHead.
-        weights: of the labels in the cost. Default: all 1.
+        weights: of the labels in the loss. Default: all 1.
         smoothing: of the labels.
     """
 
@@ -157,7 +157,7 @@ class Classifier(SentenceHead):
         self._weights = None if weights is None else paddle.to_tensor(weights, dtype="float32")
         self._smoothing = smoothing
 
-    def cost(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the mean cross-entropy, a scalar; weighted, it is divided by the sum of the weights.
 
         A batch in which nothing counts costs 0.

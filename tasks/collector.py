@@ -6,7 +6,7 @@ from typing import Any
 
 from paddle import nn
 
-from onion import RunnerItem, State, Way
+from onion import HookIterator, RunnerItem, State
 
 
 class Decoder(RunnerItem):
@@ -19,7 +19,7 @@ class Decoder(RunnerItem):
     def __init__(self, network: nn.Layer) -> None:
         self.network = network
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Decode on the way out."""
         yield
         state.outputs = self.network.decode(state.outputs, state.batch)
@@ -38,7 +38,7 @@ class Collector(RunnerItem):
     def __init__(self, examples: int) -> None:
         self.found: list[Any] = [None] * examples
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Collect the batch."""
         yield
         for place, each in zip(state.batch["places"], state.outputs, strict=True):

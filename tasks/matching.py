@@ -22,17 +22,17 @@ from paddle.nn import functional
 
 from onion.errors import DataError
 from onion.items.evaluator import Metric
+from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
-from onion.shown import shown
-from onion.tasks.checks import BELOW_ONE, NAME, SHARE, SWITCH, as_float, as_name, one_of
 from onion.tasks.classification import Classifier
-from onion.tasks.features.examples import Example
-from onion.tasks.heads import SentenceHead, sigmoid
-from onion.tasks.labels import Labels
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.labels import Labels
+from onion.tasks.data.rows import Row, file_rows
+from onion.tasks.data.texts import PAIR, TEXT, TextTask, batch_of, checked_texts
 from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, order, ranking
-from onion.tasks.rows import Row, file_rows
+from onion.tasks.networks.heads import SentenceHead, sigmoid
 from onion.tasks.task import NOT_OF_FEATURES
-from onion.tasks.texts import PAIR, TEXT, TextTask, batch_of, checked_texts
+from onion.tasks.validators import BELOW_ONE, NAME, SHARE, SWITCH, as_float, as_name, one_of
 
 NEGATIVE, QUESTION = "text_b_neg", "qid"
 POINTWISE, PAIRWISE = "pointwise", "pairwise"
@@ -157,7 +157,7 @@ class Matching(TextTask):
                 example |= {"ids_neg": found.ids, "types_neg": found.types}
         return examples
 
-    def learned(self, row: Row) -> dict[str, Any]:
+    def targets(self, row: Row) -> dict[str, Any]:
         """Return whether the texts of a row fit, 1 or 0; nothing of a pair."""
         if NEGATIVE in row.cells:
             return {}
@@ -235,7 +235,7 @@ class PairwiseMatcher(SentenceHead):
         super().__init__(encoder, 1, dropout)
         self._margin = margin
 
-    def cost(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the mean hinge loss ``max(0, margin - better + worse)``, a scalar."""
         better, worse = functional.sigmoid(logits).reshape([2, -1])
         return functional.relu(self._margin - better + worse).mean()

@@ -20,15 +20,15 @@ from paddle import nn
 from paddle.nn import functional
 
 from onion.errors import DataError
-from onion.shown import shown
-from onion.tasks.checks import BELOW_ONE, NAME, as_float, as_name
-from onion.tasks.features.examples import Example
-from onion.tasks.heads import SentenceHead, sigmoid
-from onion.tasks.labels import Labels
+from onion.messages import shown
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.labels import Labels
+from onion.tasks.data.rows import Row
+from onion.tasks.data.texts import TextTask
 from onion.tasks.metrics.multilabel import MultiLabelMetric
-from onion.tasks.rows import Row
+from onion.tasks.networks.heads import SentenceHead, sigmoid
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES
-from onion.tasks.texts import TextTask
+from onion.tasks.validators import BELOW_ONE, NAME, as_float, as_name
 
 
 @attrs.frozen(kw_only=True)
@@ -60,7 +60,7 @@ class MultiLabel(TextTask):
             raise DataError(f"{path}: no row has a label; there is nothing to learn.")
         return attrs.evolve(super().fitted(path), labels=labels)
 
-    def learned(self, row: Row) -> dict[str, Any]:
+    def targets(self, row: Row) -> dict[str, Any]:
         """Return the numbers of the row's labels, int64 ``[any]``, in order, each once."""
         numbers = {self.labels.number(row, name) for name in self._names(row)}
         return {"marks": np.array(sorted(numbers), np.int64)}
@@ -114,9 +114,9 @@ class MultiLabel(TextTask):
 class MultiLabelClassifier(SentenceHead):
     """A head with one logit a label, each a yes or no of its own."""
 
-    def cost(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the binary cross-entropy, a scalar: the mean over examples and labels."""
-        # Paddle 3.3's binary_cross_entropy_with_logits has a wrong gradient where a logit is 0; this is the same cost.
+        # Paddle 3.3's binary_cross_entropy_with_logits has a wrong gradient where a logit is 0; this is the same loss.
         return (functional.softplus(logits) - batch["labels"] * logits).mean()
 
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:

@@ -17,13 +17,13 @@ from attrs.validators import optional
 from paddle import nn
 from paddle.nn import functional
 
-from onion.tasks.checks import BELOW_ONE, as_float
-from onion.tasks.features.examples import Example
-from onion.tasks.heads import SentenceHead
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.rows import Row
+from onion.tasks.data.texts import TextTask
 from onion.tasks.metrics.correlation import CorrelationMetric
-from onion.tasks.rows import Row
+from onion.tasks.networks.heads import SentenceHead
 from onion.tasks.task import NOT_OF_FEATURES
-from onion.tasks.texts import TextTask
+from onion.tasks.validators import BELOW_ONE, as_float
 
 LARGEST = 1e18
 """A label may be as far from 0 as this: its square is still a number in float32."""
@@ -45,7 +45,7 @@ class Regression(TextTask):
         default=None, converter=as_float, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES
     )
 
-    def learned(self, row: Row) -> dict[str, Any]:
+    def targets(self, row: Row) -> dict[str, Any]:
         """Return the row's number."""
         value = row.number(self.target)
         if abs(value) > LARGEST:
@@ -83,7 +83,7 @@ class Regressor(SentenceHead):
     def __init__(self, encoder: nn.Layer, dropout: float | None = None) -> None:
         super().__init__(encoder, 1, dropout)
 
-    def cost(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+    def loss(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the mean squared error, a scalar."""
         return functional.mse_loss(outputs.squeeze(1), batch["labels"])
 

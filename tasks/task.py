@@ -21,15 +21,15 @@ from paddle import nn
 from onion import RunnerItem
 from onion.errors import DataError
 from onion.items.evaluator import Metric
+from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import Weights
-from onion.shown import shown
-from onion.tasks.checks import NATURAL
-from onion.tasks.features.examples import Example
-from onion.tasks.labels import Labels
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.labels import Labels
+from onion.tasks.validators import NATURAL
 
 NOT_OF_FEATURES = {"of_features": False}
-"""Metadata of a field that changes nothing about the features: of the cost, of predictions, of figures."""
+"""Metadata of a field that changes nothing about the features: of the loss, of predictions, of figures."""
 
 FEW = 256
 """Rows that are in memory while examples are counted."""
@@ -89,7 +89,7 @@ class Task(ABC):
         """
         return self
 
-    def fitted_by_too(self, path: str | Path) -> list[Path]:
+    def extra_fit_files(self, path: str | Path) -> list[Path]:
         """Return the other files that :meth:`fitted` reads, such as one beside the training file. Default: none."""
         return []
 
@@ -139,7 +139,7 @@ class Task(ABC):
         """Put the head over an encoder.
 
         Returns:
-            A layer that is called with a batch, has ``cost(outputs, batch)`` and ``decode(outputs, batch)``; the latter
+            A layer that is called with a batch, has ``loss(outputs, batch)`` and ``decode(outputs, batch)``; the latter
             gives a list with one entry an example, as :meth:`metric` and :meth:`predictions` take them.
         """
 
@@ -154,15 +154,15 @@ class Task(ABC):
             WeightsError: they do not fit.
         """
 
-    def rings(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
+    def train_items(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
         """Return the items that stand between the data and the network in training. Default: none."""
         return []
 
-    def test_rings(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
+    def eval_items(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
         """Return those of a test. Default: as in training."""
-        return self.rings(tokenizer, seed)
+        return self.train_items(tokenizer, seed)
 
-    def prediction_rings(self, tokenizer: Tokenizer) -> list[RunnerItem]:
+    def predict_items(self, tokenizer: Tokenizer) -> list[RunnerItem]:
         """Return those of a prediction; on the way out they find what was decoded as the outputs. Default: none."""
         return []
 
@@ -193,7 +193,7 @@ class Task(ABC):
     # -- record -------------------------------------------------------------------------------------------------------
 
     def record(self) -> dict[str, Any]:
-        """Return the name and all fields as JSON values; ``catalogue.task_of`` makes the task of them."""
+        """Return the name and all fields as JSON values; ``catalogue.get_task`` makes the task of them."""
         return {"task": self.name, **attrs.asdict(self, value_serializer=_plain)}
 
     def adjusted(self: Own, settings: Mapping[str, Any]) -> Own:

@@ -6,8 +6,8 @@ An ability is asked for, where it can be; a version is not.
 import paddle
 import pytest
 
-from onion import generators
-from onion.models.by_hand import pieces
+from onion.checkpointing import rng
+from onion.models.fused.training import primitives
 
 
 def needs(ability, reason):
@@ -29,9 +29,9 @@ def can_draw_again():
     """Tell whether Paddle's place among its random numbers can be read and restored; 2.6 cannot, on the CPU."""
     before = paddle.get_rng_state()
     paddle.rand([3])  # away from the first number of a seed
-    saved = generators.capture()
+    saved = rng.capture()
     drawn = paddle.rand([3])
-    generators.restore(saved)
+    rng.restore(saved)
     again = paddle.rand([3])
     paddle.set_rng_state(before)
     return bool((drawn == again).all())
@@ -53,7 +53,9 @@ def _can_be_made(make):
     return True
 
 
-needs_layers_by_hand = needs(pieces.HAS_KERNELS, "this Paddle does not hand out the gradients that layers by hand need")
+needs_layers_by_hand = needs(
+    primitives.HAS_KERNELS, "this Paddle does not hand out the gradients that layers by hand need"
+)
 needs_draws_again = needs(can_draw_again(), "this Paddle cannot restore its place among random numbers on the CPU")
 needs_bfloat16 = needs(
     paddle.amp.is_bfloat16_supported(),

@@ -12,8 +12,9 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from onion import DataProvider, Logger, Runner, RunnerItem, Saver, disk
-from onion.checkpoint import folder_of, steps_in
+from onion import DataProvider, Logger, Runner, RunnerItem, Saver
+from onion.checkpointing import atomic_files
+from onion.checkpointing.checkpoint import folder_of, steps_in
 
 
 class Walk(RunnerItem):
@@ -28,7 +29,7 @@ class Walk(RunnerItem):
 
     def on_batch(self, state):
         self.place += state.batch.sum() * self.push()
-        state.cost = float(self.place.sum())
+        state.loss = float(self.place.sum())
 
     def state_dict(self):
         return {"place": self.place}
@@ -85,17 +86,17 @@ def slow_rename(self, source, target):
         return
     target.mkdir()
     for file in sorted(source.iterdir()):
-        disk.rename(file, target / file.name)
+        atomic_files.rename(file, target / file.name)
     source.rmdir()
 
 
 def on_a_torn_disk(folder):
-    disk.Files.rename = slow_rename
+    atomic_files.Files.rename = slow_rename
     return onion(folder)
 
 
 def on_an_untidy_disk(folder):
-    disk.Files.remove = lambda self, folder: None
+    atomic_files.Files.remove = lambda self, folder: None
     return onion(folder)
 
 

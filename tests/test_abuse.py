@@ -12,9 +12,9 @@ from threading import Event
 import numpy as np
 import pytest
 
-from onion.checkpoint import Checkpoint
-from onion.items.online.service import Service
-from tests.items.online.service.memory_desk import TOKEN, MemoryDesk
+from onion.checkpointing.checkpoint import Checkpoint
+from onion.online.service import Service
+from tests.online.service.memory_desk import TOKEN, MemoryDesk
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from onion.checkpointing.lock import exclusive_lock
 from onion.cli import Printable, main
 from onion.data import files
-from onion.lock import alone_in
 from onion.models.downloads.sources import ALIASES, SOURCES
 from tests.abilities import needs_draws_again
 from tests.models.file_server import serving, without_proxies
@@ -114,7 +114,7 @@ def test_a_training_without_a_terminal_tells_on_standard_error_how_it_goes_on(pl
     done = onion(place, *LOUD, "--passes", "1", "--out", str(tmp_path / "out"))
     *_, last = done.stderr.splitlines()
     assert re.fullmatch(
-        r"step 20/20, pass 1/1: cost=\S+ dev\.accuracy=.* learning_rate=0 .* steps/s, .* examples/s, \S+ in all", last
+        r"step 20/20, pass 1/1: loss=\S+ dev\.accuracy=.* learning_rate=0 .* steps/s, .* examples/s, \S+ in all", last
     )
     assert all(line.startswith("step ") for line in done.stderr.splitlines())
     assert "steps/s" not in done.stdout
@@ -701,7 +701,7 @@ def test_the_same_name_with_other_data_is_another_run(trained, refused, place):
 
 def test_a_folder_that_another_process_trains_in(trained, refused, place):
     before = snapshot(place)
-    with alone_in(place / "run", object()):
+    with exclusive_lock(place / "run", object()):
         assert "run is in use by another run" in refused(*TRAINING, "--out", "run")
     assert snapshot(place) == before
 

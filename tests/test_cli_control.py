@@ -14,9 +14,9 @@ from contextlib import contextmanager
 import pytest
 
 from onion.cli import main, remote
-from onion.items.online.service import Service
-from onion.items.online.source import Full
-from tests.items.online.service.memory_desk import TOKEN, MemoryDesk
+from onion.online.service import Service
+from onion.online.source import Full
+from tests.online.service.memory_desk import TOKEN, MemoryDesk
 from tests.patience import PATIENCE
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from onion.tasks.jobs.run_folder import TASK_FILE, read_json, read_record
+from onion.tasks.finetune.run_folder import TASK_FILE, read_json, read_record
 from tests.patience import PATIENCE
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 

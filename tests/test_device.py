@@ -11,7 +11,7 @@ import pytest
 
 from onion import OnionError, device
 from onion.device import paddle, to_tensors, use_threads
-from onion.thread_count import default_threads
+from onion.host.thread_count import default_threads
 from tests.abilities import gpus, needs
 from tests.fresh_python import ROOT, python
 from tests.patience import PATIENCE

@@ -6,7 +6,7 @@ import pytest
 
 from onion import (
     DataProvider,
-    EarlyStop,
+    EarlyStopping,
     Evaluator,
     Forward,
     GradientMachine,
@@ -67,18 +67,18 @@ def around(folder, test):
         Progress(seconds=NEVER, file=io.StringIO(), lines=False),
         Saver(folder / "run", every=NEVER),
         Logger(folder / "metrics.jsonl", every=EVERY),
-        EarlyStop("tester.batches"),
+        EarlyStopping("tester.batches"),
         Tester(test, every=NEVER),
         Evaluator(Count()),
         Observer(on_batch_begin=lambda state: None, on_batch_end=lambda state: None),
     ]
 
 
-# -- a cost that counts ------------------------------------------------------------------------------------------------
+# -- a loss that counts ------------------------------------------------------------------------------------------------
 
 
 def counting(note):
-    """Return a stand-in for a cost that notes whatever is asked of it."""
+    """Return a stand-in for a loss that notes whatever is asked of it."""
 
     def reading(name):
         answers = {"__bool__": True, "__int__": 0, "__index__": 0, "__str__": "?", "__repr__": "?", "__format__": "?"}
@@ -89,7 +89,7 @@ def counting(note):
 
         return read
 
-    def no_other(self, name):  # shape, dtype, detach, ...: nobody has to know more of a cost than that it is one
+    def no_other(self, name):  # shape, dtype, detach, ...: nobody has to know more of a loss than that it is one
         note()
         raise AttributeError(name)
 
@@ -104,7 +104,7 @@ class Costing(RunnerItem):
         self.note = note
 
     def on_batch(self, state):
-        state.cost = counting(self.note)
+        state.loss = counting(self.note)
 
 
 def costing(folder, *extra):
@@ -115,13 +115,13 @@ def costing(folder, *extra):
     return reads.steps
 
 
-def test_a_cost_is_read_at_logging_steps_only(tmp_path):
+def test_a_loss_is_read_at_logging_steps_only(tmp_path):
     assert costing(tmp_path) == EXPECTED
 
 
-@pytest.mark.parametrize("read", [float, int, bool, str, lambda cost: cost.item(), lambda cost: cost.numpy()])
-def test_a_ring_that_reads_the_cost_of_every_batch_would_be_seen(tmp_path, read):
-    assert costing(tmp_path, Observer(on_batch_end=lambda state: read(state.cost))) == set(range(1, STEPS + 1))
+@pytest.mark.parametrize("read", [float, int, bool, str, lambda loss: loss.item(), lambda loss: loss.numpy()])
+def test_a_ring_that_reads_the_loss_of_every_batch_would_be_seen(tmp_path, read):
+    assert costing(tmp_path, Observer(on_batch_end=lambda state: read(state.loss))) == set(range(1, STEPS + 1))
 
 
 # -- a training, all of whose tensors count ----------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_a_training_reads_tensors_at_logging_steps_only(tmp_path, reads):
     assert train(tmp_path, reads) == EXPECTED
 
 
-@pytest.mark.parametrize("what", ["cost", "outputs"])
+@pytest.mark.parametrize("what", ["loss", "outputs"])
 def test_a_ring_that_reads_a_tensor_of_every_batch_would_be_seen(tmp_path, reads, what):
     seen = train(tmp_path, reads, Observer(on_batch_end=lambda state: getattr(state, what).numpy()))
     assert seen == set(range(1, STEPS + 1))

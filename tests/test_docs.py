@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import onion
-import onion.items.online
+import onion.online
 from tests.tasks.helpers import tiny_encoder, write_tsv
 from tests.tasks.tagged import tagged
 
@@ -76,7 +76,7 @@ def test_the_blocks_of_a_page_run_in_their_order(page, place):
 def test_the_hand_on_the_loop_does_what_the_page_says(place, capsys):
     names, outputs = run("docs/items.md"), capsys.readouterr().out
     assert not names["running"].is_alive()
-    assert names["updater"].readings()["learning_rate"] == pytest.approx(0.01)
+    assert names["updater"].log_values()["learning_rate"] == pytest.approx(0.01)
     assert names["runner"]["mailbox"] is names["mailbox"]
     assert "shape=[8, 1]" in outputs
 
@@ -84,20 +84,20 @@ def test_the_hand_on_the_loop_does_what_the_page_says(place, capsys):
 def test_the_samples_of_the_page_are_in_the_spool_of_its_onion(place):
     names = run("docs/online.md")
     assert names["runner"].items[3].name == "stream_provider"
-    with onion.items.online.SpoolWriter("samples.db", producer="clicks") as writer:
+    with onion.online.SpoolWriter("samples.db", producer="clicks") as writer:
         assert writer.mark == "2"
 
 
 def test_the_training_of_the_page_can_be_predicted_from(place):
     run("docs/tasks.md")
-    from onion.tasks.jobs.predictor import Predictor
+    from onion.tasks.finetune.predictor import Predictor
 
     assert Predictor.load("run").task.name == "tag"
 
 
 @pytest.mark.parametrize(("page", "text"), FRAGMENTS, ids=[page for page, _ in FRAGMENTS])
 def test_a_fragment_is_python_and_names_what_there_is(page, text):
-    known = {*dir(builtins), *onion.__all__, *onion.items.online.__all__}
+    known = {*dir(builtins), *onion.__all__, *onion.online.__all__}
     named = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     assert {name for name in named if name[0].isupper()} <= known
 
@@ -128,9 +128,10 @@ def test_every_item_is_told_of(name):
 
 
 def test_every_schedule_and_strategy_is_told_of():
-    from onion import sampling, schedules
+    from onion import schedules
+    from onion.multitask import strategies
 
     named = [name for name, what in vars(schedules).items() if getattr(what, "__module__", "") == schedules.__name__]
     named = [name for name in named if name.islower() and not name.startswith("_")]
-    strategies = [name for name in sampling.__all__ if name not in ("Facts", "Strategy", "Fixed")]
+    strategies = [name for name in strategies.__all__ if name not in ("Facts", "Strategy", "Fixed")]
     assert [name for name in [*named, *strategies] if f"`{name}`" not in ITEMS] == []

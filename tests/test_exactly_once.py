@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onion import checkpoint
+from onion.checkpointing import checkpoint
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow

@@ -171,5 +171,5 @@ def test_the_training_that_is_measured_learns(tmp_path):
     assert told["steps"] == 30
     assert told["examples a second"] > 0
     assert told["tokens a second"] > told["examples a second"] * 6
-    assert told["cost"][1] < told["cost"][0] + 1
+    assert told["loss"][1] < told["loss"][0] + 1
     assert (told["peak bytes"] is None) == (told["device"] == "cpu")

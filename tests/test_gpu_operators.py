@@ -94,7 +94,7 @@ def test_what_is_missing(kernels, missing, load):
 @pytest.mark.parametrize(("there", "fails"), [(("float32", "float16"), False), (("float32",), True), (FLOATS, False)])
 def test_a_way_around_is_for_the_types_it_names(there, fails, load, monkeypatch):
     registered = load("operators.registered")
-    way = registered.Way(frozenset({"bfloat16"}), "another road")
+    way = registered.HookIterator(frozenset({"bfloat16"}), "another road")
     monkeypatch.setattr(registered, "WAYS", {"add": way})
     found = registered.verdicts({"add": FLOATS}, {"add": of("GPU", *there)})
     assert found[0].fails == fails

@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from onion import checkpoint
-from onion.items.online.service import Service
-from tests.items.online.service.memory_desk import TOKEN, MemoryDesk
+from onion.checkpointing import checkpoint
+from onion.online.service import Service
+from tests.online.service.memory_desk import TOKEN, MemoryDesk
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onion import checkpoint
+from onion.checkpointing import checkpoint
 from tests.abilities import needs_draws_again
 from tests.patience import PATIENCE
 
@@ -191,7 +191,7 @@ def folders(tmp_path):
         for step in (3, 6):
             run = {
                 "counters": {"step": step},
-                "metrics": {"cost": float("nan")},
+                "metrics": {"loss": float("nan")},
                 "onion": str(tmp_path / name / "data"),
             }
             items = {
@@ -233,7 +233,7 @@ def test_times_paths_and_logs_of_no_checkpoint_are_no_difference(load, folders):
         (lambda taken: taken.items["walk"].pop("count"), 'walk: at 2: \'["place"]\', not \'["count", "place"]\''),
         (lambda taken: taken.items["logger"].update(logged="{1}"), "logger logged: at 2: '\"{1}\"', not '\"{}\"'"),
         (
-            lambda taken: taken.run["metrics"].update(cost=0.0),
+            lambda taken: taken.run["metrics"].update(loss=0.0),
             "run metrics: at 9: '{\"cost\": 0.0}', not '{\"cost\": NaN}'",
         ),
         (lambda taken: taken.run.update(more=1), "run more: at 0: '1', not ''"),

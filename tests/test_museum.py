@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from onion import checkpoint
+from onion.checkpointing import checkpoint
 from tests.abilities import needs_draws_again
 from tests.museum.make import MUSEUM, end_of
 from tests.museum.onions import CUT, EXHIBITS, STEPS

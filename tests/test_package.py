@@ -25,7 +25,9 @@ def fresh(code):
 # -- light -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", ["onion", "onion.runner", "onion.testing", "onion.drawing", "onion.timing"])
+@pytest.mark.parametrize(
+    "module", ["onion", "onion.engine.runner", "onion.testing", "onion.engine.drawing", "onion.engine.timing"]
+)
 def test_importing_the_engine_loads_nothing_heavy(module):
     code = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
     assert fresh(code) == "[]"
@@ -140,11 +142,21 @@ RULES = [
         (f"onion/{name}.py", ("paddle", "numpy", "onion.items", "onion.data", "onion.device", *UPPER))
         for name in ENGINE
     ],
-    ("onion/data", ("onion.items", "onion.runner", "onion.item", "onion.state", "onion.checkpoint", *UPPER)),
+    (
+        "onion/data",
+        (
+            "onion.items",
+            "onion.engine.runner",
+            "onion.engine.item",
+            "onion.engine.state",
+            "onion.checkpointing.checkpoint",
+            *UPPER,
+        ),
+    ),
     ("onion/items", UPPER),
-    ("onion/checkpoint.py", ("onion.items", "onion.data", "onion.runner", *UPPER)),
-    ("onion/device.py", ("onion.items", "onion.data", "onion.runner", *UPPER)),
-    ("models", ("onion.items", "onion.tasks", "onion.runner", "onion.cli", "tasks", "models")),
+    ("onion/checkpointing/checkpoint.py", ("onion.items", "onion.data", "onion.engine.runner", *UPPER)),
+    ("onion/device.py", ("onion.items", "onion.data", "onion.engine.runner", *UPPER)),
+    ("models", ("onion.items", "onion.tasks", "onion.engine.runner", "onion.cli", "tasks", "models")),
     ("tasks", ("onion.cli", "tasks", "models")),
 ]
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from onion import DataProvider, Logger, Preemption, Runner, RunnerItem, Saver, TensorBoard, checkpoint
-from onion.items.online import Folder, Record, Spool, StreamProvider
+from onion import DataProvider, Logger, Preemption, Runner, RunnerItem, Saver, TensorBoard
+from onion.checkpointing import checkpoint
 from onion.models import hub
+from onion.online import Folder, Record, Spool, StreamProvider
 from onion.paths import anchored
 from onion.testing import Batches
 
@@ -18,7 +19,7 @@ ROWS = [{"x": 1}, {"x": 2}, {"y": 0}, {"x": 3}]
 class Wanders(RunnerItem):
     """A user's item that changes the current folder in the midst of the run."""
 
-    watches = True
+    passive = True
 
     def __init__(self, folder, step=2):
         self.folder, self.step = folder, step
@@ -62,7 +63,7 @@ def test_a_path_is_what_it_was_when_it_was_given(here, there):
 def test_checkpoints_and_logs_go_on_where_they_began_and_are_found_again(background, here, there):
     def onion():
         return Runner(
-            Saver("out", every=1, background=background),
+            Saver("out", every=1, async_save=background),
             Logger("out/log.jsonl", 1),
             Wanders(there),
             DataProvider(list(range(6)), 1, prefetch=0),

@@ -97,7 +97,7 @@ def test_an_emulated_process_that_dies_is_a_failure_of_both_families(load, on_li
 
 
 def test_what_was_chosen_for_this_processor_is_chosen_again(load, monkeypatch, tmp_path):
-    from onion.math_library import kernels_for
+    from onion.host.math_library import kernels_for
 
     processor = load("emulating.processor")
     for name in processor.CHOSEN:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from onion import MixedPrecision, NanGuard, Saver, SkipIf, SplitOnMemoryError, TaskSampler, checkpoint, disk
+from onion import MixedPrecision, NanGuard, Saver, SkipIf, SplitOnMemoryError, TaskSampler
+from onion.checkpointing import atomic_files, checkpoint
 from onion.testing import assert_resumes_exactly
 from tests.abilities import needs_draws_again
 from tests.onions import ONIONS
@@ -18,7 +19,7 @@ CUTS = 1, 4
 @pytest.mark.parametrize("name", ONIONS)
 def test_a_run_that_was_cut_or_killed_comes_to_the_same_bits(name, tmp_path):
     kind = ONIONS[name]
-    with disk.through(Unsynced()):
+    with atomic_files.through(Unsynced()):
         assert_resumes_exactly(kind.make, tmp_path, passes=kind.passes, steps=kind.steps, cuts=CUTS)
 
 
@@ -26,12 +27,12 @@ DONE = {
     "early stop": lambda runner, state: state.stopped and state.pass_id < ONIONS["early stop"].passes - 1,
     "loss scale": lambda runner, state: 1 < runner[MixedPrecision].overflows < state.step,
     "go back from what is no number": lambda runner, state: runner[NanGuard].state_dict()["kept_step"],
-    "skip what is no number": lambda runner, state: runner[NanGuard].readings()["not_finite"],
-    "skipping": lambda runner, state: runner[SkipIf].readings()["skipped"],
-    "splitting": lambda runner, state: runner[SplitOnMemoryError].readings()["piece_size"] == 2,
+    "skip what is no number": lambda runner, state: runner[NanGuard].log_values()["not_finite"],
+    "skipping": lambda runner, state: runner[SkipIf].log_values()["skipped"],
+    "splitting": lambda runner, state: runner[SplitOnMemoryError].log_values()["piece_size"] == 2,
     "best": lambda runner, state: checkpoint.steps_in(runner[Saver].folder)[0] < state.step - 1,
     "tests": lambda runner, state: len(state.metrics) == 8,
-    "tasks by cost": lambda runner, state: min(runner[TaskSampler].readings().values()) > 0,
+    "tasks by loss": lambda runner, state: min(runner[TaskSampler].log_values().values()) > 0,
 }
 """What is in an onion of the catalogue for a reason has happened."""
 

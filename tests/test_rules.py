@@ -321,9 +321,9 @@ def test_rule_2_gradient_accumulation_is_an_ordinary_item():
 
     class Updater(RunnerItem):
         def on_batch(self, state):
-            state.cost = 0
+            state.loss = 0
             yield
-            updates.append(state.cost)
+            updates.append(state.loss)
 
     class Accumulate(RunnerItem):
         def on_batch(self, state):
@@ -334,7 +334,7 @@ def test_rule_2_gradient_accumulation_is_an_ordinary_item():
 
     class Machine(RunnerItem):
         def on_batch(self, state):
-            state.cost += state.batch
+            state.loss += state.batch
 
     state = Runner(Batches([1, 2, 3, 4, 5, 6]), Updater(), Accumulate(), Machine()).run(passes=1)
     assert updates == [1 + 2 + 3, 4 + 5 + 6]

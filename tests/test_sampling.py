@@ -8,22 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion import CompositionError, HookError
-from onion.sampling import (
-    ByCost,
+from onion.multitask.strategies import (
+    ByLoss,
     BySize,
     ByStep,
-    Facts,
     MixRatio,
     RoundRobin,
     Strategy,
+    TaskInfo,
     Temperature,
     Uniform,
     Weights,
 )
-from onion.sampling.choice import Choice
-from onion.sampling.rehearsal import endless
+from onion.multitask.strategies.termination import never_finishes
+from onion.multitask.strategies.weighted_choice import WeightedChoice
 
-TASKS = {"a": Facts(1.0, 100), "b": Facts(0.5, 25), "c": Facts(2.0, 4)}
+TASKS = {"a": TaskInfo(1.0, 100), "b": TaskInfo(0.5, 25), "c": TaskInfo(2.0, 4)}
 NAMES = list(TASKS)
 
 
@@ -76,12 +76,12 @@ def test_a_temperature_is_above_0(temperature):
 @pytest.mark.parametrize("strategy", [BySize(), Temperature(3)])
 def test_a_stream_has_no_size(strategy):
     with pytest.raises(CompositionError, match="needs the size of the task 'b', which is a stream"):
-        strategy.check({"a": Facts(1.0, 3), "b": Facts(1.0, None)})
+        strategy.check({"a": TaskInfo(1.0, 3), "b": TaskInfo(1.0, None)})
 
 
-@pytest.mark.parametrize("strategy", [MixRatio(), Uniform(), RoundRobin(), ByCost(), ByStep(lambda step: "b")])
+@pytest.mark.parametrize("strategy", [MixRatio(), Uniform(), RoundRobin(), ByLoss(), ByStep(lambda step: "b")])
 def test_a_stream_does_elsewhere(strategy):
-    begun(strategy, {"a": Facts(1.0, 3), "b": Facts(1.0, None)})
+    begun(strategy, {"a": TaskInfo(1.0, 3), "b": TaskInfo(1.0, None)})
     assert strategy.weights(0, ["a", "b"])
 
 
@@ -179,11 +179,11 @@ def test_and_at_the_step_where_it_first_does(answer, said):
         strategy.weights(7, NAMES)
 
 
-# -- by cost -----------------------------------------------------------------------------------------------------------
+# -- by loss -----------------------------------------------------------------------------------------------------------
 
 
 class Cost:
-    """A cost that knows whether it was read."""
+    """A loss that knows whether it was read."""
 
     def __init__(self, value):
         self.value, self.read = value, False
@@ -194,13 +194,13 @@ class Cost:
 
 
 def test_without_costs_all_weigh_alike():
-    assert begun(ByCost()).weights(0, NAMES) == {"a": 1.0, "b": 1.0, "c": 1.0}
+    assert begun(ByLoss()).weights(0, NAMES) == {"a": 1.0, "b": 1.0, "c": 1.0}
 
 
 def test_weights_follow_recent_costs_relative_to_the_first():
-    strategy = begun(ByCost(rate=0.5, lag=0))
-    for cost in (8.0, 4.0, 2.0):  # averages 8, 6, 4
-        strategy.note("a", cost)
+    strategy = begun(ByLoss(rate=0.5, lag=0))
+    for loss in (8.0, 4.0, 2.0):  # averages 8, 6, 4
+        strategy.note("a", loss)
     strategy.note("b", 0.7)
     assert strategy.weights(4, NAMES) == {"a": 0.5, "b": 1.0, "c": 1.0}
     assert strategy.weights(4, ["a"]) == {"a": 0.5}
@@ -208,43 +208,43 @@ def test_weights_follow_recent_costs_relative_to_the_first():
 
 def test_the_power_makes_them_follow_more_closely_or_not_at_all():
     for power, expected in ((0, 1.0), (0.5, 0.5), (2, 0.0625)):
-        strategy = begun(ByCost(power=power, rate=1, least=0.01, lag=0))
+        strategy = begun(ByLoss(power=power, rate=1, least=0.01, lag=0))
         strategy.note("a", 4.0)
         strategy.note("a", 1.0)
         assert strategy.weights(2, ["a"]) == {"a": expected}
 
 
-@pytest.mark.parametrize(("cost", "weight"), [(0.0, 0.2), (-3.0, 0.2), (1e-9, 0.2), (1e300, 5.0)])
-def test_no_ratio_counts_as_less_than_the_least_or_as_more_than_its_inverse(cost, weight):
-    strategy = begun(ByCost(rate=1, least=0.2, lag=0))
+@pytest.mark.parametrize(("loss", "weight"), [(0.0, 0.2), (-3.0, 0.2), (1e-9, 0.2), (1e300, 5.0)])
+def test_no_ratio_counts_as_less_than_the_least_or_as_more_than_its_inverse(loss, weight):
+    strategy = begun(ByLoss(rate=1, least=0.2, lag=0))
     strategy.note("a", 1e-10)
-    strategy.note("a", cost * 1e-10)
+    strategy.note("a", loss * 1e-10)
     assert strategy.weights(2, ["a"]) == {"a": weight}
 
 
 @pytest.mark.parametrize("first", [0.0, -1.0])
-def test_a_first_cost_that_nothing_can_be_divided_by_weighs_1(first):
-    strategy = begun(ByCost(lag=0))
+def test_a_first_loss_that_nothing_can_be_divided_by_weighs_1(first):
+    strategy = begun(ByLoss(lag=0))
     strategy.note("a", first)
     strategy.note("a", 5.0)
     assert strategy.weights(2, ["a"]) == {"a": 1.0}
 
 
-@pytest.mark.parametrize("cost", [math.nan, math.inf, -math.inf])
-def test_costs_that_are_not_finite_are_passed_over(cost):
-    strategy = begun(ByCost(rate=1, lag=0))
-    for each in (cost, 4.0, cost, 2.0, cost):
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+def test_costs_that_are_not_finite_are_passed_over(loss):
+    strategy = begun(ByLoss(rate=1, lag=0))
+    for each in (loss, 4.0, loss, 2.0, loss):
         strategy.note("a", each)
     assert strategy.weights(5, ["a"]) == {"a": 0.5}
 
 
-def test_a_cost_is_read_so_many_batches_after_its_own_and_not_before():
-    strategy = begun(ByCost(lag=3))
-    costs = [Cost(float(value)) for value in range(1, 11)]
-    for place, cost in enumerate(costs):
-        strategy.note("a", cost)
+def test_a_loss_is_read_so_many_batches_after_its_own_and_not_before():
+    strategy = begun(ByLoss(lag=3))
+    losses = [Cost(float(value)) for value in range(1, 11)]
+    for place, loss in enumerate(losses):
+        strategy.note("a", loss)
         strategy.weights(place, NAMES)
-        assert [each.read for each in costs] == [number <= place - 3 for number in range(10)]
+        assert [each.read for each in losses] == [number <= place - 3 for number in range(10)]
 
 
 @settings(max_examples=50)
@@ -253,14 +253,14 @@ def test_a_cost_is_read_so_many_batches_after_its_own_and_not_before():
     st.integers(0, 30),
     st.integers(0, 5),
 )
-def test_it_goes_on_where_it_was(costs, place, lag):
-    strategy = begun(ByCost(lag=lag))
-    for name, cost in costs[:place]:
-        strategy.note(name, cost)
-    other = resumed(strategy, ByCost(lag=lag))
-    for name, cost in costs[place:]:
-        strategy.note(name, cost)
-        other.note(name, cost)
+def test_it_goes_on_where_it_was(losses, place, lag):
+    strategy = begun(ByLoss(lag=lag))
+    for name, loss in losses[:place]:
+        strategy.note(name, loss)
+    other = resumed(strategy, ByLoss(lag=lag))
+    for name, loss in losses[place:]:
+        strategy.note(name, loss)
+        other.note(name, loss)
         assert other.weights(0, NAMES) == strategy.weights(0, NAMES)
     assert other.state_dict() == strategy.state_dict()
 
@@ -272,8 +272,8 @@ NO_NUMBERS = [{"rate": "1"}, {"least": None}, {"power": math.inf}, {"power": mat
     "wrong", [{"rate": 0}, {"rate": 1.1}, {"least": 0}, {"least": 2}, {"power": -1}, {"lag": -1}, *NO_NUMBERS]
 )
 def test_arguments_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(CompositionError, match="ByCost: rate="):
-        ByCost(**wrong).check(TASKS)
+    with pytest.raises(CompositionError, match="ByLoss: rate="):
+        ByLoss(**wrong).check(TASKS)
 
 
 def test_a_strategy_of_ones_own_overrides_weights_alone():
@@ -305,11 +305,11 @@ PLANNED = {"a": 100, "b": 50, "c": 200}
 
 
 def without_end(strategy, planned=PLANNED, targets="ab", stop=False):
-    facts = {name: Facts(1.0, count) for name, count in planned.items()}
-    return endless(strategy, facts, planned, list(targets), stop)
+    facts = {name: TaskInfo(1.0, count) for name, count in planned.items()}
+    return never_finishes(strategy, facts, planned, list(targets), stop)
 
 
-@pytest.mark.parametrize("strategy", [MixRatio(), Uniform(), BySize(), Temperature(3), RoundRobin(), ByCost()])
+@pytest.mark.parametrize("strategy", [MixRatio(), Uniform(), BySize(), Temperature(3), RoundRobin(), ByLoss()])
 @pytest.mark.parametrize("stop", [False, True])
 def test_a_strategy_that_leaves_no_task_out_ends(strategy, stop):
     assert without_end(strategy, stop=stop) is None
@@ -367,7 +367,7 @@ def test_the_base_has_none():
 
 
 def choosing(strategy, seed=0):
-    choice = Choice(strategy)
+    choice = WeightedChoice(strategy)
     choice.begin(TASKS, seed)
     return choice
 
@@ -406,7 +406,7 @@ def test_a_weight_that_was_set_takes_the_place_of_the_strategys():
     assert choice.weights(0, NAMES) == {"a": 1.0, "b": 0.25, "c": 1.0}
 
 
-@pytest.mark.parametrize("strategy", [Uniform, RoundRobin, ByCost])
+@pytest.mark.parametrize("strategy", [Uniform, RoundRobin, ByLoss])
 def test_lots_go_on_where_they_were_saved(strategy):
     choice, other = choosing(strategy(), seed=3), choosing(strategy(), seed=4)
     choice.set_weight("c", 0.5)

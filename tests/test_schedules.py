@@ -44,23 +44,21 @@ def test_linear_warm_up_and_decay_meet_at_the_top():
 
 
 def test_the_originals_linear_schedule_jumps_at_the_end_of_the_warm_up():
-    close(
-        rates(schedules.linear_with_jump(1.0, 8, 0.5), 10), [0, 1 / 4, 2 / 4, 3 / 4, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0, 0]
-    )
+    close(rates(schedules.palm_linear(1.0, 8, 0.5), 10), [0, 1 / 4, 2 / 4, 3 / 4, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0, 0])
 
 
 def test_polynomial_to_an_end_that_is_kept():
-    found = rates(schedules.polynomial(1.0, 6, warmup=1 / 3, power=2.0, end=0.2), 9)
+    found = rates(schedules.polynomial(1.0, 6, warmup_ratio=1 / 3, power=2.0, end=0.2), 9)
     close(found, [0, 0.5, 1.0, 0.2 + 0.8 * 9 / 16, 0.2 + 0.8 * 4 / 16, 0.2 + 0.8 / 16, 0.2, 0.2, 0.2])
 
 
 def test_cosine_falls_from_the_top_to_nothing_and_stays_there():
     half = math.sqrt(0.5) / 2
-    close(rates(schedules.cosine(1.0, 5, warmup=0.2), 8), [0, 1, 0.5 + half, 0.5, 0.5 - half, 0, 0, 0])
+    close(rates(schedules.cosine(1.0, 5, warmup_ratio=0.2), 8), [0, 1, 0.5 + half, 0.5, 0.5 - half, 0, 0, 0])
 
 
 def test_cosine_of_one_and_a_half_waves():
-    close(rates(schedules.cosine(1.0, 6, warmup=0, cycles=1.5), 7), [1, 0.5, 0, 0.5, 1, 0.5, 0])
+    close(rates(schedules.cosine(1.0, 6, warmup_ratio=0, cycles=1.5), 7), [1, 0.5, 0, 0.5, 1, 0.5, 0])
 
 
 def test_noam_has_its_peak_at_the_last_update_of_the_warm_up():
@@ -125,7 +123,7 @@ def test_with_a_known_end_they_equal_the_published_formulas_at_every_step(total,
         found = rates(schedules.polynomial(lr, total, warmup, power, end), count)
         close(found, [lr * transformers_polynomial(step, rising, total, lr, power, end) for step in steps])
     if rising:
-        found = rates(schedules.linear_with_jump(lr, total, warmup), count)
+        found = rates(schedules.palm_linear(lr, total, warmup), count)
         close(found, [palm_triangular(step, lr, rising, total) for step in steps])
 
 
@@ -145,7 +143,7 @@ def test_without_an_end_they_equal_the_published_formulas_at_every_step(warmup):
     "schedule",
     [
         lambda: schedules.constant(0.5, 0),
-        lambda: schedules.linear_with_jump(0.5, 10, warmup=0),
+        lambda: schedules.palm_linear(0.5, 10, warmup_ratio=0),
         lambda: schedules.noam(0.5, 0),
     ],
 )
@@ -155,7 +153,7 @@ def test_without_a_warm_up_ernies_schedules_are_constant(schedule):
 
 @pytest.mark.parametrize("schedule", [schedules.linear_warmup_and_decay, schedules.polynomial, schedules.cosine])
 def test_without_a_warm_up_the_others_begin_at_the_top(schedule):
-    found = rates(schedule(0.5, 10, warmup=0), 11)
+    found = rates(schedule(0.5, 10, warmup_ratio=0), 11)
     assert found[0] == 0.5
     assert found[-1] == 0
     assert found == sorted(found, reverse=True)
@@ -163,7 +161,7 @@ def test_without_a_warm_up_the_others_begin_at_the_top(schedule):
 
 WITH_AN_END = [
     schedules.linear_warmup_and_decay,
-    schedules.linear_with_jump,
+    schedules.palm_linear,
     schedules.polynomial,
     schedules.cosine,
 ]
@@ -203,7 +201,7 @@ def test_a_rate_of_zero_stays_zero(rate):
 @pytest.mark.parametrize("schedule", WITH_AN_END)
 @pytest.mark.parametrize("warmup", [-0.1, 1.5, 100, float("nan")])
 def test_a_warm_up_that_is_no_share_is_refused(schedule, warmup):
-    with pytest.raises(CompositionError, match=f"warmup={warmup} is no share of the steps; it is a number"):
+    with pytest.raises(CompositionError, match=f"warmup_ratio={warmup} is no share of the steps; it is a number"):
         schedule(0.1, 10, warmup)
 
 
@@ -224,7 +222,7 @@ def test_a_negative_warm_up_is_refused(schedule):
 ALL = {
     "constant": lambda: schedules.constant(0.1, 3),
     "linear": lambda: schedules.linear_warmup_and_decay(0.1, 8, 0.4),
-    "linear with jump": lambda: schedules.linear_with_jump(0.1, 8, 0.4),
+    "linear with jump": lambda: schedules.palm_linear(0.1, 8, 0.4),
     "polynomial": lambda: schedules.polynomial(0.1, 8, 0.4, power=2.0, end=0.01),
     "cosine": lambda: schedules.cosine(0.1, 8, 0.4),
     "noam": lambda: schedules.noam(0.1, 3),
@@ -234,7 +232,7 @@ ALL = {
 def training(schedule, folder, seen):
     network = toy_network()
     updater = ParameterUpdater(paddle.optimizer.AdamW(schedule, parameters=network.parameters()))
-    watch = Observer(on_batch_begin=lambda state: seen.append(updater.readings()["learning_rate"]))
+    watch = Observer(on_batch_begin=lambda state: seen.append(updater.log_values()["learning_rate"]))
     data = DataProvider(toy_examples(16), 4, prefetch=0)
     return network, Runner(Saver(folder, every=1), data, watch, updater, GradientMachine(network))
 

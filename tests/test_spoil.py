@@ -62,13 +62,13 @@ def test_every_way_and_task_has_its_turn(load, tmp_path):
 
 @pytest.mark.parametrize("task", ["classify", "regress", "match", "multilabel", "tag", "mask", "read"])
 def test_a_file_is_good_before_it_is_spoilt(load, tmp_path, task):
-    from onion.tasks.catalogue import task_of
+    from onion.tasks.registry import get_task
 
     tables, contents = load("spoiling.tables"), []
     for ending in tables.endings(task):
         path = tmp_path / f"a{ending}"
         path.write_bytes(tables.written(tables.good_records(task, Random(1)), ending))
-        fitted = task_of(task, {}).fitted(path)
+        fitted = get_task(task, {}).fitted(path)
         contents.append(len(list(fitted.rows(path, labelled=True))))
     assert set(contents) == {tables.ROWS}
 

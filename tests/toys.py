@@ -2,11 +2,11 @@
 
 import paddle
 
-from onion import disk
+from onion.checkpointing import atomic_files
 from onion.testing import toy_network
 
 
-class Unsynced(disk.Files):
+class Unsynced(atomic_files.Files):
     """The disk, but nobody waits for what was written to be on it; the power does not fail in these tests."""
 
     def sync(self, handle):
@@ -23,8 +23,8 @@ class Dropped(paddle.nn.Layer):
     def forward(self, batch):
         return self.inner({"x": self.dropout(batch["x"])})
 
-    def cost(self, outputs, batch):
-        return self.inner.cost(outputs, batch)
+    def loss(self, outputs, batch):
+        return self.inner.loss(outputs, batch)
 
 
 def bits(network):

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from onion.disk import replace_file
+from onion.checkpointing.atomic_files import replace_file
 
 DIGITS = 12
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from onion.math_library import AVX2, VARIABLE
+from onion.host.math_library import AVX2, VARIABLE
 
 VARIABLES = {VARIABLE: AVX2, "ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
 """MKL in Paddle (peers on Paddle choose for themselves), oneDNN in Paddle and torch, torch's own kernels."""

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.common.machine import described, today
 from benchmarks.common.processes import ROOT
 from benchmarks.common.tables import table
-from onion.disk import replace_file
+from onion.checkpointing.atomic_files import replace_file
 
 MEASURED = ROOT / "benchmarks" / "measured"
 COLUMNS = ("", "median", "quartiles", "goal")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common.processes import ROOT, FailedError, end_of
-from onion.math_library import SPINNING, VARIABLE
+from onion.host.math_library import SPINNING, VARIABLE
 from scripts.comparison.environments import python_of
 
 Answer = dict[str, Any]

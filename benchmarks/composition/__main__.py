@@ -21,7 +21,7 @@ from benchmarks.composition.compared import EXAMPLES, chosen
 from benchmarks.composition.page import page
 from benchmarks.composition.pieces import Piece, Results, missing_files, pieces_of
 from benchmarks.composition.processes import run
-from onion.disk import replace_file
+from onion.checkpointing.atomic_files import replace_file
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

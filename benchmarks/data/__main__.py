@@ -32,8 +32,8 @@ seen no text before. The ratios have transformers' tokenizer alone below the lin
 All else is a fine-tuning of MiniLM on SST-2 by batches of 32 of similar length, as `onion train` and the Trainer of
 benchmarks/results do it. Both sides have {THREADS} threads."""
 NOTES = (
-    "onion asks the library once for each character and word (models/splitting/words.py); transformers takes every "
-    "text through it.",
+    "onion asks the library once for each character and word (models/tokenization/word_cache.py); transformers takes "
+    "every text through it.",
     "The time to the first batch is from the start of the process; transformers' has no cache of ids, so it tokenises.",
 )
 PEER_ENVIRONMENT = "transformers"

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.common.worker import Answer, serve
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
-from onion.tasks.features.cache import chunks_of_features
+from onion.tasks.data.features.cache import chunks_of_features
 
 SOME = 1000
 

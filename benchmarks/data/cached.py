@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.common.worker import Answer, serve
 from benchmarks.data.training import settings_of
 from onion import DataProvider, Runner, RunnerItem
-from onion.state import State
-from onion.tasks.jobs.training import Job
+from onion.engine.state import State
+from onion.tasks.finetune.fine_tune import Job
 
 
 class Count(RunnerItem):

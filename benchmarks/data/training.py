@@ -11,9 +11,9 @@ from typing import Any
 from benchmarks.common.worker import Answer, serve
 from onion import Observer, Runner
 from onion.device import use_threads
-from onion.tasks.jobs.settings import Settings
-from onion.tasks.jobs.training import Job
-from onion.timing import Timing
+from onion.engine.timing import Timing
+from onion.tasks.finetune.fine_tune import Job
+from onion.tasks.finetune.settings import Settings
 
 NEVER = 10**9
 
@@ -51,9 +51,9 @@ def prepare(job: Mapping[str, Any]) -> Callable[..., Answer]:
 
 def share_of_waits(timing: Timing) -> float:
     """Return which share of the time of all batches the loop was between two of them, or waited for the first."""
-    costs = {slot: cost for slot, cost in timing.costs.items() if slot[1] == "on_batch"}
-    waited = costs["next batch", "on_batch"].way_in
-    return waited / sum(cost.way_in + cost.way_out for cost in costs.values())
+    losses = {slot: loss for slot, loss in timing.losses.items() if slot[1] == "on_batch"}
+    waited = losses["next batch", "on_batch"].way_in
+    return waited / sum(loss.way_in + loss.way_out for loss in losses.values())
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python -m benchmarks.finetune [--rounds 3] [--only sst-2 mrpc chnsenticorp] [--peers NAME ...] [--steps N] [--avx2]
                                   [--keep]
 
-All sides read the same file and the same folder; the costs of a few batches are compared before any time is told.
+All sides read the same file and the same folder; the losses of a few batches are compared before any time is told.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from benchmarks.finetune.figures import (
     of_speed,
 )
 from benchmarks.finetune.parts import BATCH, FEW, PARTS
-from onion.math_library import VARIABLE
+from onion.host.math_library import VARIABLE
 
 HOW = f"""\
 Examples a second from the raw file to updated weights, reading and tokenising included, loading the model and imports
@@ -42,7 +42,7 @@ not; no features from before. SST-2 and MRPC: MiniLM (6 layers of 384, its real 
 ChnSentiCorp: the shape of ERNIE 1.0 base (12 of 768, random weights), at most 256. The first rows of each training
 file, without those that have symbols such as ～, which PaddleNLP's BERT tokenizer alone sets apart; {BATCH} a batch,
 one pass, AdamW, clipping; no tests, no checkpoints. Hugging Face's Trainer takes random batches, or batches grouped by
-length as onion does; PaddleNLP's has no such option. Each side is a process with 2 threads. The costs of {FEW} batches
+length as onion does; PaddleNLP's has no such option. Each side is a process with 2 threads. The losses of {FEW} batches
 in the order of the file, without dropout, agree with onion's to {CLOSE:g}. The share of a step: the time of Paddle's
 matmul, by itself, for the linear layers of the encoder, forward and backward, with the mean number of real tokens of a
 batch, as a part of the time of onion's training step."""
@@ -106,7 +106,7 @@ def _measure(
     measured.figures += [*of_speed(rounds, part.title, steps * BATCH, steps, goals), *of_share(rounds, part.title)]
     measured.figures += of_memory({side.name: side.last for side in sides}, f"{part.title}, ")
     measured.notes.append(f"{part.title}: {steps} updates a round")
-    measured.notes += [f"{part.title}: the costs of {side} differ by {apart[side]:.1g} at most" for side in apart]
+    measured.notes += [f"{part.title}: the losses of {side} differ by {apart[side]:.1g} at most" for side in apart]
     measured.versions |= versions_of(side.last for side in sides)
 
 

@@ -22,21 +22,21 @@ GOALS_AVX2 = {"sst-2": GOALS | {TRANSFORMERS: 3.0}}
 GOAL_SHARE = 0.6
 
 
-def differences(costs: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Return how far each side's costs are from onion's at most.
+def differences(losses: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Return how far each side's losses are from onion's at most.
 
     Args:
-        costs: of each side, a number a batch.
+        losses: of each side, a number a batch.
 
     Raises:
         FailedError: further than ``CLOSE``, or for another number of batches.
     """
-    own = costs[ONION]
-    found = {side: _difference(each, own) for side, each in costs.items() if side != ONION}
+    own = losses[ONION]
+    found = {side: _difference(each, own) for side, each in losses.items() if side != ONION}
     for side, far in found.items():
         if not far <= CLOSE:
             raise FailedError(
-                f"{side} does not do onion's work, so no times: costs of {list(costs[side])}, onion's {list(own)}"
+                f"{side} does not do onion's work, so no times: costs of {list(losses[side])}, onion's {list(own)}"
             )
     return found
 

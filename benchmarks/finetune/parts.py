@@ -14,12 +14,12 @@ from benchmarks.finetune.work import Job
 from benchmarks.inference import models
 from onion.models.config import EncoderConfig
 from onion.models.formats.config_readers import CONFIG_FILE
-from onion.models.splitting.characters import is_symbol
+from onion.models.tokenization.basic_tokenizer import is_symbol
 from onion.models.weights import read_weights, write_weights
 
 BATCH = 32
 FEW = 5
-"""Batches on which all sides have to have the same costs."""
+"""Batches on which all sides have to have the same losses."""
 
 RECIPE = {"batch_size": BATCH, "lr": 5e-5, "weight_decay": 0.01, "clip": 1.0, "seed": 1}
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}

@@ -1,4 +1,4 @@
-"""A process with one engine: it answers with the costs of a few batches, or with how long a training takes."""
+"""A process with one engine: it answers with the losses of a few batches, or with how long a training takes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def prepare(job: Job) -> Callable[..., Answer]:
 
     def work(ask: str) -> Answer:
         gc.collect()  # an optimizer of Paddle's refers to itself: its moments stay until somebody looks for such rings
-        return {"costs": engine.costs(job)} if ask == "costs" else dict(engine.train(job))
+        return {"costs": engine.losses(job)} if ask == "costs" else dict(engine.train(job))
 
     return work
 

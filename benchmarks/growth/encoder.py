@@ -15,8 +15,8 @@ from onion.device import use_threads
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.tasks.classification import Classifier
-from onion.tasks.optimization import fine_tuning_optimizer
-from onion.tasks.texts import batch_of
+from onion.tasks.data.texts import batch_of
+from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.testing import Batches
 
 BASE = {"batch": 16, "length": 64, "layers": 2, "width": 256}

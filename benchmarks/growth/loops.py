@@ -12,16 +12,16 @@ from benchmarks.common.worker import Answer, serve
 from onion import (
     DataProvider,
     GradientMachine,
+    HookIterator,
     ParameterUpdater,
     Runner,
     RunnerItem,
-    Task,
+    TaskData,
     TaskSampler,
-    Way,
 )
 from onion.device import use_threads
-from onion.state import State
-from onion.tasks.multi_head import MultiHead
+from onion.engine.state import State
+from onion.tasks.networks.multi_head import MultiHead
 from onion.testing import Batches
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -53,7 +53,7 @@ class Regressor(nn.Layer):
 class Nothing(RunnerItem):
     """A ring that does nothing, on both ways."""
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Do nothing."""
         yield
 
@@ -65,7 +65,7 @@ def tasks(count: int) -> tuple[Runner, int]:
     names = [f"task{number}" for number in range(count)]
     network = MultiHead(encoder, {name: Regressor(encoder) for name in names})
     examples = [{"x": row} for row in np.ones((BATCHES // count, WIDTH), np.float32)]
-    sampler = TaskSampler({name: Task(DataProvider(examples, 1)) for name in names}, finished="stop")
+    sampler = TaskSampler({name: TaskData(DataProvider(examples, 1)) for name in names}, finished="stop")
     optimizer = paddle.optimizer.SGD(0.0, parameters=network.parameters())
     return Runner(sampler, ParameterUpdater(optimizer), GradientMachine(network)), BATCHES
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from benchmarks.common.worker import Answer, serve
 from onion.data import Loader, bucketed
-from onion.tasks.features.store import open_store
-from onion.tasks.texts import batch_of
+from onion.tasks.data.features.store import open_store
+from onion.tasks.data.texts import batch_of
 
 BATCH = 32
 
@@ -40,7 +40,7 @@ def first_batch(folder: Path) -> Answer:
     examples = open_store(folder)
     assert examples is not None
     lengths = examples.lengths
-    loader = Loader(examples, BATCH, shuffle=True, length=lengths, collate=batch_of)
+    loader = Loader(examples, BATCH, shuffle=True, lengths=lengths, collate=batch_of)
     batches = loader.batches(0)
     next(batches)
     first = perf_counter() - begun

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from onion.tasks.features.examples import Example
-from onion.tasks.features.store import write_store
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.features.store import write_store
 
 CHUNK = 10_000
 SHORT, LONG = 4, 12

@@ -14,10 +14,10 @@ BATCH = 64
 Job = dict[str, Any]
 """``folder`` of the model; ``head`` (its file), ``max_length``; ``texts``; ``engine``, and what that takes besides."""
 
-Way = Callable[[Sequence[str]], Any]
+HookIterator = Callable[[Sequence[str]], Any]
 
 
-def in_order(run: Way) -> Way:
+def in_order(run: HookIterator) -> HookIterator:
     """Let an engine have texts as they come."""
 
     def way(texts: Sequence[str]) -> np.ndarray:
@@ -26,7 +26,7 @@ def in_order(run: Way) -> Way:
     return way
 
 
-def by_length(run: Way) -> Way:
+def by_length(run: HookIterator) -> HookIterator:
     """Let an engine have the short texts first, which wastes little on padding; results are put back in order."""
 
     def way(texts: Sequence[str]) -> np.ndarray:
@@ -57,7 +57,7 @@ def head_of(job: Job) -> tuple[np.ndarray, np.ndarray]:
         return head["weight"], head["bias"]
 
 
-def seconds(way: Way, texts: Sequence[str]) -> float:
+def seconds(way: HookIterator, texts: Sequence[str]) -> float:
     """Time one call."""
     start = time.perf_counter()
     way(texts)

@@ -25,7 +25,7 @@ from benchmarks.loop.work import CLOSE
 HOW = f"""\
 Training a Linear(8, 1) by SGD on ready batches of 32 examples: microseconds a batch above the same loop written by
 hand in the same framework and process, each engine as lean as its options allow (no log, checkpoint, bar, test). Onion
-is told in its smallest form, with ten more items (Progress, Logger, Saver, Tester, Evaluator, EarlyStop, four
+is told in its smallest form, with ten more items (Progress, Logger, Saver, Tester, Evaluator, EarlyStopping, four
 Observers; none is due), and as the slope between no and {CALLBACKS} rings or callbacks that do nothing. The clock is in
 the network, which both sides share, and runs from its first call to its last; the garbage collector rests. In every
 round all sides of a process end with the same parameters to {CLOSE:g}. Peak memory is that of a process, its bare loop

@@ -13,7 +13,7 @@ BARE, LEAN, MANY, TEN, TENSORS = "bare", "lean", "many", "ten", "to_tensors"
 CALLBACKS = 20
 """Of the side ``MANY``; the others have none."""
 UNIT = "µs a batch"
-COSTS = {"a batch": (LEAN, BARE), "a ring or callback": (MANY, LEAN)}
+LOSSES = {"a batch": (LEAN, BARE), "a ring or callback": (MANY, LEAN)}
 """What peers are compared by: one side above another."""
 GOALS = {"minimal": 5.0, "ten": 15.0, "ring": 0.3}
 
@@ -96,7 +96,7 @@ def verdict(peers: Sequence[Peer], rounds: Sequence[Round]) -> str:
     It costs less where the upper quartile of its rounds is below the lower one of the peer's; where they overlap, the
     rounds do not tell.
     """
-    told = [f"{what}: {_beside(peers, rounds, *sides)}" for what, sides in COSTS.items()]
+    told = [f"{what}: {_beside(peers, rounds, *sides)}" for what, sides in LOSSES.items()]
     return f"onion's minimal loop beside {len(peers)} peers, by quartiles of the rounds; {'; '.join(told)}."
 
 

@@ -23,8 +23,8 @@ from benchmarks.common.worker import version_of
 from benchmarks.online.page import drawn, page
 from benchmarks.online.streams import STREAMS, Phase, Stream
 from benchmarks.online.training import VARIANTS, train
+from onion.checkpointing.atomic_files import replace_file
 from onion.device import use_threads
-from onion.disk import replace_file
 
 SEEDS = (1, 2, 3, 4, 5)
 CODE = ("streams.py", "training.py")

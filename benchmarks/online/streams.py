@@ -117,7 +117,7 @@ def _by_minilm(texts: Sequence[str], out: Path) -> NDArray[np.float32]:
     """Return the mean-pooled vectors of a MiniLM that does not learn; they are computed once."""
     path = out / f"minilm-{len(texts)}.npy"
     if not path.exists():
-        from onion.tasks.embedding import Embedder
+        from onion.tasks.embedding.embedder import Embedder
 
         out.mkdir(parents=True, exist_ok=True)
         vectors = Embedder.from_pretrained("minilm", pooling="mean", normalize=True)(list(texts))

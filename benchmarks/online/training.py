@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks.online.streams import Phase
 from onion import DataProvider, GradientMachine, MovingAverage, Observer, ParameterUpdater, Runner, RunnerItem
-from onion.items.online.drift_watch import DriftWatch
-from onion.items.online.progressive_test import ProgressiveTest
-from onion.items.online.raised_rate import RaisedRate
-from onion.items.online.replay_buffer import ReplayBuffer
+from onion.online.drift_watch import DriftWatch
+from onion.online.progressive_test import ProgressiveTest
+from onion.online.raised_rate import RaisedRate
+from onion.online.replay_buffer import ReplayBuffer
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -44,7 +44,7 @@ class Classifier(nn.Sequential):
         """Return the logits."""
         return super().forward(batch["inputs"])
 
-    def cost(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the cross-entropy."""
         return nn.functional.cross_entropy(logits, batch["labels"])
 

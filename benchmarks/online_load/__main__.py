@@ -23,8 +23,8 @@ from benchmarks.common.worker import version_of
 from benchmarks.online_load.page import page
 from benchmarks.online_load.training import Training
 from benchmarks.online_load.ways import order
+from onion.checkpointing.atomic_files import replace_file
 from onion.device import use_threads
-from onion.disk import replace_file
 
 THREADS = 2
 CODE = ("client.py", "samples.py", "training.py", "watch.py", "ways.py")

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.online_load.samples import made_up
-from onion.items.online import SpoolWriter
+from onion.online import SpoolWriter
 
 SETTING = "parameter_updater.learning_rate"
 RATES = (1e-5, 2e-5)

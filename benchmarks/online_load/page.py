@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.common.tables import table, where_and_when
 from benchmarks.online_load.samples import made_up
 from benchmarks.online_load.training import BATCH
-from benchmarks.online_load.ways import OFF, WAYS, Way
+from benchmarks.online_load.ways import OFF, WAYS, HookIterator
 
 Result = Mapping[str, Any]
 """Of a round: ``ways`` by name, and where and when."""
@@ -29,7 +29,7 @@ order changes from round to round. Clients are processes on the same machine, so
 training too; those that send samples, or write them, go as fast as they can.
 """
 
-COSTS = """\
+LOSSES = """\
 ## Speed of the training
 
 `slower` is by how much more time the batches of a round took than with the service off, and `processor` by how much
@@ -56,8 +56,8 @@ def page(results: Sequence[Result], threads: int) -> str:
     """Return the whole page."""
     parts = [
         HEAD.format(threads=threads, batch=BATCH),
-        COSTS,
-        table(["", "", "ms a batch", "slower", "processor"], _costs(results)) + "\n",
+        LOSSES,
+        table(["", "", "ms a batch", "slower", "processor"], _losses(results)) + "\n",
         TAKEN.format(bytes=_bytes()),
         table(["", "samples a second", "lots refused"], _taken(results)) + "\n",
         STEERED,
@@ -86,14 +86,14 @@ def _processor(result: Result, name: str) -> float:
     return float(result["ways"][name]["processor"])
 
 
-def _costs(results: Sequence[Result]) -> Iterator[list[str]]:
+def _losses(results: Sequence[Result]) -> Iterator[list[str]]:
     for way in WAYS:
         shares = [more(results, way.name, what) for what in (_seconds, _processor)]
         cells = ["" if way is OFF else _spread([100 * each for each in share], 1, " %") for share in shares]
         yield [way.name, way.text, f"{1000 * _batch(results, way):.0f}" if results else MISSING, *cells]
 
 
-def _batch(results: Sequence[Result], way: Way) -> float:
+def _batch(results: Sequence[Result], way: HookIterator) -> float:
     return statistics.median(seconds for result in results for seconds in result["ways"][way.name]["batches"])
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from benchmarks.online_load.samples import VOCABULARY, made_up
 from benchmarks.online_load.watch import Watch
-from benchmarks.online_load.ways import Way
+from benchmarks.online_load.ways import HookIterator
 from onion import GradientMachine, ParameterUpdater, Runner, RunnerItem
-from onion.items.online import Control, Record, Spool, StreamProvider
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
+from onion.online import Control, Record, Spool, StreamProvider
 from onion.tasks.classification import Classifier
-from onion.tasks.texts import batch_of
+from onion.tasks.data.texts import batch_of
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -53,7 +53,7 @@ class Training:
         self.network.train()
         self.optimizer = paddle.optimizer.AdamW(1e-5, parameters=self.network.parameters())
 
-    def run(self, way: Way, number: int, steps: int) -> dict[str, Any]:
+    def run(self, way: HookIterator, number: int, steps: int) -> dict[str, Any]:
         """Train on the batches of a round in one way.
 
         Args:

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.online_load.company import Company
 from onion import RunnerItem, State
-from onion.item import Way
+from onion.engine.item import HookIterator
 
 
 class Watch(RunnerItem):
@@ -33,7 +33,7 @@ class Watch(RunnerItem):
         self.told: dict[str, Any] | None = None
         """What the client told; None: there was none."""
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Start the client, which gets ready while the first batches are trained on; hear it after the last."""
         if self.words:
             assert state.runner is not None
@@ -45,7 +45,7 @@ class Watch(RunnerItem):
             if self._company is not None:
                 self._company.stop()
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Look at the clock, after each batch that counts and the one before them."""
         yield
         if state.step == self.warm and self._company is not None:

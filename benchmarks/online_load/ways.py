@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Way:
+class HookIterator:
     """One way.
 
     Attributes:
@@ -22,21 +22,25 @@ class Way:
     client: tuple[str, ...] = ()
 
 
-OFF = Way("off", "no Record, no Control: what the others are held against", served=False)
+OFF = HookIterator("off", "no Record, no Control: what the others are held against", served=False)
 
 WAYS = (
     OFF,
-    Way("idle", "the service is there, and nobody calls"),
-    Way("watched", "a client asks for `/status` once a second, and another one reads `/events`", client=("watch",)),
-    Way("http 1", "`POST /samples` of one sample, one call after the other", client=("post", "1")),
-    Way("http 100", "the same, of 100 samples", client=("post", "100")),
-    Way("spool 1", "`SpoolWriter.write` of one sample in another process, one after the other", client=("write", "1")),
-    Way("spool 100", "the same, of 100 samples", client=("write", "100")),
-    Way("commands", "`PATCH /settings` of the learning rate, one after the other", client=("steer",)),
+    HookIterator("idle", "the service is there, and nobody calls"),
+    HookIterator(
+        "watched", "a client asks for `/status` once a second, and another one reads `/events`", client=("watch",)
+    ),
+    HookIterator("http 1", "`POST /samples` of one sample, one call after the other", client=("post", "1")),
+    HookIterator("http 100", "the same, of 100 samples", client=("post", "100")),
+    HookIterator(
+        "spool 1", "`SpoolWriter.write` of one sample in another process, one after the other", client=("write", "1")
+    ),
+    HookIterator("spool 100", "the same, of 100 samples", client=("write", "100")),
+    HookIterator("commands", "`PATCH /settings` of the learning rate, one after the other", client=("steer",)),
 )
 
 
-def order(number: int) -> list[Way]:
+def order(number: int) -> list[HookIterator]:
     """Return the ways in the order of a round: two rounds there and back, the next two beginning with another one."""
     begin = number // 2 % len(WAYS)
     turned = [*WAYS[begin:], *WAYS[:begin]]

@@ -23,7 +23,7 @@ from benchmarks.results.pieces import Piece, Results, missing_files, pieces_of
 from benchmarks.results.processes import FailedError, run
 from benchmarks.results.rows import ROWS, SIDES, chosen
 from benchmarks.results.table import page
-from onion.disk import replace_file
+from onion.checkpointing.atomic_files import replace_file
 from onion.errors import OnionError
 
 

@@ -24,9 +24,9 @@ NEVER = 10**9
 def answer(job: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Train in a folder, and measure what the last step left there; the seconds end with that step."""
     from onion import GradientMachine, Signals
-    from onion.tasks.jobs import inference
-    from onion.tasks.jobs.settings import Settings
-    from onion.tasks.jobs.training import fine_tune
+    from onion.tasks.finetune import inference
+    from onion.tasks.finetune.fine_tune import fine_tune
+    from onion.tasks.finetune.settings import Settings
 
     begun = perf_counter()
     dev = job["dev"]

@@ -89,9 +89,9 @@ ROWS = (
         note="In so short a training the head that it begins with decides about points. From heads of our own draw"
         " (of the same distribution) ours came to an exact match of 36.5, 38.3 and 37.4 on the dev sample, so"
         " it begins with theirs here. Batches from long to short, as their sampler has them, and seed 1: 33.6"
-        " from our head, 38.9 from theirs, 39.9 by their Trainer; the costs of the second pass are 2.85, 2.66"
+        " from our head, 38.9 from theirs, 39.9 by their Trainer; the losses of the second pass are 2.85, 2.66"
         " and 2.69 in the mean. Without dropout, from the same weights and in the same order, each of the "
-        "first 100 costs of both trainers is the same to four digits. Their padding was masked for these "
+        "first 100 losses of both trainers is the same to four digits. Their padding was masked for these "
         "comparisons, as ours is.",
     ),
     _glue("sst-2", "SST-2", ("accuracy",), passes=1, seeds=(1,)),

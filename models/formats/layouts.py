@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from onion.errors import WeightsError
-from onion.models.formats.naming import from_static, is_hugging_face, without_prefix
+from onion.models.formats.ernie_static import read_static_folder
+from onion.models.formats.name_mapping import from_static, is_hugging_face, without_prefix
 from onion.models.formats.paddle_file import read_pdparams
 from onion.models.formats.paths import is_file
-from onion.models.formats.static_file import read_static_folder
-from onion.models.formats.tensors import read_safetensors
+from onion.models.formats.safetensors_file import read_safetensors
 from onion.models.formats.torch_file import read_torch
 
 SAFETENSORS = "model.safetensors"

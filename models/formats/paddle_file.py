@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from onion.errors import WeightsError
-from onion.models.formats.pickles import NUMPY_NAMES, PickledArray, PickleReader, numpy_calls
-from onion.models.formats.tensors import as_float32, from_bfloat16
+from onion.models.formats.safe_pickle import NUMPY_NAMES, PickledArray, PickleReader, numpy_calls
+from onion.models.formats.safetensors_file import as_float32, from_bfloat16
 
 # Besides the arrays: which name each parameter had in the program, and which arrays were cut into slices.
 PROGRAM_NAMES = "StructuredToParameterName@@"

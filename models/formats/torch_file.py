@@ -20,8 +20,8 @@ import attrs
 import numpy as np
 
 from onion.errors import WeightsError
-from onion.models.formats.pickles import MAPPING, PickleReader
-from onion.models.formats.tensors import as_float32, from_bfloat16
+from onion.models.formats.safe_pickle import MAPPING, PickleReader
+from onion.models.formats.safetensors_file import as_float32, from_bfloat16
 
 STORAGES = {
     "Float": "<f4", "Double": "<f8", "Half": "<f2", "BFloat16": "<u2",

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from onion.cli.arguments import MISTAKE, parser
 from onion.cli.commands import Terminated
 from onion.errors import OnionError
-from onion.shown import printable, shown
+from onion.messages import printable, shown
 
 INTERRUPTED, TERMINATED, NO_READER = 130, 143, 141
 ANSWERED = [signal.SIGTERM, signal.SIGHUP]

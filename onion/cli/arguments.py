@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 from onion.cli import commands as run
 from onion.cli import control, replaying
 from onion.cli.version import Version
-from onion.shown import printable, shown
+from onion.messages import printable, shown
 
 MISTAKE = 2
 

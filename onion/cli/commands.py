@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from onion.checkpointing.atomic_files import replace_file
 from onion.device import use_threads
-from onion.disk import replace_file
 from onion.errors import CheckpointError, DataError
 
 
@@ -49,9 +49,9 @@ def _hang_up(number: int, frame: FrameType | None) -> NoReturn:
 def train(options: argparse.Namespace) -> int:
     """Fine-tune an encoder; print the onion, and at the end one line of JSON."""
     start_paddle(options.threads)
-    from onion.tasks.jobs import training
+    from onion.tasks.finetune import fine_tune
 
-    trained = training.train(_settings(options), options.out, options.resume_anyway, options.quiet)
+    trained = fine_tune.train(_settings(options), options.out, options.resume_anyway, options.quiet)
     print(_json(trained.report))
     if trained.signal is None:
         return 0
@@ -61,7 +61,7 @@ def train(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> Any:
     """Preset, config file, flags: the later ones win."""
-    from onion.tasks.jobs import config_file, presets
+    from onion.tasks.finetune import config_file, presets
 
     own = ("command", "debug", "out", "preset", "config", "set", "resume_anyway", "threads", "quiet")
     flags = {name: value for name, value in vars(options).items() if name not in own}
@@ -86,7 +86,7 @@ def _chosen(options: argparse.Namespace, flags: Collection[str] = ()) -> dict[st
 def evaluate(options: argparse.Namespace) -> int:
     """Measure a trained model; print one line of JSON."""
     start_paddle(options.threads)
-    from onion.tasks.jobs import inference
+    from onion.tasks.finetune import inference
 
     print(_json(inference.evaluate(options.folder, options.data, _chosen(options))))
     return 0
@@ -96,8 +96,8 @@ def predict(options: argparse.Namespace) -> int:
     """Label texts; put out one line of JSON each."""
     start_paddle(options.threads)
     from onion.data.files import byte_lines
-    from onion.tasks.jobs import inference
-    from onion.tasks.rows import STANDARD_INPUT
+    from onion.tasks.data.rows import STANDARD_INPUT
+    from onion.tasks.finetune import inference
 
     settings = _chosen(options)
     if options.files is not None:
@@ -120,11 +120,11 @@ def predict(options: argparse.Namespace) -> int:
 def embed(options: argparse.Namespace) -> int:
     """Write the vectors of texts; print one line of JSON."""
     start_paddle(options.threads)
-    from onion.tasks import embedding_files
+    from onion.tasks.embedding.embedder import files
 
     names = ["tokens", "pooling", "layer", "normalize", "max_length", "batch_size", "quiet"]
     settings = {name: getattr(options, name) for name in names}
-    report = embedding_files.embed(options.encoder, options.input, options.out, **settings)
+    report = files.embed(options.encoder, options.input, options.out, **settings)
     print(json.dumps(report, ensure_ascii=False))
     return 0
 
@@ -168,7 +168,7 @@ def list_weights(options: argparse.Namespace) -> int:
 def list_cache(options: argparse.Namespace) -> int:
     """Print a line for each store of features, what was used last first, and where they are."""
     start_paddle()
-    from onion.tasks.features import cache
+    from onion.tasks.data.features import cache
 
     found = cache.stored()
     for each in found:
@@ -181,7 +181,7 @@ def list_cache(options: argparse.Namespace) -> int:
 def clear_cache(options: argparse.Namespace) -> int:
     """Delete features; say how much that was."""
     start_paddle()
-    from onion.tasks.features import cache
+    from onion.tasks.data.features import cache
 
     freed = cache.clear(options.unused)
     print(f"{freed / 1e6:.1f} MB deleted in {cache.features_folder()}")

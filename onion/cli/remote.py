@@ -16,7 +16,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Re
 import attrs
 
 from onion.errors import OnionError
-from onion.items.online.service.access import is_loopback
+from onion.online.service.access import is_loopback
 
 ATTEMPTS = 5
 PAUSE = 0.2  # seconds before the second attempt; twice as long before each further one

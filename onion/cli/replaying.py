@@ -19,7 +19,7 @@ DIFFERS = 1
 def replay(options: argparse.Namespace) -> int:
     """Print what came out, one line of JSON; the status is 1 where it is not the same to the bit."""
     start_paddle()
-    from onion.items.online.replay import replay as again
+    from onion.online.replay import replay as again
 
     out = options.out or options.folder / "replay"
     told = again(options.folder, made_by(options.onion), out)

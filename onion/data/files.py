@@ -27,8 +27,8 @@ from onion.data.jsonl import JSON_LINES, json_objects, json_rows
 from onion.data.opening import opened
 from onion.data.table import Row, Table, at
 from onion.errors import DataError
-from onion.raised import Raised
-from onion.shown import listed, shown
+from onion.host.process_limits import Raised
+from onion.messages import listed, shown
 
 __all__ = ["FORMATS", "Row", "Table", "byte_lines", "iter_lines", "iter_rows", "read_rows"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onion.data.table import ABSENT, Table, at
-from onion.shown import listed
+from onion.messages import listed
 
 JSON_LINES = ".jsonl"
 """The ending of the files read here."""

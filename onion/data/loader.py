@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.data import batching, order
+from onion.data.error_location import say_where
 from onion.data.fingerprint import fingerprint
-from onion.data.place import say_where
+from onion.data.interruptible_wait import InterruptibleWait
 from onion.data.prefetch import Prefetcher
 from onion.data.source import Indexed, Stream, as_source
-from onion.data.wait import Wait
 from onion.errors import DataError
 
 Counted = tuple[int, Any]
@@ -43,16 +43,16 @@ class Loader:
         batch_size: Examples in a batch, from 1. Default 32.
         shuffle: Another random order in each pass. Needs a source with a length.
         seed: Of the random orders, any integer from 0. Default 0.
-        length: Put examples of similar length into one batch: a function ``example -> int``, which reads every example
+        lengths: Put examples of similar length into one batch: a function ``example -> int``, which reads every example
             once before the first pass, or one length an example. Needs a source with a length.
         collate: A function from a list of examples to a batch. Default `onion.data.collate`.
         drop_last: Leave out a last batch that is not full. Default: keep it.
         prefetch: Batches made ahead in a background thread; 0 means no thread, and a lone batch needs none. Default 2.
-        patience: Seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
+        timeout: Seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
             resumed takes the time of all those before it. Needs the thread. Default: as long as it takes.
 
     Raises:
-        DataError: The source cannot be read, is empty, or lacks the length that `shuffle` or `length` needs. While
+        DataError: The source cannot be read, is empty, or lacks the length that `shuffle` or `lengths` needs. While
             batches are drawn: it has another length than it had, fewer examples than its length, or gives nothing.
         ValueError: An argument is out of its range.
 
@@ -66,24 +66,24 @@ class Loader:
         *,
         shuffle: bool = False,
         seed: int = 0,
-        length: Length | None = None,
+        lengths: Length | None = None,
         collate: Callable[[list[Any]], Any] = batching.collate,
         drop_last: bool = False,
         prefetch: int = 2,
-        patience: float | None = None,
+        timeout: float | None = None,
     ) -> None:
         at_least("batch_size", batch_size, 1)
         at_least("seed", seed, 0)
         at_least("prefetch", prefetch, 0)
-        check_patience(patience, prefetch)
+        check_timeout(timeout, prefetch)
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
         self.drop_last = drop_last
         self.prefetch = prefetch
-        self.patience = patience
+        self.timeout = timeout
         self._collate = collate
-        self._length = length
+        self._length = lengths
         self._lengths: NDArray[np.integer] | None = None
         self._source = as_source(source)
         if isinstance(self._source, Stream):
@@ -124,7 +124,7 @@ class Loader:
             return None
         return self._size // self.batch_size if self.drop_last else -(-self._size // self.batch_size)
 
-    def batches(self, pass_id: int, start: int = 0, wait: Wait | None = None) -> Batches:
+    def batches(self, pass_id: int, start: int = 0, wait: InterruptibleWait | None = None) -> Batches:
         """The batches of one pass.
 
         Args:
@@ -146,10 +146,12 @@ class Loader:
             raise too_far(start, len(plan))
         return self._batches(self._indexed(self._source, plan[start:]), len(plan) - start, wait)
 
-    def _batches(self, made: Generator[Counted, None, None], total: int | None, wait: Wait | None) -> Batches:
-        lone = total is not None and total <= 1 and self.patience is None  # it is there sooner than a thread
-        ahead = Prefetcher(made, self.prefetch, timeout=self.patience) if self.prefetch and not lone else made
-        return Batches(ahead, total, wait or Wait())
+    def _batches(
+        self, made: Generator[Counted, None, None], total: int | None, wait: InterruptibleWait | None
+    ) -> Batches:
+        lone = total is not None and total <= 1 and self.timeout is None  # it is there sooner than a thread
+        ahead = Prefetcher(made, self.prefetch, timeout=self.timeout) if self.prefetch and not lone else made
+        return Batches(ahead, total, wait or InterruptibleWait())
 
     def _refuse_other_size(self, source: Indexed) -> None:
         if len(source) != self._size:
@@ -232,7 +234,7 @@ class Batches(Iterator[Any]):
 
     __slots__ = ("_made", "_next", "_total", "_wait", "examples", "given")
 
-    def __init__(self, made: Made, total: int | None, wait: Wait) -> None:
+    def __init__(self, made: Made, total: int | None, wait: InterruptibleWait) -> None:
         self._made, self._wait = made, wait
         self._next = made.__next__
         self._total = total
@@ -242,7 +244,9 @@ class Batches(Iterator[Any]):
     def __next__(self) -> Any:
         with self._wait:
             count, batch = self._next()
-        self.given += 1  # not before it is there, and the wait cannot be ended any more (see onion/data/wait.py)
+        self.given += (
+            1  # not before it is there, and the wait cannot be ended any more (see onion/data/interruptible_wait.py)
+        )
         self.examples += count
         return batch
 
@@ -276,12 +280,12 @@ def at_least(name: str, value: int, least: int) -> None:
         raise ValueError(f"{name} has to be an integer from {least}; got {value!r}")
 
 
-def check_patience(patience: float | None, prefetch: int) -> None:
+def check_timeout(timeout: float | None, prefetch: int) -> None:
     """Raise ValueError for a patience that is out of range, or that nobody could have."""
-    if patience is None:
+    if timeout is None:
         return
-    if isinstance(patience, bool) or not isinstance(patience, Real) or not 0 < patience < threading.TIMEOUT_MAX:
-        raise ValueError(f"patience has to be a number of seconds above 0; got {patience!r}")
+    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout < threading.TIMEOUT_MAX:
+        raise ValueError(f"patience has to be a number of seconds above 0; got {timeout!r}")
     if prefetch == 0:
         raise ValueError(
             "patience= needs the background thread, prefetch= from 1: without it the run itself is inside the source, "

@@ -1,11 +1,11 @@
-"""`Passes`: whatever makes the batches of a pass, from examples (`Loader`) or of a `DataLoader`'s (`GivenBatches`)."""
+"""`Passes`: whatever makes the batches of a pass, from examples (`Loader`) or of a `DataLoader`'s (`PaddleBatches`)."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
+from onion.data.interruptible_wait import InterruptibleWait
 from onion.data.loader import Batches
-from onion.data.wait import Wait
 
 
 class Passes(Protocol):
@@ -23,5 +23,5 @@ class Passes(Protocol):
     def batches_per_pass(self) -> int | None:
         """How many batches a pass has; None where only reading the source to its end would tell."""
 
-    def batches(self, pass_id: int, start: int = 0, wait: Wait | None = None) -> Batches:
+    def batches(self, pass_id: int, start: int = 0, wait: InterruptibleWait | None = None) -> Batches:
         """The batches of one pass, from batch `start` on; see `Loader.batches`."""

@@ -90,8 +90,8 @@ class Prefetcher(Iterator[T]):
     Args:
         source: An iterable, or a function that makes one. It is called and iterated in the thread only.
         depth: How many items to make ahead, from 1.
-        patience: How long `close` waits for a source that is in the middle of an item, in seconds. Default 10; less
-            once somebody gave up waiting for that item.
+        close_timeout: How long `close` waits for a source that is in the middle of an item, in seconds. Default 10;
+            less once somebody gave up waiting for that item.
         timeout: How long to wait for an item at most, in seconds. Default: as long as it takes.
 
     Raises:
@@ -108,13 +108,13 @@ class Prefetcher(Iterator[T]):
         self,
         source: Iterable[T] | Callable[[], Iterable[T]],
         depth: int = 2,
-        patience: float = 10.0,
+        close_timeout: float = 10.0,
         timeout: float | None = None,
     ) -> None:
         if depth < 1:
             raise ValueError(f"depth is the number of items made ahead, from 1; got {depth}")
         self._line: _Line[T] = _Line(depth)
-        self._patience, self._timeout = patience, timeout
+        self._close_timeout, self._timeout = close_timeout, timeout
         self._ended = False
         self._thread = threading.Thread(target=_work, args=(self._line, source), name="onion-prefetch", daemon=True)
         self._thread.start()
@@ -156,20 +156,20 @@ class Prefetcher(Iterator[T]):
 
     def hurry(self) -> None:
         """Have `close` wait for `BRIEF` seconds at most."""
-        self._patience = min(self._patience, BRIEF)
+        self._close_timeout = min(self._close_timeout, BRIEF)
 
     def close(self) -> None:
         """End the iterator and its thread; harmless when called again.
 
         The thread is gone when this returns, with one exception: a source that does not come back from its own ``next``
-        cannot be interrupted. It is waited for `patience` seconds and then left behind with a warning in the log; its
-        thread ends as soon as it does come back, and does not keep the process alive.
+        cannot be interrupted. It is waited for `close_timeout` seconds and then left behind with a warning in the log;
+        its thread ends as soon as it does come back, and does not keep the process alive.
         """
         self._ended = True
         self._line.close()
-        self._thread.join(self._patience)
+        self._thread.join(self._close_timeout)
         if self._thread.is_alive():
-            _LOG.warning("the data source has been busy with one item for %g s; left it behind", self._patience)
+            _LOG.warning("the data source has been busy with one item for %g s; left it behind", self._close_timeout)
 
     def __enter__(self) -> Prefetcher[T]:
         return self

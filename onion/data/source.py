@@ -10,7 +10,7 @@ iterator (a generator, an open file)                        `Stream`, for one pa
 ==========================================================  =========
 
 A ``paddle.io.Dataset`` is known by its methods, so Paddle is not needed here. What gives batches in the place of
-examples, as a ``DataLoader`` does, is refused (see `onion.data.given_batches`).
+examples, as a ``DataLoader`` does, is refused (see `onion.data.paddle_loader`).
 """
 
 from __future__ import annotations

@@ -7,16 +7,23 @@ from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
-from onion.checks import is_whole
-from onion.data import pieces
+from onion.data import batch_parts
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.placement import BEHIND_DATA
+from onion.engine.state import State
 from onion.errors import CompositionError, HookError
-from onion.item import RunnerItem, Way
-from onion.items.shares import Part, Weight, in_shares, insist_on_place, refuse_evaluators, refuse_sharers_around
-from onion.places import BEHIND_DATA
-from onion.state import State
+from onion.training.microbatches import (
+    Part,
+    Weight,
+    insist_on_place,
+    refuse_evaluators,
+    refuse_sharers_around,
+    run_microbatches,
+)
+from onion.validation import is_whole
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 
 class Accumulate(RunnerItem):
@@ -25,7 +32,7 @@ class Accumulate(RunnerItem):
         Runner(data, ParameterUpdater(optimizer), Accumulate(8), GradientMachine(network))
 
     It takes ``k - 1`` more batches from the data and runs the inside once for each, with ``state.share`` telling the
-    GradientMachine how much of the update each is. ``state.step`` counts updates. On the way out ``state.cost`` is the
+    GradientMachine how much of the update each is. ``state.step`` counts updates. On the way out ``state.loss`` is the
     weighted mean over all of them; ``state.batch`` and ``state.outputs`` are those of the last. At the end of a pass
     the group may be smaller; nothing is carried over into the next pass.
 
@@ -34,9 +41,9 @@ class Accumulate(RunnerItem):
 
     Args:
         k: how many batches, from 1.
-        weight: what a batch weighs in the cost's mean, a function of the batch as the data item gave it. Default: the
+        weight: what a batch weighs in the loss's mean, a function of the batch as the data item gave it. Default: the
             number of its examples, which is the length that all its arrays, tensors and lists have in common. For
-            a cost that is a mean over tokens: ``lambda batch: (batch["labels"] >= 0).sum()``.
+            a loss that is a mean over tokens: ``lambda batch: (batch["labels"] >= 0).sum()``.
 
     Raises:
         CompositionError: ``k`` is no number from 1, or it stands elsewhere than between a ParameterUpdater and its
@@ -45,12 +52,12 @@ class Accumulate(RunnerItem):
         DataError: a batch does not tell its weight.
     """
 
-    predicts = False
-    shares_update = runs_again = True
+    keep_for_inference = False
+    splits_update = runs_again = True
     place_rules = (BEHIND_DATA,)
-    unsaved = ("_watched", "_place", "_group")  # of the batch under way; every batch begins with its own
+    transient = ("_watched", "_place", "_group")  # of the batch under way; every batch begins with its own
 
-    def __init__(self, k: int, weight: Weight = pieces.examples) -> None:
+    def __init__(self, k: int, weight: Weight = batch_parts.examples) -> None:
         if not (is_whole(k) and k >= 1):
             raise CompositionError(f"Accumulate: k={k!r} is no number of batches from 1.")
         self.k, self.weight = k, weight
@@ -60,7 +67,7 @@ class Accumulate(RunnerItem):
 
     @property
     def extra_batches(self) -> int:
-        """How many batches a step takes besides the first (``onion.items.updates``)."""
+        """How many batches a step takes besides the first (``onion.training.updates``)."""
         return self.k - 1
 
     def check(self, runner: Runner) -> None:
@@ -72,7 +79,7 @@ class Accumulate(RunnerItem):
         outside = [item for item in runner.walk() if all(item is not each for each in runner.inside(self))]
         refuse_evaluators(outside, f"would see the last batch of every {self.k} only; move it inside {self.name}.")
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Watch what the data gives, and forget the batches of the pass on the way out."""
         if state.batches is not None:
             self._watched = _Watched(iter(state.batches))
@@ -82,13 +89,13 @@ class Accumulate(RunnerItem):
         finally:
             self._place, self._group, self._watched = None, [], _Watched(iter(()))
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Take the rest of the group, and run the inside once for each of its batches."""
         place = (state.pass_id, state.batch_id)
         if place != self._place:  # else a ring outside tries the same batch again, or repeats it
             self._refuse_altered(state)
             self._place, self._group = place, self._drawn(state)
-        yield from in_shares(state, self._group, self.weight)
+        yield from run_microbatches(state, self._group, self.weight)
 
     def _drawn(self, state: State) -> list[Part]:
         """Take the rest of the group from the data; a TaskSampler names the task of each as it gives it."""

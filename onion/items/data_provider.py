@@ -7,19 +7,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from onion.data.batch_iterator import BatchIterator
 from onion.data.batching import collate as stack
-from onion.data.given_batches import GivenBatches, is_data_loader
+from onion.data.error_location import say_where
+from onion.data.interruptible_wait import InterruptibleWait
 from onion.data.loader import Batches, Loader, at_least, place_of
+from onion.data.paddle_loader import PaddleBatches, is_data_loader
 from onion.data.passes import Passes
-from onion.data.place import say_where
-from onion.data.wait import Wait
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
 from onion.errors import CompositionError, DataError
-from onion.item import RunnerItem, Way
-from onion.items.supply import Supply
-from onion.state import State
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 
 BATCH_SIZE = 32
@@ -34,18 +34,18 @@ class DataProvider(RunnerItem):
     Args:
         source: a file (.tsv, .csv, .jsonl), a sequence, an iterable, a function that returns one, or a
             ``paddle.io.Dataset``; or a ``paddle.io.DataLoader``, whose batches are taken as they are (see
-            ``onion.data.given_batches``): it has its own batch size, order and collate, so of what follows only
-            ``seed``, ``prefetch`` and ``patience`` may be given.
+            ``onion.data.paddle_loader``): it has its own batch size, order and collate, so of what follows only
+            ``seed``, ``prefetch`` and ``timeout`` may be given.
         batch_size: examples a batch. Default 32.
         shuffle: shuffle anew every pass. Default False.
         seed: of the shuffling. Default 0.
-        length: the length of an example (a function), or all lengths (a sequence): batches are then made of examples of
-            similar length, which wastes little on padding. Default: no buckets.
+        lengths: the length of an example (a function), or all lengths (a sequence): batches are then made of examples
+            of similar length, which wastes little on padding. Default: no buckets.
         collate: makes a batch of a list of examples. Default: stack arrays and numbers field by field.
         drop_last: drop a last batch that is not full. Default False.
         prefetch: batches prepared ahead in a background thread, which never outlives the pass (but see ``wake``); 0: no
             thread, nor is there one for a lone batch. Default 2.
-        patience: seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
+        timeout: seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
             resumed takes the time of all those before it. It needs the thread. Default: as long as it takes, as data
             want that come as they arise.
 
@@ -60,10 +60,10 @@ class DataProvider(RunnerItem):
     out before is counted, and that batch is not: a run that is resumed begins with it.
     """
 
-    brings_data = True
+    provides_data = True
     # The place in the pass is start + given, and the examples are those before and those given; a resumed run has both
     # in other parts.
-    unsaved = ("_batches", "_start", "_examples", "_supply")
+    transient = ("_batches", "_start", "_examples", "_supply")
 
     def __init__(
         self,
@@ -72,31 +72,31 @@ class DataProvider(RunnerItem):
         *,
         shuffle: bool = False,
         seed: int = 0,
-        length: Callable[[Any], int] | Sequence[int] | None = None,
+        lengths: Callable[[Any], int] | Sequence[int] | None = None,
         collate: Callable[[list[Any]], Any] = stack,
         drop_last: bool = False,
         prefetch: int = 2,
-        patience: float | None = None,
+        timeout: float | None = None,
     ) -> None:
         self.batch_size, self.shuffle, self.seed, self.drop_last = batch_size, shuffle, seed, drop_last
         self.loader: Passes
         if is_data_loader(source):
             given = {"batch_size": batch_size is not None, "shuffle": shuffle, "drop_last": drop_last}
-            _refuse_both({**given, "length": length is not None, "collate": collate is not stack})
-            self.loader = GivenBatches(source, seed=seed, prefetch=prefetch, patience=patience)
+            _refuse_both({**given, "length": lengths is not None, "collate": collate is not stack})
+            self.loader = PaddleBatches(source, seed=seed, prefetch=prefetch, timeout=timeout)
         else:
             self.loader = Loader(
                 source,
                 BATCH_SIZE if batch_size is None else batch_size,
                 shuffle=shuffle,
                 seed=seed,
-                length=length,
+                lengths=lengths,
                 collate=collate,
                 drop_last=drop_last,
                 prefetch=prefetch,
-                patience=patience,
+                timeout=timeout,
             )
-        self._supply: Supply | None = None
+        self._supply: BatchIterator | None = None
         self._batches: Batches | None = None
         self._start = self._skip = 0
         self._examples = 0
@@ -106,14 +106,14 @@ class DataProvider(RunnerItem):
         """Insist on being the only one to bring data."""
         refuse_other_data(self, runner)
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Put the batches of this pass on the state; close them on the way out."""
         with self._alone():
             self._start, self._skip = self._skip, 0
-            wait = Wait()
+            wait = InterruptibleWait()
             self._batches = self._of(state.pass_id, wait)
             where = partial(self._place, state.pass_id, self._batches)
-            state.batches = self._supply = Supply(state, wait, self._batches, where)
+            state.batches = self._supply = BatchIterator(state, wait, self._batches, where)
             try:
                 yield
             finally:
@@ -122,7 +122,7 @@ class DataProvider(RunnerItem):
                 self._examples += self._batches.examples
                 self._batches = None
 
-    def _of(self, pass_id: int, wait: Wait) -> Batches:
+    def _of(self, pass_id: int, wait: InterruptibleWait) -> Batches:
         try:
             return self.loader.batches(pass_id, self._start, wait)
         except Exception as error:
@@ -165,7 +165,7 @@ class DataProvider(RunnerItem):
         """Return the settings of the order, how batches are made, and what tells these data from others."""
         return {**self.loader.settings, "data": self.loader.fingerprint}
 
-    def readings(self) -> dict[str, float]:
+    def log_values(self) -> dict[str, float]:
         """Return how many examples were handed out, resumed runs included."""
         return {"examples": self._handed_out()}
 
@@ -194,7 +194,7 @@ def _refuse_both(given: Mapping[str, bool]) -> None:
 def refuse_other_data(provider: RunnerItem, runner: Runner) -> None:
     """Raise CompositionError for another item that brings data: of two, only that further in would be read."""
     for item in runner.walk():
-        if item is not provider and getattr(item, "brings_data", False):
+        if item is not provider and getattr(item, "provides_data", False):
             raise CompositionError(
                 f"{provider.name}: {item.name} brings data too, and only the one further in would be read; leave one "
                 "of them out."

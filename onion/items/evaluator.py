@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from onion.item import RunnerItem, Way
-from onion.state import State
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
 
 log = logging.getLogger("onion")
 
@@ -44,14 +44,14 @@ class Evaluator(RunnerItem):
             the outputs at once waits for the device every batch.
     """
 
-    predicts = False
+    keep_for_inference = False
     reports = True
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self._loaded = False
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Reset the metric, report at the end; a pass that was cut short is not over."""
         loaded, self._loaded = self._loaded, False
         if state.batch_id == 0 or not loaded:
@@ -66,7 +66,7 @@ class Evaluator(RunnerItem):
         saved = isinstance(self.metric, SavedMetric)
         return "the checkpoint has nothing of its metric" if saved else "its metric has no state_dict"
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Take in the batch, unless no network made anything of it: an item inside has left it out."""
         yield
         if state.outputs is not None:

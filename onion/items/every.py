@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from onion.checks import is_whole
+from onion.engine.conditional import Conditional
+from onion.engine.item import RunnerItem
+from onion.engine.state import State
 from onion.errors import CompositionError
-from onion.item import RunnerItem
-from onion.items.sometimes import Sometimes
-from onion.state import State
+from onion.validation import is_whole
 
 
-class Every(Sometimes):
+class Every(Conditional):
     """Let an item's batch ring be there every ``n``-th batch; otherwise the inside runs without it.
 
         Runner(data, Runner(d_updater, d_machine), Every(5, Runner(g_updater, g_machine)))  # 5 critic steps to one
 
     It is the steps of the whole run that are counted (with n = 5: the 5th, the 10th, ...), so a resumed run goes on in
-    the same beat. What else holds of the item: see ``onion.items.sometimes.Sometimes``.
+    the same beat. What else holds of the item: see ``onion.engine.conditional.Conditional``.
 
     Args:
         n: the period in batches, from 1.
@@ -35,9 +35,9 @@ class Every(Sometimes):
 
     @property
     def runs_a_step(self) -> Fraction:
-        """How often the item's ring runs in a step (``onion.items.updates``)."""
+        """How often the item's ring runs in a step (``onion.training.updates``)."""
         return Fraction(1, self.n)
 
-    def its_turn(self, state: State) -> bool:
+    def is_active(self, state: State) -> bool:
         """Tell whether the batch under way completes a period."""
         return state.next_step % self.n == 0

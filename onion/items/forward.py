@@ -7,41 +7,41 @@ from contextlib import contextmanager
 from typing import Any
 
 from onion.device import paddle, to_tensors
-from onion.item import RunnerItem, Way
-from onion.items.gradient_machine import CostFunction
-from onion.places import BEHIND_DATA
-from onion.state import State
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.placement import BEHIND_DATA
+from onion.engine.state import State
+from onion.items.gradient_machine import LossFunction
 
 
 class Forward(RunnerItem):
-    """Run the network in evaluation mode and without gradients; leave ``state.outputs`` (and ``state.cost``).
+    """Run the network in evaluation mode and without gradients; leave ``state.outputs`` (and ``state.loss``).
 
     Around a pass the network is in evaluation mode; afterwards every layer has the mode it had before, also after an
     error. So a tester can run this on the very network that is being trained.
 
     Args:
         network: a ``paddle.nn.Layer`` that is called with the batch (its numpy arrays turned into tensors).
-        cost: ``cost(outputs, batch)`` where the batches have labels, for example ``network.cost``; default: no cost.
+        loss: ``loss(outputs, batch)`` where the batches have labels, for example ``network.loss``; default: no loss.
     """
 
     runs_network = True
     place_rules = (BEHIND_DATA,)
 
-    def __init__(self, network: Any, cost: CostFunction | None = None) -> None:
+    def __init__(self, network: Any, loss: LossFunction | None = None) -> None:
         self.network = network
-        self.cost = cost
+        self.loss = loss
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Switch to evaluation mode and back."""
         with evaluating(self.network):
             yield
 
     def on_batch(self, state: State) -> None:
-        """Compute the outputs of the batch, and its cost if there is a cost function."""
+        """Compute the outputs of the batch, and its loss if there is a loss function."""
         with paddle().no_grad():
             batch = to_tensors(state.batch)
             state.outputs = self.network(batch)
-            state.cost = None if self.cost is None else self.cost(state.outputs, batch)
+            state.loss = None if self.loss is None else self.loss(state.outputs, batch)
 
 
 @contextmanager

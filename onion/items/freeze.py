@@ -9,22 +9,22 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from onion.checks import is_whole
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.placement import NETWORKS, Around
+from onion.engine.state import State
 from onion.errors import CompositionError
-from onion.item import RunnerItem, Way
-from onion.places import NETWORKS, Around
-from onion.state import State
+from onion.validation import is_whole
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 
 class _FromAStep(RunnerItem):
     """What Freeze and Unfreeze do alike: some parameters of a network learn from a step on."""
 
-    predicts = False
+    keep_for_inference = False
     place_rules = (Around(NETWORKS, "acts on its way in, on the networks inside it"),)
-    unsaved = ("_waits",)  # before the very batch of the step a resumed run has waited already
+    transient = ("_waits",)  # before the very batch of the step a resumed run has waited already
 
     def __init__(self, network: Any, pattern: str | re.Pattern[str], step: int | None) -> None:
         self.network, self.pattern = network, pattern
@@ -56,13 +56,13 @@ class Freeze(_FromAStep):
 
     Their ``stop_gradient`` is set, so they get no gradient, and no optimizer moves them: not by momentum and not by
     weight decay either. After the run, also one that failed, each parameter may be trained or not as before it. Where
-    another ring trains the same parameters in the same batch, ``Frozen`` keeps them out of one ring only.
+    another ring trains the same parameters in the same batch, ``StopGradient`` keeps them out of one ring only.
 
     Inside an item that lets only some batches through (Every, ForTask) they stay frozen until the first of those, from
     the step on.
 
     On the CPU, a gradient that goes through ``paddle.nn.LayerNorm`` with a frozen weight is wrong (Paddle 2.6 to 3.3);
-    :class:`onion.models.norm.Norm` is the same layer without that.
+    :class:`onion.models.layer_norm.LayerNorm` is the same layer without that.
 
     Args:
         network: whose parameters.
@@ -86,7 +86,7 @@ class Freeze(_FromAStep):
         """The parameters that never learn."""
         return self._parameters if self.until is None else []
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Freeze, where it is not too late for it; put everything back on the way out."""
         with self._held(state):
             if self.until is None or self._waits:
@@ -122,7 +122,7 @@ class Unfreeze(_FromAStep):
             if isinstance(item, Freeze) and item.network is self.network:
                 raise CompositionError(f"{item.name} stands inside {self.name}; put it outside (before it).")
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Unfreeze, if it was time before; put everything back on the way out."""
         with self._held(state):
             if not self._waits:

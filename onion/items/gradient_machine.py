@@ -1,4 +1,4 @@
-"""The innermost ring of a training onion: forward, cost, backward."""
+"""The innermost ring of a training onion: forward, loss, backward."""
 
 from __future__ import annotations
 
@@ -6,54 +6,54 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from onion.device import to_tensors
+from onion.engine.backward import explained, once
+from onion.engine.item import RunnerItem
+from onion.engine.placement import BEHIND_DATA
+from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError
-from onion.item import RunnerItem
-from onion.places import BEHIND_DATA
-from onion.state import State
-from onion.way_back import explained, once
 
-CostFunction: TypeAlias = Callable[[Any, Any], Any]
-"""(outputs, batch of tensors) -> the cost, a scalar tensor."""
+LossFunction: TypeAlias = Callable[[Any, Any], Any]
+"""(outputs, batch of tensors) -> the loss, a scalar tensor."""
 
 
 class GradientMachine(RunnerItem):
-    """Run the network forward and backward on the way in; leave ``state.outputs`` and ``state.cost``.
+    """Run the network forward and backward on the way in; leave ``state.outputs`` and ``state.loss``.
 
-    It goes back once, which networks may rely on (:mod:`onion.way_back`): a network, cost or hook that itself goes back
-    over what the machine goes back over computes that within ``onion.way_back.many`` (docs/guards.md).
+    It goes back once, which networks may rely on (:mod:`onion.engine.backward`): a network, loss or hook that itself
+    goes back over what the machine goes back over computes that within ``onion.engine.backward.many`` (docs/guards.md).
 
     Args:
         network: a ``paddle.nn.Layer`` that is called with the batch (its numpy arrays turned into tensors).
-        cost: ``cost(outputs, batch)``; default: the network's own method ``cost``.
+        loss: ``loss(outputs, batch)``; default: the network's own method ``loss``.
 
     Raises:
-        CompositionError: there is no cost function.
+        CompositionError: there is no loss function.
     """
 
-    makes_gradients = True
+    computes_gradients = True
     place_rules = (BEHIND_DATA,)
 
-    def __init__(self, network: Any, cost: CostFunction | None = None) -> None:
-        if cost is None and not callable(getattr(network, "cost", None)):
+    def __init__(self, network: Any, loss: LossFunction | None = None) -> None:
+        if loss is None and not callable(getattr(network, "loss", None)):
             raise CompositionError(
-                f"GradientMachine has no cost: give {type(network).__name__} a method cost(outputs, batch), "
-                "or pass GradientMachine(network, cost=function)."
+                f"GradientMachine has no loss: give {type(network).__name__} a method loss(outputs, batch), "
+                "or pass GradientMachine(network, loss=function)."
             )
         self.network = network
-        self.cost: CostFunction = cost or network.cost
+        self.loss: LossFunction = loss or network.loss
 
     def initialize(self, state: State) -> None:
         """Put the network into training mode."""
         self.network.train()
 
     def on_batch(self, state: State) -> None:
-        """Compute outputs, cost and gradients of the batch."""
+        """Compute outputs, loss and gradients of the batch."""
         batch = to_tensors(state.batch)
         with explained:
             with once:
                 state.outputs = self.network(batch)
-                state.cost = cost = self.cost(state.outputs, batch)
-            (cost if state.share == 1 else cost * state.share).backward()
+                state.loss = loss = self.loss(state.outputs, batch)
+            (loss if state.share == 1 else loss * state.share).backward()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the network's parameters and buffers by their paths in it; one that has several is there once."""

@@ -9,19 +9,19 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any
 
-from onion.checkpoint import plain
-from onion.disk import sync, write
+from onion.checkpointing.atomic_files import sync, write
+from onion.checkpointing.checkpoint import plain
+from onion.engine.item import HookIterator
+from onion.engine.periodic import Interval, Periodic
+from onion.engine.placement import OUTSIDE_REPORTS, UNREPEATED
+from onion.engine.state import State
 from onion.errors import CheckpointError
-from onion.item import Way
-from onion.items.periodic import Every, Periodic
-from onion.items.readings import cost_of, readings
+from onion.monitoring.log_values import log_values, loss_of
 from onion.paths import anchored
-from onion.places import OUTSIDE_REPORTS, UNREPEATED
-from onion.state import State
 
 
 class Logger(Periodic):
-    """Write ``{"step", "pass", "seconds", "cost", <readings>, <metrics reported since the last row>}`` as JSON lines.
+    """Write ``{"step", "pass", "seconds", "loss", <log_values>, <metrics reported since the last row>}`` as JSON lines.
 
     A row is written every so often, and whenever a metric was reported. It stands outside the items whose metrics it
     logs and inside the Saver. When a run is resumed, rows after the checkpoint are cut, so none stands twice. A file
@@ -33,11 +33,17 @@ class Logger(Periodic):
         every: steps between two rows, a ``timedelta``, or ``"pass"``. Default 100.
     """
 
-    watches = True
+    passive = True
     place_rules = (UNREPEATED, OUTSIDE_REPORTS)
-    unsaved = ("_before", "_begun", "_offset", "seconds", "offset")  # times, and the length of a file with times in it
+    transient = (
+        "_before",
+        "_begun",
+        "_offset",
+        "seconds",
+        "offset",
+    )  # times, and the length of a file with times in it
 
-    def __init__(self, path: str | Path, every: Every = 100) -> None:
+    def __init__(self, path: str | Path, every: Interval = 100) -> None:
         super().__init__(every)
         self.path = anchored(path)
         self._file: IO[bytes] | None = None
@@ -47,7 +53,7 @@ class Logger(Periodic):
         self._begun = 0.0
         self._resumed = False
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Hold the file open around the run."""
         if not self._resumed:
             self._offset, self._logged, self._before = None, {}, 0.0
@@ -79,13 +85,13 @@ class Logger(Periodic):
         except OSError as error:
             raise self._refused(error) from error
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Write a row if the pass is the period or metrics were reported on its way out."""
         yield
         if self._news(state) or (self.every == "pass" and not state.pass_cut):
             self.act(state)
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Write a row if the batch completes a period or metrics were reported."""
         yield
         if self.due(state) or (state.reported and self._news(state)):
@@ -100,7 +106,7 @@ class Logger(Periodic):
         news = {name: state.metrics[name] for name in self._news(state)}
         self._logged.update({name: state.reported[name] for name in news})
         row = {"step": state.step, "pass": state.pass_id, "seconds": round(self._seconds(), 3)}
-        self._write({**row, **cost_of(state), **readings(state), **news})
+        self._write({**row, **loss_of(state), **log_values(state), **news})
 
     def _seconds(self) -> float:
         return self._before + perf_counter() - self._begun

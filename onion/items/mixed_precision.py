@@ -8,23 +8,23 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 from onion.device import paddle
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.placement import NETWORKS, Around, refuse_wrong_place
+from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, HookError
-from onion.item import RunnerItem, Way
-from onion.items.attempt import clear_gradients
-from onion.items.loss_scale import LossScale
-from onion.items.pairing import machines_inside, parameters_of
 from onion.items.parameter_updater import ParameterUpdater
-from onion.items.shares import insist_on_place, refuse_sharers_around, updaters_around
-from onion.places import NETWORKS, Around, refuse_wrong_place
-from onion.state import State
+from onion.training.gradient_rollback import clear_gradients
+from onion.training.loss_scale import LossScale
+from onion.training.microbatches import insist_on_place, refuse_sharers_around, updaters_around
+from onion.training.pairing import machines_inside, parameters_of
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 log = logging.getLogger("onion")
 
 IN_32_BITS = ("softmax_with_cross_entropy", "cross_entropy_with_softmax", "mean")
-"""Operators of a cost that are computed in 32 bits at every level: Paddle 2.6 has no bfloat16 for them on a GPU, where
+"""Operators of a loss that are computed in 32 bits at every level: Paddle 2.6 has no bfloat16 for them on a GPU, where
 level O2 would ask for it. The first two are one operator, by its names in Paddle 2 and 3."""
 
 
@@ -38,7 +38,7 @@ class MixedPrecision(RunnerItem):
         Runner(data, ParameterUpdater(optimizer), MixedPrecision("float16"), GradientMachine(network))
 
     It stands between ParameterUpdater and GradientMachine and sees all of an update: items that run a machine several
-    times an update stand further in. With a loss scale, the cost is multiplied by it before backward and the gradients
+    times an update stand further in. With a loss scale, the loss is multiplied by it before backward and the gradients
     are divided by it on the way out. Where they have overflowed they are cleared, so the optimizer moves nothing (the
     batch still counts, and the learning rate schedule is stepped), and the scale shrinks. Finding that out waits for
     the device in every update.
@@ -92,7 +92,7 @@ class MixedPrecision(RunnerItem):
             optimizers = [updater.optimizer for updater in updaters]
             paddle().amp.decorate(networks, optimizers or None, level="O2", dtype=self.dtype)
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Find what is updated; an inner run of another onion with this item leaves the outer one's as it was."""
         self._able = self._is_able()
         if not self._able:
@@ -105,7 +105,7 @@ class MixedPrecision(RunnerItem):
         finally:
             self._parameters = outer
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Run the inside in 16 bits; scale on the way in, unscale on the way out."""
         if self.scale is None or not self._parameters:
             with self._arithmetic():
@@ -124,7 +124,7 @@ class MixedPrecision(RunnerItem):
             state.share = share
         self._unscale(self.scale, state)
 
-    def readings(self) -> dict[str, float]:
+    def log_values(self) -> dict[str, float]:
         """Return the loss scale and how many updates overflowed, if there is a scale."""
         return {} if self.scale is None else {"loss_scale": self.scale.value, "overflows": float(self.overflows)}
 

@@ -8,15 +8,15 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from onion.device import paddle
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
 from onion.errors import CompositionError
-from onion.item import RunnerItem, Way
 from onion.items.gradient_machine import load_network, saved_network
-from onion.items.pairing import moves
 from onion.items.parameter_updater import ParameterUpdater
-from onion.state import State
+from onion.training.pairing import moves
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 
 class MovingAverage(RunnerItem):
@@ -30,7 +30,7 @@ class MovingAverage(RunnerItem):
         test = Runner(DataProvider(dev), Evaluator(Accuracy()), Forward(smooth.average))
         Runner(Tester(test), DataProvider(train), smooth, ParameterUpdater(optimizer), GradientMachine(network))
 
-    Where a test needs the very objects that are trained, ``Averaged`` lends them the averages.
+    Where a test needs the very objects that are trained, ``UseAverage`` lends them the averages.
 
     It follows in every batch that counts as a step. In a nested runner, whose rings leave before the batch counts, it
     follows in every batch that gets to it: there an item that skips batches (SkipIf) stands outside of it.
@@ -48,7 +48,7 @@ class MovingAverage(RunnerItem):
             moves any of them.
     """
 
-    predicts = False
+    keep_for_inference = False
     moves_weights = True
 
     def __init__(self, network: Any, decay: float = 0.999) -> None:
@@ -78,7 +78,7 @@ class MovingAverage(RunnerItem):
         """Begin at the network's parameters, unless the average was begun before."""
         self._begin()
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Follow the parameters once they have moved. A batch that was skipped, which never counts, moves nothing."""
         yield
         if state.step == state.next_step or self._is_nested(state):

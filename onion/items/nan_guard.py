@@ -1,4 +1,4 @@
-"""What happens when a cost is not a number."""
+"""What happens when a loss is not a number."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from onion.checks import is_whole
 from onion.device import paddle
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
 from onion.errors import CompositionError, OnionError
-from onion.item import RunnerItem, Way
-from onion.items import rate_schedule
-from onion.items.attempt import Attempt
-from onion.items.pairing import machines_inside
 from onion.items.parameter_updater import NO_PARAMETERS
-from onion.items.shares import insist_on_place, refuse_sharers_around, updaters_around
-from onion.state import State
+from onion.training import rate_schedule
+from onion.training.gradient_rollback import GradientRollback
+from onion.training.microbatches import insist_on_place, refuse_sharers_around, updaters_around
+from onion.training.pairing import machines_inside
+from onion.validation import is_whole
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 Policy: TypeAlias = Literal["raise", "skip", "rollback"]
 
@@ -27,48 +27,60 @@ log = logging.getLogger("onion")
 
 
 class NanGuard(RunnerItem):
-    """Look at the cost between the gradients and the update; let no update be made of NaN or infinity.
+    """Look at the loss between the gradients and the update; let no update be made of NaN or infinity.
 
         Runner(data, ParameterUpdater(optimizer), NanGuard("rollback"), GradientMachine(network))
 
     ``skip`` throws the gradients away and puts running means back, so that the updater has nothing to move and the
     network and the optimizer stay to the bit as they were. ``rollback`` goes further back, to a copy of both that is
-    kept in memory: a new one every ``every`` steps, taken when the cost was a number and before the update. The data go
-    on, and so do ``state.step`` and the learning rate schedule, which follows it: they count batches that were run. A
-    learning rate that was set by hand stays.
-    ``state.cost`` stays what it was, for a log to show. A batch without a cost is not looked at.
+    kept in memory: a new one every ``snapshot_every`` steps, taken when the loss was a number and before the update.
+    The data go on, and so do ``state.step`` and the learning rate schedule, which follows it: they count batches that
+    were run. A learning rate that was set by hand stays. ``state.loss`` stays what it was, for a log to show. A batch
+    without a loss is not looked at.
 
     With MixedPrecision it stands outside that, which clears what overflowed by itself.
 
-    It reads the cost in every batch, which waits for the device: on a GPU that takes away the overlap of two batches.
-    Once weights are not finite every later cost is not, so ``raise`` may look now and then, where a cost is logged too.
+    It reads the loss in every batch, which waits for the device: on a GPU that takes away the overlap of two batches.
+    Once weights are not finite every later loss is not, so ``raise`` may look now and then, where a loss is logged too.
 
     Args:
         policy: ``raise`` (default) ends the run with an error, ``skip`` skips the update, ``rollback`` goes back.
-        gradients: also look whether all gradients are finite; it costs a pass over them. Default False.
-        every: steps between two copies of ``rollback``, which take the memory of the network and its optimizer once
-            more, also in a checkpoint. Default 100.
-        look: steps between two looks; more than 1 with ``raise`` only. Default 1.
+        check_gradients: also look whether all gradients are finite; it costs a pass over them. Default False.
+        snapshot_every: steps between two copies of ``rollback``, which take the memory of the network and its optimizer
+            once more, also in a checkpoint. Default 100.
+        check_every: steps between two looks; more than 1 with ``raise`` only. Default 1.
 
     Raises:
         CompositionError: an argument is none of these, or it stands elsewhere than between a ParameterUpdater and all
             its gradient machines, outside what makes one update of several batches.
-        OnionError: with ``raise``: the cost is not finite; the message tells the step and the cost.
+        OnionError: with ``raise``: the loss is not finite; the message tells the step and the loss.
     """
 
-    predicts = False
-    unsaved = ("_kept",)  # told by state_dict; here a loaded copy has no entry for an optimizer without a state
+    keep_for_inference = False
+    transient = ("_kept",)  # told by state_dict; here a loaded copy has no entry for an optimizer without a state
 
-    def __init__(self, policy: Policy = "raise", *, gradients: bool = False, every: int = 100, look: int = 1) -> None:
+    def __init__(
+        self,
+        policy: Policy = "raise",
+        *,
+        check_gradients: bool = False,
+        snapshot_every: int = 100,
+        check_every: int = 1,
+    ) -> None:
         if policy not in get_args(Policy):
             raise CompositionError(f"NanGuard: policy={policy!r} is none of {', '.join(get_args(Policy))}.")
-        if not (is_whole(every) and every >= 1):
-            raise CompositionError(f"NanGuard: every={every!r} is no number of steps from 1.")
-        if not (is_whole(look) and look >= 1 and (look == 1 or policy == "raise")):
+        if not (is_whole(snapshot_every) and snapshot_every >= 1):
+            raise CompositionError(f"NanGuard: snapshot_every={snapshot_every!r} is no number of steps from 1.")
+        if not (is_whole(check_every) and check_every >= 1 and (check_every == 1 or policy == "raise")):
             raise CompositionError(
-                f"NanGuard: look={look!r} is no number of steps from 1, or {policy} needs every one."
+                f"NanGuard: check_every={check_every!r} is no number of steps from 1, or {policy} needs every one."
             )
-        self.policy, self.gradients, self.every, self.look = policy, gradients, every, look
+        self.policy, self.check_gradients, self.snapshot_every, self.check_every = (
+            policy,
+            check_gradients,
+            snapshot_every,
+            check_every,
+        )
         self._guarded: list[RunnerItem] = []
         self._networks: list[Any] = []
         self._resumed = False
@@ -89,7 +101,7 @@ class NanGuard(RunnerItem):
                     f"{self.name} finds no network in {machine.name}; give it the attribute network."
                 )
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Count from 0, without a copy, unless the run is resumed; find what is guarded in the onion that runs."""
         if not self._resumed:
             self._forget()
@@ -108,10 +120,10 @@ class NanGuard(RunnerItem):
         machines: list[Any] = list(machines_inside(self, runner))
         return [*machines, *updaters_around(self, runner)], [machine.network for machine in machines]
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Run the inside, look, and act."""
-        before, state.cost = state.cost, None
-        attempts = [Attempt(network) for network in self._networks if self.policy != "raise"]
+        before, state.loss = state.loss, None
+        attempts = [GradientRollback(network) for network in self._networks if self.policy != "raise"]
         yield
         wrong = self._wrong(state)
         if wrong is not None:
@@ -119,12 +131,12 @@ class NanGuard(RunnerItem):
             return
         for attempt in attempts:
             attempt.keep()
-        if state.cost is None:
-            state.cost = before
+        if state.loss is None:
+            state.loss = before
         elif self.policy == "rollback" and self._due(state):
             self._keep(state.next_step)
 
-    def _act(self, said: str, attempts: list[Attempt]) -> None:
+    def _act(self, said: str, attempts: list[GradientRollback]) -> None:
         """Do what the policy says about a batch that is not finite."""
         self._seen += 1
         if self.policy == "raise":
@@ -139,19 +151,19 @@ class NanGuard(RunnerItem):
 
     def _wrong(self, state: State) -> str | None:
         """Say what is not finite; None: everything is."""
-        if state.cost is None:  # nothing was run, as where an item inside skips the batch
+        if state.loss is None:  # nothing was run, as where an item inside skips the batch
             return None
-        if state.next_step % self.look:
+        if state.next_step % self.check_every:
             return None
-        cost = float(state.cost)
-        if not math.isfinite(cost):
-            return f"has the cost {cost}"
-        if self.gradients and not all(_finite(network) for network in self._networks):
-            return f"has gradients that are not finite, at the cost {cost:g}"
+        loss = float(state.loss)
+        if not math.isfinite(loss):
+            return f"has the loss {loss}"
+        if self.check_gradients and not all(_finite(network) for network in self._networks):
+            return f"has gradients that are not finite, at the loss {loss:g}"
         return None
 
     def _due(self, state: State) -> bool:
-        return self._kept_step is None or state.next_step - self._kept_step >= self.every
+        return self._kept_step is None or state.next_step - self._kept_step >= self.snapshot_every
 
     def _keep(self, step: int) -> None:
         """Copy the network and the optimizer as they are before the update of a step."""
@@ -166,7 +178,7 @@ class NanGuard(RunnerItem):
                 _empty(item.optimizer)
             item.load_state_dict({**kept, **{key: now[key] for key in rate_schedule.KEYS if key in now}})
 
-    def readings(self) -> dict[str, float]:
+    def log_values(self) -> dict[str, float]:
         """Return how many batches were not finite, resumed runs included."""
         return {"not_finite": self._seen}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from onion.checks import is_lazy
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
 from onion.errors import CompositionError
-from onion.item import RunnerItem, Way
-from onion.state import State
+from onion.validation import is_lazy
 
 Call: TypeAlias = Callable[[State], object]
 
@@ -16,7 +16,7 @@ Call: TypeAlias = Callable[[State], object]
 class Observer(RunnerItem):
     """Call functions of the state at chosen moments; what they return is ignored.
 
-        Observer(on_batch_end=lambda state: print(state.step, float(state.cost)))
+        Observer(on_batch_end=lambda state: print(state.step, float(state.loss)))
 
     An end is not called when an error passes, except ``finalize``, which always is once the run was entered.
 
@@ -32,7 +32,7 @@ class Observer(RunnerItem):
         CompositionError: a function is a coroutine or generator function.
     """
 
-    watches = True
+    passive = True
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ def _refuse_lazy(*calls: Call | None) -> None:
             )
 
 
-def _around(begin: Call | None, end: Call | None) -> Callable[[State], Way | None]:
+def _around(begin: Call | None, end: Call | None) -> Callable[[State], HookIterator | None]:
     if end is None and begin is not None:
         call = begin
 
@@ -73,7 +73,7 @@ def _around(begin: Call | None, end: Call | None) -> Callable[[State], Way | Non
 
         return before
 
-    def around(state: State) -> Way:
+    def around(state: State) -> HookIterator:
         if begin is not None:
             begin(state)
         yield
@@ -83,8 +83,8 @@ def _around(begin: Call | None, end: Call | None) -> Callable[[State], Way | Non
     return around
 
 
-def _around_run(begin: Call | None, end: Call | None) -> Callable[[State], Way | None]:
-    def around(state: State) -> Way:
+def _around_run(begin: Call | None, end: Call | None) -> Callable[[State], HookIterator | None]:
+    def around(state: State) -> HookIterator:
         if begin is not None:
             begin(state)
         try:

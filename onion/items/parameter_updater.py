@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from onion.checks import is_number, wants_arguments
 from onion.device import paddle
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, OnionError
-from onion.item import RunnerItem, Way
-from onion.items import rate_schedule
-from onion.items.adjustable import Adjustable
 from onion.items.gradient_machine import array_kind
-from onion.items.pairing import machines_inside, networks_of, parameters_of, refuse_idle, refuse_unmoved
-from onion.items.updates import updates_in
-from onion.state import State
+from onion.training import rate_schedule
+from onion.training.adjustable import Adjustable
+from onion.training.pairing import machines_inside, networks_of, parameters_of, refuse_idle, refuse_unmoved
+from onion.training.updates import updates_in
+from onion.validation import is_number, wants_arguments
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 MASTER, RATE = "master_weight", "learning_rate"
 NO_PARAMETERS = {*rate_schedule.KEYS, RATE}
@@ -42,7 +42,7 @@ class ParameterUpdater(RunnerItem):
             is planned in passes and the data do not tell how many batches a pass has.
     """
 
-    predicts = False
+    keep_for_inference = False
     moves_weights = True
 
     def __init__(self, optimizer: Any) -> None:
@@ -60,7 +60,8 @@ class ParameterUpdater(RunnerItem):
     def check(self, runner: Runner) -> None:
         """Insist on something inside that makes gradients, and on one name for every parameter.
 
-        A gradient machine of your own subclasses GradientMachine or has the class attribute ``makes_gradients = True``.
+        A gradient machine of your own subclasses GradientMachine or has the class attribute ``computes_gradients =
+        True``.
         """
         machines = machines_inside(self, runner)
         if not machines:
@@ -68,7 +69,7 @@ class ParameterUpdater(RunnerItem):
                 f"{self.name} has no gradient machine inside it; put a GradientMachine further in (after it)."
             )
         refuse_idle(self, machines)
-        if any(getattr(item, "brings_data", False) for item in runner.walk()):  # else it is a part of an onion
+        if any(getattr(item, "provides_data", False) for item in runner.walk()):  # else it is a part of an onion
             for machine in machines:
                 refuse_unmoved(machine, runner)
         self._onions = (*(onion for onion in self._onions if onion() is not None), ref(runner))
@@ -80,7 +81,7 @@ class ParameterUpdater(RunnerItem):
         if plan is not None and state.runner is not None and (state.parent is None or plan.steps is None):
             rate_schedule.plan_for(self._schedule, updates_in(plan.passes, self, state.runner), self.name)
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Update the parameters once the rings inside have left."""
         yield
         self.optimizer.step()
@@ -129,7 +130,7 @@ class ParameterUpdater(RunnerItem):
         """Return the kind of the optimizer, its settings and its first learning rate or the schedule's peak."""
         return self._settings
 
-    def readings(self) -> dict[str, float]:
+    def log_values(self) -> dict[str, float]:
         """Return the learning rate."""
         return {"learning_rate": float(self.optimizer.get_lr())}
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from time import time
 from typing import TypeAlias
 
-from onion.checks import is_lazy, is_number
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
 from onion.errors import CompositionError
-from onion.item import RunnerItem, Way
 from onion.paths import anchored
-from onion.state import State
+from onion.validation import is_lazy, is_number
 
 log = logging.getLogger("onion")
 
@@ -51,9 +51,9 @@ class Preemption(RunnerItem):
         CompositionError: ``announced`` is none of these, or ``seconds_before`` no number from 0.
     """
 
-    watches = True
-    predicts = False
-    unsaved = ("_look", "_looked", "_end", "_warned")  # of this machine and this hour
+    passive = True
+    keep_for_inference = False
+    transient = ("_look", "_looked", "_end", "_warned")  # of this machine and this hour
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Preemption(RunnerItem):
         self._end: float | None = None
         self._warned = False
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Ask for the end after the batch, if it is time."""
         yield
         if state.parent is not None:

@@ -10,15 +10,15 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from onion.item import RunnerItem, Way
-from onion.items.progress_lines import Lines, Mark
-from onion.items.readings import cost_of, readings
-from onion.items.updates import steps_of
-from onion.state import State
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
+from onion.monitoring.log_values import log_values, loss_of
+from onion.monitoring.progress_lines import Lines, Mark
+from onion.training.updates import steps_of
 
 
 class Progress(RunnerItem):
-    """Show pass, step, cost, metrics, learning rate, examples a second and the time left.
+    """Show pass, step, loss, metrics, learning rate, examples a second and the time left.
 
     On a terminal that is a bar a pass. Elsewhere (a pipe, a file, CI, Slurm) it is whole lines: the first after 5
     seconds, the next ones after 10, 20, 40 more, then every 5 minutes, and one at the end of the run. Between two
@@ -31,9 +31,17 @@ class Progress(RunnerItem):
         lines: lines, not a bar. Default: when ``file`` is no terminal.
     """
 
-    predicts = False
-    watches = True
-    unsaved = ("_bar", "_in_lines", "_lines", "_next", "_examples", "_begun", "_pass")  # what is shown of this process
+    keep_for_inference = False
+    passive = True
+    transient = (
+        "_bar",
+        "_in_lines",
+        "_lines",
+        "_next",
+        "_examples",
+        "_begun",
+        "_pass",
+    )  # what is shown of this process
 
     def __init__(
         self, seconds: float = 0.5, file: TextIO | None = None, quiet: bool = False, lines: bool | None = None
@@ -47,7 +55,7 @@ class Progress(RunnerItem):
         self._next = 0.0
         self._pass = ""
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Look who reads it; tell a log at the end what the run came to. A run within another one has no such end."""
         file = self.file or sys.stderr
         self._silent = self.quiet or file is None  # a process without a console has no standard error
@@ -55,17 +63,17 @@ class Progress(RunnerItem):
         self._lines = None
         yield
         if self._lines is not None and state.parent is None:
-            told = readings(state)
+            told = log_values(state)
             self._lines.end(
                 _mark(state, told), self._total(state, state.batch_id), self._pass, _figures(state, told), state.stopped
             )
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Show a bar around the pass."""
         self._pass = f"pass {state.pass_id + 1}" + (f"/{state.passes_asked}" if state.passes_asked else "")
         file = self.file or sys.stderr
         if self._in_lines and self._lines is None:  # not before, where a Saver has not loaded yet
-            self._lines = Lines(file, _mark(state, readings(state)))
+            self._lines = Lines(file, _mark(state, log_values(state)))
         if self._silent or self._in_lines:
             yield
             return
@@ -73,7 +81,7 @@ class Progress(RunnerItem):
         self._bar = tqdm(
             desc=f"pass {state.pass_id + 1}", initial=state.batch_id, unit=" steps", file=file, **_size_of(file)
         )
-        self._examples, self._begun = readings(state).get("examples", 0.0), perf_counter()
+        self._examples, self._begun = log_values(state).get("examples", 0.0), perf_counter()
         try:
             yield
             self._show(state, state.batch_id)
@@ -81,20 +89,20 @@ class Progress(RunnerItem):
             self._bar.close()
             self._bar = None
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Refresh the bar, or write a line, if it is time."""
         yield
         if self._bar is not None and perf_counter() >= self._next:
             self._show(state, state.batch_id + 1)
             self._next = perf_counter() + self.seconds
         elif self._lines is not None and self._lines.due(perf_counter()):
-            told = readings(state)
+            told = log_values(state)
             self._lines.under_way(
                 _mark(state, told), self._total(state, state.batch_id + 1), self._pass, _figures(state, told)
             )
 
     def _show(self, state: State, done: int) -> None:
-        told = readings(state)
+        told = log_values(state)
         rate = (told.get("examples", 0.0) - self._examples) / max(perf_counter() - self._begun, 1e-9)
         shown = [f"{name}={value:.4g}" for name, value in _figures(state, told).items()]
         left = _steps_left(state)
@@ -124,8 +132,8 @@ def _mark(state: State, told: dict[str, float]) -> Mark:
 
 
 def _figures(state: State, told: dict[str, float]) -> dict[str, float]:
-    """Return what is shown by name: the cost, the metrics, what the items tell."""
-    shown = {**cost_of(state), **state.metrics, **told}
+    """Return what is shown by name: the loss, the metrics, what the items tell."""
+    shown = {**loss_of(state), **state.metrics, **told}
     shown.pop("examples", None)  # it is shown as a speed
     return shown
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from onion.checks import is_whole
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.placement import NETWORKS, Around
+from onion.engine.state import State
 from onion.errors import CompositionError
-from onion.item import RunnerItem, Way
-from onion.places import NETWORKS, Around
-from onion.state import State
+from onion.validation import is_whole
 
 
 class Repeat(RunnerItem):
@@ -23,7 +23,7 @@ class Repeat(RunnerItem):
         CompositionError: ``n`` is no number from 1; or networks are there, and none inside it.
     """
 
-    predicts = False
+    keep_for_inference = False
     runs_again = True
     place_rules = (Around(NETWORKS, "runs the networks inside it again"),)
 
@@ -34,10 +34,10 @@ class Repeat(RunnerItem):
 
     @property
     def runs_a_step(self) -> int:
-        """How often the inside runs in a step (``onion.items.updates``)."""
+        """How often the inside runs in a step (``onion.training.updates``)."""
         return self.n
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Run the inside, again and again."""
         for _ in range(self.n):
             yield

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
-from onion import checkpoint, generators
+from onion.checkpointing import checkpoint, rng
+from onion.checkpointing.run_state import is_under_way, outermost, put_back, rates, stateful, take, tell_of_checkpoints
+from onion.checkpointing.writer import CheckpointWriter, quietly
+from onion.engine.identity import Identity, identity_of
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.periodic import Interval, Periodic
+from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError
-from onion.identity import Identity, identity_of
-from onion.item import RunnerItem, Way
-from onion.items.best import Best, Mode
-from onion.items.checkpoint_writer import CheckpointWriter, quietly
-from onion.items.periodic import Every, Periodic
-from onion.items.saved_run import is_under_way, outermost, put_back, rates, stateful, take, tell_of_checkpoints
 from onion.items.tester import Tester
+from onion.monitoring.best import Best, Mode
 from onion.paths import anchored, shortened
-from onion.state import State
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 log = logging.getLogger("onion")
 
@@ -33,21 +33,21 @@ class Saver(Periodic):
     """Save the run every so often and at its end; go on from the newest checkpoint when it starts again.
 
     It stands outside everything that has a state to save. A checkpoint holds every item's ``state_dict``, the counters,
-    the metrics, all random generators and what the onion is made of (format: ``onion/checkpoint.py``). Where the data
-    cannot give the next batch of a pass, the run is saved as the last one left it, before the error goes on. No second
-    run gets into the folder. A KeyboardInterrupt without Signals leaves at once: what is whole stays whole, and the
-    next run in this process waits for what a thread is still writing.
+    the metrics, all random generators and what the onion is made of (format: ``onion/checkpointing/checkpoint.py``).
+    Where the data cannot give the next batch of a pass, the run is saved as the last one left it, before the error goes
+    on. No second run gets into the folder. A KeyboardInterrupt without Signals leaves at once: what is whole stays
+    whole, and the next run in this process waits for what a thread is still writing.
 
     Args:
         folder: where the checkpoints go; made if it is missing. A relative one is seen from where the Saver is made.
         every: steps between two checkpoints, a ``timedelta``, or ``"pass"``. Default ``"pass"``.
-        keep: how many of the newest are kept, the best besides. Default 2.
-        best: also save whenever this metric is better than ever, and keep that checkpoint. Default: none.
+        keep_last: how many of the newest are kept, the best besides. Default 2.
+        monitor: also save whenever this metric is better than ever, and keep that checkpoint. Default: none.
         mode: whether more (``max``, default) or less (``min``) is better.
         resume: go on from the newest whole checkpoint in the folder if there is one (True, default), insist on a folder
-            without one (False), or go on even where that is another onion's or of other data (``"anyway"``): what
+            without one (False), or go on even where that is another onion's or of other data (``"force"``): what
             differs is logged, and with other data the pass under way begins anew.
-        background: write in a thread; the loop then waits only until all arrays are copied, which takes their memory
+        async_save: write in a thread; the loop then waits only until all arrays are copied, which takes their memory
             once more, and for the checkpoint before, if that is still being written. Default False.
         lenient: where a checkpoint cannot be written, log it, go on, and try again when the next one is due; only the
             last one of the run has to be written. Default False: the run ends with the error.
@@ -58,30 +58,36 @@ class Saver(Periodic):
         CompositionError: an argument is none of these, or it stands inside something that it has to save.
     """
 
-    watches = True
+    passive = True
     # What this process has loaded and written; a run that was just resumed has more of the one and less of the other.
-    unsaved = ("_writer", "_saved_rates", "_generators", "_finished", "_onions")
+    transient = ("_writer", "_saved_rates", "_generators", "_finished", "_onions")
 
     def __init__(
         self,
         folder: str | Path,
-        every: Every = "pass",
+        every: Interval = "pass",
         *,
-        keep: int = 2,
-        best: str | None = None,
+        keep_last: int = 2,
+        monitor: str | None = None,
         mode: Mode = "max",
-        resume: bool | Literal["anyway"] = True,
-        background: bool = False,
+        resume: bool | Literal["force"] = True,
+        async_save: bool = False,
         lenient: bool = False,
     ) -> None:
         super().__init__(every)
-        if keep < 1:
-            raise CompositionError(f"Saver: keep={keep} would keep no checkpoint; it is at least 1.")
-        if resume not in (True, False, "anyway"):
-            raise CompositionError(f"Saver: resume={resume!r} is neither True, nor False, nor 'anyway'.")
-        self.folder, self.keep, self.best, self.mode, self.resume = anchored(folder), keep, best, mode, resume
-        self.background, self.lenient = background, lenient
-        self._best = Best(best or "", mode)
+        if keep_last < 1:
+            raise CompositionError(f"Saver: keep_last={keep_last} would keep no checkpoint; it is at least 1.")
+        if resume not in (True, False, "force"):
+            raise CompositionError(f"Saver: resume={resume!r} is neither True, nor False, nor 'force'.")
+        self.folder, self.keep_last, self.monitor, self.mode, self.resume = (
+            anchored(folder),
+            keep_last,
+            monitor,
+            mode,
+            resume,
+        )
+        self.async_save, self.lenient = async_save, lenient
+        self._best = Best(monitor or "", mode)
         self._onion: Identity = {}
         # What an onion was made of when it first ran: items may change their arguments as they run.
         self._onions: WeakKeyDictionary[RunnerItem, Identity] = WeakKeyDictionary()
@@ -89,7 +95,7 @@ class Saver(Periodic):
         self._forget()
 
     def _forget(self) -> None:
-        self._writer = CheckpointWriter(self.folder, self.keep, self.background, self.lenient)
+        self._writer = CheckpointWriter(self.folder, self.keep_last, self.async_save, self.lenient)
         self._saved_rates: list[float | None] = []
         self._due_at_end = self._asked = self._changed = self._failed = False
         self._finished = 0
@@ -112,7 +118,7 @@ class Saver(Periodic):
                 f"{late[0]} stands outside {self.name}, which would save before it; move it further in."
             )
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Load the newest checkpoint on the way in, save the end on the way out."""
         if self._saved_run is not None and is_under_way(self._saved_run, state):
             yield  # a run inside the one that is saved, whose onion shares this item
@@ -145,7 +151,7 @@ class Saver(Periodic):
         finally:
             self._saved_run = None
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Save at the end of the pass if that is the period, its last batch was due, or the metric was best."""
         if state is not self._saved_run:
             yield
@@ -160,13 +166,13 @@ class Saver(Periodic):
             raise
         if state.pass_cut:
             return
-        if self.best is not None:
+        if self.monitor is not None:
             self._best.tell_if_missing(state, self.name)
         due = self.every == "pass" or self._due_at_end or self._asked
         if self._improved(state) or due or self._writer.newest == state.step:
             self._save(state, state.pass_id + 1, 0)
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Save after the batch if it completes a period, or if the metric was better than ever."""
         if state is not self._saved_run:
             yield
@@ -215,13 +221,13 @@ class Saver(Periodic):
         There the items further in had drawn on their way into the pass before the checkpoint, and now do so once more.
         """
         if self._generators is not None:
-            back = partial(generators.restore, self._generators)
+            back = partial(rng.restore, self._generators)
             back()
             state.before_batches = back if state.batch_id > 0 else None
             self._generators = None
 
     def _improved(self, state: State) -> bool:
-        return self.best is not None and self._best.fresh(state) and self._best.better(state)
+        return self.monitor is not None and self._best.fresh(state) and self._best.better(state)
 
     def _saved(self, state: State) -> bool:
         return state.step == self._writer.newest and rates(state) == self._saved_rates
@@ -232,7 +238,7 @@ class Saver(Periodic):
         self._saved_rates = rates(state)
         self._due_at_end = self._asked = self._changed = False
         self._writer.write(taken)
-        if not self.background:
+        if not self.async_save:
             self._tell(state)
 
     def _tell(self, state: State) -> None:
@@ -245,7 +251,7 @@ class Saver(Periodic):
             return
         if not self.resume:
             raise CheckpointError(f"{self.folder} holds another run (step {saved.step}); choose an empty folder.")
-        put_back(state, saved, self._onion, self.folder, self.resume == "anyway")
+        put_back(state, saved, self._onion, self.folder, self.resume == "force")
         self._saved_rates, self._generators = rates(state), saved.run["generators"]
         self._writer.go_on_from(saved)
         log.info("resumed from step %d in %s", saved.step, shortened(self.folder))

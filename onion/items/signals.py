@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
 from onion.errors import CompositionError
-from onion.item import RunnerItem, Way
 from onion.items.saver import Saver
-from onion.state import State
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 HANDLED: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, what schedulers send before they kill, and the end of the terminal."""
@@ -51,7 +51,7 @@ class Signals(RunnerItem):
         SystemExit: at the end of a run that a signal stopped, unless ``leave=False``; the code is 128 + n.
     """
 
-    watches = True
+    passive = True
 
     def __init__(self, leave: bool = True) -> None:
         self.leave = leave
@@ -66,7 +66,7 @@ class Signals(RunnerItem):
                     f"signals are still answered; move it further out (before {saver.name})."
                 )
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Answer signals during the run; then leave, if there was one."""
         if state.parent is not None or threading.current_thread() is not threading.main_thread():
             yield
@@ -114,5 +114,5 @@ class Signals(RunnerItem):
 def _wake(state: State) -> None:
     """End the wait of this run for its next batch, if it is waiting."""
     for item in state.runner.walk() if state.runner is not None else ():
-        if getattr(item, "brings_data", False) and hasattr(item, "wake"):
+        if getattr(item, "provides_data", False) and hasattr(item, "wake"):
             item.wake(state)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from onion.checks import is_lazy
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.placement import BEHIND_DATA, NETWORKS, Around
+from onion.engine.state import State
 from onion.errors import CompositionError
-from onion.item import RunnerItem, Way
-from onion.places import BEHIND_DATA, NETWORKS, Around
-from onion.state import State
+from onion.validation import is_lazy
 
 
 class SkipIf(RunnerItem):
@@ -29,7 +29,7 @@ class SkipIf(RunnerItem):
             it stands outside the data, or networks are there and none inside it.
     """
 
-    predicts = False
+    keep_for_inference = False
     place_rules = (BEHIND_DATA, Around(NETWORKS, "keeps batches from the networks inside it"))
 
     def __init__(self, predicate: Callable[[State], object]) -> None:
@@ -45,14 +45,14 @@ class SkipIf(RunnerItem):
             self._skipped = 0
         self._resumed = False
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Run the inside, or count."""
         if self.predicate(state):
             self._skipped += 1
         else:
             yield
 
-    def readings(self) -> dict[str, float]:
+    def log_values(self) -> dict[str, float]:
         """Return how many batches were skipped, resumed runs included."""
         return {"skipped": self._skipped}
 

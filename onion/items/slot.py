@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from onion.drawing import settings
+from onion.engine.conditional import batch_ring
+from onion.engine.drawing import settings
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.rings import enter, refuse_coroutine
+from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError
-from onion.item import RunnerItem, Way
-from onion.items.sometimes import batch_ring
-from onion.rings import enter, refuse_coroutine
-from onion.state import State
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 HELD, PREFIX = "held", "item."
 """What a saved state calls the item that was held, and how the keys of that item's own state begin."""
@@ -42,13 +42,13 @@ class Slot(RunnerItem):
         CompositionError: ``item`` is no item, or it cannot stand where the slot stands.
     """
 
-    predicts = False
+    keep_for_inference = False
 
     def __init__(self, item: RunnerItem | None = None) -> None:
         _refuse_stranger(item)
         self.item = self._next = item
         self._held = _written(item)
-        self._ring: Callable[[State], Way] | None = None
+        self._ring: Callable[[State], HookIterator] | None = None
         self._runner: Runner | None = None
         self._run = ExitStack()
 
@@ -76,7 +76,7 @@ class Slot(RunnerItem):
             reason, _, _ = str(error).partition("\n\n")  # without the drawing: the runner that is built has its own
             raise CompositionError(reason) from None
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Hold the item's run open, whichever item it is by then.
 
         A run inside this one whose onion shares the slot (a tester's) has the item that is there, and exchanges none.
@@ -95,7 +95,7 @@ class Slot(RunnerItem):
         finally:
             self._runner = None
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Exchange the item if another was put in; surround the pass by it."""
         if self._next is not self.item and state.runner is self._runner:
             self._run.close()
@@ -114,7 +114,7 @@ class Slot(RunnerItem):
         if self.item is not None:
             enter([self.item.initialize], state, run)
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Run the inside within the item's ring."""
         if self._ring is None:
             yield
@@ -125,9 +125,9 @@ class Slot(RunnerItem):
         """Return nothing: what a slot holds comes and goes, and is told by its state."""
         return {}
 
-    def readings(self) -> Mapping[str, float]:
+    def log_values(self) -> Mapping[str, float]:
         """Return the item's."""
-        return {} if self.item is None else self.item.readings()
+        return {} if self.item is None else self.item.log_values()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the item's state, and how the item is written."""

@@ -6,17 +6,17 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from onion.checks import is_whole
-from onion.data import pieces
+from onion.data import batch_parts
 from onion.device import detached
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
 from onion.errors import CompositionError, DataError
-from onion.item import RunnerItem, Way
-from onion.items.attempt import Attempt
-from onion.items.shares import Weight, in_shares, insist_on_place, refuse_evaluators, weigh
-from onion.state import State
+from onion.training.gradient_rollback import GradientRollback
+from onion.training.microbatches import Weight, insist_on_place, refuse_evaluators, run_microbatches, weigh
+from onion.validation import is_whole
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 Split: TypeAlias = Callable[[Any, int], Sequence[Any]]
 """(batch, size) -> its pieces in order, of ``size`` examples each; the last one may have fewer."""
@@ -44,7 +44,7 @@ class SplitOnMemoryError(RunnerItem):
 
     The pieces make one update, with the gradient of the whole batch (see ``Accumulate``), and nothing remains of the
     try that failed: not its gradients, its running means, its count or its memory. On the way out ``state.batch`` is
-    the whole batch, ``state.outputs`` its outputs put together, ``state.cost`` its cost. An error with ``floor``
+    the whole batch, ``state.outputs`` its outputs put together, ``state.loss`` its loss. An error with ``min_examples``
     examples left is raised as it came. Random numbers drawn in the failed try (dropout) stay drawn.
 
     Args:
@@ -52,26 +52,32 @@ class SplitOnMemoryError(RunnerItem):
         split: cuts a batch: ``split(batch, size)`` gives its pieces of ``size`` examples, the last one may have fewer.
             Default: cut arrays, tensors and lists, which must all have the same length, and share anything else.
             Batches with flat index arrays (packed sequences) need a function of their own.
-        floor: the fewest examples that a piece is cut down to. Default 1.
-        weight: what a piece weighs in the cost's mean. Default: the number of its examples (see ``Accumulate``).
+        min_examples: the fewest examples that a piece is cut down to. Default 1.
+        weight: what a piece weighs in the loss's mean. Default: the number of its examples (see ``Accumulate``).
 
     Raises:
-        CompositionError: ``floor`` is no number from 1, or it stands elsewhere than between a ParameterUpdater and its
-            gradient machines, or outside an Evaluator, which would see what is tried again twice.
+        CompositionError: ``min_examples`` is no number from 1, or it stands elsewhere than between a ParameterUpdater
+            and its gradient machines, or outside an Evaluator, which would see what is tried again twice.
         DataError: the first batch cannot be split.
     """
 
-    shares_update = runs_again = True
+    splits_update = runs_again = True
 
-    predicts = False
-    unsaved = ("_tried",)  # it only spares a look at every batch
+    keep_for_inference = False
+    transient = ("_tried",)  # it only spares a look at every batch
 
     def __init__(
-        self, network: Any, split: Split = pieces.split, floor: int = 1, weight: Weight = pieces.examples
+        self,
+        network: Any,
+        split: Split = batch_parts.split,
+        min_examples: int = 1,
+        weight: Weight = batch_parts.examples,
     ) -> None:
-        if not (is_whole(floor) and floor >= 1):
-            raise CompositionError(f"SplitOnMemoryError: floor={floor!r} is no number of examples from 1.")
-        self.network, self.split, self.floor, self.weight = network, split, floor, weight
+        if not (is_whole(min_examples) and min_examples >= 1):
+            raise CompositionError(
+                f"SplitOnMemoryError: min_examples={min_examples!r} is no number of examples from 1."
+            )
+        self.network, self.split, self.min_examples, self.weight = network, split, min_examples, weight
         self._fits: int | None = None
         self._resumed = self._tried = False
 
@@ -88,11 +94,11 @@ class SplitOnMemoryError(RunnerItem):
             self._fits = None
         self._resumed = self._tried = False
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Run the inside for the whole batch, or for its pieces; again for smaller ones when memory runs out."""
         batch, step = state.batch, state.step
         self._try_splitting(batch)
-        attempt, done = Attempt(self.network), False
+        attempt, done = GradientRollback(self.network), False
         try:
             while not done:
                 try:
@@ -103,32 +109,32 @@ class SplitOnMemoryError(RunnerItem):
                         raise
                 if not done:  # here, where the error is gone, and with it the memory that it held
                     attempt.take_back()
-                    state.step, state.outputs, state.cost = step, None, None
+                    state.step, state.outputs, state.loss = step, None, None
         finally:
             state.batch = batch
         attempt.keep()
 
-    def _in_pieces(self, state: State, batch: Any) -> Way:
+    def _in_pieces(self, state: State, batch: Any) -> HookIterator:
         parts = [batch] if self._fits is None else self.split(batch, self._fits)
         if len(parts) == 1:
             yield
             return
         outputs: list[Any] = []
-        yield from in_shares(
+        yield from run_microbatches(
             state,
             [(state.task, part) for part in parts],
             self.weight,
             lambda state: outputs.append(detached(state.outputs)),
         )
-        state.outputs = pieces.join(outputs)
+        state.outputs = batch_parts.join(outputs)
 
     def _halve(self, batch: Any) -> bool:
         """Halve the size of the pieces; False: they are as small as they may be."""
         count = len(self.split(batch, 1))
         size = count if self._fits is None else min(self._fits, count)
-        if size <= self.floor:
+        if size <= self.min_examples:
             return False
-        self._fits = max(self.floor, (size + 1) // 2)
+        self._fits = max(self.min_examples, (size + 1) // 2)
         log.warning(
             "%s: out of memory with %d examples; batches are split into pieces of %d from now on",
             self.name,
@@ -145,12 +151,12 @@ class SplitOnMemoryError(RunnerItem):
         try:
             parts = self.split(batch, 1)
         except DataError as error:
-            if self.split is not pieces.split:
+            if self.split is not batch_parts.split:
                 raise
             raise DataError(f"{error} Give {self.name} split=, a function of (batch, size).") from None
         weigh(parts[0], self.weight)
 
-    def readings(self) -> dict[str, float]:
+    def log_values(self) -> dict[str, float]:
         """Return the size of the pieces, once there are any."""
         return {} if self._fits is None else {"piece_size": self._fits}
 

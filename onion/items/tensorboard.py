@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from onion.engine.item import HookIterator
+from onion.engine.periodic import Interval, Periodic
+from onion.engine.placement import OUTSIDE_REPORTS, UNREPEATED
+from onion.engine.state import State
 from onion.errors import OnionError
-from onion.item import Way
-from onion.items.periodic import Every, Periodic
-from onion.items.readings import cost_of, readings
+from onion.monitoring.log_values import log_values, loss_of
 from onion.paths import anchored
-from onion.places import OUTSIDE_REPORTS, UNREPEATED
-from onion.state import State
 
 
 class TensorBoard(Periodic):
-    """Write cost, readings and metrics as scalars that TensorBoard shows.
+    """Write loss, log values and metrics as scalars that TensorBoard shows.
 
     Args:
         folder: the folder of the event files.
@@ -25,16 +25,16 @@ class TensorBoard(Periodic):
         OnionError: tensorboardX is not installed.
     """
 
-    watches = True
+    passive = True
     place_rules = (UNREPEATED, OUTSIDE_REPORTS)
-    unsaved = ("_writer",)
+    transient = ("_writer",)
 
-    def __init__(self, folder: str | Path, every: Every = 100) -> None:
+    def __init__(self, folder: str | Path, every: Interval = 100) -> None:
         super().__init__(every)
         self.folder = anchored(folder)
         self._writer: Any = None
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Hold the event file open around the run."""
         try:
             from tensorboardX import SummaryWriter
@@ -48,5 +48,5 @@ class TensorBoard(Periodic):
 
     def act(self, state: State) -> None:
         """Write a point on every curve."""
-        for name, value in {**cost_of(state), **readings(state), **state.metrics}.items():
+        for name, value in {**loss_of(state), **log_values(state), **state.metrics}.items():
             self._writer.add_scalar(name, value, state.step)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onion.engine.periodic import Interval, Periodic
+from onion.engine.placement import UNREPEATED, NotInside
+from onion.engine.state import State
 from onion.errors import CompositionError
-from onion.items.periodic import Every, Periodic
-from onion.places import UNREPEATED, NotInside
-from onion.state import State
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 
 class Tester(Periodic):
@@ -35,7 +35,7 @@ class Tester(Periodic):
     place_rules = (UNREPEATED, NotInside("moves_weights", "moves the weights after it"))
     __test__ = False  # pytest would take a class of this name for tests, wherever it is imported
 
-    def __init__(self, runner: Runner, every: Every = "pass", name: str | None = None) -> None:
+    def __init__(self, runner: Runner, every: Interval = "pass", name: str | None = None) -> None:
         super().__init__(every)
         if not getattr(runner, "is_runner", False):
             raise CompositionError(f"Tester runs a Runner, not a {type(runner).__name__}: Tester(Runner(...)).")

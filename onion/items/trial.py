@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from onion import generators
+from onion.checkpointing import rng
+from onion.checkpointing.run_state import stateful
+from onion.engine.item import HookIterator, RunnerItem, overrides
+from onion.engine.item_tree import by_default
+from onion.engine.state import State
 from onion.errors import CompositionError, HookError
-from onion.item import RunnerItem, Way, overrides
 from onion.items.logger import Logger
-from onion.items.pairing import parameters_of
 from onion.items.parameter_updater import ParameterUpdater
-from onion.items.saved_run import stateful
 from onion.items.saver import Saver
-from onion.state import State
-from onion.tree import by_default
+from onion.training.pairing import parameters_of
 
 if TYPE_CHECKING:
-    from onion.runner import Runner
+    from onion.engine.runner import Runner
 
 
 class Trial(RunnerItem):
@@ -49,7 +49,7 @@ class Trial(RunnerItem):
             told which takes over from which.
     """
 
-    predicts = False
+    keep_for_inference = False
 
     def check(self, runner: Runner) -> None:
         """Insist on standing outside everything that has a state to take over, and refuse another kind of beginning."""
@@ -65,14 +65,14 @@ class Trial(RunnerItem):
                 f"{saver.name} out."
             )
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Take over the other run's state, and put the random generators back in the end."""
-        before = generators.capture()
+        before = rng.capture()
         try:
             self._take_over(state)
             yield
         finally:
-            generators.restore(before)
+            rng.restore(before)
 
     def _take_over(self, state: State) -> None:
         parent = state.parent
@@ -107,7 +107,7 @@ def _learning(item: Any) -> list[Any]:
     """Return the parameters that an item moves or makes gradients of."""
     if isinstance(item, ParameterUpdater):
         return parameters_of(item.optimizer)
-    makes = getattr(item, "makes_gradients", False) and hasattr(item, "network")
+    makes = getattr(item, "computes_gradients", False) and hasattr(item, "network")
     return list(item.network.parameters()) if makes else []
 
 

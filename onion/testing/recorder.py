@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onion.item import RunnerItem, Way
-from onion.state import State
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
 
 
 class Recorder(RunnerItem):
@@ -14,25 +14,25 @@ class Recorder(RunnerItem):
         trace: the list to write to; share one between recorders. Default: a list of its own.
     """
 
-    watches = True
+    passive = True
 
     def __init__(self, name: str, trace: list[str] | None = None) -> None:
         self.name = name
         self.trace: list[str] = [] if trace is None else trace
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Record the run."""
         yield from self._record("initialize")
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Record the pass."""
         yield from self._record("on_pass")
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Record the batch."""
         yield from self._record("on_batch")
 
-    def _record(self, hook: str) -> Way:
+    def _record(self, hook: str) -> HookIterator:
         self.trace.append(f"{self.name}.{hook}:in")
         try:
             yield
@@ -56,26 +56,26 @@ class Failing(RunnerItem):
         times: how often to fail, then work. Default: always.
     """
 
-    watches = True
+    passive = True
 
     def __init__(self, hook: str, way: str = "in", step: int = 0, times: int | None = None) -> None:
         if hook not in ("initialize", "on_pass", "on_batch") or way not in ("in", "out"):
             raise ValueError(f"no such moment: {hook} {way}")
         self.hook, self.way, self.step, self.times = hook, way, step, times
 
-    def initialize(self, state: State) -> Way:
+    def initialize(self, state: State) -> HookIterator:
         """Fail around the run, if told to."""
         yield from self._fail("initialize", state)
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Fail around the pass, if told to."""
         yield from self._fail("on_pass", state)
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Fail around the batch, if told to."""
         yield from self._fail("on_batch", state)
 
-    def _fail(self, hook: str, state: State) -> Way:
+    def _fail(self, hook: str, state: State) -> HookIterator:
         due = hook == self.hook and state.step == self.step and self.times != 0
         if due and self.times is not None:
             self.times -= 1

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from onion import generators
+from onion.checkpointing import rng
+from onion.engine.runner import Runner
+from onion.engine.state import State
 from onion.items.saver import Saver
-from onion.runner import Runner
-from onion.state import State
-from onion.testing.held import Held, attributes, checkpoints, compared, everyone, outcome, parameters
-from onion.testing.hidden import hidden
-from onion.testing.script import Script, kill, stop
-from onion.testing.telling import ended_otherwise, not_saved
-from onion.testing.whole import Moment, Whole
+from onion.testing.capture import Held, attributes, checkpoints, compared, everyone, outcome, parameters
+from onion.testing.hidden_state import hidden
+from onion.testing.reference_run import Moment, Whole
+from onion.testing.report import ended_otherwise, not_saved
+from onion.testing.restart import Script, kill, stop
 
 MANY = 8
 """So many cuts are tried where none are given, at most."""
@@ -53,11 +53,11 @@ def assert_resumes_exactly(
 
     Before its first batch every item's attributes are held against those of the run that was not cut: numbers, texts,
     arrays, tensors and networks, random generators, lists, dicts and sets of them, and objects that hold them. At the
-    end it is the states of all items, generators, counters, cost, metrics, logs (every ``*.jsonl`` in the folder, but
+    end it is the states of all items, generators, counters, loss, metrics, logs (every ``*.jsonl`` in the folder, but
     for "seconds") and the steps of the checkpoints. Attributes and saved scalars in which the two whole runs differ are
-    taken for times, and passed over; an item names others that may differ in ``unsaved``. Where the end differs though
-    all attributes were the same, what networks and optimizers held that no checkpoint has is compared too: attributes
-    of layers, buffers that are not persistable, attributes of an optimizer's subclass.
+    taken for times, and passed over; an item names others that may differ in ``transient``. Where the end differs
+    though all attributes were the same, what networks and optimizers held that no checkpoint has is compared too:
+    attributes of layers, buffers that are not persistable, attributes of an optimizer's subclass.
 
     Args:
         make: builds the onion, which has a Saver whose folder is ``make``'s argument or stands in it. It seeds what it
@@ -74,7 +74,7 @@ def assert_resumes_exactly(
         OnionError: there is nothing to cut: the onion has no Saver in that folder, a cut is no step before the last.
         FileExistsError: this was done in that folder before.
     """
-    before = generators.capture()
+    before = rng.capture()
     try:
         script = Script(make, Path(folder), passes, steps)
         whole = Whole.of(script)
@@ -83,7 +83,7 @@ def assert_resumes_exactly(
             for end in (stop, kill):
                 _check(script, whole, cut, end)
     finally:
-        generators.restore(before)
+        rng.restore(before)
 
 
 def _chosen(ends: list[int]) -> list[int]:

@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 
-from onion.item import RunnerItem
-from onion.state import State
+from onion.engine.item import RunnerItem
+from onion.engine.state import State
 
 SCALARS = (type(None), bool, int, float, complex, str, bytes, range, date, timedelta, itertools.count)
 NOT_LOOKED_INTO = (RunnerItem, State, type, io.IOBase)

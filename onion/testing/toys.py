@@ -7,8 +7,8 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from onion.device import paddle
-from onion.item import RunnerItem
-from onion.state import State
+from onion.engine.item import RunnerItem
+from onion.engine.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Batches(RunnerItem):
     """Give ready batches every pass: those of an iterable that can be read again, or the numbers below n."""
 
-    brings_data = True
+    provides_data = True
 
     def __init__(self, batches: Iterable[Any] | int) -> None:
         self.batches = range(batches) if isinstance(batches, int) else batches
@@ -39,7 +39,7 @@ class Batches(RunnerItem):
 def toy_network(inputs: int = 8, seed: int = 0) -> Any:
     """Return a linear regression: a Paddle Layer for batches ``{"x": [n, inputs], "y": [n, 1]}`` of float32.
 
-    ``network(batch)`` gives the predictions ``[n, 1]``, ``network.cost(outputs, batch)`` the mean squared error.
+    ``network(batch)`` gives the predictions ``[n, 1]``, ``network.loss(outputs, batch)`` the mean squared error.
     """
     framework = paddle()
 
@@ -51,7 +51,7 @@ def toy_network(inputs: int = 8, seed: int = 0) -> Any:
         def forward(self, batch: dict[str, Any]) -> Any:
             return self.linear(batch["x"])
 
-        def cost(self, outputs: Any, batch: dict[str, Any]) -> Any:
+        def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
             return framework.nn.functional.mse_loss(outputs, batch["y"])
 
     framework.seed(seed)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from onion import checkpoint
-from onion.disk import PARTIAL
+from onion.checkpointing import checkpoint
+from onion.checkpointing.atomic_files import PARTIAL
 from onion.errors import CheckpointError
 
 LEFT = 8

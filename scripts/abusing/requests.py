@@ -196,7 +196,7 @@ def inputs(draw: random.Random, target: Target) -> bytes:
     return target.request("POST", "/predict", json.dumps(draw.choice(values)).encode())
 
 
-def endless(draw: random.Random, target: Target) -> Iterator[bytes]:
+def never_finishes(draw: random.Random, target: Target) -> Iterator[bytes]:
     """A body without an end, from a caller with a wrong token: in chunks of a few bytes, or of a length for years."""
     body, piece = draw.choice(
         [

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onion import GradientMachine, Observer, ParameterUpdater, Runner, Saver, State
-from onion.items.online import Control, Publish, Record, Spool, StreamProvider
+from onion.online import Control, Publish, Record, Spool, StreamProvider
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -39,7 +39,7 @@ class Network(paddle.nn.Layer):
         """Return the guesses, ``[n, 1]``."""
         return self.layers(batch["inputs"])
 
-    def cost(self, outputs: Any, batch: dict[str, Any]) -> Any:
+    def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
         """Return the mean squared error."""
         return ((outputs[:, 0] - batch["target"]) ** 2).mean()
 

@@ -11,7 +11,7 @@ from streaming.waiting import until
 
 from abusing.trainer import BATCH, STEPS
 from abusing.verdict import RECORD, differences, newest
-from onion.items.online import SpoolWriter
+from onion.online import SpoolWriter
 
 
 def compared(attacked: Path, room: Path) -> dict[str, Any]:

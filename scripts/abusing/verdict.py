@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from onion import checkpoint
-from onion.checkpoint import Checkpoint
+from onion.checkpointing import checkpoint
+from onion.checkpointing.checkpoint import Checkpoint
 
 RECORD = "control.jsonl"
 """The file in a run's folder that has the commands."""

@@ -11,7 +11,7 @@ from comparison import jobs
 from comparison.differences import differences
 from comparison.table import Row, worst
 from onion.models.encoder import Encoder
-from onion.models.pretraining import EncoderForPretraining
+from onion.models.pretraining_heads import EncoderForPretraining
 
 SEED = "20260"
 EXPECTED = "expected.npz"

@@ -1,7 +1,7 @@
-"""A short fine-tuning of MiniLM: the cost of every step, without dropout, beside transformers' Trainer's recipe.
+"""A short fine-tuning of MiniLM: the loss of every step, without dropout, beside transformers' Trainer's recipe.
 
 Encoder, head, gradients, clipping, AdamW with and without weight decay, warm-up and decay: a mistake in any of them
-shows in the costs of the steps after it.
+shows in the losses of the steps after it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from comparison import jobs, lines
 from comparison.differences import difference
 from comparison.table import Row
-from onion import GradientMachine, ParameterUpdater, Runner, RunnerItem, State, Way
+from onion import GradientMachine, HookIterator, ParameterUpdater, Runner, RunnerItem, State
 from onion.models import hub
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classifier
-from onion.tasks.optimization import fine_tuning_optimizer
-from onion.tasks.texts import batch_of, examples_of
+from onion.tasks.data.texts import batch_of, examples_of
+from onion.tasks.finetune.optimization import fine_tuning_optimizer
 
 RECIPE = {"warmup": 0.1, "weight_decay": 0.01, "clip": 1.0}
 SETTINGS = {"batch_size": 8, "passes": 3, "lr": 5e-5, "max_length": 64, **RECIPE}
@@ -36,21 +36,21 @@ class Given(RunnerItem):
         batches: of a pass.
 
     Attributes:
-        costs: of the steps so far.
+        losses: of the steps so far.
     """
 
     def __init__(self, batches: list[dict[str, Any]]) -> None:
         self.batches = batches
-        self.costs: list[float] = []
+        self.losses: list[float] = []
 
     def on_pass(self, state: State) -> None:
         """Hand out the batches."""
         state.batches = iter(self.batches)
 
-    def on_batch(self, state: State) -> Way:
-        """Keep the cost."""
+    def on_batch(self, state: State) -> HookIterator:
+        """Keep the loss."""
         yield
-        self.costs.append(float(state.cost))
+        self.losses.append(float(state.loss))
 
 
 def compare(folder: Path) -> Iterator[Row]:
@@ -67,12 +67,12 @@ def compare(folder: Path) -> Iterator[Row]:
     asked.write_text(json.dumps(job), encoding="utf-8")
     jobs.run("transformers", "fine-tuning", model, asked, folder / "costs.npz")
     theirs = dict(np.load(folder / "costs.npz"))
-    found = difference(np.array(_costs(model, job)), theirs["costs"])
-    what = f"fine-tuning minilm, {len(theirs['costs'])} steps"
+    found = difference(np.array(_losses(model, job)), theirs["costs"])
+    what = f"fine-tuning minilm, {len(theirs['losses'])} steps"
     yield Row(what, str(theirs["maker"]), "costs", found)
 
 
-def _costs(model: Path, job: dict[str, Any]) -> list[float]:
+def _losses(model: Path, job: dict[str, Any]) -> list[float]:
     encoder = Encoder.from_pretrained(model, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     network = Classifier(encoder, LABELS)
     network.classifier.weight.set_value(np.array(job["head"], np.float32).T)
@@ -80,7 +80,7 @@ def _costs(model: Path, job: dict[str, Any]) -> list[float]:
     steps = job["passes"] * len(data.batches)
     optimizer = fine_tuning_optimizer(network, job["lr"], steps, **RECIPE)
     Runner(data, ParameterUpdater(optimizer), GradientMachine(network)).run(passes=job["passes"])
-    return data.costs
+    return data.losses
 
 
 def _batches(tokenizer: Tokenizer, job: dict[str, Any]) -> list[dict[str, Any]]:

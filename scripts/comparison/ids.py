@@ -13,7 +13,7 @@ import tokenizers
 from comparison import jobs, lines
 from comparison.table import Row
 from onion.models import hub
-from onion.models.splitting import byte_bpe
+from onion.models.tokenization import byte_bpe
 from onion.models.tokenizer import Tokenizer
 
 COUNT = 2_000

@@ -14,7 +14,7 @@ from comparison.table import Row, worst
 from onion.models import hub
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.embedding import Embedder
+from onion.tasks.embedding.embedder import Embedder
 
 LONGEST = 300  # characters: fewer than the 512 tokens that the weights reach
 MAX_LENGTH = 512

@@ -40,7 +40,7 @@ Step: TypeAlias = tuple[str, Callable[[], None]]
 def journey(folder: Path) -> Iterator[Step]:
     """Give the steps: what each does, and what does it."""
     yield "Paddle loaded", _load
-    from onion.tasks.catalogue import TASKS
+    from onion.tasks.registry import TASKS
 
     for task in TASKS:
         config, run = folder / f"{task}.json", folder / task
@@ -61,8 +61,8 @@ def _load() -> None:
 
 def _begin(config: Path, run: Path) -> None:
     """What ``onion train`` does, but for a limit."""
-    from onion.tasks.jobs.config_file import read_config, resolve
-    from onion.tasks.jobs.training import Job
+    from onion.tasks.finetune.config_file import read_config, resolve
+    from onion.tasks.finetune.fine_tune import Job
 
     settings = resolve(read_config(config))
     state = Job.prepare(settings).onion(run).run(passes=settings.passes, steps=CUT)
@@ -90,8 +90,8 @@ def _predict(config: Path, run: Path) -> None:
 
 
 def _embed_by(run: Path) -> None:
-    from onion.tasks.embedding import Embedder
-    from onion.tasks.jobs.predictor import Predictor
+    from onion.tasks.embedding.embedder import Embedder
+    from onion.tasks.finetune.predictor import Predictor
 
     predictor = Predictor.load(run)
     embedder = Embedder(predictor.network.encoder, predictor.tokenizer, "mean", max_length=LENGTH)
@@ -140,7 +140,7 @@ def _tests(run: Path) -> list[int]:
 
 def _best(run: Path) -> dict[str, float]:
     """Return the figures that the test inside the training reported for the best checkpoint."""
-    from onion.items.saved_run import best_checkpoint
+    from onion.checkpointing.run_state import best_checkpoint
 
     metrics = best_checkpoint(run).run["metrics"]
     return {name.removeprefix(TEST): value for name, value in metrics.items() if name.startswith(TEST)}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from onion.tasks.catalogue import TASKS
+from onion.tasks.registry import TASKS
 from tests.models.helpers import VARIANTS, small_encoder
 from tests.onions.material import OPTIONS, files
 from tests.tasks.helpers import VOCAB

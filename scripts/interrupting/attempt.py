@@ -17,8 +17,8 @@ from interrupting.ctrl_c import CtrlC
 from interrupting.disk import InterruptingFiles
 from interrupting.lines import Lines
 from onion import Runner, RunnerItem, Saver, State
-from onion.checkpoint import steps_in
-from onion.disk import through
+from onion.checkpointing.atomic_files import through
+from onion.checkpointing.checkpoint import steps_in
 
 MODES: Mapping[str, bool] = {"foreground": False, "background": True}
 """How checkpoints are written -> ``Saver(background=...)``."""
@@ -31,7 +31,7 @@ NEXT = 12
 
 
 @dataclass(frozen=True)
-class Attempt:
+class GradientRollback:
     """What came of one.
 
     Attributes:
@@ -67,7 +67,7 @@ HANGS = 600
 class Look(RunnerItem):
     """Where a run begins, its Saver has the folder, and nobody writes there: then every checkpoint has to be whole."""
 
-    watches = True
+    passive = True
 
     def __init__(self, folder: Path, found: list[str]) -> None:
         self._folder, self._found = folder, found
@@ -95,7 +95,7 @@ class Place:
             self._run(self._made(self._whole, []), lines)
         self._events = {"operation": disk.count, "line": lines.count}
 
-    def interrupt(self, way: str, number: int, seed: str) -> Attempt:
+    def interrupt(self, way: str, number: int, seed: str) -> GradientRollback:
         """Interrupt a run at points that are drawn, as often as it gets to one; start it again each time."""
         chance = random.Random(seed)  # noqa: S311
         folder = self._folder / str(number)
@@ -121,7 +121,7 @@ class Place:
         faulthandler.cancel_dump_traceback_later()
         other = () if found or refused else tuple(differences(folder, self._whole))
         shutil.rmtree(folder, ignore_errors=True)
-        return Attempt(self.name, self.mode, way, number, interrupts, tuple(found), refused, other)
+        return GradientRollback(self.name, self.mode, way, number, interrupts, tuple(found), refused, other)
 
     def _made(self, folder: Path, found: list[str]) -> Runner:
         """Compose the onion, with checkpoints after every batch."""

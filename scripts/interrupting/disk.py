@@ -11,7 +11,7 @@ from random import Random
 from threading import Lock, current_thread, main_thread
 from typing import IO
 
-from onion.disk import Files
+from onion.checkpointing.atomic_files import Files
 
 SLOWEST = 0.01
 """Seconds that an operation of a thread may take, so that it is still writing when the next run begins."""

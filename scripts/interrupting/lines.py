@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any
 
-from onion import background, checkpoint, disk, lock
-from onion.items import checkpoint_writer, saved_run, saver
+from onion.checkpointing import atomic_files, background, checkpoint, lock, run_state, writer
+from onion.items import saver
 
-SAVING: tuple[ModuleType, ...] = (background, checkpoint, disk, lock, checkpoint_writer, saved_run, saver)
+SAVING: tuple[ModuleType, ...] = (background, checkpoint, atomic_files, lock, writer, run_state, saver)
 FILES = frozenset(module.__file__ for module in SAVING)
 
 

@@ -36,7 +36,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class GradientRollback:
     """What came of one.
 
     Attributes:
@@ -69,15 +69,15 @@ class Place:
         self.name, self._onion, self._folder, self._limit = name, onion, folder / name, limit
         self._whole = self._folder / "whole"
 
-    def whole(self) -> tuple[Census | None, Attempt]:
+    def whole(self) -> tuple[Census | None, GradientRollback]:
         """Run the onion without a kill, twice; return what is counted of it (None: it failed) and what differs."""
         self._folder.mkdir(parents=True, exist_ok=True)
         end = self._run(self._whole, None)
         complaints = tuple(_unless_done(end, self._whole)) or self._restart([], self._folder / "again")
         census = end.said("census")
-        return (census[0] if census and not complaints else None), Attempt(self.name, (), tuple(complaints))
+        return (census[0] if census and not complaints else None), GradientRollback(self.name, (), tuple(complaints))
 
-    def follow(self, plan: Plan, census: Census) -> Attempt:
+    def follow(self, plan: Plan, census: Census) -> GradientRollback:
         """Draw points until they are reached, and die there."""
         chance = random.Random(plan.seed)  # noqa: S311
         for _ in range(DRAWS):
@@ -87,9 +87,9 @@ class Place:
             attempt = self.kill(points, plan.seed)
             if attempt is not None:
                 return attempt
-        return Attempt(self.name, tuple(points), (f"not reached, and no other point in {DRAWS} draws",))
+        return GradientRollback(self.name, tuple(points), (f"not reached, and no other point in {DRAWS} draws",))
 
-    def kill(self, points: Sequence[Point], name: str) -> Attempt | None:
+    def kill(self, points: Sequence[Point], name: str) -> GradientRollback | None:
         """Run to each point in turn, then to the end; None if a point was not reached."""
         folder = self._folder / name
         try:
@@ -100,9 +100,9 @@ class Place:
                     return None
                 complaints = [*_unless_killed(end, point, folder), *torn(folder), *_unless_progress([*ends, end])]
                 if complaints:
-                    return Attempt(self.name, tuple(points), tuple(complaints))
+                    return GradientRollback(self.name, tuple(points), tuple(complaints))
                 ends.append(end)
-            return Attempt(self.name, tuple(points), self._restart(ends, folder))
+            return GradientRollback(self.name, tuple(points), self._restart(ends, folder))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             words_of(folder).unlink(missing_ok=True)

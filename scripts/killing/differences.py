@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onion.checkpoint import folder_of, read, steps_in
+from onion.checkpointing.checkpoint import folder_of, read, steps_in
 from onion.errors import CheckpointError
 
 ASIDE = re.compile(r"-\d+\.jsonl$")

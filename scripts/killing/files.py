@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import IO
 
 from killing.reaper import Reaper, die
-from onion.checkpoint import steps_in
-from onion.disk import Files
+from onion.checkpointing.atomic_files import Files
+from onion.checkpointing.checkpoint import steps_in
 
 
 class FatalFiles(Files):

@@ -6,20 +6,20 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
-from killing.attempt import Attempt
+from killing.attempt import GradientRollback
 from killing.points import KINDS
 
 SHOWN = 5
 """How many complaints of an attempt are printed."""
 
 
-def line_of(attempt: Attempt, number: int, count: int) -> str:
+def line_of(attempt: GradientRollback, number: int, count: int) -> str:
     """Return the line of an attempt."""
     points = ", then ".join(map(str, attempt.points)) or "not killed"
     return f"{number:{len(str(count))}}/{count}  {'FAILED' if attempt.failed else 'same'}  {attempt.onion}: {points}"
 
 
-def tables(attempts: Sequence[Attempt]) -> str:
+def tables(attempts: Sequence[GradientRollback]) -> str:
     """Return both tables: an attempt that killed twice counts for both kinds."""
     kinds = [("none", lambda attempt: int(not attempt.points))]
     kinds += [(kind, _kills_of(kind)) for kind in KINDS]
@@ -39,16 +39,16 @@ def tables(attempts: Sequence[Attempt]) -> str:
     )
 
 
-def _kills_of(kind: str) -> Callable[[Attempt], int]:
+def _kills_of(kind: str) -> Callable[[GradientRollback], int]:
     return lambda attempt: sum(point.kind == kind for point in attempt.points)
 
 
-def _is_of(name: str) -> Callable[[Attempt], int]:
+def _is_of(name: str) -> Callable[[GradientRollback], int]:
     return lambda attempt: int(attempt.onion == name)
 
 
 def _table(
-    head: str, rows: Iterable[tuple[str, Callable[[Attempt], int]]], attempts: Sequence[Attempt]
+    head: str, rows: Iterable[tuple[str, Callable[[GradientRollback], int]]], attempts: Sequence[GradientRollback]
 ) -> Iterable[str]:
     counted = [
         (name, sum(map(count, attempts)), sum(count(attempt) for attempt in attempts if attempt.failed))
@@ -61,7 +61,7 @@ def _table(
         yield f"{name.ljust(width)}  {tried:5}  {failed:8}"
 
 
-def failure(attempt: Attempt, again: str) -> str:
+def failure(attempt: GradientRollback, again: str) -> str:
     """Return what was wrong with an attempt, and the command that repeats it."""
     kills = chain.from_iterable(("--kill", str(point)) for point in attempt.points)
     words = ["--onion", attempt.onion, *(kills if attempt.points else ("--count", "0"))]

@@ -17,8 +17,8 @@ from killing.points import Point
 from killing.reaper import Reaper
 from killing.witness import witnessed
 from onion import Runner
-from onion.checkpoint import steps_in
-from onion.disk import through
+from onion.checkpointing.atomic_files import through
+from onion.checkpointing.checkpoint import steps_in
 
 
 class Kind(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from killing.reaper import Reaper
-from onion import Runner, RunnerItem, State, Tester, Way
+from onion import HookIterator, Runner, RunnerItem, State, Tester
 
 
 class Witness(RunnerItem):
@@ -15,20 +15,20 @@ class Witness(RunnerItem):
         on_batch: what a batch is called.
     """
 
-    watches = True
+    passive = True
 
     def __init__(self, reaper: Reaper, on_pass: str, on_batch: str) -> None:
         self._reaper, self._pass, self._batch = reaper, on_pass, on_batch
 
-    def on_pass(self, state: State) -> Way:
+    def on_pass(self, state: State) -> HookIterator:
         """Tell of a pass."""
         yield from self._around(self._pass)
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Tell of a batch, as often as it comes by."""
         yield from self._around(self._batch)
 
-    def _around(self, event: str) -> Way:
+    def _around(self, event: str) -> HookIterator:
         self._reaper.at(f"{event} in")
         yield
         self._reaper.at(f"{event} out")
@@ -37,7 +37,7 @@ class Witness(RunnerItem):
 class Begun(RunnerItem):
     """Tell the parent where the run begins; the rings outside have taken up their checkpoint."""
 
-    watches = True
+    passive = True
 
     def __init__(self, reaper: Reaper) -> None:
         self._reaper = reaper

@@ -80,7 +80,7 @@ PARTS = {
         pytest("tests/models/test_encoder_golden.py", "tests/models/test_encoder_variants.py"),
         EXACT,
     ),
-    "mixed": Part("mixed precision", pytest("tests/items/test_mixed_precision.py", "tests/models/test_flash.py")),
+    "mixed": Part("mixed precision", pytest("tests/items/test_mixed_precision.py", "tests/models/fused/test_flash.py")),
     "kills": Part(
         "runs killed anywhere and resumed, bit by bit",
         (PYTHON, "scripts/kill.py", "--count", "40", "--jobs", "1"),

@@ -19,7 +19,7 @@ import numpy as np
 from onion import GradientMachine, MixedPrecision, ParameterUpdater, Runner, RunnerItem, State
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
-from onion.tasks.catalogue import task_of
+from onion.tasks.registry import get_task
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -69,14 +69,14 @@ def main() -> None:
         intermediate_size=4 * given.hidden,
         max_position_embeddings=given.length,
     )
-    network = task_of("mask", {"max_length": given.length}).network(Encoder(config))
+    network = get_task("mask", {"max_length": given.length}).network(Encoder(config))
     texts = RandomTexts(given.batch, given.length, given.words)
     updater = ParameterUpdater(paddle.optimizer.AdamW(1e-4, parameters=network.parameters()))
     precision = [] if given.dtype == "float32" else [MixedPrecision(given.dtype)]
     runner = Runner(texts, updater, *precision, GradientMachine(network))
-    cost = float(runner.run(steps=WARM).cost)
+    loss = float(runner.run(steps=WARM).loss)
     texts.tokens, started = 0, perf_counter()
-    last = float(runner.run(steps=WARM + given.steps).cost)  # reading the cost waits for the device
+    last = float(runner.run(steps=WARM + given.steps).loss)  # reading the loss waits for the device
     seconds = perf_counter() - started
     print(
         json.dumps(
@@ -87,7 +87,7 @@ def main() -> None:
                 "examples a second": round(given.steps * given.batch / seconds, 1),
                 "tokens a second": round(texts.tokens / seconds),
                 "peak bytes": _peak(),
-                "cost": [round(cost, 4), round(last, 4)],
+                "loss": [round(loss, 4), round(last, 4)],
                 "beside torch": "not measured",
             }
         )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from operators.ways import ONLY_ON_A_GPU, WAYS, Way
+from operators.ways import ONLY_ON_A_GPU, WAYS, HookIterator
 
 FLOATING = {"float32", "float16", "bfloat16"}
 """Where a kernel ran with one of them, a GPU needs it for all: 16 bits are what mixed precision makes of it."""
@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
     name: str
     needed: frozenset[str]
     missing: frozenset[str]
-    way: Way | None
+    way: HookIterator | None
 
     @property
     def fails(self) -> bool:

@@ -19,10 +19,10 @@ from onion.models import ops
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.tasks import clipping
-from onion.tasks.catalogue import TASKS
-from onion.tasks.jobs.predictor import Predictor, read_task
-from onion.tasks.jobs.training import fine_tune
+from onion.tasks.finetune import clipping
+from onion.tasks.finetune.fine_tune import fine_tune
+from onion.tasks.finetune.predictor import Predictor, read_task
+from onion.tasks.registry import TASKS
 from tests.onions import ONIONS
 from tests.onions.learning_online import LEARNING_ONLINE
 from tests.onions.material import OPTIONS, encoder, files

@@ -11,7 +11,7 @@ NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "
 
 
 def fine_tune(folder: str, job: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The cost of each step, float64 ``[steps]``, before its update.
+    """The loss of each step, float64 ``[steps]``, before its update.
 
     Args:
         folder: of the encoder.
@@ -36,16 +36,16 @@ def fine_tune(folder: str, job: Mapping[str, Any]) -> dict[str, np.ndarray]:
     arguments = TrainingArguments("unused", use_cpu=True, **recipe)
     trainer = Trainer(model, arguments)
     trainer.create_optimizer_and_scheduler(len(batches))
-    costs = []
+    losses = []
     for batch in batches:
-        cost = model(**batch).loss
-        cost.backward()
+        loss = model(**batch).loss
+        loss.backward()
         clip_grad_norm_(model.parameters(), job["clip"])
         trainer.optimizer.step()
         trainer.lr_scheduler.step()
         model.zero_grad()
-        costs.append(cost.item())
-    return {"costs": np.array(costs), "maker": np.array(MAKER)}
+        losses.append(loss.item())
+    return {"costs": np.array(losses), "maker": np.array(MAKER)}
 
 
 def _batches(tokenizer: Any, job: Mapping[str, Any]) -> Sequence[dict[str, Any]]:

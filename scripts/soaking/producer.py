@@ -7,7 +7,7 @@ import random
 import sys
 from pathlib import Path
 
-from onion.items.online import SpoolWriter
+from onion.online import SpoolWriter
 
 LOT = 400
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onion import GradientMachine, Logger, MovingAverage, ParameterUpdater, Runner, Saver
-from onion.items.online import Control, ProgressiveTest, Publish, Record, ReplayBuffer, Spool, StreamProvider, Switch
+from onion.online import Control, ProgressiveTest, Publish, Record, ReplayBuffer, Spool, StreamProvider, Switch
 from soaking.samples import resident
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -38,7 +38,7 @@ class Network(paddle.nn.Layer):
         """Return the logits, ``[n, 2]``."""
         return self.linear(batch["inputs"])
 
-    def cost(self, outputs: Any, batch: dict[str, Any]) -> Any:
+    def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
         """Return the cross-entropy."""
         return paddle.nn.functional.cross_entropy(outputs, batch["labels"])
 
@@ -78,7 +78,7 @@ def bare(batches: int, looks: int = 40) -> list[tuple[int, int]]:
     found = []
     for number in range(batches):
         batch = {"inputs": paddle.to_tensor(inputs), "labels": paddle.to_tensor(labels)}
-        network.cost(network(batch), batch).backward()
+        network.loss(network(batch), batch).backward()
         optimizer.step()
         optimizer.clear_grad()
         if number % max(1, batches // looks) == 0:

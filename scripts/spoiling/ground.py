@@ -10,7 +10,7 @@ import attrs
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.hub import home
-from onion.tasks.jobs.training import seed_everything
+from onion.tasks.finetune.fine_tune import seed_everything
 from spoiling.tables import TASKS, VOCABULARY, endings, good_records, written
 
 LENGTH = 24

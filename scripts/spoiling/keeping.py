@@ -8,8 +8,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from onion.disk import PARTIAL
-from onion.tasks.features.store import open_store
+from onion.checkpointing.atomic_files import PARTIAL
+from onion.tasks.data.features.store import open_store
 
 Kept = dict[str, dict[str, int]]
 """Each entry of the folder of features -> the sums of its files."""

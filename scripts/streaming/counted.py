@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from onion import checkpoint
+from onion.checkpointing import checkpoint
 
 
 def counts_in(folder: Path) -> Counter[float]:

@@ -8,12 +8,12 @@ from typing import Any
 import paddle
 
 from onion import GradientMachine, Observer, ParameterUpdater, Runner, Saver, Signals, State
-from onion.items.online import Control, Record, StreamProvider
-from onion.items.online.source import Source
+from onion.online import Control, Record, StreamProvider
+from onion.online.source import Source
 
 
 class Counts(paddle.nn.Layer):
-    """A parameter a sample. The gradient of the cost is -1 for each time that a sample is in the batch."""
+    """A parameter a sample. The gradient of the loss is -1 for each time that a sample is in the batch."""
 
     def __init__(self, samples: int) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Counts(paddle.nn.Layer):
         """Return the parameters of the samples."""
         return self.table(batch["id"])
 
-    def cost(self, outputs: Any, batch: dict[str, Any]) -> Any:
+    def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
         """Return minus their sum, so that SGD with the learning rate 1 adds 1 to each."""
         return -outputs.sum()
 
@@ -41,7 +41,7 @@ class Line(paddle.nn.Layer):
         """Return a guess of the last digit of each sample's number, by its last two."""
         return self.fc((batch["id"] % 100).astype("float32").reshape([-1, 1]) / 100)
 
-    def cost(self, outputs: Any, batch: dict[str, Any]) -> Any:
+    def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
         """Return the mean squared error."""
         return ((outputs[:, 0] - (batch["id"] % 10).astype("float32") / 10) ** 2).mean()
 
@@ -56,7 +56,7 @@ def counting(source: Source, folder: Path, samples: int, control: Control | None
     machine.name = "counts"
 
     def enough(state: State) -> None:
-        if provider.readings()["examples"] >= samples:
+        if provider.log_values()["examples"] >= samples:
             state.stop("all samples are there")
 
     return Runner(

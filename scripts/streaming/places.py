@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Any, Protocol
 
-from onion.items.online import Folder, RedisStream, RedisWriter, Spool, SpoolWriter
-from onion.items.online.source import Source
+from onion.online import Folder, RedisStream, RedisWriter, Spool, SpoolWriter
+from onion.online.source import Source
 
 CAPACITY = 20_000
 """Samples that may wait to be read."""

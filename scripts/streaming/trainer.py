@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from onion import Runner
-from onion.items.online import Control
+from onion.online import Control
 from streaming.counting import counting
 from streaming.places import PLACES
 

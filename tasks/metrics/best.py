@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from onion.errors import DataError
-from onion.items.best import Mode
-from onion.shown import shown
+from onion.messages import shown
+from onion.monitoring.best import Mode
 
 PREFIX = "dev."
 """Of figures as a training reports them."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onion.tasks.labels import Labels
+from onion.tasks.data.labels import Labels
 
 
 class ClassificationMetric:

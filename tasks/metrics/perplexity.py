@@ -16,19 +16,19 @@ class Guesses:
     Attributes:
         ids: int64 ``[masked words, guesses]``, the likeliest words, the best first.
         probabilities: float32 of the same shape, theirs.
-        costs: float32 ``[masked words]``, minus the logarithm of the probability of the word that stood there; None
+        losses: float32 ``[masked words]``, minus the logarithm of the probability of the word that stood there; None
             where that is not known.
     """
 
     ids: np.ndarray
     probabilities: np.ndarray
-    costs: np.ndarray | None = None
+    losses: np.ndarray | None = None
 
 
 class PerplexityMetric:
     """Perplexity and accuracy over all masked words, each counting the same, over :class:`Guesses` of every example.
 
-    ``perplexity`` is e to the mean cost of a word, so that of guessing among n words blindly is n; ``accuracy`` is the
+    ``perplexity`` is e to the mean loss of a word, so that of guessing among n words blindly is n; ``accuracy`` is the
     share of the words that are the best guess. ``batch["labels"]`` holds the words, int64, example by example.
     """
 
@@ -39,26 +39,26 @@ class PerplexityMetric:
 
     def reset(self) -> None:
         """Forget all batches."""
-        self._cost, self._right, self._words = 0.0, 0, 0
+        self._loss, self._right, self._words = 0.0, 0, 0
 
     def update(self, outputs: Sequence[Guesses], batch: Mapping[str, Any]) -> None:
         """Add a batch."""
         best = np.concatenate([guesses.ids[:, 0] for guesses in outputs])
-        self._cost += sum(float(np.sum(guesses.costs, dtype=np.float64)) for guesses in outputs)
+        self._loss += sum(float(np.sum(guesses.losses, dtype=np.float64)) for guesses in outputs)
         self._right += int((best == np.asarray(batch["labels"])).sum())
         self._words += len(best)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the sums."""
-        return {"cost": self._cost, "right": self._right, "words": self._words}
+        return {"loss": self._loss, "right": self._right, "words": self._words}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take them back."""
-        self._cost, self._right, self._words = float(saved["cost"]), int(saved["right"]), int(saved["words"])
+        self._loss, self._right, self._words = float(saved["loss"]), int(saved["right"]), int(saved["words"])
 
     def result(self) -> dict[str, float]:
         """Return both figures."""
         words = max(self._words, 1)
         with np.errstate(over="ignore"):  # beyond float64, as of a network that has gone astray, it is infinite
-            perplexity = float(np.exp(np.float64(self._cost / words)))
+            perplexity = float(np.exp(np.float64(self._loss / words)))
         return {"perplexity": perplexity, "accuracy": self._right / words}

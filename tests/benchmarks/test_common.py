@@ -14,7 +14,7 @@ from benchmarks.common.measured import Figure, Measured, of_memory, read, versio
 from benchmarks.common.processes import FailedError
 from benchmarks.common.rounds import alternate, figures, ratios
 from benchmarks.common.sides import Side, Visitor, all_ready
-from onion.math_library import SPINNING, VARIABLE
+from onion.host.math_library import SPINNING, VARIABLE
 
 WORKER = """
 import os

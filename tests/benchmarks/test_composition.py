@@ -264,7 +264,7 @@ def test_the_page_has_every_seed_means_spreads_settings_and_the_machine(load, re
     for seed, accuracy, seconds, share in ((1, 0.80, 10.0, 0.25), (2, 0.82, 30.0, 0.5)):
         more = {"seconds": seconds, "batch_size": 4, "lr": 3e-5, "shares": {"a": share}}
         results.keep(make(example, "teacher", seed), result(accuracy, seed, **more))
-    results.keep(make(example, "student", 2), result(0.9, 2, batch_size=4, lr=1e-4, costs=[]))
+    results.keep(make(example, "student", 2), result(0.9, 2, batch_size=4, lr=1e-4, losses=[]))
     told = page([example], results)
     columns, _, *lines = lines_of(told)
     assert columns == ["", "figure", "seed 1", "seed 2", "mean", "seconds"]

@@ -9,8 +9,8 @@ from benchmarks.common.sides import Side, all_ready
 from benchmarks.data import by_onion, cached, training
 from benchmarks.data import figures as told
 from benchmarks.data.sets import Set
+from onion.engine.timing import Timing
 from onion.models.tokenizer import Tokenizer
-from onion.timing import Timing
 from tests.tasks.helpers import VOCAB, films, tiny_encoder, write_tsv
 
 
@@ -81,7 +81,7 @@ def test_waits_are_the_time_between_batches():
         (("gradient_machine", "on_batch"), 60, 30),
         (("saver", "on_pass"), 999, 999),
     ):
-        timing._cost(slot).way_in, timing._cost(slot).way_out = way_in, way_out
+        timing._loss(slot).way_in, timing._loss(slot).way_out = way_in, way_out
     assert training.share_of_waits(timing) == pytest.approx(0.1)
 
 

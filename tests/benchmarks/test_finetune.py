@@ -87,11 +87,11 @@ def test_the_products_are_those_of_a_layer():
 
 
 def test_costs_that_differ_are_refused_and_others_told():
-    costs = {"onion": [0.5, 0.25], figures.GROUPED: [0.5, 0.25 + 2**-11]}
-    assert figures.differences(costs) == {figures.GROUPED: 2**-11}
+    losses = {"onion": [0.5, 0.25], figures.GROUPED: [0.5, 0.25 + 2**-11]}
+    assert figures.differences(losses) == {figures.GROUPED: 2**-11}
     for wrong in ([0.5, 0.252], [0.5], [], [0.5, float("nan")]):
         with pytest.raises(FailedError, match="grouped by length does not do onion's work"):
-            figures.differences(costs | {figures.GROUPED: wrong})
+            figures.differences(losses | {figures.GROUPED: wrong})
 
 
 def trained(seconds, steps=2):
@@ -127,11 +127,11 @@ def test_our_side_trains_in_a_process_of_its_own(part, data, tmp_path):
     job = {**part.job(tmp_path, data, 3), "engine": "onion"}
     side = Side("onion", "benchmarks.finetune.side", job)
     with all_ready([side]):
-        costs, again = (side.round(ask="costs")["costs"] for _ in range(2))
+        losses, again = (side.round(ask="costs")["costs"] for _ in range(2))
         found = side.round(ask="train")
-    assert len(costs) == parts.FEW
-    assert costs == pytest.approx(again, abs=1e-5)
-    assert costs[0] == pytest.approx(np.log(2), abs=0.5)
+    assert len(losses) == parts.FEW
+    assert losses == pytest.approx(again, abs=1e-5)
+    assert losses[0] == pytest.approx(np.log(2), abs=0.5)
     assert found["steps"] == 3
     assert 0 < found["step"] < found["seconds"]
     assert found["products"] > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onion.data.given_batches import GivenBatches
+from onion.data.paddle_loader import PaddleBatches
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -47,7 +47,7 @@ class Stream(IterableDataset):
 
 def batches(loader, pass_id=0, start=0, **settings):
     """The batches of a pass, whose workers and threads are gone afterwards."""
-    there = GivenBatches(loader, **settings).batches(pass_id, start)
+    there = PaddleBatches(loader, **settings).batches(pass_id, start)
     try:
         return list(there)
     finally:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.data import Loader
-from onion.data.wait import Wait
+from onion.data.interruptible_wait import InterruptibleWait
 from onion.errors import DataError
 from tests.patience import PATIENCE
 
@@ -69,7 +69,7 @@ def test_batches_in_order(prefetch):
 )
 def test_a_lone_batch_needs_no_thread(source, start, patience, ahead):
     makers = []
-    loader = Loader(source, 3, patience=patience, collate=lambda some: makers.append(threading.current_thread()))
+    loader = Loader(source, 3, timeout=patience, collate=lambda some: makers.append(threading.current_thread()))
     assert list(loader.batches(0, start))
     assert all((maker is not threading.main_thread()) == ahead for maker in makers)
 
@@ -108,7 +108,7 @@ def test_shuffling_depends_on_seed_and_pass_only(prefetch):
 def test_resuming_in_mid_pass_gives_the_rest(n, batch_size, shuffle, buckets, drop_last, prefetch, pass_id, start):
     batch_size = min(batch_size, n)
     length = (lambda i: i % 7) if buckets else None
-    loader = Loader(range(n), batch_size, shuffle=shuffle, length=length, drop_last=drop_last, prefetch=prefetch)
+    loader = Loader(range(n), batch_size, shuffle=shuffle, lengths=length, drop_last=drop_last, prefetch=prefetch)
     whole = lists(loader, pass_id)
     assert len(whole) == loader.batches_per_pass
     start = min(start, len(whole))
@@ -149,13 +149,13 @@ def test_an_endless_stream_can_be_left():
 
 @pytest.mark.parametrize("length", [lambda text: len(text), [3, 1, 3, 1], np.array([3, 1, 3, 1])])
 def test_buckets_bring_equal_lengths_together(length):
-    loader = Loader(["aaa", "b", "ccc", "d"], 2, length=length)
+    loader = Loader(["aaa", "b", "ccc", "d"], 2, lengths=length)
     assert list(loader.batches(0)) == [["b", "d"], ["aaa", "ccc"]]
 
 
 def test_a_length_function_reads_each_example_once_for_all_passes():
     data = Counting(6)
-    loader = Loader(data, 2, length=lambda i: i, prefetch=0)
+    loader = Loader(data, 2, lengths=lambda i: i, prefetch=0)
     assert data.read == []
     loader.batches(0)
     loader.batches(1)
@@ -305,7 +305,7 @@ def test_a_shuffled_example_is_told_by_its_number_in_the_source(prefetch):
 
 
 def test_the_length_of_an_example_that_cannot_be_read_says_so_too():
-    loader = Loader(Failing(6, DataError("line 5 is broken")), 3, length=lambda example: 1)
+    loader = Loader(Failing(6, DataError("line 5 is broken")), 3, lengths=lambda example: 1)
     with pytest.raises(DataError, match=r"^example 4 \(from 0\): line 5 is broken$"):
         loader.batches(0)
 
@@ -352,7 +352,7 @@ def test_no_patience_is_left(caplog):
         entered.set()
         release.wait(PATIENCE)
 
-    batches = Loader(source, 2, patience=0.01).batches(0)
+    batches = Loader(source, 2, timeout=0.01).batches(0)
     assert entered.wait(PATIENCE)
     assert next(batches).tolist() == [0, 1]
     with pytest.raises(DataError, match=r"given nothing for 0.01 s"):
@@ -378,7 +378,7 @@ def test_no_patience_is_left(caplog):
 )
 def test_patience_out_of_range(patience, prefetch, message):
     with pytest.raises(ValueError, match=message):
-        Loader([1], patience=patience, prefetch=prefetch)
+        Loader([1], timeout=patience, prefetch=prefetch)
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -391,7 +391,7 @@ def test_a_thread_that_hangs_is_left_soon_once_somebody_asked_to_wake(asked, cap
         entered.set()
         assert release.wait(PATIENCE)
 
-    wait = Wait()
+    wait = InterruptibleWait()
     batches = Loader(source, 2).batches(0, wait=wait)
     next(batches)
     assert entered.wait(PATIENCE)

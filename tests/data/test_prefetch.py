@@ -194,7 +194,7 @@ def test_a_source_that_never_comes_back_is_left_behind_with_a_warning(caplog):
         release.wait(PATIENCE)
         yield 1
 
-    ahead = Prefetcher(source, patience=0.01)
+    ahead = Prefetcher(source, close_timeout=0.01)
     (thread,) = threads()
     assert entered.wait(PATIENCE)
     ahead.close()
@@ -277,7 +277,7 @@ def test_who_gives_up_waiting_does_not_wait_again_to_close(silent, caplog):
 
 
 def test_to_hurry_is_not_to_wait_longer(caplog, silent):
-    ahead = Prefetcher(silent, patience=0.01)
+    ahead = Prefetcher(silent, close_timeout=0.01)
     assert silent.entered.wait(PATIENCE)
     assert next(ahead) == 1
     ahead.hurry()

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from onion import Runner, Saver, checkpoint
+from onion import Runner, Saver
+from onion.checkpointing import checkpoint
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -8,8 +8,8 @@ import pytest
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.jobs.inference import evaluate, predict_texts
-from onion.tasks.jobs.predictor import Predictor
+from onion.tasks.finetune.inference import evaluate, predict_texts
+from onion.tasks.finetune.predictor import Predictor
 from tests.abilities import needs_draws_again
 from tests.examples.in_process import EXAMPLES, run_example, saved_bits
 from tests.tasks.helpers import films, tiny_encoder, write_tsv
@@ -40,7 +40,7 @@ def told(place):
     teacher, drawing = run(place, "teacher", "teacher")
     assert "into_batch" not in drawing
     student, drawing = run(place, "student", "student", "--teacher", place / "teacher")
-    assert "IntoBatch(field='teacher')" in drawing
+    assert "OutputsToBatch(field='teacher')" in drawing
     assert "GradientMachine(Transparent, Distillation)" in drawing
     return {"teacher": teacher, "student": student, "alone": run(place, "alone", "alone")[0]}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from onion import CompositionError, GradientMachine, Observer, Runner, Saver
-from onion.tasks.adversarial import Discriminator
-from onion.tasks.jobs.settings import Settings
-from onion.tasks.jobs.training import Job
+from onion.tasks.finetune.fine_tune import Job
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.networks.gan_bert import Discriminator
 from tests.abilities import needs_draws_again
 from tests.tasks import helpers
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import paddle
 import pytest
 
-from onion import CompositionError, Frozen, Observer, Saver
+from onion import CompositionError, Observer, Saver, StopGradient
 from tests.abilities import needs_draws_again
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -86,7 +86,7 @@ def test_the_generator_cannot_stand_inside_the_frozen_of_itself(example, tmp_pat
     generator, _, runner = begun(example, tmp_path)
     forge = runner.items[3].items[0]
     with pytest.raises(CompositionError, match=r"stands inside frozen, which keeps gradients from all"):
-        type(runner)(Frozen(generator), *forge.items[1:])
+        type(runner)(StopGradient(generator), *forge.items[1:])
 
 
 def test_the_example_draws_tells_and_goes_on_where_it_was(example, tmp_path, capsys):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from onion import GradientMachine, ParameterUpdater, RunnerItem, Saver, TaskSampler
-from onion.tasks.jobs.settings import Settings
-from onion.tasks.jobs.training import Job, fine_tune
+from onion.tasks.finetune.fine_tune import Job, fine_tune
+from onion.tasks.finetune.settings import Settings
 from tests.abilities import needs_draws_again
 from tests.tasks import helpers
 from tests.tasks.helpers import films, write_tsv

@@ -9,7 +9,8 @@ from pathlib import Path
 import paddle
 import pytest
 
-from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver, generators
+from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver
+from onion.checkpointing import rng
 from onion.testing import toy_examples
 from tests.abilities import needs_draws_again
 from tests.toys import Dropped
@@ -30,29 +31,29 @@ def training(network, *rings, rate=0.001):
 class Costs(Observer):
     def __init__(self):
         self.found = []
-        super().__init__(on_batch_end=lambda state: self.found.append((state.step, float(state.cost))))
+        super().__init__(on_batch_end=lambda state: self.found.append((state.step, float(state.loss))))
 
 
 def run(*rings, passes=3, steps=None, rate=0.001):
-    """The costs of a training, and all that is left of it."""
+    """The losses of a training, and all that is left of it."""
     paddle.seed(5)
-    network, costs = Dropped(), Costs()
-    runner = training(network, *rings, costs, rate=rate)
+    network, losses = Dropped(), Costs()
+    runner = training(network, *rings, losses, rate=rate)
     paddle.seed(5)
     state = runner.run(passes=passes, steps=steps)
     values = {name: value.numpy().tobytes() for name, value in network.state_dict().items()}
     saved = runner[ParameterUpdater].state_dict()
     moments = {name: value.numpy().tobytes() for name, value in saved.items() if hasattr(value, "numpy")}
     end_rate = runner[ParameterUpdater].optimizer.get_lr()
-    return costs.found, values, moments, end_rate, runner[DataProvider].state_dict(), generators.capture(), state.step
+    return losses.found, values, moments, end_rate, runner[DataProvider].state_dict(), rng.capture(), state.step
 
 
 class Stays(lr_search.RateSearch):
     """Search, and keep the rate all the same."""
 
-    def best(self, costs):
-        self.tries = [*getattr(self, "tries", []), costs]
-        return next(iter(costs))
+    def best(self, losses):
+        self.tries = [*getattr(self, "tries", []), losses]
+        return next(iter(losses))
 
 
 @needs_draws_again
@@ -60,9 +61,9 @@ def test_a_search_that_keeps_the_rate_leaves_every_bit_as_it_is():
     search = Stays(training, every=3, steps=4)
     assert run(search) == run()
     assert len(search.tries) == 5
-    for costs in search.tries:
-        assert list(costs) == [0.001, 0.001 / 5, 0.001 * 5]
-        assert len(set(costs.values())) == 3
+    for losses in search.tries:
+        assert list(losses) == [0.001, 0.001 / 5, 0.001 * 5]
+        assert len(set(losses.values())) == 3
 
 
 @needs_draws_again
@@ -76,14 +77,14 @@ def test_a_trial_at_the_present_rate_costs_what_the_run_does():
                 self.mean = self.tried(0.001, state)
 
     search = Late(training, steps=4)
-    costs = run(search)[0]
-    assert search.mean == pytest.approx(sum(cost for step, cost in costs if 4 <= step <= 7) / 4, rel=1e-12)
+    losses = run(search)[0]
+    assert search.mean == pytest.approx(sum(loss for step, loss in losses if 4 <= step <= 7) / 4, rel=1e-12)
 
 
 def test_it_climbs_to_a_rate_that_helps_and_comes_down_from_one_that_does_not():
     low, high = lr_search.RateSearch(training, every=3), lr_search.RateSearch(training, every=3)
-    costs, *_ = searched = run(low, rate=1e-5)
-    assert costs[-1][1] < run(rate=1e-5)[0][-1][1] / 2
+    losses, *_ = searched = run(low, rate=1e-5)
+    assert losses[-1][1] < run(rate=1e-5)[0][-1][1] / 2
     assert searched[3] > 1e-4
     assert run(high, rate=50.0)[3] < 1
 
@@ -104,10 +105,10 @@ def test_a_run_that_was_cut_goes_on_to_the_same_bits(tmp_path, cut):
     def searched(folder, **until):
         return run(Saver(folder, every=1), lr_search.RateSearch(training, every=3, steps=4), **until)
 
-    costs, *whole = searched(tmp_path / "whole")
+    losses, *whole = searched(tmp_path / "whole")
     searched(tmp_path / "cut", steps=cut)
     resumed, *rest = searched(tmp_path / "cut")
-    assert resumed == costs[cut:]
+    assert resumed == losses[cut:]
     assert rest == whole
 
 

@@ -21,7 +21,7 @@ def test_points_without_labels_help(whole):
     assert told["example"] == "mean_teacher"
     assert min(told["student"], told["teacher"]) > told["alone"] + 0.02
     assert told["alone"] > 0.8
-    assert "IntoBatch(field='teacher')" in drawing
+    assert "OutputsToBatch(field='teacher')" in drawing
 
 
 @needs_draws_again

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from onion import checkpoint
+from onion.checkpointing import checkpoint
 from onion.models.encoder import Encoder
 from tests.abilities import needs_draws_again
 from tests.examples.in_process import EXAMPLES, run_example, saved_bits

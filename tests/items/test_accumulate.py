@@ -25,7 +25,7 @@ from onion import (
     RunnerItem,
     Saver,
     SplitOnMemoryError,
-    Task,
+    TaskData,
     TaskSampler,
 )
 from onion.testing import Batches, Failing, PlannedError, Recorder, toy_examples, toy_network
@@ -43,17 +43,17 @@ def adamw(network):
 
 
 def trained(batch_size, *rings, count=24, optimizer_of=sgd, passes=1, network=None):
-    """Return the parameters after training, the state, and the cost after each update."""
+    """Return the parameters after training, the state, and the loss after each update."""
     network = network or toy_network()
-    costs = []
+    losses = []
     state = Runner(
-        Observer(on_batch_end=lambda state: costs.append(float(state.cost))),
+        Observer(on_batch_end=lambda state: losses.append(float(state.loss))),
         DataProvider(toy_examples(count), batch_size, prefetch=0),
         ParameterUpdater(optimizer_of(network)),
         *rings,
         GradientMachine(network),
     ).run(passes=passes)
-    return [each.numpy() for each in network.parameters()], state, costs
+    return [each.numpy() for each in network.parameters()], state, losses
 
 
 def check_close(one, other, within=1e-6):
@@ -68,10 +68,10 @@ def check_close(one, other, within=1e-6):
 @settings(max_examples=25)
 def test_one_update_of_k_batches_is_that_of_the_one_big_batch_also_a_ragged_one(k, size, data):
     count = data.draw(st.integers(1, k * size))
-    many, state, costs = trained(size, Accumulate(k), count=count)
+    many, state, losses = trained(size, Accumulate(k), count=count)
     one, _, whole = trained(k * size, count=count)
     check_close(many, one)
-    assert costs == pytest.approx(whole, rel=1e-6)
+    assert losses == pytest.approx(whole, rel=1e-6)
     assert state.step == 1
 
 
@@ -82,15 +82,15 @@ def test_whole_runs_agree_with_big_batches_over_ends_of_passes(count, optimizer_
         optimizer = optimizer_of(network)
         return paddle.optimizer.SGD(0.05, parameters=network.parameters()) if optimizer_of is sgd else optimizer
 
-    many, state, costs = trained(4, Accumulate(3), count=count, optimizer_of=slow, passes=3)
+    many, state, losses = trained(4, Accumulate(3), count=count, optimizer_of=slow, passes=3)
     one, whole_state, whole = trained(12, count=count, optimizer_of=slow, passes=3)
     check_close(many, one, 2e-6)
-    assert costs == pytest.approx(whole, rel=1e-5)
+    assert losses == pytest.approx(whole, rel=1e-5)
     assert (state.step, state.pass_id) == (whole_state.step, whole_state.pass_id)
 
 
 class OfTokens(paddle.nn.Layer):
-    """Its cost is a mean over tokens: those with a label."""
+    """Its loss is a mean over tokens: those with a label."""
 
     def __init__(self):
         super().__init__()
@@ -99,7 +99,7 @@ class OfTokens(paddle.nn.Layer):
     def forward(self, batch):
         return self.body(batch["x"])[:, :, 0]
 
-    def cost(self, outputs, batch):
+    def loss(self, outputs, batch):
         labelled = (batch["labels"] >= 0).astype("float32")
         return ((outputs - batch["labels"]) ** 2 * labelled).sum() / labelled.sum()
 
@@ -117,7 +117,7 @@ def token_batches(counts):
 def of_tokens(batches, *rings):
     network = OfTokens()
     state = Runner(Batches(batches), ParameterUpdater(sgd(network)), *rings, GradientMachine(network)).run(passes=1)
-    return [each.numpy() for each in network.parameters()], float(state.cost)
+    return [each.numpy() for each in network.parameters()], float(state.loss)
 
 
 def tokens(batch):
@@ -125,13 +125,13 @@ def tokens(batch):
 
 
 @pytest.mark.parametrize("counts", [[8, 1, 3], [2, 2, 2], [5, 7], [1, 0, 4], [0, 6, 0]])
-def test_a_cost_over_tokens_is_weighted_by_tokens(counts):
+def test_a_loss_over_tokens_is_weighted_by_tokens(counts):
     batches = token_batches(counts)
     whole = {name: np.concatenate([batch[name] for batch in batches]) for name in ("x", "labels")}
-    many, cost = of_tokens(batches, Accumulate(len(counts), weight=tokens))
-    one, whole_cost = of_tokens([whole])
+    many, loss = of_tokens(batches, Accumulate(len(counts), weight=tokens))
+    one, whole_loss = of_tokens([whole])
     check_close(many, one)
-    assert cost == pytest.approx(whole_cost, rel=1e-6)
+    assert loss == pytest.approx(whole_loss, rel=1e-6)
 
 
 def test_the_number_of_examples_would_be_the_wrong_weight_there():
@@ -224,7 +224,7 @@ def test_outputs_and_batch_are_those_of_the_last():
     assert len(state.outputs) == len(state.batch["y"]) == 3
 
 
-def test_a_cost_is_not_read():
+def test_a_loss_is_not_read():
     class Cost:
         def __mul__(self, share):
             return self
@@ -235,14 +235,14 @@ def test_a_cost_is_not_read():
             raise AssertionError("somebody read it")
 
     class Machine(RunnerItem):
-        makes_gradients = True
+        computes_gradients = True
 
         def on_batch(self, state):
-            state.cost = Cost()
+            state.loss = Cost()
 
     network = toy_network()
     state = Runner(Batches([np.zeros(2)] * 3), ParameterUpdater(sgd(network)), Accumulate(3), Machine()).run(passes=1)
-    assert isinstance(state.cost, Cost)
+    assert isinstance(state.loss, Cost)
 
 
 def test_each_batch_of_a_group_keeps_its_task():
@@ -314,7 +314,7 @@ def test_a_run_cut_after_any_update_goes_on_to_the_same_bits(cut, tmp_path):
     def outcome(runner, state):
         items = runner[ParameterUpdater].state_dict() | runner[GradientMachine].state_dict()
         bits = {key: value if isinstance(value, str) else value.numpy().tobytes() for key, value in items.items()}
-        return bits, runner[DataProvider].state_dict(), (state.step, state.pass_id, float(state.cost))
+        return bits, runner[DataProvider].state_dict(), (state.step, state.pass_id, float(state.loss))
 
     uncut = onion("uncut")
     expected = outcome(uncut, uncut.run(passes=2))
@@ -336,8 +336,8 @@ class TwoHeads(paddle.nn.Layer):
             raise MemoryError
         return self.heads[batch["task"]]({"x": paddle.nn.functional.dropout(batch["x"], 0.2)})
 
-    def cost(self, outputs, batch):
-        return self.heads["a"].cost(outputs, batch)
+    def loss(self, outputs, batch):
+        return self.heads["a"].loss(outputs, batch)
 
 
 def everything(folder, seed=0):
@@ -346,12 +346,12 @@ def everything(folder, seed=0):
     network = TwoHeads(seed)
     examples = [dict(each) for each in toy_examples(20)]
     examples[9]["y"] = examples[9]["y"] * np.float32("nan")
-    tasks = {name: Task(DataProvider(examples, 4, prefetch=0)) for name in ("a", "b")}
+    tasks = {name: TaskData(DataProvider(examples, 4, prefetch=0)) for name in ("a", "b")}
     return Runner(
         Saver(folder, every=1),
         TaskSampler(tasks),
         ParameterUpdater(adamw(network)),
-        NanGuard("rollback", every=2),
+        NanGuard("rollback", snapshot_every=2),
         Accumulate(3),
         SplitOnMemoryError(network),
         GradientMachine(network),
@@ -372,8 +372,8 @@ def test_with_all_the_others_a_run_that_was_cut_goes_on_to_the_same_bits(cut, tm
 
     uncut = everything(tmp_path / "uncut")
     expected = outcome(uncut, uncut.run(passes=2))
-    assert uncut[NanGuard].readings()["not_finite"] >= 2
-    assert uncut[SplitOnMemoryError].readings() == {"piece_size": 2}
+    assert uncut[NanGuard].log_values()["not_finite"] >= 2
+    assert uncut[SplitOnMemoryError].log_values() == {"piece_size": 2}
     everything(tmp_path / "cut").run(passes=2, steps=cut)
     resumed = everything(tmp_path / "cut", seed=5)
     assert outcome(resumed, resumed.run(passes=2)) == expected

@@ -7,8 +7,8 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from onion import CompositionError, DataError, DataProvider, Observer, Runner, RunnerItem, Task, TaskSampler
-from onion.sampling import Uniform
+from onion import CompositionError, DataError, DataProvider, Observer, Runner, RunnerItem, TaskData, TaskSampler
+from onion.multitask.strategies import Uniform
 from onion.testing import Batches, Failing, PlannedError
 from tests.patience import PATIENCE
 
@@ -46,7 +46,7 @@ def test_shuffling_depends_on_seed_and_pass_only():
 
 def test_buckets_put_examples_of_similar_length_together():
     lengths = [1, 9, 1, 9, 1, 9]
-    seen = batches_of(DataProvider(list(range(6)), 3, length=lengths), passes=1)
+    seen = batches_of(DataProvider(list(range(6)), 3, lengths=lengths), passes=1)
     assert sorted(map(sorted, seen)) == [[0, 2, 4], [1, 3, 5]]
 
 
@@ -59,7 +59,7 @@ def test_collate_makes_the_batch():
 @pytest.mark.parametrize("done", range(8))
 def test_the_place_in_a_pass_is_taken_up_by_a_new_provider(done, prefetch):
     def provider():
-        return DataProvider(list(range(20)), 6, shuffle=True, length=[i % 5 for i in range(20)], prefetch=prefetch)
+        return DataProvider(list(range(20)), 6, shuffle=True, lengths=[i % 5 for i in range(20)], prefetch=prefetch)
 
     uncut = batches_of(provider(), passes=2)
     first = provider()
@@ -79,7 +79,7 @@ def test_the_place_in_a_pass_is_taken_up_by_a_new_provider(done, prefetch):
         passes=2
     )
     assert taken + seen == uncut
-    assert resumed.readings() == {"examples": 40}
+    assert resumed.log_values() == {"examples": 40}
 
 
 def test_the_state_in_mid_pass_counts_what_was_handed_out_and_not_what_was_prepared():
@@ -269,7 +269,7 @@ def test_a_source_that_gives_nothing_ends_the_run_when_patience_is_over():
         entered.set()
         release.wait(PATIENCE)
 
-    provider = DataProvider(source, 2, prefetch=3, patience=0.05)
+    provider = DataProvider(source, 2, prefetch=3, timeout=0.05)
     until_both_are_there = Observer(on_pass_begin=lambda state: entered.wait(PATIENCE))
     told = r"^data_provider, pass 0, batch 2 \(both from 0\): the data source has given nothing for 0.05 s"
     with pytest.raises(DataError, match=told):
@@ -282,7 +282,7 @@ def test_a_source_that_gives_nothing_ends_the_run_when_patience_is_over():
 
 def test_patience_needs_the_thread():
     with pytest.raises(ValueError, match="patience= needs the background thread"):
-        DataProvider([1], patience=1, prefetch=0)
+        DataProvider([1], timeout=1, prefetch=0)
 
 
 def test_a_task_sampler_goes_on_with_the_choice_that_failed():
@@ -290,8 +290,8 @@ def test_a_task_sampler_goes_on_with_the_choice_that_failed():
 
     def sampler(error=None):
         tasks = {
-            "a": Task(DataProvider(Once(list(range(12)), 4, error), 2)),
-            "b": Task(DataProvider(list(range(12)), 2)),
+            "a": TaskData(DataProvider(Once(list(range(12)), 4, error), 2)),
+            "b": TaskData(DataProvider(list(range(12)), 2)),
         }
         return TaskSampler(tasks, Uniform(), seed=5)
 

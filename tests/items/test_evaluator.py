@@ -115,7 +115,7 @@ def test_a_metric_that_cannot_be_saved_says_so_when_its_pass_is_resumed(tmp_path
 )
 def test_an_evaluator_that_is_new_in_mid_pass_measures_the_rest_and_says_so(metric, said, tmp_path, caplog):
     Runner(Saver(tmp_path), DataProvider(range(8), 1), Double()).run(steps=3)
-    onion = Runner(Saver(tmp_path, resume="anyway"), DataProvider(range(8), 1), Evaluator(metric()), Double())
+    onion = Runner(Saver(tmp_path, resume="force"), DataProvider(range(8), 1), Evaluator(metric()), Double())
     with caplog.at_level("WARNING", "onion"):
         state = onion.run(passes=1)
     assert state.metrics["sum"] == 2 * sum(range(3, 8))
@@ -127,5 +127,5 @@ def test_what_an_evaluator_once_loaded_is_of_that_run_alone(tmp_path):
     evaluator.load_state_dict({"sum": 100})
     Runner(DataProvider(range(8), 1), evaluator, Double()).run(passes=1)
     Runner(Saver(tmp_path), DataProvider(range(8), 1), Double()).run(steps=3)
-    state = Runner(Saver(tmp_path, resume="anyway"), DataProvider(range(8), 1), evaluator, Double()).run(passes=1)
+    state = Runner(Saver(tmp_path, resume="force"), DataProvider(range(8), 1), evaluator, Double()).run(passes=1)
     assert state.metrics["sum"] == 2 * sum(range(3, 8))

@@ -67,23 +67,23 @@ def test_no_gradients_are_made_and_running_means_stay():
     network = Deep()
     network.frozen.train()
     mean = network.frozen[1]._mean.numpy().tobytes()
-    state = Runner(Batches([one_batch()]), Forward(network, cost=lambda outputs, batch: outputs.mean())).run(passes=1)
+    state = Runner(Batches([one_batch()]), Forward(network, loss=lambda outputs, batch: outputs.mean())).run(passes=1)
     assert state.outputs.stop_gradient
-    assert state.cost.stop_gradient
+    assert state.loss.stop_gradient
     assert all(parameter.grad is None for parameter in network.parameters())
     assert network.frozen[1]._mean.numpy().tobytes() == mean
 
 
-def test_without_a_cost_function_there_is_no_cost_and_batches_need_no_labels():
+def test_without_a_loss_function_there_is_no_loss_and_batches_need_no_labels():
     state = Runner(Batches([{"x": np.ones((2, 8), "float32")}]), Forward(toy_network())).run(passes=1)
-    assert state.cost is None
+    assert state.loss is None
     assert list(state.outputs.shape) == [2, 1]
 
 
-def test_with_a_cost_function_the_cost_is_on_the_state():
+def test_with_a_loss_function_the_loss_is_on_the_state():
     network = toy_network()
-    state = Runner(Batches([one_batch()]), Forward(network, network.cost)).run(passes=1)
-    assert float(state.cost) == float(((state.outputs - 1) ** 2).mean())
+    state = Runner(Batches([one_batch()]), Forward(network, network.loss)).run(passes=1)
+    assert float(state.loss) == float(((state.outputs - 1) ** 2).mean())
 
 
 def test_two_passes_and_two_runs_work():

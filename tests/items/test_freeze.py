@@ -35,7 +35,7 @@ class Deep(paddle.nn.Layer):
             hidden = paddle.tanh(layer(hidden))
         return self.head(hidden)
 
-    def cost(self, outputs, batch):
+    def loss(self, outputs, batch):
         return paddle.nn.functional.mse_loss(outputs, batch["y"])
 
 

@@ -48,7 +48,7 @@ def by_hand(network, optimizer, examples, passes, batch_size):
         for start in range(0, len(examples), batch_size):
             part = examples[start : start + batch_size]
             batch = {name: paddle.to_tensor(np.stack([each[name] for each in part])) for name in ("x", "y")}
-            network.cost(network(batch), batch).backward()
+            network.loss(network(batch), batch).backward()
             optimizer.step()
             optimizer.clear_grad()
             if hasattr(rate, "step"):
@@ -77,14 +77,14 @@ def one_batch():
     return {"x": np.ones((2, 8), "float32"), "y": np.ones((2, 1), "float32")}
 
 
-def test_outputs_and_cost_are_left_on_the_state_and_the_batch_stays_as_it_was():
+def test_outputs_and_loss_are_left_on_the_state_and_the_batch_stays_as_it_was():
     network, batch = toy_network(), one_batch()
 
     state = Runner(Batches([batch]), GradientMachine(network)).run(passes=1)
 
     outputs = network({"x": paddle.to_tensor(batch["x"])})
     assert (state.outputs == outputs).all()
-    assert float(state.cost) == float(((outputs - 1) ** 2).mean())
+    assert float(state.loss) == float(((outputs - 1) ** 2).mean())
     assert network.linear.weight.grad is not None
 
 
@@ -96,9 +96,9 @@ def test_the_batch_on_the_state_stays_numpy():
     assert isinstance(batch["x"], np.ndarray)
 
 
-def test_a_cost_function_takes_the_place_of_the_networks_own():
-    state = Runner(Batches([one_batch()]), GradientMachine(toy_network(), cost=lambda o, b: (o * 0 + 7).mean())).run(1)
-    assert float(state.cost) == 7
+def test_a_loss_function_takes_the_place_of_the_networks_own():
+    state = Runner(Batches([one_batch()]), GradientMachine(toy_network(), loss=lambda o, b: (o * 0 + 7).mean())).run(1)
+    assert float(state.loss) == 7
 
 
 def test_gradients_of_two_machines_on_one_network_add_up():
@@ -108,8 +108,8 @@ def test_gradients_of_two_machines_on_one_network_add_up():
     assert (twice.linear.weight.grad == 2 * once.linear.weight.grad).all()
 
 
-def test_a_network_without_cost_is_refused_with_both_remedies():
-    with pytest.raises(CompositionError, match=r"give Linear a method cost.*or pass GradientMachine\(network, cost="):
+def test_a_network_without_loss_is_refused_with_both_remedies():
+    with pytest.raises(CompositionError, match=r"give Linear a method cost.*or pass GradientMachine\(network, loss="):
         GradientMachine(paddle.nn.Linear(2, 1))
 
 
@@ -132,7 +132,7 @@ def test_parameters_and_buffers_go_into_another_network():
     assert values(one) != values(other)
 
     def machine(network):
-        return GradientMachine(network, cost=lambda o, b: o.mean())
+        return GradientMachine(network, loss=lambda o, b: o.mean())
 
     saved = machine(one).state_dict()
     assert set(saved) == {"0.weight", "0.bias", "1.weight", "1.bias", "1._mean", "1._variance"}
@@ -175,12 +175,12 @@ def test_a_network_that_does_not_fit_is_refused_by_name_and_left_as_it_was(chang
 
 
 @pytest.mark.parametrize("share", [0.5, 2.0, 1 / 3])
-def test_the_share_of_an_update_scales_the_gradient_and_not_the_cost(share):
+def test_the_share_of_an_update_scales_the_gradient_and_not_the_loss(share):
     whole, part = toy_network(), toy_network()
     states = State(batch=one_batch()), State(batch=one_batch(), share=share)
     for network, state in zip((whole, part), states, strict=True):
         GradientMachine(network).on_batch(state)
-    assert float(states[0].cost) == float(states[1].cost)
+    assert float(states[0].loss) == float(states[1].loss)
     np.testing.assert_allclose(part.linear.weight.grad.numpy(), share * whole.linear.weight.grad.numpy(), rtol=1e-6)
 
 
@@ -201,7 +201,7 @@ class Siamese(paddle.nn.Layer):
     def forward(self, batch):
         return self.tied(self.out(self.left(batch) - self.right(-batch)))
 
-    def cost(self, outputs, batch):
+    def loss(self, outputs, batch):
         return outputs.square().mean()
 
 

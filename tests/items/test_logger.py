@@ -24,7 +24,7 @@ from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_netw
 
 
 class Counted:
-    """A cost that counts how often it is read."""
+    """A loss that counts how often it is read."""
 
     def __init__(self, value=0.5):
         self.value, self.reads = value, 0
@@ -35,11 +35,11 @@ class Counted:
 
 
 class Costing(RunnerItem):
-    def __init__(self, cost=None):
-        self.cost = cost or Counted()
+    def __init__(self, loss=None):
+        self.loss = loss or Counted()
 
     def on_batch(self, state):
-        state.cost = self.cost
+        state.loss = self.loss
 
 
 def rows(path):
@@ -68,11 +68,11 @@ def test_a_row_holds_step_pass_seconds_cost_readings_and_new_metrics(tmp_path):
         GradientMachine(network),
     ).run(passes=1)
     first, second = rows(tmp_path / "log.jsonl")
-    assert list(first) == ["step", "pass", "seconds", "cost", "examples", "learning_rate", "accuracy"]
-    assert list(second) == ["step", "pass", "seconds", "cost", "examples", "learning_rate"]
+    assert list(first) == ["step", "pass", "seconds", "loss", "examples", "learning_rate", "accuracy"]
+    assert list(second) == ["step", "pass", "seconds", "loss", "examples", "learning_rate"]
     assert (first["step"], first["pass"], first["examples"], first["learning_rate"]) == (2, 0, 8, 0.25)
     assert first["accuracy"] == 0.2
-    assert second["cost"] == float(state.cost)
+    assert second["loss"] == float(state.loss)
     assert 0 <= first["seconds"] <= second["seconds"]
 
 
@@ -103,11 +103,11 @@ def test_news_of_the_end_of_a_pass_is_written_though_other_news_came_with_its_la
     ]
 
 
-def test_the_cost_is_read_for_rows_only(tmp_path):
+def test_the_loss_is_read_for_rows_only(tmp_path):
     costing = Costing()
     Runner(Logger(tmp_path / "log", 5), costing, Batches(14)).run(passes=1)
-    assert costing.cost.reads == 2
-    assert [row["cost"] for row in rows(tmp_path / "log")] == [0.5, 0.5]
+    assert costing.loss.reads == 2
+    assert [row["loss"] for row in rows(tmp_path / "log")] == [0.5, 0.5]
 
 
 def test_numbers_of_numpy_and_special_ones_are_written(tmp_path):
@@ -248,7 +248,7 @@ def test_a_logger_that_takes_over_anothers_name_leaves_its_own_file_whole(tmp_pa
 
     def run(*items, **limits):
         provider = DataProvider(list(range(10)), 1, prefetch=0)
-        Runner(Saver(tmp_path, every=100, resume="anyway"), *items, provider).run(**limits)
+        Runner(Saver(tmp_path, every=100, resume="force"), *items, provider).run(**limits)
 
     run(Logger(tmp_path / "a.jsonl", 1), Logger(tmp_path / "b.jsonl", 2), steps=6)
     before = rows(tmp_path / "b.jsonl")

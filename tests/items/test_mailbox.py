@@ -129,9 +129,9 @@ def test_what_is_no_plain_function_is_refused_as_it_is_posted():
     def lazily(state):
         yield
 
-    for letter in ("stop", None, later, lazily):
+    for message in ("stop", None, later, lazily):
         with pytest.raises(CompositionError, match=r"post: .* is no plain function of the state"):
-            Mailbox().post(letter)
+            Mailbox().post(message)
 
 
 def test_letters_are_read_also_where_batches_are_skipped_and_in_every_pass():
@@ -160,7 +160,7 @@ def test_a_letter_that_fails_is_logged_and_the_run_goes_on(caplog):
         assert Runner(Batches(3), mailbox).run(passes=1).step == 3
     with pytest.raises(ZeroDivisionError):
         answer.result(0)
-    assert "a letter failed; the run goes on" in caplog.text
+    assert "a message failed; the run goes on" in caplog.text
     assert "division by zero" in caplog.text
 
 
@@ -256,7 +256,7 @@ def test_inside_the_data_it_stands_at_any_depth(onion):
 
 def test_data_may_be_wrapped_further_in():
     class Doubled(RunnerItem):
-        brings_data = True
+        provides_data = True
 
         def on_pass(self, state):
             state.batches = (2 * batch for batch in state.batches)
@@ -298,12 +298,12 @@ def test_a_test_onion_that_shares_the_mailbox_leaves_the_training_paused(thread)
     mailbox, steps = Mailbox(), []
     training = Runner(Batches(3), mailbox)
 
-    def letter(state):
+    def message(state):
         training.replace(Batches, Batches(2)).run(passes=1, parent=state)
         mailbox.post(lambda state: (steps.append(state.step), mailbox.resume()))
 
     mailbox.pause()
-    mailbox.post(letter)
+    mailbox.post(message)
     assert thread.submit(training.run, passes=1).result(PATIENCE).step == 3
     assert steps == [0]  # read in the pause, not before the next batch
 
@@ -433,13 +433,13 @@ def bits(runner):
     return [each.numpy().tobytes() for each in runner[GradientMachine].network.parameters()]
 
 
-def post_at(mailbox, step, letter):
-    """A ring that posts a letter while the batch of a step is under way; keeps the answer."""
+def post_at(mailbox, step, message):
+    """A ring that posts a message while the batch of a step is under way; keeps the answer."""
     answers = []
 
     def post(state):
         if state.next_step == step:
-            answers.append(mailbox.post(letter))
+            answers.append(mailbox.post(message))
 
     observer = Observer(on_batch_begin=post)
     observer.answers = answers
@@ -595,7 +595,9 @@ def test_a_learning_rate_that_was_changed_stays_so_and_is_resumed_with(rate, tmp
         mailbox, seen = Mailbox(), []
         runner = training(folder, mailbox, rate=rate)
         change = post_at(mailbox, 10, lambda state: runner[ParameterUpdater].set_learning_rate(0.01))
-        look = Observer(on_batch_begin=lambda state: seen.append(runner[ParameterUpdater].readings()["learning_rate"]))
+        look = Observer(
+            on_batch_begin=lambda state: seen.append(runner[ParameterUpdater].log_values()["learning_rate"])
+        )
         runner.insert_after(Saver, change, look).run(passes=3, steps=cut)
         return seen, bits(runner)
 

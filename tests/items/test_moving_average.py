@@ -5,7 +5,6 @@ import paddle
 import pytest
 
 from onion import (
-    Averaged,
     CheckpointError,
     CompositionError,
     DataProvider,
@@ -19,11 +18,12 @@ from onion import (
     RunnerItem,
     Saver,
     Tester,
-    checkpoint,
+    UseAverage,
 )
+from onion.checkpointing import checkpoint
 from onion.models.encoder import Encoder
 from onion.tasks.classification import Classifier
-from onion.tasks.optimization import fine_tuning_optimizer
+from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 from tests.abilities import needs_bfloat16
 from tests.tasks.helpers import tiny_encoder
@@ -161,7 +161,7 @@ class WithBuffers(paddle.nn.Layer):
             self.count.set_value(self.count + 1)
         return self.head(self.norm(self.second(self.first(batch["x"]))))
 
-    def cost(self, outputs, batch):
+    def loss(self, outputs, batch):
         return paddle.nn.functional.mse_loss(outputs, batch["y"])
 
 
@@ -185,7 +185,7 @@ def test_an_average_made_before_the_network_is_cast_keeps_32_bits_and_follows():
     begin = arrays_32(network)
 
     class Nudge(RunnerItem):
-        makes_gradients = True
+        computes_gradients = True
 
         def on_batch(self, state):
             nudged = network.linear.weight.astype("float32") + 1  # the CPU has no sum of 16 bits
@@ -366,13 +366,13 @@ def test_before_the_first_run_the_averages_are_the_networks_own_values():
 
 class Mse:
     def reset(self):
-        self.costs = []
+        self.losses = []
 
     def update(self, outputs, batch):
-        self.costs.append(float(((outputs.numpy() - batch["y"]) ** 2).mean()))
+        self.losses.append(float(((outputs.numpy() - batch["y"]) ** 2).mean()))
 
     def result(self):
-        return {"mse": float(np.mean(self.costs))}
+        return {"mse": float(np.mean(self.losses))}
 
 
 def test_a_tester_runs_the_average_as_a_network():
@@ -392,14 +392,14 @@ def test_a_mean_teacher_is_the_average_called_in_the_students_cost():
     student = toy_network()
     teacher = MovingAverage(student, 0.9)
 
-    def cost(outputs, batch):
+    def loss(outputs, batch):
         consistency = paddle.nn.functional.mse_loss(outputs, teacher.average(batch))
-        return student.cost(outputs, batch) + 0.1 * consistency
+        return student.loss(outputs, batch) + 0.1 * consistency
 
     begin, trail = arrays(student), []
-    machine = GradientMachine(student, cost=cost)
+    machine = GradientMachine(student, loss=loss)
     state = Runner(data(), teacher, watched(student, trail), updater(student), machine).run(passes=3)
-    assert float(state.cost) < 20
+    assert float(state.loss) < 20
     assert all(parameter.grad is None for parameter in teacher.average.parameters())
     check_close(teacher.average, by_formula(begin, trail, 0.9))
 
@@ -415,7 +415,7 @@ def test_the_average_of_an_encoder_with_a_head(tmp_path):
         Batches([given] * 3), smooth, watched(network, trail), ParameterUpdater(optimizer), GradientMachine(network)
     ).run(passes=1)
     check_close(smooth.average, by_formula(begin, trail, 0.9))
-    lent = Runner(Batches([given]), Averaged(smooth), Forward(network)).run(passes=1).outputs
+    lent = Runner(Batches([given]), UseAverage(smooth), Forward(network)).run(passes=1).outputs
     direct = Runner(Batches([given]), Forward(smooth.average)).run(passes=1).outputs
     np.testing.assert_array_equal(lent.numpy(), direct.numpy())
 

@@ -20,11 +20,11 @@ from onion import (
     Saver,
     SkipIf,
     SplitOnMemoryError,
-    Task,
+    TaskData,
     TaskSampler,
     schedules,
 )
-from onion.sampling import RoundRobin
+from onion.multitask.strategies import RoundRobin
 from onion.testing import Batches, toy_examples, toy_network
 from tests.abilities import known
 
@@ -56,8 +56,8 @@ class Running(paddle.nn.Layer):
         self.mean.set_value(0.9 * self.mean + 0.1 * batch["x"].mean(axis=0))
         return self.body({"x": batch["x"] - self.mean})
 
-    def cost(self, outputs, batch):
-        return self.body.cost(outputs, batch)
+    def loss(self, outputs, batch):
+        return self.body.loss(outputs, batch)
 
 
 def batches(count, bad=(), value=np.nan):
@@ -87,30 +87,31 @@ def good(data, bad):
     return [batch for i, batch in enumerate(data) if i not in bad]
 
 
-# -- finite costs ------------------------------------------------------------------------------------------------------
+# -- finite losses
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("policy", ["raise", "skip", "rollback"])
 @pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
 def test_a_healthy_run_is_the_same_to_the_bit(optimizer, policy, gradients):
-    guarded = onion(batches(5), NanGuard(policy, gradients=gradients, every=2), optimizer=optimizer)
+    guarded = onion(batches(5), NanGuard(policy, check_gradients=gradients, snapshot_every=2), optimizer=optimizer)
     bare = onion(batches(5), optimizer=optimizer)
     for runner in (guarded, bare):
         runner.run(passes=2)
     assert bits(guarded) == bits(bare)
-    assert guarded[NanGuard].readings() == {"not_finite": 0}
+    assert guarded[NanGuard].log_values() == {"not_finite": 0}
 
 
 # -- raise -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("value", "cost"), [(np.nan, "nan"), (np.inf, "nan|inf"), (1e30, "inf")])
-def test_an_error_tells_step_and_cost_and_no_update_is_made(value, cost):
+@pytest.mark.parametrize(("value", "loss"), [(np.nan, "nan"), (np.inf, "nan|inf"), (1e30, "inf")])
+def test_an_error_tells_step_and_loss_and_no_update_is_made(value, loss):
     runner = onion(batches(5, bad=[3], value=value), NanGuard(), network=None)
     with pytest.raises(
         OnionError,
-        match=f"^nan_guard: step 4 has the cost ({cost}); a smaller learning rate, warm-up or clipping may help\\.$",
+        match=f"^nan_guard: step 4 has the loss ({loss}); a smaller learning rate, warm-up or clipping may help\\.$",
     ):
         runner.run(passes=1)
     healthy = onion(batches(5))
@@ -124,7 +125,7 @@ def test_the_error_names_the_task():
         state.task = "mlm"
 
     runner = onion(batches(2, bad=[1]), NanGuard(), outside=[Observer(on_batch_begin=name)])
-    with pytest.raises(OnionError, match=r"step 2 \(task mlm\) has the cost nan"):
+    with pytest.raises(OnionError, match=r"step 2 \(task mlm\) has the loss nan"):
         runner.run(passes=1)
 
 
@@ -139,7 +140,7 @@ def test_a_skipped_batch_leaves_network_and_optimizer_as_if_it_had_not_been(bad,
     state = guarded.run(passes=2)
     never.run(passes=2)
     assert bits(guarded) == bits(never)
-    assert guarded[NanGuard].readings() == {"not_finite": 2 * len(bad)}
+    assert guarded[NanGuard].log_values() == {"not_finite": 2 * len(bad)}
     assert state.step == 10, "it was run, and counts"
 
 
@@ -151,19 +152,19 @@ def test_the_schedule_follows_the_step():
     assert schedule.get_lr() == 0.5**4
 
 
-def test_the_log_tells_the_step_and_the_cost_stays_for_others_to_show(caplog):
+def test_the_log_tells_the_step_and_the_loss_stays_for_others_to_show(caplog):
     caplog.set_level(logging.WARNING, "onion")
-    costs = []
-    note = Observer(on_batch_end=lambda state: costs.append(float(state.cost)))
+    losses = []
+    note = Observer(on_batch_end=lambda state: losses.append(float(state.loss)))
     onion(batches(3, {1}), NanGuard("skip"), outside=[note]).run(passes=1)
     assert [record.getMessage() for record in caplog.records] == [
-        "nan_guard: step 2 has the cost nan; skipped the update"
+        "nan_guard: step 2 has the loss nan; skipped the update"
     ]
-    assert [np.isnan(cost) for cost in costs] == [False, True, False]
+    assert [np.isnan(loss) for loss in losses] == [False, True, False]
 
 
 class Steep(paddle.nn.Layer):
-    """A network whose cost is finite while its gradient is not: the root at zero."""
+    """A network whose loss is finite while its gradient is not: the root at zero."""
 
     def __init__(self):
         super().__init__()
@@ -172,8 +173,8 @@ class Steep(paddle.nn.Layer):
     def forward(self, batch):
         return self.body(batch)
 
-    def cost(self, outputs, batch):
-        return paddle.sqrt(outputs * outputs * batch["steep"]).mean() + self.body.cost(outputs, batch)
+    def loss(self, outputs, batch):
+        return paddle.sqrt(outputs * outputs * batch["steep"]).mean() + self.body.loss(outputs, batch)
 
 
 def steep_batches(count, bad):
@@ -185,43 +186,43 @@ def steep_batches(count, bad):
 
 def test_gradients_are_looked_at_if_wanted():
     data = steep_batches(4, {2})
-    guarded = onion(data, NanGuard("skip", gradients=True), network=Steep())
+    guarded = onion(data, NanGuard("skip", check_gradients=True), network=Steep())
     never = onion(good(data, {2}), network=Steep())
     for runner in (guarded, never):
         runner.run(passes=1)
     assert bits(guarded) == bits(never)
-    assert guarded[NanGuard].readings() == {"not_finite": 1}
-    with pytest.raises(OnionError, match=r"step 3 has gradients that are not finite, at the cost \d"):
-        onion(data, NanGuard(gradients=True), network=Steep()).run(passes=1)
+    assert guarded[NanGuard].log_values() == {"not_finite": 1}
+    with pytest.raises(OnionError, match=r"step 3 has gradients that are not finite, at the loss \d"):
+        onion(data, NanGuard(check_gradients=True), network=Steep()).run(passes=1)
     blind = NanGuard("skip")
     onion(data, blind, network=Steep()).run(steps=3)
-    assert blind.readings() == {"not_finite": 0}
+    assert blind.log_values() == {"not_finite": 0}
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "rollback"])
-def test_a_batch_that_is_skipped_inside_is_not_judged_by_the_cost_of_another(policy):
-    costs = []
-    note = Observer(on_batch_end=lambda state: costs.append(state.cost))
+def test_a_batch_that_is_skipped_inside_is_not_judged_by_the_loss_of_another(policy):
+    losses = []
+    note = Observer(on_batch_end=lambda state: losses.append(state.loss))
     skip = SkipIf(lambda state: state.batch_id in (0, 2))
     runner = onion(batches(4, {2}), NanGuard(policy), skip, outside=[note])
     assert runner.run(passes=1).step == 2
-    assert runner[NanGuard].readings() == {"not_finite": 0}
-    assert costs[0] is None
-    assert costs[1] is not None
-    assert costs[2] is None
+    assert runner[NanGuard].log_values() == {"not_finite": 0}
+    assert losses[0] is None
+    assert losses[1] is not None
+    assert losses[2] is None
 
 
-def test_the_cost_of_another_machine_stays_where_the_inside_is_skipped():
+def test_the_loss_of_another_machine_stays_where_the_inside_is_skipped():
     class Price(RunnerItem):
         def on_batch(self, state):
-            state.cost = 2.0
+            state.loss = 2.0
 
-    costs = []
-    note = Observer(on_batch_end=lambda state: costs.append(state.cost))
+    losses = []
+    note = Observer(on_batch_end=lambda state: losses.append(state.loss))
     onion(batches(2), NanGuard(), SkipIf(lambda state: True), outside=[note]).insert_after(Batches, Price()).run(
         passes=1
     )
-    assert costs == [2.0, 2.0]
+    assert losses == [2.0, 2.0]
 
 
 def test_outside_accumulate_the_whole_update_is_skipped():
@@ -251,7 +252,7 @@ def test_outside_accumulate_the_whole_update_is_skipped():
 )
 def test_it_goes_back_to_the_newest_copy_and_on_with_the_data(every, bad, kept, optimizer, caplog):
     data = batches(5, bad)
-    guarded = onion(data, NanGuard("rollback", every=every), network=toy_network(), optimizer=optimizer)
+    guarded = onion(data, NanGuard("rollback", snapshot_every=every), network=toy_network(), optimizer=optimizer)
     never = onion([data[i] for i in kept], network=toy_network(), optimizer=optimizer)
     state = guarded.run(passes=1)
     never.run(passes=1)
@@ -261,16 +262,16 @@ def test_it_goes_back_to_the_newest_copy_and_on_with_the_data(every, bad, kept, 
 
 
 def test_the_log_tells_where_it_went_back_to(caplog):
-    onion(batches(6, {0, 4}), NanGuard("rollback", every=2)).run(passes=1)
+    onion(batches(6, {0, 4}), NanGuard("rollback", snapshot_every=2)).run(passes=1)
     assert [record.getMessage() for record in caplog.records] == [
-        "nan_guard: step 1 has the cost nan; skipped the update",
-        "nan_guard: step 5 has the cost nan; went back to before step 4",
+        "nan_guard: step 1 has the loss nan; skipped the update",
+        "nan_guard: step 5 has the loss nan; went back to before step 4",
     ]
 
 
 def test_running_means_go_back_too():
     data = batches(4, {3})
-    guarded = onion(data, NanGuard("rollback", every=2))
+    guarded = onion(data, NanGuard("rollback", snapshot_every=2))
     guarded.run(passes=1)
     expected = Running()
     for batch in data[:3]:  # the copy was made when the batch of step 3 had been run, and before its update
@@ -290,11 +291,13 @@ def test_the_numbers_that_paddle_does_not_save_of_a_schedule_do_not_go_back_eith
     network = toy_network()
     schedule = lr.CosineAnnealingWarmRestarts(0.1, T_0=20)
     updater = ParameterUpdater(paddle.optimizer.AdamW(schedule, parameters=network.parameters()))
-    Runner(Batches(batches(6, {4})), updater, NanGuard("rollback", every=3), GradientMachine(network)).run(passes=1)
+    Runner(Batches(batches(6, {4})), updater, NanGuard("rollback", snapshot_every=3), GradientMachine(network)).run(
+        passes=1
+    )
     assert (schedule.last_epoch, schedule.T_cur) == (6, 6)
 
 
-@pytest.mark.parametrize("rate", [0.05, schedules.linear_warmup_and_decay(0.05, steps=20, warmup=0.0)])
+@pytest.mark.parametrize("rate", [0.05, schedules.linear_warmup_and_decay(0.05, steps=20, warmup_ratio=0.0)])
 def test_a_learning_rate_that_was_set_by_hand_does_not_go_back_either(rate):
     network = toy_network()
     updater = ParameterUpdater(paddle.optimizer.Momentum(rate, parameters=network.parameters()))
@@ -305,28 +308,28 @@ def test_a_learning_rate_that_was_set_by_hand_does_not_go_back_either(rate):
             updater.set_learning_rate(0.05 / 10**state.step)
         rates.append(updater.rate)
 
-    guard, watch = NanGuard("rollback", every=2), Observer(on_batch_begin=set_rate)
+    guard, watch = NanGuard("rollback", snapshot_every=2), Observer(on_batch_begin=set_rate)
     Runner(watch, Batches(batches(6, {3})), updater, guard, GradientMachine(network)).run(passes=1)
-    assert guard.readings() == {"not_finite": 1}
+    assert guard.log_values() == {"not_finite": 1}
     assert rates == [None, 0.005, 0.005, 0.00005, 0.00005, 0.00005]
     assert updater.state_dict()["learning_rate"] == 0.00005
     left = 1 if rate == 0.05 else 1 - 6 / 20
-    assert updater.readings()["learning_rate"] == pytest.approx(0.00005 * left)
+    assert updater.log_values()["learning_rate"] == pytest.approx(0.00005 * left)
 
 
 def test_a_parameter_spoilt_by_an_update_is_made_whole_again():
-    """The cost tells only in the batch after the update that spoilt the network."""
+    """The loss tells only in the batch after the update that spoilt the network."""
     network = toy_network()
     spoil = Observer(
         on_batch_end=lambda state: (
             network.linear.weight.set_value(paddle.full([8, 1], np.nan)) if state.step == 3 else None
         )
     )
-    guarded = onion(batches(6), NanGuard("rollback", every=1), network=network, outside=[spoil])
+    guarded = onion(batches(6), NanGuard("rollback", snapshot_every=1), network=network, outside=[spoil])
     state = guarded.run(passes=1)
     assert np.isfinite(network.linear.weight.numpy()).all()
-    assert guarded[NanGuard].readings() == {"not_finite": 1}
-    assert np.isfinite(float(state.cost))
+    assert guarded[NanGuard].log_values() == {"not_finite": 1}
+    assert np.isfinite(float(state.loss))
 
 
 def test_a_second_run_knows_no_copy_of_the_first():
@@ -336,7 +339,7 @@ def test_a_second_run_knows_no_copy_of_the_first():
     moved = {key: value.numpy().tobytes() for key, value in network.state_dict().items()}
     onion(batches(1, {0}), guard, network=network).run(passes=1)
     assert {key: value.numpy().tobytes() for key, value in network.state_dict().items()} == moved
-    assert guard.readings() == {"not_finite": 1}
+    assert guard.log_values() == {"not_finite": 1}
 
 
 # -- going on ----------------------------------------------------------------------------------------------------------
@@ -355,7 +358,7 @@ def test_a_resumed_run_goes_back_to_the_same_copy_and_ends_with_the_same_bits(cu
     def begun(folder, seed=0):
         network = Running(seed)
         updater = ParameterUpdater(OPTIMIZERS[optimizer](network.parameters()))
-        guard = NanGuard(policy, every=3)
+        guard = NanGuard(policy, snapshot_every=3)
         data = FromThe(batches(8, {2, 6}))
         return Runner(Saver(tmp_path / folder, every=2), data, updater, guard, GradientMachine(network))
 
@@ -365,7 +368,7 @@ def test_a_resumed_run_goes_back_to_the_same_copy_and_ends_with_the_same_bits(cu
     resumed = begun("cut", seed=1)
     resumed.run(passes=1)
     assert bits(resumed) == bits(uncut)
-    assert resumed[NanGuard].readings() == {"not_finite": 2}
+    assert resumed[NanGuard].log_values() == {"not_finite": 2}
     one, other = (runner[NanGuard].state_dict() for runner in (resumed, uncut))
     assert one.keys() == other.keys()
     assert all(np.array_equal(np.asarray(one[key]), np.asarray(other[key])) for key in one)
@@ -406,7 +409,7 @@ def test_two_machines_are_guarded_together():
         return [each.numpy().tobytes() for network in (one, other) for each in network.parameters()]
 
     assert two(data, NanGuard("skip")) == two(good(data, {2}))
-    assert two(data, NanGuard("rollback", every=1)) == two([data[0], data[3]])
+    assert two(data, NanGuard("rollback", snapshot_every=1)) == two([data[0], data[3]])
 
 
 @pytest.mark.parametrize("policy", ["skip", "rollback"])
@@ -415,7 +418,9 @@ def test_an_onion_made_of_the_guarded_one_leaves_it_guarded(nested, policy):
     one, other = Running(), Running(seed=1)
     optimizer = OPTIMIZERS["sgd"]([*one.parameters(), *other.parameters()])
     machines = GradientMachine(one), GradientMachine(other)
-    runner = Runner(Batches(batches(4, {2})), ParameterUpdater(optimizer), NanGuard(policy, every=1), *machines)
+    runner = Runner(
+        Batches(batches(4, {2})), ParameterUpdater(optimizer), NanGuard(policy, snapshot_every=1), *machines
+    )
     part = runner.without("gradient_machine-2").replace(Batches, Batches(batches(1)))
 
     def run_part(state):
@@ -430,7 +435,7 @@ def test_an_onion_made_of_the_guarded_one_leaves_it_guarded(nested, policy):
 
 def test_a_machine_without_a_network_is_refused():
     class Machine(RunnerItem):
-        makes_gradients = True
+        computes_gradients = True
 
     updater = ParameterUpdater(OPTIMIZERS["sgd"](toy_network().parameters()))
     with pytest.raises(CompositionError, match="finds no network in machine; give it the attribute network"):
@@ -439,16 +444,16 @@ def test_a_machine_without_a_network_is_refused():
 
 @pytest.mark.parametrize(("bad", "ends"), [({0}, 3), ({2}, 3), ({3}, 6), ({7}, None)])
 def test_raise_may_look_now_and_then_and_sees_what_has_come_between(bad, ends):
-    """Once weights are not finite, all later costs are not."""
-    runner = onion(batches(8, bad), NanGuard(look=3), network=toy_network())
+    """Once weights are not finite, all later losses are not."""
+    runner = onion(batches(8, bad), NanGuard(check_every=3), network=toy_network())
     if ends is None:
         assert runner.run(passes=1).step == 8
         return
-    with pytest.raises(OnionError, match=f"^nan_guard: step {ends} has the cost nan"):
+    with pytest.raises(OnionError, match=f"^nan_guard: step {ends} has the loss nan"):
         runner.run(passes=1)
 
 
-def test_between_two_looks_the_cost_is_not_read():
+def test_between_two_looks_the_loss_is_not_read():
     reads = []
 
     class Cost:
@@ -457,9 +462,9 @@ def test_between_two_looks_the_cost_is_not_read():
             return 1.0
 
     def told(state):
-        state.cost = Cost()
+        state.loss = Cost()
 
-    guard = NanGuard(look=4)
+    guard = NanGuard(check_every=4)
     guard.check = lambda runner: None
     Runner(Batches(9), guard, Observer(on_batch_begin=told)).run(passes=1)
     assert len(reads) == 2
@@ -470,7 +475,7 @@ def test_between_two_looks_the_cost_is_not_read():
 )
 def test_looks_that_do_not_do_are_refused(policy, look):
     with pytest.raises(CompositionError, match=f"look={look!r} is no number of steps from 1, or {policy} needs every"):
-        NanGuard(policy, look=look)
+        NanGuard(policy, check_every=look)
 
 
 def test_arguments_that_are_none_are_refused():
@@ -478,11 +483,11 @@ def test_arguments_that_are_none_are_refused():
         NanGuard("ignore")
     for every in (0, True, 1.5):
         with pytest.raises(CompositionError, match="is no number of steps from 1"):
-            NanGuard("rollback", every=every)
+            NanGuard("rollback", snapshot_every=every)
 
 
 def test_it_is_drawn():
-    drawing = str(onion(batches(1), NanGuard("rollback", every=50)))
+    drawing = str(onion(batches(1), NanGuard("rollback", snapshot_every=50)))
     assert "NanGuard(policy='rollback', every=50)" in drawing
 
 
@@ -503,8 +508,8 @@ class Poison(RunnerItem):
 def of_two_tasks(*items, network=None):
     """Tasks in turn, so odd steps are of ``even`` and even ones of ``odd``; one network, one optimizer."""
     tasks = {
-        "even": Task(DataProvider(toy_examples(16), 4, prefetch=0)),
-        "odd": Task(DataProvider(toy_examples(16, seed=1), 4, prefetch=0)),
+        "even": TaskData(DataProvider(toy_examples(16), 4, prefetch=0)),
+        "odd": TaskData(DataProvider(toy_examples(16, seed=1), 4, prefetch=0)),
     }
     network = network or Running()
     updater = ParameterUpdater(OPTIMIZERS["adamw"](network.parameters()))
@@ -527,7 +532,7 @@ def left_out(*steps, network=None):
 
 
 def test_an_error_names_the_task_that_was_poisoned():
-    with pytest.raises(OnionError, match=r"nan_guard: step 4 \(task odd\) has the cost nan"):
+    with pytest.raises(OnionError, match=r"nan_guard: step 4 \(task odd\) has the loss nan"):
         guarded_by(NanGuard("raise"), Poison({4})).run(passes=1)
 
 
@@ -539,13 +544,13 @@ def test_a_poisoned_task_leaves_no_trace_in_the_others_where_its_updates_are_ski
     assert bits(guarded) == bits(never)
     task = {step: "even" if step % 2 else "odd" for step in bad}
     assert caplog.messages == [
-        f"nan_guard: step {step} (task {task[step]}) has the cost nan; skipped the update" for step in bad
+        f"nan_guard: step {step} (task {task[step]}) has the loss nan; skipped the update" for step in bad
     ]
 
 
 @pytest.mark.parametrize("bad", [2, 5, 8])
 def test_a_poisoned_task_takes_all_back_to_the_copy_and_on_from_there(bad, caplog):
-    guarded = guarded_by(NanGuard("rollback", every=1), Poison({bad}), network=toy_network())
+    guarded = guarded_by(NanGuard("rollback", snapshot_every=1), Poison({bad}), network=toy_network())
     never = left_out(bad - 1, bad, network=toy_network())  # the copy was taken before that update
     guarded.run(passes=1)
     never.run(passes=1)

@@ -5,8 +5,8 @@ from itertools import combinations
 import pytest
 
 from onion import CompositionError, Observer, Runner
-from onion.drawing import way_out
-from onion.item import HOOKS, overrides
+from onion.engine.drawing import way_out
+from onion.engine.item import HOOKS, overrides
 from onion.testing import Batches, Failing, PlannedError, Recorder
 
 MOMENTS = ["initialize", "finalize", "on_pass_begin", "on_pass_end", "on_batch_begin", "on_batch_end"]

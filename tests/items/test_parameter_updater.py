@@ -12,7 +12,6 @@ from onion import (
     CompositionError,
     DataProvider,
     Freeze,
-    Frozen,
     GradientMachine,
     Observer,
     OnionError,
@@ -20,9 +19,10 @@ from onion import (
     Runner,
     RunnerItem,
     Saver,
+    StopGradient,
     schedules,
 )
-from onion.checkpoint import Checkpoint, folder_of, read, write
+from onion.checkpointing.checkpoint import Checkpoint, folder_of, read, write
 from onion.testing import Batches, toy_examples, toy_network
 from tests.abilities import known
 
@@ -127,7 +127,7 @@ def test_a_schedule_is_stepped_once_a_batch_after_the_update():
     optimizer = paddle.optimizer.SGD(lr.StepDecay(1.0, step_size=2, gamma=0.5), parameters=network.parameters())
     updater = ParameterUpdater(optimizer)
     watch = Observer(
-        on_batch_begin=lambda state: rates.append(updater.readings()["learning_rate"]),
+        on_batch_begin=lambda state: rates.append(updater.log_values()["learning_rate"]),
         on_batch_end=lambda state: rates.append(float(optimizer.get_lr())),
     )
     Runner(DataProvider(toy_examples(24), 8, prefetch=0), watch, updater, GradientMachine(network)).run(passes=1)
@@ -144,10 +144,10 @@ def test_gradients_are_cleared_after_the_update():
 
 def test_an_error_inside_makes_no_update():
     class Broken(RunnerItem):
-        makes_gradients = True
+        computes_gradients = True
 
         def on_batch(self, state):
-            network.cost(network(batch), batch).backward()
+            network.loss(network(batch), batch).backward()
             raise ZeroDivisionError
 
     network = toy_network()
@@ -189,12 +189,12 @@ def test_a_machine_in_a_nested_runner_further_in_counts_and_one_in_a_runner_furt
 
 def test_a_machine_of_ones_own_counts_by_its_class_attribute():
     class Machine(RunnerItem):
-        makes_gradients = True
+        computes_gradients = True
 
     network = toy_network()
     updater = ParameterUpdater(OPTIMIZERS["momentum"](network.parameters()))
     Runner(Batches(1), updater, Machine())
-    network.cost(network({"x": paddle.ones([1, 8])}), {"y": paddle.ones([1, 1])}).backward()
+    network.loss(network({"x": paddle.ones([1, 8])}), {"y": paddle.ones([1, 1])}).backward()
     updater.optimizer.step()
     assert sorted(updater.state_dict()) == ["parameter-0/velocity", "parameter-1/velocity"]
 
@@ -227,7 +227,7 @@ def test_an_optimizer_without_parameters_is_refused():
 def test_swapped_optimizers_of_two_networks_are_refused_though_their_costs_reach_either(nested):
     one, other = toy_network(), toy_network()
     parts = [
-        (sgd(mover), GradientMachine(network, cost=lambda outputs, batch: one.cost(outputs, batch)))
+        (sgd(mover), GradientMachine(network, loss=lambda outputs, batch: one.loss(outputs, batch)))
         for mover, network in ((other, one), (one, other))
     ]
     items = [Runner(*part) for part in parts] if nested else [item for part in parts for item in part][:2]
@@ -237,17 +237,17 @@ def test_swapped_optimizers_of_two_networks_are_refused_though_their_costs_reach
         Runner(Batches(1), *items)
 
 
-@pytest.mark.parametrize("cost", [None, lambda outputs, batch: outputs.mean()])
-def test_a_second_network_that_nobody_moves_is_refused_unless_it_is_frozen(cost):
+@pytest.mark.parametrize("loss", [None, lambda outputs, batch: outputs.mean()])
+def test_a_second_network_that_nobody_moves_is_refused_unless_it_is_frozen(loss):
     one, other = toy_network(), toy_network()
 
     def onion(*rings):
-        return Runner(Batches(1), *rings, sgd(one), GradientMachine(one), GradientMachine(other, cost=cost))
+        return Runner(Batches(1), *rings, sgd(one), GradientMachine(one), GradientMachine(other, loss=loss))
 
-    for rings in ([], [Freeze(other, "*", until=3)], [Frozen(other, "*bias")]):
+    for rings in ([], [Freeze(other, "*", until=3)], [StopGradient(other, "*bias")]):
         with pytest.raises(CompositionError, match=r"no updater around gradient_machine-2 \(ToyNetwork\) moves"):
             onion(*rings)
-    onion(Frozen(other))
+    onion(StopGradient(other))
     onion(Freeze(other, "*"))
     onion(sgd(other))
     for parameter in other.parameters():
@@ -255,9 +255,9 @@ def test_a_second_network_that_nobody_moves_is_refused_unless_it_is_frozen(cost)
     onion()
 
 
-def test_parameters_of_a_cost_function_have_an_updater_of_their_own():
+def test_parameters_of_a_loss_function_have_an_updater_of_their_own():
     network, scale = toy_network(), toy_network()
-    machine = GradientMachine(network, cost=lambda outputs, batch: scale.cost(outputs * scale.linear.bias, batch))
+    machine = GradientMachine(network, loss=lambda outputs, batch: scale.loss(outputs * scale.linear.bias, batch))
     Runner(Batches(1), sgd(network), Runner(sgd(scale), machine))
 
 
@@ -341,8 +341,8 @@ class Free(paddle.nn.Layer):
     def forward(self, batch):
         return self.body(batch) * (1 + self.outside)
 
-    def cost(self, outputs, batch):
-        return self.body.cost(outputs, batch)
+    def loss(self, outputs, batch):
+        return self.body.loss(outputs, batch)
 
 
 def test_a_parameter_outside_any_network_is_saved_by_its_place(tmp_path):
@@ -380,8 +380,8 @@ class TwoHeads(paddle.nn.Layer):
     def forward(self, batch):
         return self.heads[batch["head"]](batch)
 
-    def cost(self, outputs, batch):
-        return self.heads[0].cost(outputs, batch)
+    def loss(self, outputs, batch):
+        return self.heads[0].loss(outputs, batch)
 
 
 def head_batches(heads):
@@ -533,15 +533,15 @@ def updater_with(rate):
 def test_a_plain_learning_rate_is_set():
     updater = updater_with(0.1)
     updater.set_learning_rate(0.02)
-    assert updater.readings() == {"learning_rate": pytest.approx(0.02)}
+    assert updater.log_values() == {"learning_rate": pytest.approx(0.02)}
 
 
 def test_of_a_schedule_the_peak_is_set_and_the_shape_stays():
-    updater = updater_with(schedules.linear_warmup_and_decay(1.0, steps=10, warmup=0.0))
+    updater = updater_with(schedules.linear_warmup_and_decay(1.0, steps=10, warmup_ratio=0.0))
     rates = []
     for _ in range(3):
         updater.optimizer._learning_rate.step()
-        rates.append(updater.readings()["learning_rate"])
+        rates.append(updater.log_values()["learning_rate"])
         updater.set_learning_rate(0.5)
     assert rates == pytest.approx([0.9, 0.4, 0.35])
 
@@ -552,7 +552,7 @@ def test_it_is_saved_once_it_was_set():
     updater.set_learning_rate(0.02)
     other = updater_with(0.3)
     other.load_state_dict(updater.state_dict())
-    assert other.readings() == {"learning_rate": pytest.approx(0.02)}
+    assert other.log_values() == {"learning_rate": pytest.approx(0.02)}
     assert other.state_dict()["learning_rate"] == 0.02
 
 
@@ -560,14 +560,14 @@ def test_a_schedule_that_has_a_rate_of_its_own_is_not_set():
     updater = updater_with(paddle.optimizer.lr.CosineAnnealingDecay(0.1, T_max=10))
     with pytest.raises(OnionError, match="CosineAnnealingDecay sets the learning rate by itself; use a schedule of"):
         updater.set_learning_rate(0.2)
-    assert updater.readings() == {"learning_rate": pytest.approx(0.1)}
+    assert updater.log_values() == {"learning_rate": pytest.approx(0.1)}
 
 
 @pytest.mark.parametrize("rate", [1, np.float32(0.5), np.float64(0.5), np.int64(2)])
 def test_any_real_number_is_a_learning_rate(rate):
     updater = updater_with(0.1)
     updater.set_learning_rate(rate)
-    assert updater.readings() == {"learning_rate": pytest.approx(float(rate))}
+    assert updater.log_values() == {"learning_rate": pytest.approx(float(rate))}
     assert type(updater.state_dict()["learning_rate"]) is float
 
 
@@ -576,4 +576,4 @@ def test_what_is_no_learning_rate_is_refused(rate):
     updater = updater_with(0.1)
     with pytest.raises(OnionError, match="is no positive number"):
         updater.set_learning_rate(rate)
-    assert updater.readings() == {"learning_rate": pytest.approx(0.1)}
+    assert updater.log_values() == {"learning_rate": pytest.approx(0.1)}

@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, lines in a log, and no reading of the cost between two refreshes."""
+"""Progress: a bar on a terminal, lines in a log, and no reading of the loss between two refreshes."""
 
 import fcntl
 import io
@@ -77,10 +77,10 @@ class Counted:
 
 class Costing(RunnerItem):
     def __init__(self):
-        self.cost = Counted()
+        self.loss = Counted()
 
     def on_batch(self, state):
-        state.cost = self.cost
+        state.loss = self.loss
 
 
 def training(progress, *extra, k=1):
@@ -103,7 +103,7 @@ def test_on_a_terminal_it_shows_all_there_is_to_see():
     last = terminal.lines[-1]
     assert last.startswith("pass 2: 100%")
     assert "5/5" in last
-    assert f"cost={float(state.cost):.4g}" in last
+    assert f"cost={float(state.loss):.4g}" in last
     assert "accuracy=0.75" in last
     assert "learning_rate=0.125" in last
     assert "examples/s" in last
@@ -169,13 +169,13 @@ def test_an_empty_pass_does_no_harm():
     assert terminal.lines[-1].startswith("pass 1")
 
 
-def test_the_cost_is_read_only_to_refresh():
+def test_the_loss_is_read_only_to_refresh():
     often, seldom = Costing(), Costing()
     with Terminal() as terminal:
         Runner(Progress(seconds=0, file=terminal.file), often, Batches(50)).run(passes=1)
         Runner(Progress(seconds=1000, file=terminal.file), seldom, Batches(50)).run(passes=1)
-    assert often.cost.reads == 51
-    assert seldom.cost.reads == 2  # the first batch and the end of the pass
+    assert often.loss.reads == 51
+    assert seldom.loss.reads == 2  # the first batch and the end of the pass
 
 
 def test_on_a_terminal_it_can_be_told_to_be_quiet():
@@ -233,7 +233,7 @@ def test_a_line_is_complete_in_itself(monkeypatch):
     report = Observer(on_batch_end=lambda state: state.report({"accuracy": 0.75}))
     first, *_, last = lines_of(Clock(monkeypatch, 2.0), report, passes=2)
     assert re.fullmatch(
-        r"step 3/10, pass 1/2: cost=\S+ accuracy=0.75 learning_rate=0.125, 0.5 steps/s, 2 examples/s, 0:00:14 left",
+        r"step 3/10, pass 1/2: loss=\S+ accuracy=0.75 learning_rate=0.125, 0.5 steps/s, 2 examples/s, 0:00:14 left",
         first,
     )
     assert re.fullmatch(r"step 10/10, pass 2/2: .*, 0.5 steps/s, 2 examples/s, 0:00:20 in all", last)
@@ -335,17 +335,17 @@ def test_lines_can_be_had_on_a_terminal_too():
     assert [line.split(",")[0] for line in terminal.lines] == ["step 5/5"]
 
 
-def test_the_cost_is_read_for_a_line_only(monkeypatch):
+def test_the_loss_is_read_for_a_line_only(monkeypatch):
     costing = Costing()
     Runner(Progress(file=io.StringIO()), Clock(monkeypatch, 1.0).ring(), costing, Batches(20)).run(passes=1)
-    assert costing.cost.reads == 3  # after 5 seconds, after 15, at the end
+    assert costing.loss.reads == 3  # after 5 seconds, after 15, at the end
 
 
-def test_quiet_writes_nothing_and_does_not_read_the_cost(monkeypatch):
+def test_quiet_writes_nothing_and_does_not_read_the_loss(monkeypatch):
     costing, file = Costing(), io.StringIO()
     Runner(Progress(file=file, quiet=True), Clock(monkeypatch, 9.0).ring(), costing, Batches(5)).run(passes=2)
     assert file.getvalue() == ""
-    assert costing.cost.reads == 0
+    assert costing.loss.reads == 0
 
 
 def test_a_process_without_standard_error_trains(monkeypatch):

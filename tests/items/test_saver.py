@@ -18,7 +18,7 @@ from onion import (
     CheckpointError,
     CompositionError,
     DataProvider,
-    EarlyStop,
+    EarlyStopping,
     Evaluator,
     Forward,
     GradientMachine,
@@ -30,9 +30,9 @@ from onion import (
     RunnerItem,
     Saver,
     Tester,
-    checkpoint,
 )
-from onion.items.saved_run import best_checkpoint
+from onion.checkpointing import checkpoint
+from onion.checkpointing.run_state import best_checkpoint
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 from tests.abilities import needs_draws_again
 
@@ -60,7 +60,7 @@ class WithDropout(paddle.nn.Layer):
     def forward(self, batch):
         return self.head(self.body(batch["x"]))
 
-    def cost(self, outputs, batch):
+    def loss(self, outputs, batch):
         return paddle.nn.functional.mse_loss(outputs, batch["y"])
 
 
@@ -146,9 +146,9 @@ def every_pass(folder, *extra):
 def everything(folder, *extra):
     network = WithDropout()
     return Runner(
-        Saver(folder, every=4, best="tester.mse", mode="min", keep=1),
+        Saver(folder, every=4, monitor="tester.mse", mode="min", keep_last=1),
         Logger(folder / "metrics.jsonl", 2),
-        EarlyStop("tester.mse", patience=3, mode="min"),
+        EarlyStopping("tester.mse", patience=3, mode="min"),
         *extra,
         Tester(measuring(network, Dice()), every=3),
         Tester(measuring(network, Dice()), name="end"),
@@ -162,7 +162,7 @@ def stopping(folder, *extra):
     return Runner(
         Saver(folder, every=2),
         Logger(folder / "metrics.jsonl", 5),
-        EarlyStop("tester.mse", patience=1, mode="max"),
+        EarlyStopping("tester.mse", patience=1, mode="max"),
         *extra,
         Tester(measuring(network), every=4),
         *trained(network, adamw),
@@ -452,7 +452,7 @@ def test_the_folder_of_a_checkpoint_looks_as_documented(tmp_path):
 def test_every_nth_step_the_end_and_no_more_is_saved(tmp_path):
     seen = []
     watch = Observer(on_batch_begin=lambda state: seen.append(steps(tmp_path)))
-    Runner(Saver(tmp_path, every=2, keep=9), watch, Batches(5)).run(passes=1)
+    Runner(Saver(tmp_path, every=2, keep_last=9), watch, Batches(5)).run(passes=1)
     assert seen == [[], [], [2], [2], [2, 4]]
     assert steps(tmp_path) == [2, 4, 5]
 
@@ -460,7 +460,7 @@ def test_every_nth_step_the_end_and_no_more_is_saved(tmp_path):
 def test_every_pass_is_saved_at_its_end(tmp_path):
     seen = []
     watch = Observer(on_pass_begin=lambda state: seen.append(steps(tmp_path)))
-    Runner(Saver(tmp_path, keep=9), watch, Batches(3)).run(passes=3)
+    Runner(Saver(tmp_path, keep_last=9), watch, Batches(3)).run(passes=3)
     assert seen == [[], [3], [3, 6]]
     assert steps(tmp_path) == [3, 6, 9]
     assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 3, "batch_id": 0, "step": 9}
@@ -504,7 +504,9 @@ def test_the_best_is_saved_and_kept_besides(mode, best, tmp_path):
 def test_only_better_values_are_saved(tmp_path):
     seen = []
     watch = Observer(on_batch_begin=lambda state: seen.append(steps(tmp_path)))
-    Runner(Saver(tmp_path, every=100, keep=9, best="value"), watch, Metric([1, 1, 0, 2]), Batches(4)).run(passes=1)
+    Runner(Saver(tmp_path, every=100, keep_last=9, monitor="value"), watch, Metric([1, 1, 0, 2]), Batches(4)).run(
+        passes=1
+    )
     assert seen == [[], [1], [1], [1]]
     assert steps(tmp_path) == [1, 4]
 
@@ -542,7 +544,7 @@ def test_the_best_at_the_end_of_a_pass_is_saved(tmp_path):
 def test_the_best_so_far_stays_the_best_after_a_resumption(tmp_path):
     def onion():
         return Runner(
-            Saver(tmp_path, every=100, keep=1, best="value"),
+            Saver(tmp_path, every=100, keep_last=1, monitor="value"),
             Metric([5, 1, 2, 3, 4, 6, 1]),
             DataProvider(list(range(7)), 1, prefetch=0),
         )
@@ -589,7 +591,7 @@ def lettered(folder, rate=None, *letters, every=5, at=4):
     """Return an onion that posts letters in a batch: one that sets the rate, and one for each of the given kinds."""
     network = toy_network()
     updater = ParameterUpdater(paddle.optimizer.Adam(0.05, parameters=network.parameters()))
-    saver, mailbox = Saver(folder, every=every, keep=9), Mailbox()
+    saver, mailbox = Saver(folder, every=every, keep_last=9), Mailbox()
     kinds = {"save": saver.save, "stop": lambda state: state.stop("enough")}
 
     def post(state):
@@ -696,7 +698,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_and_never_pushes_out_a_whole
 
     def onion(*extra):
         runner = begun_otherwise(plain, tmp_path)
-        return runner.replace(Saver, Saver(tmp_path, every=1, keep=keep)).insert_after(Saver, *extra)
+        return runner.replace(Saver, Saver(tmp_path, every=1, keep_last=keep)).insert_after(Saver, *extra)
 
     with pytest.raises(PlannedError):
         onion(Failing("on_batch", "in", 7)).run(passes=PASSES)
@@ -756,12 +758,12 @@ def test_a_used_folder_is_refused_if_the_run_is_not_to_be_resumed(tmp_path):
 
 def test_the_checkpoint_of_another_onion_is_refused_with_the_names_of_both(tmp_path):
     begun(plain, tmp_path).run(steps=2)
-    runner = begun_otherwise(plain, tmp_path).insert_after(Saver, EarlyStop("a"))
+    runner = begun_otherwise(plain, tmp_path).insert_after(Saver, EarlyStopping("a"))
     before = bits(runner[GradientMachine].state_dict())
     with pytest.raises(CheckpointError) as caught:
         runner.run(steps=3)
     said = str(caught.value)
-    assert "holds another run (there is no early_stop (EarlyStop) there); choose an empty folder, or go on" in said
+    assert "holds another run (there is no early_stop (EarlyStopping) there); choose an empty folder, or go on" in said
     assert bits(runner[GradientMachine].state_dict()) == before
 
 
@@ -793,7 +795,7 @@ def test_a_saver_inside_items_without_state_and_runners_is_fine(tmp_path):
 
 def test_a_saver_in_a_nested_runner_beside_stateful_items_is_refused(tmp_path):
     with pytest.raises(CompositionError, match="saver stands inside"):
-        Runner(Runner(Saver(tmp_path)), *trained(toy_network(), sgd), EarlyStop("a"))
+        Runner(Runner(Saver(tmp_path)), *trained(toy_network(), sgd), EarlyStopping("a"))
 
 
 def test_a_name_that_cannot_be_a_files_is_refused(tmp_path):
@@ -805,4 +807,4 @@ def test_a_name_that_cannot_be_a_files_is_refused(tmp_path):
 
 def test_keeping_none_is_refused(tmp_path):
     with pytest.raises(CompositionError, match="keep=0 would keep no checkpoint; it is at least 1"):
-        Saver(tmp_path, keep=0)
+        Saver(tmp_path, keep_last=0)

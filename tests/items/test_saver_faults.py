@@ -28,11 +28,11 @@ from onion import (
     Saver,
     State,
     Tester,
-    checkpoint,
 )
-from onion.disk import Files, through
-from onion.items.saved_run import best_checkpoint
-from onion.lock import LOCK, alone_in
+from onion.checkpointing import checkpoint
+from onion.checkpointing.atomic_files import Files, through
+from onion.checkpointing.lock import LOCK, exclusive_lock
+from onion.checkpointing.run_state import best_checkpoint
 from onion.testing import Batches, Failing, PlannedError, toy_examples
 from tests.abilities import needs_draws_again
 from tests.toys import Dropped
@@ -49,7 +49,7 @@ def onion(folder, *extra, every=2, data=EXAMPLES, batch_size=4, seed=3, length=N
         Saver(folder, every=every, **settings),
         Logger(folder / "metrics.jsonl", 1),
         *extra,
-        DataProvider(data, batch_size, shuffle=True, seed=seed, length=length),
+        DataProvider(data, batch_size, shuffle=True, seed=seed, lengths=length),
         ParameterUpdater(paddle.optimizer.Adam(rate, parameters=network.parameters())),
         GradientMachine(network),
     )
@@ -113,7 +113,7 @@ class Held(Files):
 class At(RunnerItem):
     """Call a function after the batch of a step."""
 
-    watches = True
+    passive = True
 
     def __init__(self, step, call):
         self.step, self.call = step, call
@@ -179,7 +179,7 @@ def test_the_error_of_a_run_leaves_the_pending_checkpoint_whole(whole, tmp_path)
 
 
 def test_a_letter_that_saves_waits_until_the_checkpoint_is_there(tmp_path):
-    mailbox, saver = Mailbox(), Saver(tmp_path, every=100, background=True)
+    mailbox, saver = Mailbox(), Saver(tmp_path, every=100, async_save=True)
 
     def save(state):
         assert saver.save(state)
@@ -289,7 +289,7 @@ def test_the_best_checkpoint_that_is_lost_is_replaced_by_the_newest_and_that_is_
             yield
             state.report({"value": -abs(state.step - 3)})
 
-    Runner(Saver(tmp_path, every=2, best="value", keep=1), Batches(6), Metric()).run(passes=1)
+    Runner(Saver(tmp_path, every=2, monitor="value", keep_last=1), Batches(6), Metric()).run(passes=1)
     assert best_checkpoint(tmp_path).step == 3
     (checkpoint.folder_of(tmp_path, 3) / "state.json").unlink()
     assert best_checkpoint(tmp_path).step == 6
@@ -352,7 +352,7 @@ def test_an_empty_folder_and_one_of_the_future_are_passed_over(whole, tmp_path, 
     (tmp_path / "step-00000200").mkdir()
     (tmp_path / "step-00000200" / "manifest.json").write_text('{"format": 99, "step": 200, "files": {}}')
     onion(tmp_path).run(passes=2)
-    assert "format 99 is not known to this version of onion" in caplog.messages[0]
+    assert "format 99 is unknown to this version of onion" in caplog.messages[0]
     assert "step-00000100: manifest.json is missing or damaged" in caplog.messages[1]
     assert read_step(tmp_path, 12) == whole
 
@@ -488,8 +488,8 @@ def test_a_run_of_other_things_is_refused_with_the_differences_or_goes_on_knowin
     with pytest.raises(CheckpointError) as caught:
         onion(tmp_path, **change).run(passes=2)
     assert told in str(caught.value)
-    assert "resume='anyway'" in str(caught.value)
-    state = onion(tmp_path, resume="anyway", **change).run(passes=2)
+    assert "resume='force'" in str(caught.value)
+    state = onion(tmp_path, resume="force", **change).run(passes=2)
     assert f"goes on from step 4 all the same: {told}" in caplog.messages
     new_data = "rate" not in change
     assert ("the data are others, so pass 0 begins anew" in caplog.messages) == new_data
@@ -519,7 +519,7 @@ def test_a_data_file_is_known_by_what_is_in_it(tmp_path):
     moved.write_text("a\n1\n2\n3\n4\n5\n7\n")
     with pytest.raises(CheckpointError, match="data_provider: data 'sha256 "):
         run(moved)
-    run(moved, resume="anyway")
+    run(moved, resume="force")
 
 
 def test_a_second_run_in_the_folder_is_refused_and_changes_nothing(tmp_path):
@@ -533,13 +533,13 @@ def test_a_second_run_in_the_folder_is_refused_and_changes_nothing(tmp_path):
 
     onion(tmp_path, At(3, second)).run(passes=2)
     assert refused == [True]
-    with alone_in(tmp_path, object()), pytest.raises(CheckpointError, match="is in use by"):
+    with exclusive_lock(tmp_path, object()), pytest.raises(CheckpointError, match="is in use by"):
         onion(tmp_path).run(passes=3)
 
 
 def test_a_run_inside_that_shares_the_saver_is_not_saved(whole, tmp_path):
     class Looking(RunnerItem):
-        watches = True
+        passive = True
 
         def on_batch(self, state):
             yield
@@ -556,12 +556,12 @@ def test_a_run_inside_that_shares_the_saver_is_not_saved(whole, tmp_path):
 def test_another_saver_of_the_same_run_takes_another_folder(tmp_path):
     inner = Runner(Saver(tmp_path), Batches(3))
 
-    class Inside(RunnerItem):
+    class HiddenStates(RunnerItem):
         def on_batch(self, state):
             inner.run(passes=1, parent=state)
 
     with pytest.raises(CheckpointError, match="is in use by another Saver of this run"):
-        Runner(Saver(tmp_path), Batches(3), Inside()).run(passes=1)
+        Runner(Saver(tmp_path), Batches(3), HiddenStates()).run(passes=1)
 
 
 def test_a_tester_outside_the_saver_is_refused(tmp_path):
@@ -655,7 +655,7 @@ def test_what_an_interrupted_run_left_under_way_is_waited_for(tmp_path, caplog):
         disk.begun.wait()
         raise KeyboardInterrupt
 
-    saver = Saver(tmp_path, every=2, background=True)
+    saver = Saver(tmp_path, every=2, async_save=True)
     runner = Runner(saver, At(3, interrupt), Batches(6))
     with through(disk):
         with pytest.raises(KeyboardInterrupt):

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from onion import (
     CheckpointError,
     DataProvider,
-    EarlyStop,
+    EarlyStopping,
     GradientMachine,
     Logger,
     Observer,
@@ -21,10 +21,10 @@ from onion import (
     RunnerItem,
     Saver,
     SkipIf,
-    checkpoint,
 )
-from onion.disk import through
-from onion.items.saved_run import best_checkpoint
+from onion.checkpointing import checkpoint
+from onion.checkpointing.atomic_files import through
+from onion.checkpointing.run_state import best_checkpoint
 from onion.testing import toy_examples, toy_network
 from tests.toys import Unsynced
 
@@ -55,9 +55,9 @@ class Walk(RunnerItem):
 
 def onion(folder):
     return Runner(
-        Saver(folder, every=2, best="value", keep=1),
+        Saver(folder, every=2, monitor="value", keep_last=1),
         Logger(folder / "log.jsonl", 1),
-        EarlyStop("value", patience=9),
+        EarlyStopping("value", patience=9),
         Observer(on_batch_end=lambda state: state.report({"value": float(state.step)})),
         DataProvider(list(range(6)), 1, prefetch=0),
         SkipIf(lambda state: False),

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onion import CompositionError, DataProvider, Observer, Runner, RunnerItem, Saver, Signals, Tester, checkpoint
+from onion import CompositionError, DataProvider, Observer, Runner, RunnerItem, Saver, Signals, Tester
+from onion.checkpointing import checkpoint
+from onion.checkpointing.atomic_files import Files, through
 from onion.data.prefetch import Prefetcher
-from onion.disk import Files, through
 from onion.testing import Batches, Failing, PlannedError
 from tests.patience import PATIENCE
 

@@ -4,7 +4,7 @@ import paddle
 import pytest
 
 from onion import CompositionError, DataProvider, GradientMachine, ParameterUpdater, Runner, Saver, SkipIf
-from onion.items.periodic import Periodic
+from onion.engine.periodic import Periodic
 from onion.testing import Batches, Failing, PlannedError, Recorder, toy_examples, toy_network
 
 
@@ -19,7 +19,7 @@ def test_the_inside_runs_for_the_other_batches_and_they_alone_count():
     assert (state.step, state.batch_id) == (3, 0)
     assert inner.trace.count("inner.on_batch:in") == 3
     assert outer.trace.count("outer.on_batch:out") == 5
-    assert skip.readings() == {"skipped": 2}
+    assert skip.log_values() == {"skipped": 2}
 
 
 def test_a_skipped_batch_completes_no_period():
@@ -59,7 +59,7 @@ def test_a_second_run_counts_anew():
     runner = Runner(Batches(5), skip)
     runner.run(passes=1)
     runner.run(passes=1)
-    assert skip.readings() == {"skipped": 2}
+    assert skip.log_values() == {"skipped": 2}
 
 
 @pytest.mark.parametrize("cut", range(1, 6))
@@ -81,7 +81,7 @@ def test_a_resumed_run_goes_on_counting_and_ends_with_the_same_bits(cut, tmp_pat
 
     uncut = onion("uncut")
     uncut.run(passes=2)
-    assert uncut[SkipIf].readings()["skipped"] > 1
+    assert uncut[SkipIf].log_values()["skipped"] > 1
     onion("cut").run(passes=2, steps=cut)
     resumed = onion("cut", seed=1)
     resumed.run(passes=2)

@@ -10,7 +10,7 @@ from onion import (
     CheckpointError,
     CompositionError,
     DataProvider,
-    EarlyStop,
+    EarlyStopping,
     GradientMachine,
     HookError,
     MovingAverage,
@@ -150,19 +150,19 @@ def test_a_tester_in_it_reports_under_its_name():
 
 
 def test_two_slots_number_what_they_hold():
-    slots = [Slot(EarlyStop("a", 1)), Slot(EarlyStop("b", 1))]
+    slots = [Slot(EarlyStopping("a", 1)), Slot(EarlyStopping("b", 1))]
     Runner(*slots, Batches(1))
     assert [slot.item.name for slot in slots] == ["early_stop", "early_stop-2"]
 
 
 def test_readings_are_the_items():
     class Telling(RunnerItem):
-        def readings(self):
+        def log_values(self):
             return {"x": 1.0}
 
     slot = Slot()
-    assert slot.readings() == {}
-    assert Slot(Telling()).readings() == {"x": 1.0}
+    assert slot.log_values() == {}
+    assert Slot(Telling()).log_values() == {"x": 1.0}
 
 
 def test_it_is_drawn_with_what_it_holds():

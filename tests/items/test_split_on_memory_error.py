@@ -40,13 +40,13 @@ class Small(paddle.nn.Layer):
         self.seen.set_value(self.seen + batch["x"].shape[0])
         return self.body(batch)
 
-    def cost(self, outputs, batch):
+    def loss(self, outputs, batch):
         self.sizes.append(len(outputs))
-        cost = self.body.cost(outputs, batch)
+        loss = self.body.loss(outputs, batch)
         if len(outputs) > self.fits:
-            cost.backward(retain_graph=True)  # it fails in the middle of backward, with gradients already there
+            loss.backward(retain_graph=True)  # it fails in the middle of backward, with gradients already there
             raise self.error("no room")
-        return cost
+        return loss
 
 
 def onion(network, *rings, batch_size=8, count=24, optimizer_of=None, shuffle=False, **arguments):
@@ -75,14 +75,14 @@ def check_close(one, other, within=1e-6):
 @pytest.mark.parametrize("fits", [1, 2, 3, 4, 5, 7])
 @pytest.mark.parametrize("batch_size", [8, 5, 24])
 def test_a_run_in_pieces_equals_one_with_room_enough(batch_size, fits):
-    costs = {}
+    losses = {}
     networks = {"small": Small(fits), "large": Small(1000)}
     for name, network in networks.items():
-        note = Observer(on_batch_end=lambda state, name=name: costs.setdefault(name, []).append(float(state.cost)))
+        note = Observer(on_batch_end=lambda state, name=name: losses.setdefault(name, []).append(float(state.loss)))
         state = onion(network, note, batch_size=batch_size).run(passes=2)
         assert state.step == 2 * -(-24 // batch_size)
     check_close(values(networks["small"]), values(networks["large"]))
-    assert costs["small"] == pytest.approx(costs["large"], rel=1e-5)
+    assert losses["small"] == pytest.approx(losses["large"], rel=1e-5)
     assert networks["small"].seen.item() == networks["large"].seen.item() == 48
 
 
@@ -100,7 +100,7 @@ def test_the_size_that_fits_is_remembered_and_told_once(caplog):
     runner = onion(network)
     runner.run(passes=1)
     assert network.sizes == [8, 4, 2, 2, 2, 2, *[2, 2, 2, 2] * 2]
-    assert runner[SplitOnMemoryError].readings() == {"piece_size": 2}
+    assert runner[SplitOnMemoryError].log_values() == {"piece_size": 2}
     assert [record.getMessage() for record in caplog.records] == [
         "split_on_memory_error: out of memory with 8 examples; batches are split into pieces of 4 from now on",
         "split_on_memory_error: out of memory with 4 examples; batches are split into pieces of 2 from now on",
@@ -115,9 +115,9 @@ def test_a_batch_that_fits_at_once_is_run_whole():
 
 def test_a_piece_in_the_middle_that_does_not_fit_makes_the_whole_batch_be_tried_again():
     class Choosy(Small):
-        def cost(self, outputs, batch):
+        def loss(self, outputs, batch):
             self.fits = 1 if (batch["y"] == 5).any() else 4
-            return super().cost(outputs, batch)
+            return super().loss(outputs, batch)
 
     def batch():
         y = np.arange(8, dtype="float32").reshape(8, 1)
@@ -162,11 +162,11 @@ def test_the_memory_of_the_failed_try_is_free_before_the_next():
         pass
 
     class Hungry(Small):
-        def cost(self, outputs, batch):
+        def loss(self, outputs, batch):
             held = Held()  # in this frame, as what a real one holds
             alive.append(sum(ref() is not None for ref in refs))
             refs.append(weakref.ref(held))
-            return super().cost(outputs, batch)
+            return super().loss(outputs, batch)
 
     refs, alive = [], []
     gc.disable()
@@ -272,10 +272,10 @@ def test_a_ring_inside_that_counts_is_put_back_with_the_step():
     assert state.step == 1
 
 
-def test_a_cost_over_tokens_is_weighted_by_them():
+def test_a_loss_over_tokens_is_weighted_by_them():
     class Counted(Small):
-        def cost(self, outputs, batch):
-            super().cost(outputs, batch)
+        def loss(self, outputs, batch):
+            super().loss(outputs, batch)
             return ((outputs - batch["y"]) ** 2 * batch["labelled"]).sum() / batch["labelled"].sum()
 
     random = np.random.default_rng(0)
@@ -389,4 +389,4 @@ def test_it_stands_between_updater_and_machine():
 @pytest.mark.parametrize("floor", [0, -1, True, 1.5, "2"])
 def test_a_floor_that_is_none_is_refused(floor):
     with pytest.raises(CompositionError, match="is no number of examples from 1"):
-        SplitOnMemoryError(toy_network(), floor=floor)
+        SplitOnMemoryError(toy_network(), min_examples=floor)

@@ -117,13 +117,13 @@ def test_the_inner_state_is_its_own_and_knows_its_parent():
     assert (outer.step, outer.batch_id, outer.pass_id) == (4, 0, 1)
 
 
-def test_the_outer_batch_outputs_and_cost_stay():
+def test_the_outer_batch_outputs_and_loss_stay():
     class Work(RunnerItem):
         def on_batch(self, state):
-            state.outputs, state.cost = f"outputs {state.batch}", 0.5
+            state.outputs, state.loss = f"outputs {state.batch}", 0.5
 
     seen = []
-    look = Observer(on_batch_end=lambda state: seen.append((state.batch, state.outputs, float(state.cost))))
+    look = Observer(on_batch_end=lambda state: seen.append((state.batch, state.outputs, float(state.loss))))
     Runner(look, Tester(Runner(Reporting(), Batches(7)), every=1), Work(), Batches(2)).run(passes=1)
     assert seen == [(0, "outputs 0", 0.5), (1, "outputs 1", 0.5)]
 
@@ -148,8 +148,8 @@ class Network(paddle.nn.Layer):
     def forward(self, batch):
         return self.body({**batch, "x": self.dropout(batch["x"])})
 
-    def cost(self, outputs, batch):
-        return self.body.cost(outputs, batch)
+    def loss(self, outputs, batch):
+        return self.body.loss(outputs, batch)
 
 
 def training(*extra, every=2):
@@ -238,13 +238,13 @@ def test_a_test_made_of_the_training_shares_its_data_and_leaves_its_place(cut, t
         return network, runner.insert_before(DataProvider, Tester(test, every=1)) if tested else runner
 
     untested, runner = made(tmp_path / "untested", False)
-    examples = runner.run(passes=2) and runner[DataProvider].readings()
+    examples = runner.run(passes=2) and runner[DataProvider].log_values()
     if cut:
         made(tmp_path / "tested", True)[1].run(steps=cut)
     tested, runner = made(tmp_path / "tested", True)
     runner.run(passes=2)
     assert bits(tested) == bits(untested)
-    assert runner[DataProvider].readings() == examples
+    assert runner[DataProvider].log_values() == examples
 
 
 def test_a_stop_inside_the_test_ends_the_test_only():

@@ -20,22 +20,22 @@ from onion import (
     Runner,
     RunnerItem,
     Saver,
-    Task,
+    TaskData,
     TaskSampler,
     Trial,
-    generators,
 )
+from onion.checkpointing import rng
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 from tests.abilities import needs_draws_again
 from tests.toys import Dropped
 
 
 class Costs(Observer):
-    """Write down the cost of every batch, and where it was."""
+    """Write down the loss of every batch, and where it was."""
 
     def __init__(self):
         self.found = []
-        super().__init__(on_batch_end=lambda state: self.found.append((place(state), float(state.cost))))
+        super().__init__(on_batch_end=lambda state: self.found.append((place(state), float(state.loss))))
 
 
 def place(state):
@@ -48,7 +48,7 @@ def data(seed=0, examples=20):
 
 
 def tasks():
-    mixed = {"one": Task(data()), "two": Task(data(seed=1, examples=12), 0.6, target=False)}
+    mixed = {"one": TaskData(data()), "two": TaskData(data(seed=1, examples=12), 0.6, target=False)}
     return TaskSampler(mixed, seed=3)
 
 
@@ -75,7 +75,7 @@ class Try(RunnerItem):
 
     def __init__(self, step, way="out", steps=7, provider=data, inside=()):
         self.step, self.way, self.steps, self.provider, self.inside = step, way, steps, provider, inside
-        self.costs, self.trial, self.state = Costs(), None, None
+        self.losses, self.trial, self.state = Costs(), None, None
 
     def on_batch(self, state):
         if (state.step, self.way) == (self.step, "in"):
@@ -86,7 +86,7 @@ class Try(RunnerItem):
 
     def act(self, state):
         network = deepcopy(state.runner[GradientMachine].network)
-        self.trial = training(network, Trial(), self.costs, *self.inside, provider=self.provider)
+        self.trial = training(network, Trial(), self.losses, *self.inside, provider=self.provider)
         self.state = self.trial.run(steps=state.step + self.steps, parent=state)
 
 
@@ -103,7 +103,7 @@ def test_a_trial_with_the_same_settings_is_the_run_itself_to_the_bit(step, provi
     paddle.seed(5)
     expected.run(steps=step + 7)
     assert len(seen.found) == step + 7
-    assert tried.costs.found == seen.found[step:]
+    assert tried.losses.found == seen.found[step:]
     assert bits(tried.trial) == bits(expected)
 
 
@@ -128,12 +128,12 @@ def test_it_leaves_no_trace(way, inside):
         runner = training(Dropped(), *rings, seen)
         paddle.seed(5)
         state = runner.run(passes=2)
-        return seen.found, bits(runner), generators.capture(), place(state), state.metrics
+        return seen.found, bits(runner), rng.capture(), place(state), state.metrics
 
     tried = TryAndForgive(6, way, inside=inside)
     assert trained(tried) == trained()
     assert bool(forgiven) == bool(inside)
-    assert len(tried.costs.found) == (2 if inside else 7)
+    assert len(tried.losses.found) == (2 if inside else 7)
 
 
 def test_on_the_way_into_a_batch_it_begins_with_the_batch_after_it():
@@ -147,8 +147,8 @@ def test_on_the_way_into_a_batch_it_begins_with_the_batch_after_it():
 
 @needs_draws_again
 def test_trials_that_differ_in_one_setting_begin_alike():
-    """The first costs are the same, for the same parameters, examples and dropout; the second ones are not."""
-    costs = {}
+    """The first losses are the same, for the same parameters, examples and dropout; the second ones are not."""
+    losses = {}
 
     class Rates(RunnerItem):
         def on_batch(self, state):
@@ -159,12 +159,12 @@ def test_trials_that_differ_in_one_setting_begin_alike():
                 optimizer = paddle.optimizer.Adam(rate, parameters=network.parameters())
                 trial = Runner(Trial(), found, data(), ParameterUpdater(optimizer), GradientMachine(network))
                 trial.run(steps=state.step + 2, parent=state)
-                costs.setdefault(rate, []).extend(found.found)
+                losses.setdefault(rate, []).extend(found.found)
 
     training(Dropped(), Rates()).run(steps=3)
-    assert len(costs[0.01]) == 6
-    assert costs[0.01][0::2] == costs[0.1][0::2]
-    assert all(small != large for small, large in zip(costs[0.01][1::2], costs[0.1][1::2], strict=True))
+    assert len(losses[0.01]) == 6
+    assert losses[0.01][0::2] == losses[0.1][0::2]
+    assert all(small != large for small, large in zip(losses[0.01][1::2], losses[0.1][1::2], strict=True))
 
 
 def test_what_the_other_run_has_not_begins_anew():
@@ -204,10 +204,10 @@ def test_it_stands_outside_everything_that_has_a_state(tmp_path):
 
 
 def test_without_a_run_around_it_is_refused():
-    before = generators.capture()
+    before = rng.capture()
     with pytest.raises(HookError, match=r"trial begins where another run stands; .* run\(parent=state\)"):
         Runner(Trial(), Batches(2)).run(passes=1)
-    assert generators.capture() == before
+    assert rng.capture() == before
 
 
 @pytest.mark.parametrize("shared", ["data_provider", "parameter_updater"])

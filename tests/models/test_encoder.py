@@ -8,8 +8,8 @@ import pytest
 from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.encoder import Encoder
-from onion.models.formats.naming import from_hugging_face
-from onion.models.pretraining import EncoderForPretraining
+from onion.models.formats.name_mapping import from_hugging_face
+from onion.models.pretraining_heads import EncoderForPretraining
 from onion.models.tokenizer import Tokenizer
 from tests.models.helpers import MASKS, SMALL, small_encoder
 

@@ -10,7 +10,7 @@ import paddle
 import pytest
 
 from onion.models.config import EncoderConfig
-from onion.models.pretraining import EncoderForPretraining
+from onion.models.pretraining_heads import EncoderForPretraining
 from onion.models.weights import read_weights
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -7,9 +7,9 @@ import paddle
 import pytest
 
 from onion import DataError
-from onion.models import lean
-from onion.models.inside import look_inside
-from onion.way_back import once
+from onion.engine.backward import once
+from onion.models.fused import inference
+from onion.models.hidden_states import record_hidden_states
 from tests.models.helpers import MASKS, VARIANTS, small_encoder
 from tests.models.test_encoder_variants import random_batch
 
@@ -40,14 +40,16 @@ def test_pieces_do_not_matter(most, monkeypatch):
     encoder, mask = small_encoder(), np.arange(9) < np.array([9, 1, 4, 7, 2])[:, None]
     with paddle.no_grad():
         expected = encoded(encoder, mask, False).pooled_output.numpy()
-        monkeypatch.setattr(lean, "PIECE", most)
+        monkeypatch.setattr(inference, "PIECE", most)
         close(expected, encoded(encoder, mask, True).pooled_output.numpy())
 
 
 @pytest.mark.parametrize("way", [once, nullcontext()], ids=["by hand", "layers"])
 @pytest.mark.parametrize("padding", MASKS)
 def test_the_gradients_are_the_same(padding, way, monkeypatch):
-    monkeypatch.setattr("onion.models.by_hand.parts.FEWEST", 1)  # so that there are parts to be put together
+    monkeypatch.setattr(
+        "onion.models.fused.training.batch_parts.FEWEST", 1
+    )  # so that there are parts to be put together
     encoder, mask = small_encoder(), np.array(MASKS[padding])
     for layer in encoder.sublayers(include_self=True):
         layer.training = True
@@ -74,7 +76,7 @@ def test_other_vectors_are_not_there(monkeypatch):
 
 def test_who_looks_into_the_last_layer_sees_all_tokens():
     encoder, mask = small_encoder(), np.ones((2, 3), bool)
-    with paddle.no_grad(), look_inside(encoder) as inside:
+    with paddle.no_grad(), record_hidden_states(encoder) as inside:
         pooled = encoded(encoder, mask, True).pooled_output.numpy()
     assert inside.hidden[2].shape[0] == 6
     with paddle.no_grad():

@@ -9,8 +9,8 @@ import safetensors
 
 from onion.errors import WeightsError
 from onion.models.encoder import Encoder
-from onion.models.formats.tensors import write_safetensors
-from onion.models.pretraining import EncoderForPretraining
+from onion.models.formats.safetensors_file import write_safetensors
+from onion.models.pretraining_heads import EncoderForPretraining
 from onion.models.weights import read_weights
 from tests.models.helpers import SMALL, VARIANTS, small_encoder
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.errors import DataError, WeightsError
-from onion.models.splitting.truncation import kept_lengths
+from onion.models.tokenization.truncation import kept_lengths
 from onion.models.tokenizer import Tokenizer
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "film", "##s", "uber", "中", ".", "2", "▁film", "s"]

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from onion.models.splitting.characters import Characters
+from onion.models.tokenization.basic_tokenizer import Characters
 from onion.models.tokenizer import Tokenizer
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]

@@ -12,7 +12,7 @@ import safetensors.numpy
 
 from onion.errors import WeightsError
 from onion.models.encoder import Encoder
-from onion.models.formats.naming import from_static, place_of, to_hugging_face
+from onion.models.formats.name_mapping import from_static, place_of, to_hugging_face
 from onion.models.weights import read_weights, write_weights
 from tests.models.foreign_files import (
     paddle_tensor,

@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from onion import checkpoint
+from onion.checkpointing import checkpoint
 from tests.museum.onions import CUT, EXHIBITS, STEPS
 
 MUSEUM = Path(__file__).parent

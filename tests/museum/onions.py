@@ -11,7 +11,7 @@ import numpy as np
 
 from onion import (
     DataProvider,
-    EarlyStop,
+    EarlyStopping,
     Evaluator,
     Forward,
     GradientMachine,
@@ -25,13 +25,13 @@ from onion import (
     SkipIf,
     Slot,
     SplitOnMemoryError,
-    Task,
+    TaskData,
     TaskSampler,
     Tester,
     schedules,
 )
-from onion.items.loss_scale import LossScale
-from onion.sampling import ByCost
+from onion.multitask.strategies import ByLoss
+from onion.training.loss_scale import LossScale
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -50,7 +50,7 @@ class Network(paddle.nn.Layer):
     def forward(self, batch: Mapping[str, Any]) -> paddle.Tensor:
         return self.head(self.dropout(paddle.tanh(self.body(batch["x"]))))
 
-    def cost(self, outputs: paddle.Tensor, batch: Mapping[str, Any]) -> paddle.Tensor:
+    def loss(self, outputs: paddle.Tensor, batch: Mapping[str, Any]) -> paddle.Tensor:
         return paddle.nn.functional.mse_loss(outputs, batch["y"])
 
 
@@ -86,9 +86,9 @@ def examples(count: int) -> list[dict[str, Any]]:
 def outside(folder: Path, network: Network) -> list[Any]:
     test = Runner(DataProvider(examples(5), 5, prefetch=0), Evaluator(Error()), Forward(network))
     return [
-        Saver(folder, every=100, best="tester.error", mode="min"),
+        Saver(folder, every=100, monitor="tester.error", mode="min"),
         Logger(folder / "metrics.jsonl", 1),
-        EarlyStop("tester.error", patience=9, mode="min"),
+        EarlyStopping("tester.error", patience=9, mode="min"),
         Tester(test, every=2),
     ]
 
@@ -104,36 +104,36 @@ def begun() -> Network:
 def one(folder: Path) -> Runner:
     """The items that have a state, but for those below."""
     network = begun()
-    rate = schedules.cosine(0.05, steps=20, warmup=0.2)
+    rate = schedules.cosine(0.05, steps=20, warmup_ratio=0.2)
     return Runner(
         *outside(folder, network),
         Evaluator(Error()),
         DataProvider(
-            examples(16), 3, shuffle=True, seed=4, length=lambda example: int(example["x"][0] * 7), prefetch=0
+            examples(16), 3, shuffle=True, seed=4, lengths=lambda example: int(example["x"][0] * 7), prefetch=0
         ),
         SkipIf(lambda state: state.batch_id == 1),
         Slot(MovingAverage(network, 0.8)),
         ParameterUpdater(paddle.optimizer.AdamW(rate, parameters=network.parameters())),
-        MixedPrecision("float16", scale=LossScale(1024.0, growth_every=3)),
+        MixedPrecision("float16", scale=LossScale(1024.0, growth_interval=3)),
         SplitOnMemoryError(network),
         GradientMachine(network),
     )
 
 
 def tasks(folder: Path) -> Runner:
-    """Two tasks, chosen by their costs."""
+    """Two tasks, chosen by their losses."""
     network = begun()
     rate = paddle.optimizer.lr.LinearWarmup(paddle.optimizer.lr.PolynomialDecay(0.1, 20), 4, 0.0, 0.1)
     sampled = {
-        "long": Task(DataProvider(examples(16), 3, shuffle=True, seed=4, prefetch=0)),
-        "short": Task(DataProvider(examples(4), 2, prefetch=0), mix_ratio=0.5, target=False),
+        "long": TaskData(DataProvider(examples(16), 3, shuffle=True, seed=4, prefetch=0)),
+        "short": TaskData(DataProvider(examples(4), 2, prefetch=0), mix_ratio=0.5, target=False),
     }
     return Runner(
         *outside(folder, network),
-        TaskSampler(sampled, ByCost(rate=0.5, lag=2), seed=5),
+        TaskSampler(sampled, ByLoss(rate=0.5, lag=2), seed=5),
         MovingAverage(network, 0.5),
         ParameterUpdater(paddle.optimizer.Momentum(rate, parameters=network.parameters())),
-        NanGuard("rollback", every=2),
+        NanGuard("rollback", snapshot_every=2),
         GradientMachine(network),
     )
 

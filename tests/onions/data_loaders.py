@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onion import DataProvider, Runner, Task, TaskSampler
+from onion import DataProvider, Runner, TaskData, TaskSampler
 from tests.onions.parts import EXAMPLES, Network, begun, kept, learning
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -53,7 +53,7 @@ def stream(folder: Path) -> Runner:
 
 def of_tasks(folder: Path) -> Runner:
     """One of two tasks has a DataLoader."""
-    tasks = {"a": Task(DataProvider(shuffled(0))), "b": Task(DataProvider(EXAMPLES, 4, prefetch=0))}
+    tasks = {"a": TaskData(DataProvider(shuffled(0))), "b": TaskData(DataProvider(EXAMPLES, 4, prefetch=0))}
     return Runner(*kept(folder), TaskSampler(tasks), *learning(Network()))
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from onion import DataProvider, MovingAverage, Runner, RunnerItem
-from onion.items.online.delayed_labels import DelayedLabels
-from onion.items.online.drift_watch import DriftWatch
-from onion.items.online.progressive_test import ProgressiveTest
-from onion.items.online.publish import Publish
-from onion.items.online.raised_rate import RaisedRate
-from onion.items.online.replay_buffer import ReplayBuffer
+from onion.online.delayed_labels import DelayedLabels
+from onion.online.drift_watch import DriftWatch
+from onion.online.progressive_test import ProgressiveTest
+from onion.online.publish import Publish
+from onion.online.raised_rate import RaisedRate
+from onion.online.replay_buffer import ReplayBuffer
 from tests.onions.parts import EXAMPLES, Network, adamw, begun, data, kept, learning
 
 CHANGE = 12

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from onion import (
-    EarlyStop,
+    EarlyStopping,
     GradientMachine,
     MovingAverage,
     Observer,
@@ -52,7 +52,7 @@ def best(folder: Path) -> Runner:
 def early_stop(folder: Path) -> Runner:
     """The figures have to rise and fall, so the test has noise in it."""
     network = Network()
-    stop = EarlyStop("tester.dice", patience=3)
+    stop = EarlyStopping("tester.dice", patience=3)
     return Runner(*kept(folder, best="tester.dice"), stop, Tester(tested(network), every=1), data(), *learning(network))
 
 
@@ -70,7 +70,7 @@ class Search(RunnerItem):
         network = deepcopy(state.runner[GradientMachine].network)
         setting = Observer(initialize=lambda trial: trial.runner[ParameterUpdater].set_learning_rate(rate))
         tried = Runner(Trial(), setting, data(), *learning(network)).run(steps=state.step + 2, parent=state)
-        return float(tried.cost)
+        return float(tried.loss)
 
 
 def trial(folder: Path) -> Runner:

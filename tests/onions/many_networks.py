@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from onion import Every, Forward, Frozen, GradientMachine, IntoBatch, MovingAverage, Runner, Tester
+from onion import Every, Forward, GradientMachine, MovingAverage, OutputsToBatch, Runner, StopGradient, Tester
 from tests.onions.parts import Network, Noise, adamw, begun, data, kept, learning, momentum, tested
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -38,27 +38,27 @@ def gan(folder: Path) -> Runner:
     def told_apart(scores: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         return (softplus(-scores) + softplus(judge({"x": forger(batch).detach()}))).mean()
 
-    def fooled(fakes: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+    def generator_loss(fakes: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         return softplus(-judge({"x": fakes})).mean()
 
     return Runner(
         *kept(folder),
         data(),
         Runner(adamw(judge), GradientMachine(judge, told_apart)),
-        Every(2, Runner(Frozen(judge), adamw(forger), GradientMachine(forger, fooled))),
+        Every(2, Runner(StopGradient(judge), adamw(forger), GradientMachine(forger, generator_loss))),
     )
 
 
 class Pupil(Network):
     """A network that also learns what another one says."""
 
-    def cost(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        return super().cost(outputs, batch) + paddle.nn.functional.mse_loss(outputs, batch["teacher"])
+    def loss(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+        return super().loss(outputs, batch) + paddle.nn.functional.mse_loss(outputs, batch["teacher"])
 
 
 def taught(folder: Path) -> Runner:
     """The teacher is made by the script and in no checkpoint."""
-    lesson = Forward(Network(hidden=9)), IntoBatch("teacher")
+    lesson = Forward(Network(hidden=9)), OutputsToBatch("teacher")
     return Runner(*kept(folder), data(), *lesson, *learning(Pupil()))
 
 
@@ -66,7 +66,7 @@ def mean_teacher(folder: Path) -> Runner:
     """The teacher is the average of its pupil."""
     pupil = Pupil()
     teacher = MovingAverage(pupil, 0.6)
-    lesson = Noise(), Forward(teacher.average), IntoBatch("teacher")
+    lesson = Noise(), Forward(teacher.average), OutputsToBatch("teacher")
     return Runner(*kept(folder), data(), teacher, *lesson, *learning(pupil))
 
 

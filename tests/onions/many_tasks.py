@@ -6,9 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from onion import DataProvider, ForTask, GradientMachine, Runner, RunnerItem, Task, TaskSampler, Tester
-from onion.sampling import ByCost, BySize, ByStep, MixRatio, RoundRobin, Strategy, Temperature, Uniform, Weights
-from onion.tasks.multi_head import MultiHead
+from onion import DataProvider, ForTask, GradientMachine, Runner, RunnerItem, TaskData, TaskSampler, Tester
+from onion.multitask.strategies import (
+    ByLoss,
+    BySize,
+    ByStep,
+    MixRatio,
+    RoundRobin,
+    Strategy,
+    Temperature,
+    Uniform,
+    Weights,
+)
+from onion.tasks.networks.multi_head import MultiHead
 from tests.onions.parts import EXAMPLES, Noise, adamw, begun, data, kept, tested
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -23,7 +33,7 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
     "weights": lambda: Weights({"slope": 1.0, "valley": 2.0, "stream": 1.0}),
     "turns": RoundRobin,
     "step": lambda: ByStep(lambda step: {"slope": 1.0, "valley": 0.9**step, "stream": 0.3}),
-    "cost": lambda: ByCost(rate=0.5, lag=2),
+    "loss": lambda: ByLoss(rate=0.5, lag=2),
 }
 SIZED = ("temperature", "size")
 """These need to know how long a pass of each task is, so none of theirs is a stream."""
@@ -39,7 +49,7 @@ class Head(paddle.nn.Layer):
     def forward(self, batch: Any) -> paddle.Tensor:
         return self.linear(self.dropout(paddle.tanh(self.encoder(batch["x"]))))
 
-    def cost(self, outputs: paddle.Tensor, batch: Any) -> paddle.Tensor:
+    def loss(self, outputs: paddle.Tensor, batch: Any) -> paddle.Tensor:
         return paddle.nn.functional.mse_loss(outputs, batch["y"])
 
 
@@ -51,9 +61,9 @@ def sampled(strategy: str, *rings: RunnerItem, **settings: Any) -> Callable[[Pat
         network = MultiHead(encoder, {name: Head(encoder) for name in ("slope", "valley", "stream")})
         source = EXAMPLES[:5] if strategy in SIZED else (lambda: iter(EXAMPLES[:5]))
         tasks = {
-            "slope": Task(data()),
-            "valley": Task(DataProvider(EXAMPLES[:6], 4, shuffle=True, seed=1), mix_ratio=0.5),
-            "stream": Task(DataProvider(source, 2), mix_ratio=0.5, target=False),
+            "slope": TaskData(data()),
+            "valley": TaskData(DataProvider(EXAMPLES[:6], 4, shuffle=True, seed=1), mix_ratio=0.5),
+            "stream": TaskData(DataProvider(source, 2), mix_ratio=0.5, target=False),
         }
         return Runner(
             *kept(folder),

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec, TypeVar
 from unittest.mock import patch
 
-from onion import generators
-from onion.tasks.jobs.training import fine_tune
+from onion.checkpointing import rng
+from onion.tasks.finetune.fine_tune import fine_tune
 from tests.tasks import helpers
 from tests.tasks.helpers import films, tiny_encoder, write_tsv
 from tests.tasks.squad_files import TINY, squad
@@ -32,11 +32,11 @@ def made_once(make: Callable[Arguments, Made]) -> Callable[Arguments, Made]:
 
     @cache
     def made(*arguments: Any, **named: Any) -> Made:
-        before = generators.capture()
+        before = rng.capture()
         try:
             return make(*arguments, **named)
         finally:
-            generators.restore(before)
+            rng.restore(before)
 
     return made
 

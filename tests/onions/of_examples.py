@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from onion import Runner, Saver, State, Tester, Way
-from onion.tasks.adversarial import Discriminator
-from onion.tasks.jobs.settings import Settings
-from onion.tasks.jobs.training import Job
+from onion import HookIterator, Runner, Saver, State, Tester
+from onion.tasks.finetune.fine_tune import Job
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.networks.gan_bert import Discriminator
 from tests.onions import material
 from tests.onions.material import files, glue, wide_encoder
 from tests.onions.parts import Network, begun, kept
@@ -77,7 +77,7 @@ def often(runner: Runner) -> Runner:
     for tester in runner.all(Tester):
         tester.every = 2
     saver = runner[Saver]
-    return runner.replace(Saver, Saver(saver.folder, every=3, best=saver.best, mode=saver.mode))
+    return runner.replace(Saver, Saver(saver.folder, every=3, monitor=saver.best, mode=saver.mode))
 
 
 # -- modules -----------------------------------------------------------------------------------------------------------
@@ -120,10 +120,10 @@ def lr_search(folder: Path) -> Runner:
     return Runner(*kept(folder), search, *example.training(Network()).items)
 
 
-def quietly(hook: Callable[[State], Way]) -> Callable[[State], Way]:
+def quietly(hook: Callable[[State], HookIterator]) -> Callable[[State], HookIterator]:
     """Return a hook that prints nothing."""
 
-    def on_batch(state: State) -> Way:
+    def on_batch(state: State) -> HookIterator:
         with redirect_stdout(io.StringIO()):
             yield from hook(state)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from onion import Runner
-from onion.tasks.catalogue import TASKS
-from onion.tasks.jobs.training import fine_tune
+from onion.tasks.finetune.fine_tune import fine_tune
+from onion.tasks.registry import TASKS
 from tests.onions.material import OPTIONS, encoder, files
 from tests.onions.parts import begun
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from onion import (
     Accumulate,
-    Averaged,
     DataProvider,
     Evaluator,
     MixedPrecision,
@@ -22,9 +21,10 @@ from onion import (
     SkipIf,
     SplitOnMemoryError,
     Tester,
+    UseAverage,
 )
 from onion.data import collate as stack
-from onion.items.loss_scale import LossScale
+from onion.training.loss_scale import LossScale
 from tests.onions.parts import (
     EXAMPLES,
     Network,
@@ -108,7 +108,7 @@ def accumulation(folder: Path) -> Runner:
 def average(folder: Path) -> Runner:
     network = Network()
     smooth = MovingAverage(network, 0.7)
-    test = Tester(tested(network, Averaged(smooth)), every=2)
+    test = Tester(tested(network, UseAverage(smooth)), every=2)
     return Runner(*kept(folder), test, data(), smooth, *learning(network))
 
 
@@ -125,13 +125,13 @@ class Overflowing(RunnerItem):
 
 def loss_scale(folder: Path) -> Runner:
     """Gradients overflow, so the scale shrinks and grows; on the CPU the arithmetic stays in 32 bits."""
-    mixed = MixedPrecision("float16", scale=LossScale(2.0**100, growth_every=2))
+    mixed = MixedPrecision("float16", scale=LossScale(2.0**100, growth_interval=2))
     return Runner(*kept(folder), data(), Overflowing(1e30), *learning(Network(), mixed))
 
 
 def nan_guard(policy: Any) -> Any:
     def compose(folder: Path) -> Runner:
-        guard = NanGuard(policy, gradients=True, every=2)
+        guard = NanGuard(policy, check_gradients=True, snapshot_every=2)
         return Runner(*kept(folder), data(), Overflowing(float("nan")), *learning(Network(), guard))
 
     return compose

@@ -69,7 +69,7 @@ class Network(paddle.nn.Layer):
             hidden = self.dropout(paddle.tanh(layer(hidden)))
         return self.head(hidden)
 
-    def cost(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+    def loss(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         return paddle.nn.functional.mse_loss(outputs, batch["y"])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from onion import Freeze, Observer, ParameterUpdater, Runner, RunnerItem, Unfreeze, schedules
-from onion.tasks.optimization import fine_tuning_optimizer
+from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from tests.onions.parts import Network, adamw, begun, data, kept, learning
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -18,10 +18,10 @@ STEPS = 8
 
 RATES: dict[str, Callable[[], Any]] = {
     "constant": lambda: schedules.constant(0.05, warmup_steps=3),
-    "linear": lambda: schedules.linear_warmup_and_decay(0.05, STEPS, warmup=0.4),
-    "jump": lambda: schedules.linear_with_jump(0.05, STEPS, warmup=0.4),
+    "linear": lambda: schedules.linear_warmup_and_decay(0.05, STEPS, warmup_ratio=0.4),
+    "jump": lambda: schedules.palm_linear(0.05, STEPS, warmup_ratio=0.4),
     "polynomial": lambda: schedules.polynomial(0.05, STEPS, power=2.0, end=0.001),
-    "cosine": lambda: schedules.cosine(0.05, STEPS, warmup=0.2, cycles=1.0),
+    "cosine": lambda: schedules.cosine(0.05, STEPS, warmup_ratio=0.2, cycles=1.0),
     "noam": lambda: schedules.noam(0.05, warmup_steps=3),
     "paddle's": lambda: paddle.optimizer.lr.LinearWarmup(paddle.optimizer.lr.PolynomialDecay(0.1, STEPS), 4, 0.0, 0.1),
 }

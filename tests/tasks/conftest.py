@@ -2,8 +2,8 @@
 
 import pytest
 
-from onion.tasks.jobs.settings import Settings
-from onion.tasks.jobs.training import train
+from onion.tasks.finetune.fine_tune import train
+from onion.tasks.finetune.settings import Settings
 from tests.tasks.helpers import films, tiny_encoder, write_tsv
 
 

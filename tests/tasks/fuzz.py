@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.features.examples import Examples
+from onion.tasks.data.features.examples import Examples
 from onion.tasks.task import Task
 
 TEXTS = st.sampled_from(["a film", "lovely", "the plot was 中文.", ""])

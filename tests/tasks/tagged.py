@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.features.examples import Examples
-from onion.tasks.tagging import Tagging
-from onion.tasks.tags.tagged_text import TaggedText
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.token_classification.tagged_text import TaggedText
+from onion.tasks.token_classification.task import TokenClassification
 from tests.tasks.helpers import BAD, GOOD, PLAIN
 
 LABELS = ["O", "B-bad", "B-good", "I-bad", "I-good"]
@@ -41,7 +41,7 @@ def tagged(count: int, seed: int, longest: int = 12) -> list[tuple[str, str]]:
 
 
 def examples_of(
-    task: Tagging, tokenizer: Tokenizer, path: Path, labelled: bool = True
+    task: TokenClassification, tokenizer: Tokenizer, path: Path, labelled: bool = True
 ) -> tuple[list[TaggedText], Examples]:
     """The rows of a file, and what the task makes of them."""
     rows = list(task.rows(path, labelled))

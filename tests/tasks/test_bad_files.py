@@ -13,16 +13,16 @@ import pytest
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.catalogue import TASKS
 from onion.tasks.classification import Classification
-from onion.tasks.masked_words import MaskedWords
+from onion.tasks.data.rows import decoded
+from onion.tasks.masked_lm.task import MaskedLM
 from onion.tasks.matching import Matching
 from onion.tasks.multilabel import MultiLabel
-from onion.tasks.reading import Reading
+from onion.tasks.question_answering.task import QuestionAnswering
+from onion.tasks.registry import TASKS
 from onion.tasks.regression import Regression
-from onion.tasks.rows import decoded
-from onion.tasks.tagging import Tagging
 from onion.tasks.task import Task
+from onion.tasks.token_classification.task import TokenClassification
 from tests.tasks.squad_files import TINY, answer_of
 
 WRONG = [None, True, 5, 1.5, float("nan"), "", "x", "\ud83d", [], [[]], {}, {"a": 1}, 10**40]
@@ -52,10 +52,10 @@ ROWS = {
         Matching(), ["text_a", "text_b", "text_b_neg"], [["a", "film", "plot"], ["it", "plot", "film"]]
     ),
     "multilabel": Case(MultiLabel(), ["text_a", "label"], [["a film", "x,y"], ["the plot", "y"]]),
-    "tag": Case(Tagging(), ["text_a", "label"], [["a\2film", "O\2B-x"], ["plot", "O"]]),
-    "mask": Case(MaskedWords(), ["text_a"], [["a film"], ["the plot"]]),
+    "tag": Case(TokenClassification(), ["text_a", "label"], [["a\2film", "O\2B-x"], ["plot", "O"]]),
+    "mask": Case(MaskedLM(), ["text_a"], [["a film"], ["the plot"]]),
 }
-READING = Reading(**TINY)
+READING = QuestionAnswering(**TINY)
 SQUAD = {
     "data": [
         {
@@ -347,7 +347,7 @@ def test_labels_of_json_may_be_numbers(tmp_path, tokenizer):
 def test_plain_text(tmp_path, tokenizer, content, told):
     path = tmp_path / "a.txt"
     path.write_bytes(content)
-    refused(MaskedWords(), path, tokenizer, told, MaskedWords(pairs=False))
+    refused(MaskedLM(), path, tokenizer, told, MaskedLM(pairs=False))
 
 
 # -- SQuAD's form ------------------------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.catalogue import recorded_task, task_of
 from onion.tasks.classification import Classification, Classifier
-from onion.tasks.features.examples import Examples
-from onion.tasks.texts import batch_of
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.data.texts import batch_of
+from onion.tasks.registry import get_task, recorded_task
 from tests.tasks import fuzz
 from tests.tasks.helpers import HIDDEN, VOCAB, write_tsv
 
@@ -57,11 +57,11 @@ def test_logits_do_not_depend_on_the_other_texts_of_the_batch(network, examples)
 def test_cost_is_the_mean_cross_entropy_and_its_gradient_is_softmax_minus_truth(network):
     values = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -2.0]], np.float32)
     logits = paddle.to_tensor(values, stop_gradient=False)
-    cost = network.cost(logits, {"labels": paddle.to_tensor([2, 1])})
-    cost.backward()
+    loss = network.loss(logits, {"labels": paddle.to_tensor([2, 1])})
+    loss.backward()
     softmax = np.exp(values) / np.exp(values).sum(axis=1, keepdims=True)
-    assert cost.shape == []
-    assert float(cost) == pytest.approx(-(np.log(softmax[0, 2]) + np.log(softmax[1, 1])) / 2, rel=1e-5)
+    assert loss.shape == []
+    assert float(loss) == pytest.approx(-(np.log(softmax[0, 2]) + np.log(softmax[1, 1])) / 2, rel=1e-5)
     np.testing.assert_allclose(logits.grad.numpy(), (softmax - np.eye(3)[[2, 1]]) / 2, atol=1e-6)
 
 
@@ -73,7 +73,7 @@ def test_cost_with_weights_and_smoothing_by_its_definition(encoder_folder, weigh
     labels = np.array([2, 0, 1])
     targets = (1 - smoothing) * np.eye(3)[labels] + smoothing / 3
     each = -(targets * (values - np.log(np.exp(values).sum(axis=1, keepdims=True)))).sum(axis=1)
-    found = network.cost(paddle.to_tensor(values, dtype="float32"), {"labels": paddle.to_tensor(labels)})
+    found = network.loss(paddle.to_tensor(values, dtype="float32"), {"labels": paddle.to_tensor(labels)})
     counted = None if weights is None else np.array(weights)[labels]
     assert float(found) == pytest.approx(np.average(each, weights=counted), rel=1e-5)
 
@@ -82,9 +82,9 @@ def test_cost_with_weights_and_smoothing_by_its_definition(encoder_folder, weigh
 def test_a_batch_in_which_nothing_counts_costs_and_teaches_nothing(encoder_folder, smoothing):
     network = Classifier(Encoder.from_pretrained(encoder_folder), 2, weights=[0.0, 1.0], smoothing=smoothing)
     logits = paddle.to_tensor([[0.5, -1.0], [3.0, 0.0]], stop_gradient=False)
-    cost = network.cost(logits, {"labels": paddle.to_tensor([0, 0])})
-    cost.backward()
-    assert float(cost) == 0
+    loss = network.loss(logits, {"labels": paddle.to_tensor([0, 0])})
+    loss.backward()
+    assert float(loss) == 0
     assert logits.grad.tolist() == [[0, 0], [0, 0]]
 
 
@@ -93,14 +93,14 @@ def test_decoded_are_probabilities(network):
     np.testing.assert_allclose(found, [0.25, 0.75, 0.0], atol=1e-6)
 
 
-def test_the_gradient_of_a_weight_is_what_moving_it_does_to_the_cost(network, examples):
+def test_the_gradient_of_a_weight_is_what_moving_it_does_to_the_loss(network, examples):
     batch = batch_of(examples[:])
     labels = {"labels": paddle.to_tensor(batch["labels"])}
 
-    def cost():
-        return network.cost(network(batch), labels)
+    def loss():
+        return network.loss(network(batch), labels)
 
-    cost().backward()
+    loss().backward()
     assert [path for path, parameter in network.named_parameters() if parameter.grad is None] == []
     for weight in (network.classifier.weight, network.encoder.pooler.dense.weight):
         gradient, start = weight.grad.numpy(), weight.numpy().copy()
@@ -110,7 +110,7 @@ def test_the_gradient_of_a_weight_is_what_moving_it_does_to_the_cost(network, ex
             moved = start.copy()
             moved[place] += move
             weight.set_value(moved)
-            sides.append(float(cost()))
+            sides.append(float(loss()))
         weight.set_value(start)
         assert (sides[0] - sides[1]) / 2e-2 == pytest.approx(gradient[place], rel=2e-2)
 
@@ -170,7 +170,7 @@ def test_a_label_that_is_not_named_counts_1_so_the_others_may_count_nothing(data
 
 def test_labels_that_are_whole_numbers(tmp_path):
     data = write_tsv(tmp_path / "a.tsv", [("a film", "0"), ("a plot", "1")])
-    task = task_of("classify", {"labels": [1, 0], "class_weights": {1: 2, "0": "5e-1"}}).fitted(data)
+    task = get_task("classify", {"labels": [1, 0], "class_weights": {1: 2, "0": "5e-1"}}).fitted(data)
     assert (task.labels.names, dict(task.class_weights)) == (("1", "0"), {"1": 2.0, "0": 0.5})
 
 
@@ -184,7 +184,7 @@ def test_long_labels_are_told_in_part(tmp_path, encoder_folder):
     assert len(str(caught.value)) < 700 + len(str(tmp_path))
 
 
-def test_settings_of_the_cost_leave_the_features_alone(data):
+def test_settings_of_the_loss_leave_the_features_alone(data):
     plain, other = Classification().fitted(data), Classification(class_weights={"bad": 3}, label_smoothing=0.1)
     assert plain.features_record() == other.fitted(data).features_record() != other.features_record()
     network = other.fitted(data).network(SimpleEncoder())
@@ -212,7 +212,7 @@ def test_settings_of_the_cost_leave_the_features_alone(data):
 )
 def test_settings_that_do_not_do(settings, told):
     with pytest.raises(DataError, match=told):
-        task_of("classify", settings)
+        get_task("classify", settings)
 
 
 @pytest.mark.parametrize("pairs", [False, True])

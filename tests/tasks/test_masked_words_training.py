@@ -6,12 +6,12 @@ import pytest
 
 from onion.errors import WeightsError
 from onion.models.encoder import Encoder
-from onion.models.pretraining import EncoderForPretraining
-from onion.tasks.jobs.inference import evaluate, predict, predict_lines, predict_texts
-from onion.tasks.jobs.initial import Start
-from onion.tasks.jobs.settings import Settings
-from onion.tasks.jobs.training import fine_tune, seed_everything, train
-from onion.tasks.masked_words import MaskedWords
+from onion.models.pretraining_heads import EncoderForPretraining
+from onion.tasks.finetune.fine_tune import fine_tune, seed_everything, train
+from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
+from onion.tasks.finetune.initialization import Initialization
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.masked_lm.task import MaskedLM
 from tests.tasks.helpers import BAD, GOOD, HIDDEN, PLAIN, POSITIONS, VOCAB, log_rows, tiny_encoder, write_tsv
 
 IDS = {token: index for index, token in enumerate(VOCAB)}
@@ -22,7 +22,7 @@ IDS = {token: index for index, token in enumerate(VOCAB)}
 
 def begun(folder):
     seed_everything(5)
-    return Start(folder).network(MaskedWords())
+    return Initialization(folder).network(MaskedLM())
 
 
 def test_a_pretrained_head_is_taken_over(tmp_path, encoder_folder, caplog):

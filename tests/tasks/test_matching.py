@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.catalogue import recorded_task, task_of
-from onion.tasks.features.examples import Examples
+from onion.tasks.data.features.examples import Examples
 from onion.tasks.matching import Matching, PairwiseMatcher, PointwiseMatcher
+from onion.tasks.registry import get_task, recorded_task
 from tests.tasks import fuzz
 from tests.tasks.helpers import BAD, GOOD, HIDDEN, VOCAB, write_tsv
 
@@ -52,7 +52,7 @@ def test_the_label_that_fits_may_be_named(tmp_path):
     rows = write_tsv(tmp_path / "a.tsv", [("a", "b", "entailment"), ("a", "c", "not_entailment")], JUDGED)
     task = Matching(fits="entailment").fitted(rows)
     assert (task.labels.names, task.fits) == (("not_entailment", "entailment"), "entailment")
-    assert [task.learned(row) for row in task.rows(rows, labelled=True)] == [{"label": 1}, {"label": 0}]
+    assert [task.targets(row) for row in task.rows(rows, labelled=True)] == [{"label": 1}, {"label": 0}]
     assert task.fitted(rows) == task
     assert Matching(labels=["not_entailment", "entailment"]).fitted(rows) == task
     pairs = write_tsv(tmp_path / "c.tsv", [("a", "b", "c")], PAIRS)
@@ -136,9 +136,9 @@ def test_what_begins_in_a_later_row_is_not_passed_over(tmp_path, columns):
 def test_one_number_is_one_label_however_json_writes_it(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f'{{"text_a": "a", "text_b": "b", "label": {label}}}\n' for label in ("1", "1.0", "0e0")))
-    task = task_of("match", {"fits": 0}).fitted(path)
+    task = get_task("match", {"fits": 0}).fitted(path)
     assert task.labels.names == ("1", "0")
-    assert [task.learned(row)["label"] for row in task.rows(path, labelled=True)] == [0, 0, 1]
+    assert [task.targets(row)["label"] for row in task.rows(path, labelled=True)] == [0, 0, 1]
 
 
 def test_an_unknown_label(tmp_path, tokenizer):
@@ -185,7 +185,7 @@ def test_where_training_had_questions_others_need_them(tmp_path):
 )
 def test_settings_that_do_not_do(setting, told):
     with pytest.raises(DataError, match=f"match: {told}"):
-        task_of("match", setting)
+        get_task("match", setting)
 
 
 def test_the_record():
@@ -248,17 +248,17 @@ def test_the_pointwise_score_is_the_probability_of_the_second_label(encoder_fold
 
 
 @pytest.mark.parametrize("margin", [0.5, 0.2])
-def test_the_pairwise_cost_by_its_definition(encoder_folder, margin):
+def test_the_pairwise_loss_by_its_definition(encoder_folder, margin):
     network = PairwiseMatcher(Encoder.from_pretrained(encoder_folder), margin)
     values = np.array([4.0, 0.0, -1.0, -4.0, 0.5, 1.0])  # three better texts, three worse ones
     logits = paddle.to_tensor(values[:, None], dtype="float32", stop_gradient=False)
-    cost = network.cost(logits, {})
-    cost.backward()
+    loss = network.loss(logits, {})
+    loss.backward()
     scores = 1 / (1 + np.exp(-values))
     each = np.maximum(0, margin - scores[:3] + scores[3:])
     assert each[0] == 0
-    assert cost.shape == []
-    assert float(cost) == pytest.approx(each.mean(), rel=1e-5)
+    assert loss.shape == []
+    assert float(loss) == pytest.approx(each.mean(), rel=1e-5)
     slope = scores * (1 - scores) * np.array([0, -1, -1, 0, 1, 1]) / 3
     np.testing.assert_allclose(logits.grad.numpy()[:, 0], slope, atol=1e-6)
     assert network.classifier.weight.shape == [HIDDEN, 1]
@@ -284,9 +284,9 @@ def test_a_batch_of_pairs_costs_what_its_rows_cost_alone(tmp_path, encoder_folde
     examples = examples_of(task, path, tokenizer)[:]
     together = task.collate(examples, 0)
     alone = [task.collate([example], 0) for example in examples]
-    costs = [float(network.cost(network(batch), batch)) for batch in alone]
-    assert float(network.cost(network(together), together)) == pytest.approx(np.mean(costs), abs=1e-6)
-    assert 0.3 < np.mean(costs) < 0.7
+    losses = [float(network.loss(network(batch), batch)) for batch in alone]
+    assert float(network.loss(network(together), together)) == pytest.approx(np.mean(losses), abs=1e-6)
+    assert 0.3 < np.mean(losses) < 0.7
 
 
 # -- real files --------------------------------------------------------------------------------------------------------
@@ -299,4 +299,4 @@ def test_a_batch_of_pairs_costs_what_its_rows_cost_alone(tmp_path, encoder_folde
 def test_real_files_are_read_whole(name, count):
     task = Matching().fitted(DATA / name)
     assert task == Matching(learning="pointwise", labels=["0", "1"], fits="1")
-    assert len([task.learned(row) for row in task.rows(DATA / name, labelled=True)]) == count
+    assert len([task.targets(row) for row in task.rows(DATA / name, labelled=True)]) == count

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from onion.errors import DataError
-from onion.tasks.jobs.inference import evaluate, predict, predict_lines, predict_texts
-from onion.tasks.jobs.training import train
+from onion.tasks.finetune.fine_tune import train
+from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
 from tests.tasks.helpers import BAD, GOOD, write_tsv
 
 JUDGED = ("text_a", "text_b", "label")

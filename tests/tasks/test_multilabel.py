@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.catalogue import recorded_task, task_of
-from onion.tasks.features.examples import Examples
-from onion.tasks.jobs.inference import evaluate, predict
-from onion.tasks.jobs.training import train
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.finetune.fine_tune import train
+from onion.tasks.finetune.inference import evaluate, predict
 from onion.tasks.multilabel import MultiLabel, MultiLabelClassifier
+from onion.tasks.registry import get_task, recorded_task
 from tests.tasks import fuzz
 from tests.tasks.helpers import BAD, GOOD, HIDDEN, PLAIN, write_tsv
 
@@ -121,7 +121,7 @@ def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, token
 )
 def test_settings_that_do_not_do(setting, told):
     with pytest.raises(DataError, match=f"multilabel: {told}"):
-        task_of("multilabel", setting)
+        get_task("multilabel", setting)
 
 
 def test_the_record():
@@ -139,11 +139,11 @@ def test_cost_is_the_mean_binary_cross_entropy(encoder_folder):
     values = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -40.0]])
     labels = np.array([[1, 0, 1], [0, 1, 1]], np.float32)
     logits = paddle.to_tensor(values, dtype="float32", stop_gradient=False)
-    cost = network.cost(logits, {"labels": paddle.to_tensor(labels)})
-    cost.backward()
+    loss = network.loss(logits, {"labels": paddle.to_tensor(labels)})
+    loss.backward()
     each = np.logaddexp(0, values) - labels * values  # -log of what the truth was given
-    assert cost.shape == []
-    assert float(cost) == pytest.approx(each.mean(), rel=1e-5)
+    assert loss.shape == []
+    assert float(loss) == pytest.approx(each.mean(), rel=1e-5)
     np.testing.assert_allclose(logits.grad.numpy(), (1 / (1 + np.exp(-values)) - labels) / 6, atol=1e-6)
     assert network.classifier.weight.shape == [HIDDEN, 3]
 

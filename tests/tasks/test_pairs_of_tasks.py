@@ -8,13 +8,13 @@ import numpy as np
 import paddle
 import pytest
 
-from onion import DataProvider, ForTask, GradientMachine, ParameterUpdater, Runner, Task, TaskSampler
+from onion import DataProvider, ForTask, GradientMachine, ParameterUpdater, Runner, TaskData, TaskSampler
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.sampling import RoundRobin
-from onion.tasks.catalogue import TASKS, task_of
-from onion.tasks.features.examples import Examples
-from onion.tasks.multi_head import MultiHead
+from onion.multitask.strategies import RoundRobin
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.networks.multi_head import MultiHead
+from onion.tasks.registry import TASKS, get_task
 from tests.tasks.helpers import films, write_tsv
 from tests.tasks.squad_files import TINY, squad
 from tests.tasks.tagged import tagged
@@ -50,7 +50,7 @@ def prepared(files, tokenizer):
     """Of each task: itself, fitted, and its examples."""
 
     def prepare(name):
-        task = task_of(name, SETTINGS.get(name, {"max_length": 16})).fitted(files[name])
+        task = get_task(name, SETTINGS.get(name, {"max_length": 16})).fitted(files[name])
         rows = list(task.rows(files[name], labelled=True))
         return task, Examples.of(task.features(rows, tokenizer, True, Counter()))
 
@@ -70,19 +70,19 @@ def test_every_pair_of_tasks_learns_together(pair, prepared, tokenizer, encoder_
     network = MultiHead(encoder, {name: task.network(encoder) for name, (task, _) in tasks.items()})
     optimizer = paddle.optimizer.AdamW(1e-3, parameters=network.parameters())
     mixed = {
-        name: Task(DataProvider(examples, 4, collate=partial(task.collate, pad_id=tokenizer.pad_id)))
+        name: TaskData(DataProvider(examples, 4, collate=partial(task.collate, pad_id=tokenizer.pad_id)))
         for name, (task, examples) in tasks.items()
     }
-    rings = [ForTask(name, ring) for name, (task, _) in tasks.items() for ring in task.rings(tokenizer, seed=0)]
+    rings = [ForTask(name, ring) for name, (task, _) in tasks.items() for ring in task.train_items(tokenizer, seed=0)]
     before = values(network)
 
     sampler = TaskSampler(mixed, RoundRobin())
     state = Runner(sampler, *rings, ParameterUpdater(optimizer), GradientMachine(network)).run(steps=6)
 
-    told = sampler.readings()
+    told = sampler.log_values()
     assert state.step == 6
     assert told["share.one"] == told["share.two"] == 0.5
-    assert np.isfinite([told["cost.one"], told["cost.two"]]).all()
+    assert np.isfinite([told["loss.one"], told["loss.two"]]).all()
     moved = {name for name, value in values(network).items() if not np.array_equal(value, before[name])}
     for part in ("encoder.", "networks.one.", "networks.two."):
         assert any(name.startswith(part) for name in moved), part
@@ -94,12 +94,14 @@ def test_all_tasks_at_once(prepared, tokenizer, encoder_folder):
     network = MultiHead(encoder, {name: task.network(encoder) for name, (task, _) in prepared.items()})
     optimizer = paddle.optimizer.AdamW(1e-3, parameters=network.parameters())
     mixed = {
-        name: Task(DataProvider(examples, 4, collate=partial(task.collate, pad_id=tokenizer.pad_id)))
+        name: TaskData(DataProvider(examples, 4, collate=partial(task.collate, pad_id=tokenizer.pad_id)))
         for name, (task, examples) in prepared.items()
     }
-    rings = [ForTask(name, ring) for name, (task, _) in prepared.items() for ring in task.rings(tokenizer, seed=0)]
+    rings = [
+        ForTask(name, ring) for name, (task, _) in prepared.items() for ring in task.train_items(tokenizer, seed=0)
+    ]
     sampler = TaskSampler(mixed, RoundRobin())
     runner = Runner(sampler, *rings, ParameterUpdater(optimizer), GradientMachine(network))
     state = runner.run(steps=2 * len(TASKS))
     assert state.step == 14
-    assert all(np.isfinite(sampler.readings()[f"cost.{name}"]) for name in TASKS)
+    assert all(np.isfinite(sampler.log_values()[f"loss.{name}"]) for name in TASKS)

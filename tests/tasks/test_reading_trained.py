@@ -14,16 +14,16 @@ import paddle
 import pytest
 
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.catalogue import recorded_task
-from onion.tasks.jobs.inference import evaluate, predict, predict_lines
-from onion.tasks.jobs.run_folder import TASK_FILE, read_json, write_json
-from onion.tasks.jobs.training import train
-from onion.tasks.reading import Reader, Reading
+from onion.tasks.finetune.fine_tune import train
+from onion.tasks.finetune.inference import evaluate, predict, predict_lines
+from onion.tasks.finetune.run_folder import TASK_FILE, read_json, write_json
+from onion.tasks.question_answering.task import QuestionAnswering, Reader
+from onion.tasks.registry import recorded_task
 from tests.tasks.helpers import GOOD, PLAIN
 from tests.tasks.squad_files import TINY, squad
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-TASK = Reading(**TINY, with_negative=True, language="en")
+TASK = QuestionAnswering(**TINY, with_negative=True, language="en")
 
 
 def stories(count, seed):
@@ -155,7 +155,7 @@ class SimpleEncoder(paddle.nn.Layer):
 def test_right_logits_give_right_answers(tmp_path, name, vocabulary):
     """What the labels say, put through spans and windows, is the answer; where tokens are coarser, it holds it."""
     shutil.copy(DATA / "vocab" / vocabulary / "vocab.txt", tmp_path / "vocab.txt")
-    task = Reading(max_answer_length=100).fitted(DATA / f"{name}.json")
+    task = QuestionAnswering(max_answer_length=100).fitted(DATA / f"{name}.json")
     rows = list(task.rows(DATA / f"{name}.json", labelled=True))[:500]
     examples = task.features(rows, Tokenizer.from_pretrained(tmp_path), True, Counter())
     reader = Reader(SimpleEncoder(), task.n_best, task.max_answer_length)

@@ -13,10 +13,10 @@ from scipy.stats import pearsonr
 from onion.errors import DataError, OnionError
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.catalogue import recorded_task, task_of
-from onion.tasks.features.examples import Examples
-from onion.tasks.jobs.inference import evaluate, predict
-from onion.tasks.jobs.training import train
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.finetune.fine_tune import train
+from onion.tasks.finetune.inference import evaluate, predict
+from onion.tasks.registry import get_task, recorded_task
 from onion.tasks.regression import Regression, Regressor
 from tests.tasks import fuzz
 from tests.tasks.helpers import GOOD, HIDDEN, PLAIN, write_tsv
@@ -77,11 +77,11 @@ def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, token
 
 
 def test_the_record(tmp_path):
-    task = task_of("regress", {"dropout": 0.2, "max_length": 20})
+    task = get_task("regress", {"dropout": 0.2, "max_length": 20})
     assert recorded_task(json.loads(json.dumps(task.record())), "x") == task
     assert task.features_record() == Regression(max_length=20).features_record()
     with pytest.raises(DataError, match="dropout"):
-        task_of("regress", {"dropout": 1.0})
+        get_task("regress", {"dropout": 1.0})
 
 
 # -- learning ----------------------------------------------------------------------------------------------------------
@@ -90,10 +90,10 @@ def test_the_record(tmp_path):
 def test_cost_is_the_mean_squared_error_and_its_gradient_twice_the_mean_difference(encoder_folder):
     network = Regressor(Encoder.from_pretrained(encoder_folder))
     outputs = paddle.to_tensor([[1.0], [2.0], [-3.0]], stop_gradient=False)
-    cost = network.cost(outputs, {"labels": paddle.to_tensor([0.5, 2.0, -1.0])})
-    cost.backward()
-    assert cost.shape == []
-    assert float(cost) == pytest.approx((0.25 + 0 + 4) / 3)
+    loss = network.loss(outputs, {"labels": paddle.to_tensor([0.5, 2.0, -1.0])})
+    loss.backward()
+    assert loss.shape == []
+    assert float(loss) == pytest.approx((0.25 + 0 + 4) / 3)
     np.testing.assert_allclose(outputs.grad.numpy(), np.array([[1.0], [0.0], [-4.0]]) / 3, rtol=1e-6)
     assert network.decode(outputs, {}) == [1.0, 2.0, -3.0]
     assert network.classifier.weight.shape == [HIDDEN, 1]
@@ -147,6 +147,6 @@ def test_sts_b_is_read_whole(tokenizer):
     for name, count in (("train.tsv", 5749), ("dev.tsv", 1500)):
         task = Regression().fitted(STS_B / name)
         assert task.pairs is True
-        values = [task.learned(row)["label"] for row in task.rows(STS_B / name, labelled=True)]
+        values = [task.targets(row)["label"] for row in task.rows(STS_B / name, labelled=True)]
         assert len(values) == count
         assert (min(values), max(values)) == (0.0, 5.0)

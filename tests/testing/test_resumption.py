@@ -24,9 +24,8 @@ from onion import (
     SkipIf,
     Slot,
     Tester,
-    disk,
-    generators,
 )
+from onion.checkpointing import atomic_files, rng
 from onion.testing import assert_resumes_exactly, toy_examples, toy_network
 from tests.toys import Unsynced
 
@@ -37,7 +36,7 @@ STEPS = 6  # two passes of three batches
 
 @pytest.fixture(autouse=True)
 def _unsynced():
-    with disk.through(Unsynced()):
+    with atomic_files.through(Unsynced()):
         yield
 
 
@@ -119,14 +118,14 @@ def test_a_kill_is_told_with_the_checkpoint_that_the_run_went_on_from(tmp_path):
 
 @pytest.mark.parametrize("generator", [random.Random, np.random.default_rng, np.random.RandomState, np.random.PCG64])
 def test_a_generator_of_its_own_that_is_not_saved(generator, tmp_path):
-    class Draws(RunnerItem):
+    class TaskBatches(RunnerItem):
         def __init__(self):
             self.chance = generator(3)
 
         def on_batch(self, state):
             (getattr(self.chance, "random", None) or self.chance.random_raw)()
 
-    assert 'cut after step 1: draws: attribute "chance' in complaint(numbers(Draws), tmp_path).replace(
+    assert 'cut after step 1: draws: attribute "chance' in complaint(numbers(TaskBatches), tmp_path).replace(
         "'chance", '"chance'
     )
 
@@ -429,7 +428,7 @@ def test_what_a_layer_keeps_without_consequence_is_none(tmp_path):
     assert_resumes_exactly(hiding(Caches), tmp_path / "a", passes=2, cuts=[1])
 
     class Both(CountsCalls):
-        unsaved = ("calls",)
+        transient = ("calls",)
 
         def shift(self):
             self.others = super().shift()
@@ -481,7 +480,7 @@ def test_a_checkpoint_that_should_not_be_there(litter, told, tmp_path):
     [
         ("metrics['x']", lambda state, seen: state.metrics.update(x=seen)),
         ("reported['x']", lambda state, seen: state.reported.update(x=seen)),
-        ("cost", lambda state, seen: setattr(state, "cost", seen)),
+        ("loss", lambda state, seen: setattr(state, "loss", seen)),
         ("stopped", lambda state, seen: state.next_step == STEPS and state.stop(f"seen {seen}")),
         ("generators['python'][1][1]", lambda state, seen: random.seed(seen)),
     ],
@@ -574,10 +573,10 @@ def test_a_log_that_is_begun_anew_where_there_is_no_checkpoint(tmp_path):
 
 def test_what_an_item_and_its_parents_say_to_be_of_no_consequence(tmp_path):
     class Parent(Counter):
-        unsaved = ("count",)
+        transient = ("count",)
 
     class Child(Parent):
-        unsaved = ("other", "told")
+        transient = ("other", "told")
 
         def on_batch(self, state):
             super().on_batch(state)
@@ -656,9 +655,9 @@ def test_given_cuts_are_tried_alone(tmp_path):
 
 def test_generators_of_the_process_stay_where_they_were(tmp_path):
     seed(77)
-    before = generators.capture()
+    before = rng.capture()
     assert_resumes_exactly(numbers(), tmp_path, passes=2, cuts=[2])
-    assert generators.capture() == before
+    assert rng.capture() == before
 
 
 @pytest.mark.parametrize("cut", [0, STEPS])

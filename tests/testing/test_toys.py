@@ -39,11 +39,11 @@ def test_the_toy_network_is_the_same_for_a_seed_and_learns_its_toy_examples():
     batch = to_tensors({field: np.stack([example[field] for example in examples]) for field in "xy"})
     assert first(batch).shape == [32, 1]
     optimizer = paddle().optimizer.SGD(0.1, parameters=first.parameters())
-    costs = []
+    losses = []
     for _ in range(50):
-        cost = first.cost(first(batch), batch)
-        cost.backward()
+        loss = first.loss(first(batch), batch)
+        loss.backward()
         optimizer.step()
         optimizer.clear_grad()
-        costs.append(float(cost))
-    assert costs[-1] < 0.05 < costs[0]
+        losses.append(float(loss))
+    assert losses[-1] < 0.05 < losses[0]

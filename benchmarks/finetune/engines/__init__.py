@@ -1,6 +1,6 @@
 """One engine a file.
 
-``LIBRARIES`` are those whose versions count. ``costs(job)`` trains a few batches in the order of the file and without
-dropout, and returns the cost of each. ``train(job)`` trains as a user would, and returns at least ``seconds`` and
+``LIBRARIES`` are those whose versions count. ``losses(job)`` trains a few batches in the order of the file and without
+dropout, and returns the loss of each. ``train(job)`` trains as a user would, and returns at least ``seconds`` and
 ``steps``.
 """

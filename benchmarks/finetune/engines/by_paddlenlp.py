@@ -31,8 +31,8 @@ class InOrder(Trainer):  # type: ignore[misc]
         return paddle.io.BatchSampler(self.train_dataset, shuffle=False, batch_size=size)
 
 
-def costs(job: Job) -> list[float]:
-    """Return the costs of the first batches."""
+def losses(job: Job) -> list[float]:
+    """Return the losses of the first batches."""
     model, tokenizer = _loaded(job["paddlenlp still"])
     with np.load(job["head"]) as head:
         model.classifier.set_state_dict(dict(head))

@@ -18,8 +18,8 @@ LIBRARIES = ("torch", "transformers")
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
-def costs(job: Job) -> list[float]:
-    """Return the costs of the first batches."""
+def losses(job: Job) -> list[float]:
+    """Return the losses of the first batches."""
     model = _model(job["still"])
     with np.load(job["head"]) as head, torch.no_grad():
         model.classifier.weight.copy_(torch.from_numpy(head["weight"].T))

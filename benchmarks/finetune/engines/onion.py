@@ -17,18 +17,18 @@ from benchmarks.finetune import products
 from benchmarks.finetune.work import Clock, Job
 from onion import DataProvider, Observer, Runner, Saver, Tester
 from onion.device import use_threads
-from onion.tasks.catalogue import task_of
-from onion.tasks.features.cache import cached_features
-from onion.tasks.features.fitted import fitted_task
-from onion.tasks.jobs import training
-from onion.tasks.jobs.initial import Start
-from onion.tasks.jobs.settings import Settings
+from onion.tasks.data.features.cache import cached_features
+from onion.tasks.data.features.fit_cache import fitted_task
+from onion.tasks.finetune import fine_tune
+from onion.tasks.finetune.initialization import Initialization
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.registry import get_task
 
 LIBRARIES = ("paddlepaddle",)
 
 
-def costs(job: Job) -> list[float]:
-    """Return the costs of the first batches."""
+def losses(job: Job) -> list[float]:
+    """Return the losses of the first batches."""
     found: list[float] = []
     with tempfile.TemporaryDirectory() as room:
         prepared = _prepared(job, "few", "still", Path(room), Clock())
@@ -36,7 +36,7 @@ def costs(job: Job) -> list[float]:
             prepared.network.classifier.set_state_dict(dict(head))
         collate = partial(prepared.task.collate, pad_id=prepared.tokenizer.pad_id)
         in_order = DataProvider(prepared.train_set, job["batch_size"], collate=collate)
-        watched = Observer(on_batch_end=lambda state: found.append(float(state.cost)))
+        watched = Observer(on_batch_end=lambda state: found.append(float(state.loss)))
         _onion(prepared, Path(room), watched).replace(DataProvider, in_order).run(passes=1)
     return found
 
@@ -65,7 +65,7 @@ def train(job: Job) -> Answer:
     }
 
 
-def _prepared(job: Job, file: str, folder: str, room: Path, clock: Clock) -> training.Job:
+def _prepared(job: Job, file: str, folder: str, room: Path, clock: Clock) -> fine_tune.Job:
     """Do what ``training.Job.prepare`` does, with no features from before and the clock stopped for what is loaded."""
     os.environ["ONION_HOME"] = str(room)
     settings = Settings(
@@ -80,15 +80,15 @@ def _prepared(job: Job, file: str, folder: str, room: Path, clock: Clock) -> tra
     )
     with clock.stopped():
         use_threads(THREADS)
-        start = Start.of(settings)
+        start = Initialization.of(settings)
         tokenizer = start.tokenizer()
-    task = fitted_task(task_of(settings.task, settings.options), settings.train)
+    task = fitted_task(get_task(settings.task, settings.options), settings.train)
     examples = cached_features(task, settings.train, tokenizer)
     with clock.stopped():
-        training.seed_everything(settings.seed)
+        fine_tune.seed_everything(settings.seed)
         network: Any = start.network(task)
-    return training.Job(settings, task, tokenizer, network, examples, examples)
+    return fine_tune.Job(settings, task, tokenizer, network, examples, examples)
 
 
-def _onion(prepared: training.Job, room: Path, watched: Observer) -> Runner:
+def _onion(prepared: fine_tune.Job, room: Path, watched: Observer) -> Runner:
     return Runner(watched, *prepared.onion(room / "run").without(Saver, Tester).items)

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer, BertModel
 
-from benchmarks.inference.work import Job, Way, by_length, head_of, in_order, mean_of, probabilities
+from benchmarks.inference.work import HookIterator, Job, by_length, head_of, in_order, mean_of, probabilities
 
 LIBRARIES = ("torch", "transformers")
 
 
-def ways(job: Job) -> dict[str, Way]:
+def ways(job: Job) -> dict[str, HookIterator]:
     """Load the model once; both orders of texts."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     tokenizer = AutoTokenizer.from_pretrained(job["folder"])

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.inference.work import Job, Way, head_of
+from benchmarks.inference.work import HookIterator, Job, head_of
 from onion import Forward, Runner
 from onion.device import use_threads
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
-from onion.tasks.embedding import Embedder
-from onion.tasks.jobs.predictor import Predictor
+from onion.tasks.embedding.embedder import Embedder
+from onion.tasks.finetune.predictor import Predictor
 
 LIBRARIES = ("paddlepaddle",)
 
 
-def ways(job: Job) -> dict[str, Way]:
+def ways(job: Job) -> dict[str, HookIterator]:
     """Load the model once, for both."""
     use_threads()
     weight, bias = head_of(job)

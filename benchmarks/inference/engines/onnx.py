@@ -16,7 +16,7 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from transformers import AutoTokenizer, BertModel
 
-from benchmarks.inference.work import Job, Way, by_length, head_of, mean_of, probabilities
+from benchmarks.inference.work import HookIterator, Job, by_length, head_of, mean_of, probabilities
 
 LIBRARIES = ("onnx", "onnxruntime", "torch", "transformers")
 INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
@@ -34,7 +34,7 @@ class _Outputs(torch.nn.Module):
         return found.last_hidden_state, found.pooler_output
 
 
-def ways(job: Job) -> dict[str, Way]:
+def ways(job: Job) -> dict[str, HookIterator]:
     """Export the model and open it; ``int8`` in the job asks for 8 bits."""
     tokenizer = AutoTokenizer.from_pretrained(job["folder"])
     weight, bias = head_of(job)

@@ -12,7 +12,7 @@ import paddle
 import paddle.nn.functional as F  # noqa: N812
 from paddle import inference, nn
 
-from benchmarks.inference.work import Job, Way, by_length, head_of, mean_of, probabilities
+from benchmarks.inference.work import HookIterator, Job, by_length, head_of, mean_of, probabilities
 from onion.data.batching import pad
 from onion.models.encoder import Encoder
 from onion.models.layers import EncoderLayer
@@ -56,7 +56,7 @@ def _through(layer: EncoderLayer, x: paddle.Tensor, bias: paddle.Tensor, rows: p
     return layer.norm2(x + F.linear(inner, layer.linear2.weight, layer.linear2.bias))
 
 
-def ways(job: Job) -> dict[str, Way]:
+def ways(job: Job) -> dict[str, HookIterator]:
     """Trace the model, save it and open it."""
     tokenizer = Tokenizer.from_pretrained(job["folder"])
     weight, bias = head_of(job)

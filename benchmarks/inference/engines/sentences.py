@@ -10,12 +10,12 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Pooling, Transformer
 
-from benchmarks.inference.work import BATCH, Job, Way
+from benchmarks.inference.work import BATCH, HookIterator, Job
 
 LIBRARIES = ("torch", "sentence-transformers")
 
 
-def ways(job: Job) -> dict[str, Way]:
+def ways(job: Job) -> dict[str, HookIterator]:
     """Load the model with mean pooling."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     words = Transformer(job["folder"], max_seq_length=job["max_length"])

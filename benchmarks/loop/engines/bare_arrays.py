@@ -23,8 +23,8 @@ def train(batches: list[Fields], callbacks: int = 0) -> Parameters:
     layer.train()
     for batch in batches:
         tensors = {"x": to_tensor(batch["x"]), "y": to_tensor(batch["y"])}
-        cost = mse_loss(layer(tensors), tensors["y"])
-        cost.backward()
+        loss = mse_loss(layer(tensors), tensors["y"])
+        loss.backward()
         optimizer.step()
         optimizer.clear_grad(set_to_zero=False)
     return parameters(layer)

@@ -22,14 +22,14 @@ Fields = dict[str, torch.Tensor]
 
 
 class Regression(torch.nn.Module):
-    """A network that returns its cost, as the Trainer wants it."""
+    """A network that returns its loss, as the Trainer wants it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.linear = network()
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return the cost of a batch."""
+        """Return the loss of a batch."""
         return {"loss": mse_loss(self.linear(x), y)}
 
 

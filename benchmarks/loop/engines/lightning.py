@@ -1,4 +1,4 @@
-"""Lightning, with the setting it has for measuring its own cost: no log, no checkpoint, no bar, no summary."""
+"""Lightning, with the setting it has for measuring its own loss: no log, no checkpoint, no bar, no summary."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ warnings.filterwarnings("ignore", module="lightning")
 
 
 class Regression(lightning.LightningModule):
-    """The network, its cost and its optimizer."""
+    """The network, its loss and its optimizer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.linear = network()
 
     def training_step(self, batch: Batch, number: int) -> torch.Tensor:
-        """Return the cost of a batch."""
+        """Return the loss of a batch."""
         x, y = batch
         return mse_loss(self.linear(x), y)
 

@@ -25,14 +25,14 @@ DEFAULT_HOOKS = ("runtime_info", "timer", "sampler_seed", "logger", "param_sched
 
 
 class Regression(BaseModel):
-    """The network and its cost."""
+    """The network and its loss."""
 
     def __init__(self) -> None:
         super().__init__()
         self.linear = network()
 
     def forward(self, x: torch.Tensor, y: torch.Tensor, mode: str = "tensor") -> dict[str, torch.Tensor]:
-        """Return the cost of a batch."""
+        """Return the loss of a batch."""
         return {"loss": mse_loss(self.linear(x), y)}
 
 

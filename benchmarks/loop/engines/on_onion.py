@@ -25,7 +25,7 @@ class Regression(Noted):
         """Predict y from x."""
         return super().forward(batch["x"])
 
-    def cost(self, outputs: Any, batch: dict[str, Any]) -> Any:
+    def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
         """Return the mean squared error."""
         return mse_loss(outputs, batch["y"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.loop.engines.on_onion import Fields, network, ready, trained
 from benchmarks.loop.work import Parameters
-from onion import RunnerItem, State, Way
+from onion import HookIterator, RunnerItem, State
 
 __all__ = ["LIBRARIES", "ready", "train"]
 
@@ -14,7 +14,7 @@ LIBRARIES = ("paddlepaddle",)
 class Nothing(RunnerItem):
     """Hears of both ends of a batch."""
 
-    def on_batch(self, state: State) -> Way:
+    def on_batch(self, state: State) -> HookIterator:
         """Do nothing."""
         yield
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.loop.engines.on_onion import Fields, network, ready, trained
 from benchmarks.loop.work import Parameters
-from onion import DataProvider, EarlyStop, Evaluator, Forward, Logger, Observer, Progress, Runner, Saver, Tester
+from onion import DataProvider, EarlyStopping, Evaluator, Forward, Logger, Observer, Progress, Runner, Saver, Tester
 
 __all__ = ["LIBRARIES", "ready", "train"]
 
@@ -43,7 +43,7 @@ def train(batches: list[Fields], callbacks: int = 0) -> Parameters:
             Progress(seconds=NEVER, file=io.StringIO(), lines=False),
             Saver(folder, every=NEVER),
             Logger(Path(folder) / "metrics.jsonl", every=NEVER),
-            EarlyStop("tester.accuracy"),
+            EarlyStopping("tester.accuracy"),
             Tester(Runner(DataProvider(batches[:1], 1, prefetch=0), Forward(layer)), every=NEVER),
             Evaluator(Count()),
             Observer(on_batch_begin=lambda state: None),

@@ -23,14 +23,14 @@ logger.set_level(logging.getLevelName(logging.ERROR))
 
 
 class Regression(paddle.nn.Layer):  # type: ignore[misc]
-    """A network that returns its cost, as the Trainer wants it."""
+    """A network that returns its loss, as the Trainer wants it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.linear = network()
 
     def forward(self, x: Any, y: Any) -> tuple[Any]:
-        """Return the cost of a batch."""
+        """Return the loss of a batch."""
         return (mse_loss(self.linear(x), y),)
 
 

@@ -36,7 +36,7 @@ def classification(job: dict[str, Any], tokenizer: Any) -> Prepared:
 
 
 def regression(job: dict[str, Any], tokenizer: Any) -> Prepared:
-    """Prepare a job with a number a row, as it stands in the file; the cost is the mean squared error."""
+    """Prepare a job with a number a row, as it stands in the file; the loss is the mean squared error."""
 
     def examples(path: str) -> list[dict[str, Any]]:
         rows = table(path)

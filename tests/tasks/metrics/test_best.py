@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from onion import DataError
-from onion.tasks.labels import Labels
+from onion.tasks.data.labels import Labels
 from onion.tasks.metrics.best import best_figure
-from onion.tasks.metrics.chunks import ChunkMetric
+from onion.tasks.metrics.chunk_f1 import ChunkMetric
 from onion.tasks.metrics.classification import ClassificationMetric
 from onion.tasks.metrics.correlation import CorrelationMetric
 from onion.tasks.metrics.multilabel import MultiLabelMetric
 from onion.tasks.metrics.perplexity import PerplexityMetric
+from onion.tasks.metrics.question_answering import ReadingMetric
 from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, ranking
-from onion.tasks.metrics.reading import ReadingMetric
 from onion.tasks.metrics.squad import alike
-from onion.tasks.spans.questions import Answer, Question
+from onion.tasks.question_answering.questions import Answer, Question
 
 LABELS = Labels(["bad", "good"])
 METRICS = {

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import matthews_corrcoef
 
-from onion.tasks.labels import Labels
+from onion.tasks.data.labels import Labels
 from onion.tasks.metrics.classification import ClassificationMetric
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
 from onion.items.evaluator import SavedMetric
-from onion.tasks.labels import Labels
+from onion.tasks.data.labels import Labels
 from onion.tasks.metrics.multilabel import MultiLabelMetric
 
 LABELS = Labels(["x", "y", "z"])

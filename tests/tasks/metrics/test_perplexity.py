@@ -11,10 +11,10 @@ from onion.items.evaluator import SavedMetric
 from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
 
 
-def guesses(best, costs):
-    """Of one example: the best guess and the cost of each word."""
+def guesses(best, losses):
+    """Of one example: the best guess and the loss of each word."""
     ids = np.array([[one, one + 1] for one in best], np.int64).reshape(-1, 2)
-    return Guesses(ids, np.zeros(ids.shape, np.float32), np.array(costs, np.float32))
+    return Guesses(ids, np.zeros(ids.shape, np.float32), np.array(losses, np.float32))
 
 
 def test_counted_by_hand():
@@ -63,8 +63,8 @@ def test_against_scikit_learn_however_the_words_are_spread_over_examples_and_bat
     for words in examples:
         part = slice(begin, begin + len(words))
         order = np.argsort(-scores[part], axis=1)
-        costs = -logs[part][np.arange(len(words)), np.array(words, int)]
-        metric.update([Guesses(order, order * 0.0, costs)], {"labels": np.array(words, np.int64)})
+        losses = -logs[part][np.arange(len(words)), np.array(words, int)]
+        metric.update([Guesses(order, order * 0.0, losses)], {"labels": np.array(words, np.int64)})
         begin += len(words)
     wanted = log_loss(truth, np.exp(logs), labels=range(6)), accuracy_score(truth, scores.argmax(axis=1))
     assert (np.log(metric.result()["perplexity"]), metric.result()["accuracy"]) == pytest.approx(wanted)

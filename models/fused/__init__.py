@@ -1,0 +1,1 @@
+"""The encoder layers' fast paths: prediction, and training with a backward pass of our own."""

@@ -1,0 +1,199 @@
+"""The encoder's layers, computed where nothing is learned: the same numbers by fewer and larger operations.
+
+    embedded [tokens, hidden]  ->  pieces of some hundred tokens  ->  every layer over one piece, then over the next
+
+What makes it fast, on the CPU: the bias of a linear layer goes into its product; sums are taken in place; what a layer
+leaves in the caches is still there for the next one; and no layer is called, with all that Paddle does around a call.
+Nothing is copied or kept: the parameters are read anew in every call, so they are always today's. There is one such
+path for all processors: Paddle's kernel for bias, sum and norm at once, which needs AVX-512, is not faster.
+
+Sums are taken in another order than in training, so numbers differ from those of layers.py by rounding, below 1e-5.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+import paddle
+from paddle import _C_ops, nn
+
+from onion.models.fused.eligibility import plain_parts
+from onion.models.layers import EncoderLayers
+from onion.models.packing import Packing
+
+PIECE = 1024
+"""Tokens that are computed at once, about: their inner activations still fit into a processor's caches."""
+
+log = logging.getLogger(__name__)
+
+
+class Affine(NamedTuple):
+    """A matrix or a scale, and what is added."""
+
+    weight: paddle.Tensor
+    bias: paddle.Tensor
+
+
+class Weights(NamedTuple):
+    """What one layer computes with; all but ``activation``, ``scale`` and ``epsilons`` are its very parameters."""
+
+    query: Affine
+    key: Affine
+    value: Affine
+    out: Affine
+    norm1: Affine
+    linear1: Affine
+    linear2: Affine
+    norm2: Affine
+    scale: float
+    epsilons: tuple[float, float]
+    activation: Callable[[paddle.Tensor], paddle.Tensor]
+
+
+def lean(layers: EncoderLayers, embedded: paddle.Tensor) -> list[Weights] | None:
+    """Read the weights of all layers, if what they would compute can be computed here.
+
+    Args:
+        layers: of an encoder.
+        embedded: what they are about to be given.
+
+    Returns:
+        The weights; or None, and the layers have to be called: where gradients are wanted or dropout is at work, off
+        the CPU, in other precision than float32, while a graph is traced; or where somebody looks into a layer (a hook)
+        or has put a layer of his own in the place of one. The first batch of each kind is told at debug level.
+    """
+    read: list[Weights | None] = []
+    obstacle = _obstacle(embedded)
+    if obstacle is None:
+        read = [_weights_of(layer) for layer in layers.layers]
+        obstacle = (
+            "a layer is in training mode, has a hook, or is another than it was made as" if None in read else None
+        )
+    _tell(obstacle)
+    return None if obstacle else read  # type: ignore[return-value]  # mypy does not see the None gone
+
+
+def _obstacle(embedded: paddle.Tensor) -> str | None:
+    """Say why a batch has to go through the layers, whatever these are; None: nothing is in the way."""
+    if not paddle.in_dynamic_mode():
+        return "a graph is traced"
+    if paddle.is_grad_enabled():
+        return "gradients are wanted"
+    if not embedded.place.is_cpu_place():
+        return "it is not computed on the CPU"
+    return None if embedded.dtype == paddle.float32 else "it is not in float32"
+
+
+@cache  # once a reason
+def _tell(obstacle: str | None) -> None:
+    if obstacle:
+        log.debug("a batch goes through the encoder's layers one call at a time, because %s", obstacle)
+    else:
+        log.debug("a batch is predicted by the lean layers, which any processor can compute")
+
+
+def transform(
+    weights: list[Weights], embedded: paddle.Tensor, packing: Packing, firsts_only: bool = False
+) -> paddle.Tensor:
+    """Compute the layers.
+
+    Args:
+        weights: what :func:`lean` read.
+        embedded: float32 [tokens, hidden].
+        packing: where the tokens stand.
+        firsts_only: compute the last layer for the first token of each row alone (models/queries.py).
+
+    Returns:
+        float32 [tokens, hidden], as the layers would have given; or [batch, hidden].
+    """
+    if packing.tokens <= PIECE:
+        return _through(weights, embedded, packing, firsts_only)
+    found, start = [], 0
+    for piece in pieces(packing, PIECE):
+        found.append(_through(weights, embedded[start : start + piece.tokens], piece, firsts_only))
+        start += piece.tokens
+    return paddle.concat(found)
+
+
+def pieces(packing: Packing, most: int) -> Iterator[Packing]:
+    """Cut a batch into runs of rows with so many tokens at most, or one row; empty columns are left out of each."""
+    lengths = packing.mask.sum(axis=1)
+    first = tokens = 0
+    for row, length in enumerate(lengths):
+        if tokens and tokens + length > most:
+            yield packing.between(first, row)
+            first, tokens = row, 0
+        tokens += length
+    yield packing.between(first, len(lengths))
+
+
+def _through(weights: list[Weights], x: paddle.Tensor, packing: Packing, firsts_only: bool) -> paddle.Tensor:
+    *below, last = weights
+    for layer in below:
+        x = _layer(layer, x, x, packing)
+    asking = _C_ops.gather(x, packing.firsts, 0) if firsts_only else x
+    return _layer(last, x, asking, packing)
+
+
+def _layer(layer: Weights, x: paddle.Tensor, asking: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    """[tokens, hidden] and, of the tokens that ask, [asking, hidden] -> [asking, hidden]; one a row, or all."""
+    attended = _attention(layer, x, asking, packing)
+    x = _add_and_norm(attended, layer.out, asking, layer.norm1, layer.epsilons[0])
+    inner = layer.activation(_linear(x, layer.linear1))
+    return _add_and_norm(inner, layer.linear2, x, layer.norm2, layer.epsilons[1])
+
+
+def _attention(layer: Weights, x: paddle.Tensor, asking: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    query = _linear(asking, layer.query, layer.scale)
+    query = _heads(query, packing) if asking is x else _C_ops.reshape(query, [packing.batch, packing.heads, 1, -1])
+    key = _heads(_linear(x, layer.key), packing)
+    scores = _C_ops.matmul(query, key, False, True)
+    bias = packing.bias if asking is x else packing.bias_of_firsts
+    if bias is not None:
+        scores = _C_ops.add_(scores, bias)
+    value = _heads(_linear(x, layer.value), packing)
+    weighted = _C_ops.matmul(_C_ops.softmax(scores, -1), value, False, False)
+    if asking is x:
+        return _picked(weighted, packing._heads_of_tokens, weighted.shape[3], list(x.shape))
+    return _C_ops.reshape(weighted, list(asking.shape))
+
+
+def _heads(packed: paddle.Tensor, packing: Packing) -> paddle.Tensor:
+    """``packing.split_heads``, without the Python that Paddle has around each operation."""
+    size = packed.shape[1] // packing.heads
+    return _picked(packed, packing._heads_of_places, size, [packing.batch, packing.heads, packing.length, size])
+
+
+def _picked(x: paddle.Tensor, index: paddle.Tensor, width: int, shape: list[int]) -> paddle.Tensor:
+    # Nothing is learned here, so the kernel that is fastest forward picks rows; that of ops.rows is so backward.
+    return _C_ops.reshape(_C_ops.gather(_C_ops.reshape(x, [-1, width]), index, 0), shape)
+
+
+def _linear(x: paddle.Tensor, affine: Affine, scale: float = 1.0) -> paddle.Tensor:
+    """``(x @ weight + bias) * scale``."""
+    return _C_ops.addmm(affine.bias, x, affine.weight, scale, scale)
+
+
+def _add_and_norm(
+    x: paddle.Tensor, affine: Affine, residual: paddle.Tensor, norm: Affine, epsilon: float
+) -> paddle.Tensor:
+    """``norm(x @ weight + bias + residual)``."""
+    total = _C_ops.add_(_linear(x, affine), residual)
+    return _C_ops.layer_norm(total, norm.weight, norm.bias, epsilon, 1)
+
+
+def _weights_of(layer: nn.Layer) -> Weights | None:
+    parts = plain_parts(layer)
+    if parts is None or any(part.training for part in parts):
+        return None
+    attention = map(_affine, (parts.query, parts.key, parts.value, parts.out))
+    rest = map(_affine, (parts.norm1, parts.linear1, parts.linear2, parts.norm2))
+    epsilons = parts.norm1._epsilon, parts.norm2._epsilon
+    return Weights(*attention, *rest, parts.attention.scale, epsilons, parts.layer.activation)
+
+
+def _affine(part: nn.Layer) -> Affine:
+    return Affine(part._parameters["weight"], part._parameters["bias"])

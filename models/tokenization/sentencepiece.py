@@ -1,0 +1,225 @@
+"""ERNIE tiny's cut: the words of a dictionary, then SentencePiece. Without Paddle.
+
+A text is lowered letter by letter and cut into words by the dictionary; the words that are a space are dropped, the
+others joined by spaces, and that goes through SentencePiece. Special tokens that are written in a text stay whole, and
+the space around them goes.
+
+Source: PaddleNLP 2.8.1, ``ErnieTinyTokenizer`` in ``transformers/ernie/tokenizer.py``, ``tokenizer_utils.py``. It
+lowers even where ``do_lower_case`` is false, if after the dictionary's cut; here, as in static-graph ERNIE's
+``WSSPTokenizer``, capitals then stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tokenizers
+from tokenizers import models, processors
+
+from onion.errors import DataError, WeightsError
+from onion.models.tokenization.ernie_tiny_dictionary import WordDictionary, read_dictionary
+from onion.models.tokenization.pre_tokenizer import Prepared, Texts, regroup
+from onion.models.tokenization.sentencepiece_offsets import Row, Words, rows
+from onion.models.tokenization.vocabulary import read_vocab, vocab_bytes
+
+MODEL_FILE, WORDS_FILE, VOCAB_FILE = "spm_cased_simp_sampled.model", "dict.wordseg.pickle", "vocab.txt"
+TOKENIZER_CLASS = "ErnieTinyTokenizer"  # in tokenizer_config.json
+HALF_PAIR = re.compile("[\ud800-\udfff]")
+
+
+class Part(NamedTuple):
+    """A special token, or what stands between two, and where it begins in its text."""
+
+    begin: int
+    text: str
+    special: bool
+
+
+class SentencePieces:
+    """Makes of each text the list of its pieces, for a tokenizer of the library that only looks them up.
+
+    Args:
+        model: the bytes of a SentencePiece model.
+        words: the dictionary.
+        vocab: piece -> id; only to be saved.
+        special: special tokens, which stay whole in a text.
+        lower: whether texts are lowered.
+
+    Raises:
+        WeightsError: ``sentencepiece`` is not installed, or ``model`` is none.
+    """
+
+    def __init__(
+        self, model: bytes, words: WordDictionary, vocab: Mapping[str, int], special: Collection[str], lower: bool
+    ) -> None:
+        self.settings: Mapping[str, Any] = {"tokenizer_class": TOKENIZER_CLASS}
+        self._model = model
+        self._processor = _processor(model)
+        self._words = words
+        self._vocab = vocab
+        self._lower = lower
+        longest_first = sorted(special, key=len, reverse=True)
+        self._special = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
+
+    def __call__(self, texts: Texts, pre_split: bool, offsets: bool) -> Prepared:
+        """Cut texts into pieces; each given word on its own."""
+        flat: list[Any] = [word for text in texts for word in text] if pre_split else list(texts)
+        try:
+            pieces, places = self._with_places(flat) if offsets else (self._pieces(flat), None)
+        except Exception as error:  # the library's binding raises one or the other, by its version
+            raise _explained(texts, pre_split, error) from error
+        if not pre_split:
+            return Prepared(pieces, True, places)
+        joined = [[piece for word in words for piece in word] for words in regroup(pieces, texts)]
+        return Prepared(joined, True, None if places is None else _numbered(places, texts))
+
+    def files(self) -> Mapping[str, bytes]:
+        """The model, the dictionary and the vocabulary, under PaddleNLP's names."""
+        words, vocab = self._words.to_bytes(), vocab_bytes(self._vocab)
+        return {MODEL_FILE: self._model, WORDS_FILE: words, VOCAB_FILE: vocab}
+
+    def _pieces(self, texts: Sequence[str]) -> list[list[str]]:
+        parts = [list(self._parts(self._lowered(text))) for text in texts]
+        cut = self._words.cut
+        joined = [
+            " ".join([word for word in cut(part.text) if word != " "])
+            for of_text in parts
+            for part in of_text
+            if not part.special
+        ]
+        found = iter(self._processor.encode(joined, out_type=str))
+        return [
+            [piece for part in of_text for piece in ([part.text] if part.special else next(found))] for of_text in parts
+        ]
+
+    def _with_places(self, texts: Sequence[str]) -> tuple[list[list[str]], list[np.ndarray]]:
+        """Pieces of each text, and int64 [pieces, 3] of each: begin, end, number of the word."""
+        lowered = [self._lowered(text) for text in texts]
+        words = [list(self._numbered_words(text)) for text in lowered]
+        joined = [one.joined for of_text in words for one in of_text if isinstance(one, Words)]
+        # sentencepiece 0.2.2 takes no empty list here.
+        found = iter(self._processor.encode(joined, out_type="offset_mapping") if joined else [])
+        pieces, places = [], []
+        for text, low, of_text in zip(texts, lowered, words, strict=True):
+            of_pieces: list[str] = []
+            of_places: list[Row] = []
+            for one in of_text:
+                mapping = next(found) if isinstance(one, Words) else None
+                of_pieces += [low[one[0] : one[1]]] if mapping is None else mapping["pieces"]
+                of_places += [one] if mapping is None else rows(one, mapping["pieces"], mapping["offsets"])
+            pieces.append(of_pieces)
+            places.append(self._unlowered(text, np.array(of_places, np.int64).reshape(-1, 3), len(low)))
+        return pieces, places
+
+    def _lowered(self, text: str) -> str:
+        """A sigma at the end of a word is lowered like any other."""
+        if not self._lower:
+            return text
+        parts = self._special.split(text)  # every second one is a special token
+        return "".join(part if i % 2 else part.replace("Σ", "σ").lower() for i, part in enumerate(parts))
+
+    def _unlowered(self, text: str, places: np.ndarray, length: int) -> np.ndarray:
+        """Places in a lowered text of some length -> in the text: İ becomes two characters."""
+        if length == len(text):
+            return places
+        parts = enumerate(self._special.split(text))
+        lengths = [1 if i % 2 else len(character.lower()) for i, part in parts for character in part]
+        origin = np.append(np.repeat(np.arange(len(text)), lengths), len(text))
+        begin, end = origin[places[:, 0]], origin[places[:, 1] - 1] + 1
+        return np.stack([begin, np.where(places[:, 0] == places[:, 1], begin, end), places[:, 2]], axis=1)
+
+    def _parts(self, text: str) -> Iterator[Part]:
+        found = self._special.split(text)
+        begin = 0
+        for i, part in enumerate(found):
+            if i % 2:
+                yield Part(begin, part, special=True)
+            else:
+                right = part.lstrip() if i else part
+                kept = right.rstrip() if i < len(found) - 1 else right
+                if kept:
+                    yield Part(begin + len(part) - len(right), kept, special=False)
+            begin += len(part)
+
+    def _numbered_words(self, text: str) -> Iterator[Words | Row]:
+        """The words of each part; of a special token, which is a word too, its place."""
+        number = 0
+        for part in self._parts(text):
+            if part.special:
+                yield part.begin, part.begin + len(part.text), number
+                number += 1
+            else:
+                words = Words.of(self._words.cut(part.text), part.begin, number)
+                yield words
+                number += len(words.begins)
+
+
+def build(
+    folder: Path, special: Mapping[str, str], settings: Mapping[str, Any]
+) -> tuple[tokenizers.Tokenizer, SentencePieces]:
+    """Build the tokenizer of a folder with a SentencePiece model, a dictionary and ``vocab.txt``.
+
+    Args:
+        folder: where they are.
+        special: part (``cls_token``, ...) -> token.
+        settings: of ``tokenizer_config.json``: ``do_lower_case``.
+
+    Returns:
+        A tokenizer of the library that looks pieces up and frames them, and what makes the pieces.
+
+    Raises:
+        WeightsError: one of the files is missing or damaged, or ``sentencepiece`` is not installed.
+    """
+    for name in (MODEL_FILE, WORDS_FILE, VOCAB_FILE):
+        if not (folder / name).is_file():
+            raise WeightsError(f"{folder}: ERNIE tiny's tokenizer needs {MODEL_FILE}, {WORDS_FILE} and {VOCAB_FILE}; "
+                               f"{name} is missing")  # fmt: skip
+    vocab = read_vocab(folder / VOCAB_FILE, special.values())
+    # No special tokens are added: the library would look for them inside the pieces.
+    backend = tokenizers.Tokenizer(models.WordLevel(vocab, unk_token=special["unk_token"]))
+    ends = [(token, vocab.get(token, 0)) for token in (special["sep_token"], special["cls_token"])]
+    backend.post_processor = processors.BertProcessing(*ends)
+    words = read_dictionary(folder / WORDS_FILE)
+    lower = bool(settings.get("do_lower_case", True))
+    try:
+        model = (folder / MODEL_FILE).read_bytes()
+        return backend, SentencePieces(model, words, vocab, set(special.values()), lower)
+    except OSError as error:
+        raise WeightsError(f"{folder / MODEL_FILE}: cannot read: {error.strerror}") from error
+    except WeightsError as error:
+        raise WeightsError(f"{folder / MODEL_FILE}: {error}") from error
+
+
+def _processor(model: bytes) -> Any:
+    try:
+        import sentencepiece
+    except ImportError as error:
+        raise WeightsError("needs sentencepiece: pip install 'onion-paddle[sentencepiece]'") from error
+    try:
+        processor = sentencepiece.SentencePieceProcessor()
+        processor.LoadFromSerializedProto(model)
+        return processor
+    except Exception as error:  # the library raises RuntimeError, ValueError and, of its bindings, others
+        raise WeightsError("damaged, or no SentencePiece model; fetch it again") from error
+
+
+def _explained(texts: Texts, pre_split: bool, error: Exception) -> DataError:
+    for index, text in enumerate(texts):
+        if any(map(HALF_PAIR.search, text if pre_split else [text])):  # type: ignore[list-item]
+            return DataError(f"text or pair {index} holds half a surrogate pair, which is no character; decode it anew")
+    return DataError(f"cannot tokenize: {error}")
+
+
+def _numbered(places: list[np.ndarray], texts: Texts) -> list[np.ndarray]:
+    """Places of the pieces of each given word -> of each text, the word's number being that of the given one."""
+    found = []
+    for words in regroup(places, texts):
+        numbers = np.repeat(np.arange(len(words)), [len(word) for word in words])
+        table = np.concatenate([np.zeros((0, 3), np.int64), *words])
+        table[:, 2] = numbers
+        found.append(table)
+    return found

@@ -1,0 +1,170 @@
+"""Ids of texts by way of their words: a word that was seen before is not cut into pieces again. Without Paddle.
+
+What BERT's tokenizers do to a character (lower it, drop it, set it apart) depends on that character alone, and what
+they make of a word on that word alone. So the library is asked once for each character and once for each word, and a
+text is put together from the answers. Texts for which this does not hold are left to the library.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import tokenizers
+from tokenizers import models, normalizers
+
+from onion.models.tokenization import windows, wordpiece
+from onion.models.tokenization.encoding import Encoding
+from onion.models.tokenization.truncation import kept_lengths
+
+Ids = list[int]
+
+STYLES = ("wordpiece", "symbols", "spaces", "words", "characters")
+"""Those of wordpiece.py that split at single characters, and put nothing in front of a word."""
+KEPT = 1 << 17
+"""Words that are remembered at most, some 30 MB; further ones are cut again whenever they come."""
+
+
+class Words:
+    """Texts -> ids, as a tokenizer of the library finds them.
+
+    Any number of threads may use one at once.
+
+    Args:
+        backend: the tokenizer, truncation switched off; one that :meth:`suit` says yes to.
+        token: a special token, any of them.
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer, token: str) -> None:
+        self._characters = _Characters(backend)
+        self._pieces = _Pieces(backend.model)
+        added = [re.escape(each.content) for each in backend.get_added_tokens_decoder().values()]
+        self._added = re.compile("|".join(added) or "(?!)")
+        self._of_texts, self._of_pairs = (_Frame(windows.Frame.of(backend, token, pair)) for pair in (False, True))
+
+    @staticmethod
+    def suit(backend: tokenizers.Tokenizer) -> bool:
+        """Tell whether a tokenizer treats characters and words each on its own."""
+        if not isinstance(backend.model, (models.WordPiece, models.WordLevel)) or backend.pre_tokenizer is None:
+            return False
+        if not isinstance(backend.normalizer, (normalizers.BertNormalizer, normalizers.Lowercase, type(None))):
+            return False
+        if any(token.normalized for token in backend.get_added_tokens_decoder().values()):
+            return False  # they are looked for in what becomes of a text
+        return backend.pre_tokenizer.__getstate__() in [wordpiece.splitter(style).__getstate__() for style in STYLES]
+
+    def __call__(
+        self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int, truncation: str
+    ) -> list[Encoding] | None:
+        """Tokenize texts or pairs; None where one of them has to be seen by the library as a whole.
+
+        Args:
+            texts: what the library would get.
+            pairs: one for each text.
+            max_length: most tokens a result may have, special ones included.
+            truncation: what is cut of a pair that is longer; only ``"longest_first"`` is known here.
+        """
+        try:
+            if pairs is None:
+                return [self._of_texts.text(self._ids(text, max_length), max_length) for text in texts]
+            if truncation != "longest_first":
+                return None
+            ids = (
+                (self._ids(one, max_length), self._ids(other, max_length))
+                for one, other in zip(texts, pairs, strict=True)
+            )
+            return [self._of_pairs.pair(*each, max_length) for each in ids]
+        except _EntangledError:
+            return None
+
+    def _ids(self, text: str, most: int) -> Ids:
+        """All ids of a text, or more than ``most`` of them: what is beyond makes no difference to what is cut."""
+        if self._added.search(text):
+            raise _EntangledError
+        ids: Ids = []
+        pieces = self._pieces
+        for word in text.translate(self._characters).split(" "):
+            if word:
+                ids += pieces[word]
+                if len(ids) > most:
+                    break
+        return ids
+
+
+class _Frame:
+    """The special tokens around a text or a pair."""
+
+    def __init__(self, frame: windows.Frame) -> None:
+        self._ids: list[Ids] = [each.tolist() for each in frame.ids]
+        self._types: list[Ids] = [each.tolist() for each in frame.types]
+        self._text_types, self._size = frame.text_types, len(frame)
+
+    def text(self, ids: Ids, max_length: int) -> Encoding:
+        """Put them around a text, cut to the length if it is longer."""
+        room = max_length - self._size
+        return self._around((ids[:room],), len(ids) > room)
+
+    def pair(self, first: Ids, second: Ids, max_length: int) -> Encoding:
+        """Put them around a pair, the longer text cut first."""
+        room = max_length - self._size
+        if len(first) + len(second) <= room:
+            return self._around((first, second), False)
+        one, other = kept_lengths(len(first), len(second), room)
+        return self._around((first[:one], second[:other]), True)
+
+    def _around(self, texts: tuple[Ids, ...], truncated: bool) -> Encoding:
+        ids, types = [*self._ids[0]], [*self._types[0]]
+        for text, kind, more, more_types in zip(texts, self._text_types, self._ids[1:], self._types[1:], strict=True):
+            ids += text
+            ids += more
+            types += [kind] * len(text)
+            types += more_types
+        return Encoding(np.array(ids, np.int64), np.array(types, np.int64), truncated)
+
+
+class _EntangledError(Exception):
+    """A text is more than its characters and words; or the library refuses it, and is to say why."""
+
+
+class _Characters(dict[int, str]):
+    """Code of a character -> what becomes of it in a text, with spaces where words end."""
+
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        super().__init__()
+        self._normalizer, self._splitter = backend.normalizer, backend.pre_tokenizer
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if 0xD800 <= code <= 0xDFFF or _wanders(character):
+            raise _EntangledError
+        text = f"a{character}b"
+        if self._normalizer is not None:
+            text = self._normalizer.normalize_str(text)
+        within = " ".join([word for word, _ in self._splitter.pre_tokenize_str(text)])
+        found = self[code] = within[1:-1]
+        return found
+
+
+def _wanders(character: str) -> bool:
+    """Whether it holds a mark that is not dropped with the accents, and changes places with other marks beside it."""
+    parts = unicodedata.normalize("NFD", character)
+    return any(unicodedata.combining(part) and unicodedata.category(part) != "Mn" for part in parts)
+
+
+class _Pieces(dict[str, Ids]):
+    """Word -> ids of its pieces."""
+
+    def __init__(self, model: models.Model) -> None:
+        super().__init__()
+        self._model = model
+
+    def __missing__(self, word: str) -> Ids:
+        try:
+            found = [piece.id for piece in self._model.tokenize(word)]
+        except Exception as error:  # the library raises no other
+            raise _EntangledError from error
+        if len(self) < KEPT and len(word) <= wordpiece.LONGEST_WORD:
+            self[word] = found
+        return found

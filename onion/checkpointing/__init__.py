@@ -1,0 +1,1 @@
+"""Checkpoints: exact, atomic, checked."""

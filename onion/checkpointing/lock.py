@@ -1,0 +1,298 @@
+"""A folder that one run at a time writes to; who comes second is told who is there.
+
+The system holds the lock (``flock``) and lets go of it when the process ends, however it ends. The file ``.lock`` in
+the folder says whose it is, for people and for file systems without locks.
+
+A lock goes with the last copy of its open file, and a forked child is born with one. So it closes that first of all: a
+worker that outlives its killed run keeps nobody out.
+
+Within the process the folder is its run's until the last of it has left: a thread that writes on while its run was
+interrupted is in there too, and the next run waits for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import logging
+import os
+import socket
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from datetime import datetime
+from io import FileIO
+from pathlib import Path
+from threading import RLock, Thread, current_thread
+from typing import Any
+
+from onion.errors import CheckpointError
+
+LOCK = ".lock"
+
+log = logging.getLogger("onion")
+
+
+class _Held:
+    """A folder that this process holds.
+
+    Args:
+        place: the folder, without links.
+        run: whose it is.
+
+    Attributes:
+        run: the same.
+        inside: who is in there: each entry, and the thread that does it if that may outlast the run.
+    """
+
+    def __init__(self, place: str, run: object) -> None:
+        self.run = run
+        self.inside: dict[object, Thread | None] = {}
+        self._path = Path(place) / LOCK
+        self._file: FileIO | None = None
+
+    def take(self) -> None:
+        """Have the lock, also where the folder was deleted and made anew, or the lock removed.
+
+        Raises:
+            BlockingIOError: another process has it.
+            OSError: the disk refused, or something else stands in its place.
+        """
+        if self._file is not None and self._file.closed:  # an interrupt has cut the letting go off
+            self._file = None
+        if self._file is not None and _still_there(self._path, self._file.fileno()):
+            return
+        if self._file is not None:
+            log.warning("%s was removed while the run was at work there, and is made again", self._path)
+        self.release()
+        while not self._took():
+            pass  # its owner removed it between our opening and locking it
+
+    def _took(self) -> bool:
+        """Take the lock and write the owner into it; tell whether it is still the one in the folder."""
+        file = _opened(self._path)
+        try:
+            told = _lock(self._path, file.fileno())
+            if _still_there(self._path, file.fileno()):
+                self._file = file
+                with told:
+                    _sign(self._path, file.fileno())
+        finally:
+            if self._file is not file:
+                file.close()
+        return self._file is file
+
+    def release(self) -> None:
+        """Let go of the lock, and remove its file, where it is still ours; it does no harm to do so twice."""
+        if self._file is not None and not self._file.closed:
+            if _still_there(self._path, self._file.fileno()):
+                with suppress(OSError):
+                    self._path.unlink()  # before the lock goes, so that nobody's new lock is removed
+            self._file.close()
+
+    def forget(self) -> None:
+        """Close the file, in a forked child. To close a copy does not unlock."""
+        if self._file is not None:
+            self._file.close()
+
+
+_held: dict[str, _Held] = {}
+_guard = RLock()
+
+
+@contextmanager
+def exclusive_lock(folder: Path, run: object, lingers: bool = False) -> Iterator[None]:
+    """Keep every other run out of a folder.
+
+    The folder is this process's, not that of a child forked inside: the child is kept out too, and leaves the lock
+    alone when it leaves.
+
+    Args:
+        folder: has to exist.
+        run: whose the folder is; what asks for the same run again, in this process, gets in. Where the folder was
+            deleted in the meantime and is there anew, it is taken again.
+        lingers: whether this is a thread's work, which may go on when its run was interrupted and has left: then the
+            next run in this process waits for it. Default: no, the next run is refused.
+
+    Raises:
+        CheckpointError: another run has it, and the message tells which; or the lock cannot be written.
+    """
+    place, entry = os.path.realpath(folder), object()
+    try:
+        try:
+            while (last := _enter(folder, place, run, entry, lingers)) is not None:
+                last.join()
+            yield
+        finally:
+            _leave(place, entry)
+    finally:
+        _leave(place, entry)  # once more, for where an interrupt (Ctrl-C) has cut the first one off
+
+
+def _enter(folder: Path, place: str, run: object, entry: object, lingers: bool) -> Thread | None:
+    """Get into a folder; or return a thread that has to end first."""
+    _free_guard()
+    with _guard:
+        held = _held.get(place)
+        if held is None or not held.inside:
+            held = _held[place] = held or _Held(place, run)
+            held.run = run
+        elif held.run is not run:
+            *_, last = held.inside.values()
+            if None in held.inside.values():
+                raise _refused(folder, "another run of this process")
+            return last
+        held.inside[entry] = current_thread() if lingers else None
+        try:
+            held.take()
+        except BlockingIOError:
+            raise _refused_by_owner(folder, _owner(Path(place) / LOCK)) from None
+        except OSError as error:
+            raise CheckpointError(f"cannot write {folder / LOCK}: {error.strerror}.") from error
+    return None
+
+
+def _leave(place: str, entry: object) -> None:
+    """Get out of a folder, if that was not done; the last one lets go of it."""
+    _free_guard()
+    held = _held.get(place)
+    if held is None or (held.inside and entry not in held.inside):
+        return
+    with _guard:
+        held.inside.pop(entry, None)
+        if not held.inside:
+            held.release()
+            if _held.get(place) is held:
+                del _held[place]
+
+
+def _free_guard() -> None:
+    """Let go of the guard where an interrupt came just before this thread did; threads would wait for it for ever."""
+    with suppress(RuntimeError):
+        while True:
+            _guard.release()  # an error where it is not this thread's
+
+
+def _forget() -> None:
+    """Keep nothing of the parent's, in a forked child."""
+    global _guard
+    _guard = RLock()  # which another thread of the parent may have held
+    for held in tuple(_held.values()):
+        held.forget()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def _opened(path: Path) -> FileIO:
+    """Open the file of a lock; make it where there is none.
+
+    Raises:
+        OSError: the disk refused, or what stands there is no plain file of its own, in which nothing may be written.
+    """
+    file = FileIO(path, "r+", opener=_plainly)
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        file.close()
+        raise _strange()
+    return file
+
+
+def _plainly(path: str, flags: int) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise (_strange() if error.errno == errno.ELOOP else error) from None
+
+
+def _strange() -> OSError:
+    return OSError(errno.EINVAL, "what stands there is a link, a pipe or a device, and no lock of onion; remove it")
+
+
+def _lock(path: Path, handle: int) -> AbstractContextManager[None]:
+    """Lock an open file; return what an error means when the owner's name is written.
+
+    Raises:
+        BlockingIOError: another process has it.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return suppress(OSError)  # a full disk: it holds without the owner's name
+    except BlockingIOError:
+        raise
+    except OSError:  # no locks here: the owner's name has to do
+        _refuse_living(_owner(path))
+        return nullcontext()
+
+
+def _still_there(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(handle))
+    except OSError:
+        return False
+
+
+def _sign(path: Path, handle: int) -> None:
+    """Write who we are; say whose rest this was."""
+    if before := _owner(path):
+        log.debug("took %s over from %s, which is gone", path.parent, _told(before))
+    since = f"{datetime.now():%Y-%m-%d %H:%M:%S}"
+    owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": since, "command": " ".join(sys.argv)[:500]}
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, json.dumps(owner).encode(), 0)
+
+
+def _refuse_living(owner: dict[str, Any]) -> None:
+    """Raise BlockingIOError unless the owner was a process of this machine that is gone."""
+    if owner and not _gone(owner):
+        raise BlockingIOError
+
+
+def _gone(owner: dict[str, Any]) -> bool:
+    return owner.get("host") == socket.gethostname() and not _lives(owner.get("pid"))
+
+
+def _lives(pid: Any) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError, TypeError):
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
+def _owner(path: Path) -> dict[str, Any]:
+    """Return what the lock says of its owner; nothing if it says nothing."""
+    try:
+        owner = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def _told(owner: dict[str, Any]) -> str:
+    if not owner:
+        return "another process"
+    return "process {pid} on {host}, since {since} ({command})".format_map(
+        {name: owner.get(name, "?") for name in ("pid", "host", "since", "command")}
+    )
+
+
+def _refused_by_owner(folder: Path, owner: dict[str, Any]) -> CheckpointError:
+    if not _gone(owner):
+        return _refused(folder, _told(owner))
+    return CheckpointError(
+        f"{folder} is in use: {_told(owner)}, which is gone, has left a child that holds it; end that (it has "
+        f"{folder / LOCK} open)."
+    )
+
+
+def _refused(folder: Path, owner: str) -> CheckpointError:
+    return CheckpointError(
+        f"{folder} is in use by {owner}; wait for it, stop it, or choose another folder. If it is gone, delete "
+        f"{folder / LOCK}."
+    )

@@ -1,0 +1,216 @@
+"""What a checkpoint takes of a run, and how a run takes it back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from onion.checkpointing import checkpoint, rng
+from onion.checkpointing.checkpoint import Checkpoint
+from onion.engine.identity import Identity, differences
+from onion.engine.item import RunnerItem, overrides
+from onion.engine.state import State
+from onion.errors import CheckpointError, OnionError
+from onion.items.parameter_updater import ParameterUpdater
+from onion.validation import is_whole
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+
+log = logging.getLogger("onion")
+
+
+@runtime_checkable
+class HearsOfCheckpoints(Protocol):
+    """An item that keeps something outside the checkpoints for as long as a run may go on from them."""
+
+    def on_checkpoints_pruned(self, steps: Sequence[int]) -> None:
+        """Hear, after a checkpoint was written, of which steps there are now some; the best is not counted.
+
+        It is called in the thread of the run. ``state_dict`` was called when ``state.step`` was such a step, or
+        ``load_state_dict`` with what it had given; of checkpoints older than that the item knows nothing.
+        """
+
+
+def tell_of_checkpoints(state: State, kept: Sequence[int]) -> None:
+    """Call ``on_checkpoints_pruned`` of the items that have it with the steps that there are checkpoints of now."""
+    for item in state.runner.walk() if state.runner is not None else ():
+        if isinstance(item, HearsOfCheckpoints):
+            item.on_checkpoints_pruned(kept)
+
+
+def outermost(state: State) -> State:
+    """Return the state of the run that all others are within."""
+    while state.parent is not None:
+        state = state.parent
+    return state
+
+
+def is_under_way(run: State, seen_from: State) -> bool:
+    """Tell whether a run is still going on around another one; else an interrupt has cut it off before it said so."""
+    around = seen_from.parent
+    while around is not None and around is not run:
+        around = around.parent
+    return around is run or (run.runner is not None and run.runner._state is run)
+
+
+def stateful(runner: Runner) -> list[RunnerItem]:
+    """Return the items of a runner that have a state to save."""
+    return [item for item in runner.walk() if overrides(item, "state_dict")]
+
+
+def take(state: State, pass_id: int, batch_id: int, onion: Identity, best_step: int | None) -> Checkpoint:
+    """Return all that a run has to take back to go on from here, at a place between two batches.
+
+    Args:
+        state: of the run.
+        pass_id: passes finished.
+        batch_id: batches finished in the pass under way.
+        onion: what the run is made of.
+        best_step: the step of the best checkpoint, if there is one.
+    """
+    run = {
+        "counters": {"pass_id": pass_id, "batch_id": batch_id, "step": state.step},
+        "loss": None if state.loss is None else float(state.loss),
+        "metrics": dict(state.metrics),
+        "reported": dict(state.reported),
+        "best_step": best_step,
+        "generators": rng.capture(),
+        "onion": onion,
+    }
+    return Checkpoint(state.step, run, {item.name: item.state_dict() for item in _saved_items(state)})
+
+
+def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, anyway: bool) -> None:
+    """Put a run, but for its random generators, to where it was saved.
+
+    Args:
+        state: of the run that begins.
+        saved: the checkpoint.
+        onion: what this run is made of.
+        folder: of the checkpoint, for messages.
+        anyway: go on although this run is made of other things. With other data the pass under way begins anew.
+
+    Raises:
+        CheckpointError: the run is made of other things, or a state does not fit.
+    """
+    _refuse_strange(saved, folder, RUN_VALUES)
+    other = differences(saved.run["onion"], onion)
+    if other and not anyway:
+        raise CheckpointError(
+            f"{folder} holds another run ({'; '.join(_words(other))}); choose an empty folder, or go on from it "
+            "knowingly (resume='force')."
+        )
+    for words in _words(other):
+        log.warning("goes on from step %d all the same: %s", saved.step, words)
+    new_data = False
+    for item in _saved_items(state):
+        if item.name in other and getattr(item, "provides_data", False):
+            new_data = True
+        elif item.name in saved.items:
+            with _taken_back(item, saved, folder):
+                item.load_state_dict(saved.items[item.name])
+        elif item.name not in other and not item.passive:
+            raise CheckpointError(f"{folder}: step {saved.step} has no state of {item.name}; choose an empty folder.")
+    counters = saved.run["counters"]
+    state.pass_id, state.batch_id = counters["pass_id"], 0 if new_data else counters["batch_id"]
+    state.step, state.loss = saved.step, saved.run["loss"]
+    state.metrics.update(saved.run["metrics"])
+    state.reported.update(saved.run["reported"])
+    if new_data:
+        log.warning("the data are others, so pass %d begins anew", state.pass_id)
+
+
+def _refuse_strange(saved: Checkpoint, folder: Path, names: Iterable[str]) -> None:
+    """Raise CheckpointError where some of the run's own values are not such as ``take`` gives."""
+    for name in names:
+        if name not in saved.run or not RUN_VALUES[name](saved.run[name]):
+            file = checkpoint.folder_of(folder, saved.step) / checkpoint.STATE
+            how = "is nothing that can be taken back" if name in saved.run else "is missing"
+            raise CheckpointError(f"{file}: {name!r} of the run {how}; {checkpoint.REMEDY}.")
+
+
+@contextmanager
+def _taken_back(item: RunnerItem, saved: Checkpoint, folder: Path) -> Iterator[None]:
+    """Say whose state it is that does not do, and where it stands, where the item has no words for that."""
+    place = checkpoint.folder_of(folder, saved.step)
+    try:
+        yield
+    except OnionError as error:
+        raise CheckpointError(f"{place}: {error}") from error
+    except Exception as error:
+        raise CheckpointError(
+            f"{place}: {item.name} ({type(item).__name__}) cannot take back its state in {checkpoint.STATE} and "
+            f"{item.name}{checkpoint.ARRAYS} ({type(error).__name__}: {error}); if they were changed, "
+            f"{checkpoint.REMEDY}; else its load_state_dict asks for what its state_dict has not given."
+        ) from error
+
+
+def _are_generators(value: Any) -> bool:
+    """Tell whether all generators can be put to a place; they stay where they are."""
+    before = rng.capture()
+    try:
+        rng.restore(value)
+    except Exception:  # whatever Python, numpy and Paddle say of values that are none
+        return False
+    finally:
+        rng.restore(before)
+    return True
+
+
+def _is_described(value: Any) -> bool:
+    return isinstance(value, dict) and "class" in value
+
+
+def _are_steps(value: Any) -> bool:
+    return isinstance(value, dict) and all(is_whole(step) and step >= 0 for step in value.values())
+
+
+RUN_VALUES: Mapping[str, Callable[[Any], bool]] = {
+    "counters": lambda value: _are_steps(value) and {"pass_id", "batch_id"} <= value.keys(),
+    "loss": lambda value: value is None or isinstance(value, float | int),
+    "metrics": lambda value: isinstance(value, dict),
+    "reported": _are_steps,
+    "best_step": lambda value: value is None or is_whole(value),
+    "generators": _are_generators,
+    "onion": lambda value: isinstance(value, dict) and all(map(_is_described, value.values())),
+}
+"""What each of the run's own values has to be."""
+
+
+def _words(other: Mapping[str, list[str]]) -> list[str]:
+    return [words for told in other.values() for words in told]
+
+
+def _saved_items(state: State) -> list[RunnerItem]:
+    return [] if state.runner is None else stateful(state.runner)
+
+
+def rates(state: State) -> list[float | None]:
+    """Return the learning rates that were set by hand: they may change between two steps."""
+    return [] if state.runner is None else [updater.rate for updater in state.runner.all(ParameterUpdater)]
+
+
+def best_checkpoint(folder: Path) -> Checkpoint:
+    """Return the best checkpoint that a Saver kept in a folder; the newest if it looked for no best.
+
+    Where the best is missing or damaged, it is the newest that is whole, and that is logged.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    newest = checkpoint.newest(folder)
+    if newest is None:
+        raise CheckpointError(f"{folder} holds no checkpoint; train first.")
+    _refuse_strange(newest, folder, ["best_step"])
+    best = newest.run["best_step"]
+    if best in (None, newest.step):
+        return newest
+    try:
+        return checkpoint.read(checkpoint.folder_of(folder, best))
+    except CheckpointError as error:
+        log.warning("took step %d for the best checkpoint, as that is lost: %s", newest.step, error)
+        return newest

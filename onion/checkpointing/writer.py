@@ -1,0 +1,150 @@
+"""The folder that a run's checkpoints are written into, by one run at a time, in a thread if so wanted."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from onion.checkpointing import checkpoint
+from onion.checkpointing.background import Background
+from onion.checkpointing.checkpoint import Checkpoint
+from onion.checkpointing.lock import exclusive_lock
+from onion.errors import CheckpointError
+
+log = logging.getLogger("onion")
+_at_work: dict[str, tuple[object, CheckpointWriter]] = {}
+"""Folder -> whose it is, and who writes there. What a run that was interrupted has left here is no other run's."""
+
+
+class CheckpointWriter:
+    """Writes the checkpoints of a run into a folder, one at a time, and removes the old ones.
+
+    Args:
+        folder: where they go.
+        keep: how many of the newest are kept, the best besides.
+        background: write in a thread, what was copied before.
+        lenient: where a checkpoint cannot be written, log it and go on.
+
+    Attributes:
+        lenient: the same; it may be changed.
+        newest: the step of the newest checkpoint, be it still under way; -1: there is none, or it could not be written.
+    """
+
+    def __init__(self, folder: Path, keep: int, background: bool, lenient: bool) -> None:
+        self.lenient, self.newest = lenient, -1
+        self._folder, self._keep, self._background = folder, keep, background
+        self._thread = Background()
+        self._kept: list[int] = []  # which the thread may replace at any moment
+        self._told = self._kept
+        self._run: object = None
+
+    @contextmanager
+    def at_work_for(self, run: object) -> Iterator[None]:
+        """Make the folder, and keep everybody else out of it; sweep out what a killed run left half-written.
+
+        What is still being written when the inside raises an error is waited for, and does not hide that error. An
+        interrupt (Ctrl-C) leaves at once: the thread writes on, with the folder held, and the next run waits for it.
+
+        Args:
+            run: whose the folder is.
+
+        Raises:
+            CheckpointError: the folder cannot be made, or another run or another writer has it.
+        """
+        self._run = run
+        checkpoint.make(self._folder)
+        with exclusive_lock(self._folder, run), self._only_one():
+            checkpoint.sweep(self._folder)
+            try:
+                yield
+            except Exception:
+                self.finish()
+                raise
+
+    @contextmanager
+    def _only_one(self) -> Iterator[None]:
+        """Keep out the writer of another Saver of the run."""
+        place = os.path.realpath(self._folder)
+        run, writer = _at_work.get(place, (None, self))
+        if run is self._run and writer is not self:
+            raise CheckpointError(f"{self._folder} is in use by another Saver of this run; choose another folder.")
+        _at_work[place] = self._run, self
+        try:
+            yield
+        finally:
+            _at_work.pop(place, None)
+
+    def go_on_from(self, saved: Checkpoint) -> None:
+        """Take a checkpoint that is there for the newest; later ones were passed over, and do not count."""
+        self.newest = saved.step
+        self._prune(saved.step, saved.run["best_step"])  # a kill may have come before those were removed
+
+    def write(self, taken: Checkpoint) -> None:
+        """Write a checkpoint, or begin to; the one before has to be there (``wait``).
+
+        Raises:
+            CheckpointError: it cannot be written, or not be copied for the thread.
+        """
+        self.newest = taken.step
+        if self._background:
+            self._thread.start(partial(self._write, checkpoint.copied(taken)))
+        else:
+            with self._leniently():
+                self._write(taken)
+
+    def _write(self, taken: Checkpoint) -> None:
+        checkpoint.make(self._folder)  # which somebody may have deleted, and another run may have made anew
+        with exclusive_lock(self._folder, self._run, lingers=self._background):
+            checkpoint.write(self._folder, taken)
+            self._kept = self._prune(taken.step, taken.run["best_step"])
+
+    def _prune(self, now: int, best_step: int | None) -> list[int]:
+        """Remove old checkpoints; return the steps of those that the run may go on from: not the best, if it is old."""
+        steps = checkpoint.steps_in(self._folder)
+        later, older = [step for step in steps if step > now], [step for step in steps if step <= now]
+        checkpoint.prune(self._folder, {*later, *older[-self._keep :], *([] if best_step is None else [best_step])})
+        return older[-self._keep :]
+
+    def news(self) -> list[int]:
+        """Return the steps that a run may go on from now, if a checkpoint was written since this was last asked."""
+        before, self._told = self._told, self._kept
+        return [] if self._told is before else self._told
+
+    def look(self) -> None:
+        """Raise what the thread has raised, if it has ended; wait for nothing."""
+        if self._background:
+            with self._leniently():
+                self._thread.look()
+
+    def wait(self) -> None:
+        """Wait until nothing is being written; raise what the thread has raised."""
+        with self._leniently():
+            self._thread.wait()
+
+    def finish(self) -> None:
+        """Wait until nothing is being written, where something else matters more than whether it was."""
+        with quietly():
+            self._thread.wait()
+
+    @contextmanager
+    def _leniently(self) -> Iterator[None]:
+        try:
+            yield
+        except CheckpointError as error:
+            if not self.lenient:
+                raise
+            self.newest = -1
+            log.warning("%s The run goes on without it.", error)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Log that a checkpoint could not be written, where something else matters more."""
+    try:
+        yield
+    except CheckpointError as error:
+        log.warning("%s", error)

@@ -1,0 +1,73 @@
+"""`InterruptibleWait`: a wait for the next batch that a signal may end.
+
+A signal's handler runs in the main thread between any two instructions of whatever that thread is about. So it must not
+end a wait by an error that could also strike just before or after it, where a batch has been counted that nobody has
+got. This is why it cannot:
+
+* The handler raises `Interrupted` only while ``_open`` is true, and makes it false as it does: once a wait at most.
+* ``_open`` is true from the first lines of ``with wait:`` to its last. However that is left, it is false afterwards: by
+  ``__exit__``, or by the handler.
+* It is true in the main thread only. Where another thread waits, as where an item has wrapped ``state.batches`` in a
+  `Prefetcher`, the error would strike the main thread in the middle of a batch. Such a wait goes on until it has its
+  batch.
+* What is counted is counted after it. So a batch that was there already when `Interrupted` struck was not counted, and
+is
+  drawn once more by the run that resumes.
+* A signal that comes earlier is remembered in ``asked``, which is looked at after ``_open`` has become true. Between
+  the two there is no moment at which it would be missed.
+"""
+
+from __future__ import annotations
+
+from threading import get_ident, main_thread
+from types import TracebackType
+
+
+class Interrupted(BaseException):
+    """A signal ended a wait. Whoever has the `InterruptibleWait` catches it; no source has to know it.
+
+    Args:
+        wait: The one that was ended.
+    """
+
+    def __init__(self, wait: InterruptibleWait) -> None:
+        self.wait = wait
+
+
+class InterruptibleWait:
+    """A wait of the main thread that `wake` ends, as often as ``with wait:`` is entered. One elsewhere is not ended.
+
+    Attributes:
+        may_end: Whether the wait to come may be ended; to be set before it. Default False.
+        asked: Whether `wake` was called.
+    """
+
+    __slots__ = ("_main", "_open", "asked", "may_end")
+
+    def __init__(self) -> None:
+        self._main = main_thread().ident
+        self.may_end = self.asked = self._open = False
+
+    def __enter__(self) -> None:
+        self._open = self.may_end and get_ident() == self._main
+        if self.asked:
+            self._end()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open = False
+
+    def wake(self) -> None:
+        """End the wait under way, or that to come, if it may be ended. Only for the main thread: by a handler.
+
+        Raises:
+            Woken: The wait is under way.
+        """
+        self.asked = True
+        self._end()
+
+    def _end(self) -> None:
+        if self._open:
+            self._open = False
+            raise Interrupted(self)

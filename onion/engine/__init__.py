@@ -1,0 +1,1 @@
+"""The composing engine: rings, items, runner, state. It imports no Paddle."""

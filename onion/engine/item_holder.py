@@ -1,0 +1,78 @@
+"""An item that holds items, and finds them: what a Runner is before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TypeVar, overload
+
+from onion.engine import item_tree
+from onion.engine.item import RunnerItem
+from onion.engine.item_tree import Items, Layout, Selector
+from onion.errors import OnionError
+
+Found = TypeVar("Found", bound=RunnerItem)
+
+
+class Holder(RunnerItem):
+    """Items at every depth, and where each stands.
+
+    Args:
+        items: the rings, the outermost first.
+
+    Attributes:
+        items: the same.
+        everyone: these and all that they hold, at every depth, nested runners before their own items.
+
+    Raises:
+        CompositionError: something is no item.
+    """
+
+    is_runner = True
+
+    def __init__(self, items: Items) -> None:
+        item_tree.refuse_strangers(items)
+        self.items: Items = items
+        self.everyone: Items = tuple(item_tree.walk(items))
+
+    def walk(self) -> Iterator[RunnerItem]:
+        """Give every item at every depth, the outermost first."""
+        return iter(self.everyone)
+
+    def __iter__(self) -> Iterator[RunnerItem]:
+        return self.walk()
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Who stands where."""
+        return Layout(self.items, self.everyone)
+
+    def inside(self, item: RunnerItem) -> Items:
+        """Return the items whose batch rings run inside that of ``item``."""
+        return self.layout.inside(item)
+
+    def around(self, item: RunnerItem) -> Items:
+        """Return the items inside whose batch rings that of ``item`` runs, the outermost first."""
+        return self.layout.around(item)
+
+    def all(self, which: type[Found]) -> list[Found]:
+        """Return every item of a class, at every depth."""
+        return [item for item in self.walk() if isinstance(item, which)]
+
+    @overload
+    def __getitem__(self, which: str) -> RunnerItem: ...
+    @overload
+    def __getitem__(self, which: type[Found]) -> Found: ...
+    def __getitem__(self, which: str | type[RunnerItem]) -> RunnerItem:
+        """Return the only item of that name or class, at any depth."""
+        return self._one(which)
+
+    def __contains__(self, which: Selector) -> bool:
+        return any(item_tree.matches(item, which) for item in self.walk())
+
+    def _one(self, which: Selector) -> RunnerItem:
+        found = [item for item in self.walk() if item_tree.matches(item, which)]
+        if len(found) != 1:
+            wanted = which.__name__ if isinstance(which, type) else repr(which)
+            raise OnionError(f"{len(found) or 'no'} items match {wanted}, not one, in\n\n{self}")
+        return found[0]

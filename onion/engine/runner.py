@@ -1,0 +1,271 @@
+"""The Runner: composes the rings once and runs the loop.
+
+with the initialize rings:
+    for each pass:
+        with the on_pass rings:
+            for state.batch in state.batches:
+                with the on_batch rings: count it
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from operator import length_hint
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from onion.engine import item_tree
+from onion.engine.drawing import as_text, save_drawing
+from onion.engine.item import RunnerItem, overrides
+from onion.engine.item_holder import Holder
+from onion.engine.item_tree import Items, Selector
+from onion.engine.placement import refuse_wrong_place
+from onion.engine.rings import Hook, compose, enter, hold, refuse_coroutine
+from onion.engine.state import State
+from onion.engine.timing import Timing
+from onion.errors import CompositionError, HookError, OnionError
+from onion.host.process_limits import room_for_calls
+from onion.validation import is_count
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _nothing(state: State) -> None:
+    """Stand at the center of a nested runner, whose work is done on the way in."""
+
+
+def _count(state: State) -> None:
+    """Stand at the center of the onion: a batch that gets here counts, once."""
+    state.step = state.next_step
+
+
+class Runner(Holder):
+    """An onion of items; the first is the outermost ring.
+
+        Runner(DataProvider(data), ParameterUpdater(optimizer), GradientMachine(network)).run(passes=3)
+
+    A Runner is itself an item: inside another one its batch rings wind and unwind before the outer onion goes further
+    in, while its ``initialize`` and ``on_pass`` rings stay open around what stands further in.
+
+    Args:
+        items: the rings, the outermost first. They are shared, not copied.
+        name: what it is called inside another onion; default ``runner``, numbered if there are several.
+        state: the State class of a run; default State.
+        timing: the clock to put between each two rings; ``timed()`` is the short way to one.
+
+    Raises:
+        CompositionError: the onion cannot work as composed; the message shows its drawing, if it consists of items.
+    """
+
+    def __init__(
+        self, *items: RunnerItem, name: str | None = None, state: type[State] = State, timing: Timing | None = None
+    ) -> None:
+        super().__init__(items)
+        if name is not None:
+            self.name = name
+        self._state_class = state
+        self._clock = timing
+        self._rings: ExitStack | None = None
+        self._state: State | None = None
+        try:
+            item_tree.refuse_no_name(self)
+            item_tree.refuse_twice(self.everyone)
+            item_tree.number_names(self.everyone)
+            for item in self.everyone:
+                if item.place_rules:
+                    refuse_wrong_place(item, self.layout, item.place_rules)
+                item.check(self)
+            self._initialize = self._scope("initialize")
+            self._pass = self._scope("on_pass")
+            self._work = compose(self._hooks(items, "on_batch", owner=self.name), _nothing)
+            self._batch = compose(self._hooks(items, "on_batch"), _count)
+        except CompositionError as error:
+            raise CompositionError(f"{error}\n\n{self}") from None
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def run(self, passes: int | None = None, steps: int | None = None, parent: State | None = None) -> State:
+        """Run until ``passes`` passes or ``steps`` batches are finished, or an item stops the run.
+
+        Both count over the whole run, resumed runs included: after a resumption at step 60, ``steps=100`` runs 40.
+
+        Args:
+            passes: how many passes over the data; None: no limit.
+            steps: how many batches; None: no limit.
+            parent: the state of the run that starts this one from a hook.
+
+        Returns:
+            The run's State as the last ring left it.
+
+        Raises:
+            OnionError: a number is none; nothing was run.
+        """
+        for name, number in (("passes", passes), ("steps", steps)):
+            if number is not None and not is_count(number):
+                raise OnionError(f"run: {name}={number!r} is no whole number from 0; None, the default, is no limit.")
+        state = self._begin(parent, passes, steps)
+        limit = math.inf if steps is None else steps
+        try:
+            hold(self._initialize, partial(self._run_passes, math.inf if passes is None else passes, limit), state)
+        finally:
+            self._state = None
+        return state
+
+    def run_pass(self) -> State:
+        """Run one pass, inside ``with runner:``; return the State. A stopped run runs no further pass."""
+        state, rings = self._state, self._rings
+        if state is None or rings is None:
+            raise HookError("run_pass() belongs into the body of 'with runner:'; no hook may call it.")
+        self._start_clock()
+        self._rings = None
+        try:
+            self._run_passes(state.pass_id + 1, math.inf, state)
+        except BaseException:
+            state.batch_id = 0  # should the body go on after an error, then with a pass from its first batch
+            raise
+        finally:
+            self._rings = rings
+        return state
+
+    def __enter__(self) -> Runner:
+        state = self._begin(None)
+        try:
+            with ExitStack() as rings:
+                enter(self._initialize, state, rings)
+                self._rings = rings.pop_all()
+        finally:
+            self._state = state if self._rings else None
+        if self._rings is None:
+            raise HookError("an item swallowed an error on the way into 'with runner:', whose body cannot be skipped.")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        rings, self._rings, self._state = self._rings, None, None
+        return rings.__exit__(kind, error, trace) if rings else None
+
+    def _begin(self, parent: State | None, passes: int | None = None, steps: int | None = None) -> State:
+        if self._state is not None:
+            raise HookError("this runner is already running; an inner run needs a runner of its own (see 'without').")
+        self._state = self._state_class(parent=parent, runner=self, passes_asked=passes, steps_asked=steps)
+        self._start_clock()
+        return self._state
+
+    def _start_clock(self) -> None:
+        if self._clock:
+            self._clock.start()
+
+    def _run_passes(self, passes: float, limit: float, state: State) -> None:
+        with room_for_calls(len(self.everyone)):
+            while state.stopped is None and state.pass_id < passes and state.step < limit:
+                state.pass_cut, state.batches, state.before_batches, state.data_error = False, None, None, None
+                state.pass_stopped = state.stopped  # not None where a signal has come since
+                hold(self._pass, partial(self._run_batches, limit), state)
+                if state.pass_cut:
+                    return
+                if passes == math.inf and state.batch_id == 0 and state.pass_stopped is None:
+                    raise HookError(f"pass {state.pass_id} had no batch; without a number of passes this never ends.")
+                state.pass_id, state.batch_id = state.pass_id + 1, 0
+
+    def _run_batches(self, limit: float, state: State) -> None:
+        if state.batches is None:
+            raise HookError("no item put batches on the state on the way into the pass; add a DataProvider.")
+        state.batches = iter(state.batches)
+        if state.before_batches is not None:
+            state.before_batches()
+        if state.pass_stopped is None:
+            for state.batch in state.batches:  # noqa: B020 - a field is the loop's variable, not the state
+                state.next_step = state.step + 1
+                state.outputs = state.loss = None
+                self._batch(state)
+                state.batch_id += 1
+                if state.pass_stopped is not None or state.step >= limit:
+                    break
+        asked_to_end = state.stopped is not None or state.step >= limit
+        state.pass_cut = asked_to_end and length_hint(state.batches, 1) > 0
+
+    def on_batch(self, state: State) -> None:
+        """Run as an item: wind and unwind the own rings, then let the outer onion go on."""
+        self._work(state)
+
+    def check(self, runner: Runner) -> None:
+        """Insist, as an item, on a State that has what the own items ask for."""
+        if not issubclass(runner._state_class, self._state_class):
+            wanted = self._state_class.__name__
+            raise CompositionError(f"{self.name} needs the State {wanted}; give the outer Runner state={wanted} too.")
+
+    # -- composing ----------------------------------------------------------------------------------------------------
+
+    def _hooks(self, items: Items, name: str, owner: str | None = None) -> list[Hook]:
+        """Return the overridden hooks of items, the outermost first, with clocks between them if timing is on."""
+        chosen = [item for item in items if overrides(item, name)]
+        hooks = [getattr(item, name) for item in chosen]
+        for hook in hooks:
+            refuse_coroutine(hook)
+        return self._clock.between(hooks, [item.name for item in chosen], name, owner) if self._clock else hooks
+
+    def _scope(self, name: str) -> list[Hook]:
+        """Return the hooks of a scope; those of nested runners stand open in line with the others."""
+        return self._hooks(tuple(item for item in self.walk() if not isinstance(item, Runner)), name)
+
+    # -- deriving -----------------------------------------------------------------------------------------------------
+
+    def without(self, *which: Selector) -> Runner:
+        """Return a new Runner that lacks the chosen items, at every depth; the others are shared."""
+        for each in which:
+            if each not in self:
+                self._one(each)
+        return self._rebuilt(lambda item: () if any(item_tree.matches(item, each) for each in which) else (item,))
+
+    def replace(self, which: Selector, item: RunnerItem) -> Runner:
+        """Return a new Runner with ``item`` in the place of the one that is chosen."""
+        return self._put(which, lambda there: (item,))
+
+    def insert_before(self, which: Selector, *items: RunnerItem) -> Runner:
+        """Return a new Runner with ``items`` just outside the chosen one."""
+        return self._put(which, lambda there: (*items, there))
+
+    def insert_after(self, which: Selector, *items: RunnerItem) -> Runner:
+        """Return a new Runner with ``items`` just inside the chosen one."""
+        return self._put(which, lambda there: (there, *items))
+
+    def timed(self) -> Runner:
+        """Return a new Runner of the same items with a clock between each two rings, nested ones included."""
+        clock = Timing()
+        return self._like(item_tree.clocked(self.items, clock), clock)
+
+    def _put(self, which: Selector, put: Callable[[RunnerItem], Items]) -> Runner:
+        chosen = self._one(which)
+        return self._rebuilt(lambda item: put(item) if item is chosen else (item,))
+
+    def _rebuilt(self, put: Callable[[RunnerItem], Items]) -> Runner:
+        return self._like(item_tree.rebuild(self.items, put), self._clock)
+
+    def _like(self, items: Items, clock: Timing | None = None) -> Runner:
+        """Return a Runner of other items with this one's name, State class and clock."""
+        name = self.name if item_tree.named(self) else None
+        return Runner(*items, name=name, state=self._state_class, timing=clock or self._clock)
+
+    # -- showing ------------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def draw(self, path: str | Path) -> None:
+        """Write the onion as a picture (.svg) or as text (any other suffix)."""
+        save_drawing(self, path)
+
+    def timing(self) -> Timing:
+        """Return what each ring cost in the runs so far; print it, or write its Chrome trace.
+
+        Raises:
+            OnionError: timing is off.
+        """
+        if self._clock is None:
+            raise OnionError("timing is off; run runner.timed() instead, then ask that runner for its timing().")
+        return self._clock

@@ -1,0 +1,1 @@
+"""The machine under Paddle: operating system, processor, threads, process limits."""

@@ -1,0 +1,127 @@
+"""Stop when a metric gets no better."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
+from onion.errors import CompositionError
+from onion.monitoring.best import Best, Mode
+from onion.validation import is_number, is_whole
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+
+log = logging.getLogger("onion")
+
+
+class EarlyStopping(RunnerItem):
+    """Stop the run when a metric has not improved for some tests, as Keras and Hugging Face count them.
+
+    It stands outside the item that reports the metric.
+
+    Args:
+        monitor: a name in ``state.metrics``, such as ``tester.accuracy``.
+        patience: how many values in a row fail to improve on the best until the run is stopped, from 1: with 2 it is
+            stopped by the second failure in a row. Default 3.
+        mode: ``max`` (default) or ``min``.
+        min_delta: how much better counts as better, from 0. Default 0.
+
+    Raises:
+        CompositionError: an argument is none of these; or it stands inside the item that reports the metric, as far as
+            its name tells.
+    """
+
+    keep_for_inference = False
+    transient = ("_told",)
+
+    def __init__(self, monitor: str, patience: int = 3, mode: Mode = "max", min_delta: float = 0.0) -> None:
+        _refuse_wrong(monitor, patience, mode, min_delta)
+        self.monitor, self.patience, self.mode, self.min_delta = monitor, patience, mode, min_delta
+        self._best = Best(monitor, mode)
+        self._failures = 0
+        self._resumed = self._told = False
+
+    def check(self, runner: Runner) -> None:
+        """Insist on standing outside the item that reports the metric, where its name, as ``tester.``, tells."""
+        for other in runner.around(self):
+            if getattr(other, "reports", False) and self.monitor.startswith(f"{other.name}."):
+                raise CompositionError(
+                    f"{self.name} stands inside {other.name}, which reports {self.monitor} after it, so it would stop "
+                    "a step late; put it further out (before it)."
+                )
+
+    def initialize(self, state: State) -> None:
+        """Begin anew, unless the run is resumed; one that was stopped here stays stopped."""
+        if not self._resumed:
+            self._best, self._failures = Best(self.monitor, self.mode), 0
+        self._resumed = False
+        self._judge(state)
+
+    def on_pass(self, state: State) -> HookIterator:
+        """Look at what was reported on the way out of the pass."""
+        yield
+        self._look(state)
+        self._best.tell_if_missing(state, self.name)
+
+    def on_batch(self, state: State) -> HookIterator:
+        """Look at what was reported during the batch."""
+        yield
+        self._look(state)
+
+    def _look(self, state: State) -> None:
+        if not self._best.fresh(state):
+            return
+        self._tell_if_late(state)
+        self._failures = 0 if self._best.better(state, self.min_delta) else self._failures + 1
+        self._judge(state)
+
+    def _tell_if_late(self, state: State) -> None:
+        """Warn, once, where the metric is of an earlier step: whoever reported it did so when this ring had left."""
+        reported = state.reported[self.monitor]
+        if reported < state.step and not self._told:
+            self._told = True
+            log.warning(
+                "%s: %s was reported at step %d and seen at step %d; put %s outside the item that reports it, or it "
+                "stops late", self.name, self.monitor, reported, state.step, self.name,
+            )  # fmt: skip
+
+    def _judge(self, state: State) -> None:
+        if self._failures >= self.patience:
+            state.stop(f"{self.monitor} has not improved on {_told(self._best.value)} for {_tests(self._failures)}")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best value and the failures since."""
+        return {**self._best.state_dict(), "failures": self._failures}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take them back."""
+        self._best.load_state_dict(saved)
+        self._failures = int(saved["failures"])
+        self._resumed = True
+
+
+def _told(value: float | None) -> str:
+    return f"{value:.6g}" if value is not None else "None"
+
+
+def _tests(count: int) -> str:
+    return f"{count} test{'s' if count != 1 else ''}"
+
+
+def _refuse_wrong(monitor: object, patience: object, mode: object, min_delta: object) -> None:
+    """Raise CompositionError for an argument that is none."""
+    if not isinstance(monitor, str) or not monitor:
+        raise CompositionError(f"EarlyStopping: monitor={monitor!r} is no name; give a text such as 'tester.accuracy'.")
+    if not is_whole(patience) or patience < 1:
+        raise CompositionError(
+            f"EarlyStopping: patience={patience!r} is no number of failures from 1; 1 stops at the first value that is "
+            "no better."
+        )
+    if mode not in ("max", "min"):
+        raise CompositionError(f"EarlyStopping: mode={mode!r} is neither 'max' nor 'min'.")
+    if not is_number(min_delta) or min_delta < 0:
+        raise CompositionError(f"EarlyStopping: min_delta={min_delta!r} is no number from 0.")

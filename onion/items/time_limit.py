@@ -1,0 +1,50 @@
+"""An end by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
+from onion.errors import CompositionError
+
+
+class TimeLimit(RunnerItem):
+    """End the run in good order once it has taken so much time: the batch is finished, and all rings leave.
+
+        Runner(Saver("out"), Limit(seconds=3600), ...).run(passes=10)  # an hour now, the rest another time
+
+    It is the time of this process, so a resumed run has all of it again; at least one batch is run every time. Steps
+    and passes are limited by ``run(passes=..., steps=...)``.
+
+    Args:
+        seconds: how long, by the clock on the wall, from the way into the run; more than 0.
+        clock: gives the time in seconds. Default ``time.monotonic``.
+
+    Raises:
+        CompositionError: ``seconds`` is no positive number.
+    """
+
+    keep_for_inference = False
+    passive = True
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+            raise CompositionError(f"TimeLimit: seconds={seconds!r} is no positive number.")
+        self.seconds, self.clock = seconds, clock
+        self._end = 0.0
+
+    def initialize(self, state: State) -> HookIterator:
+        """Start the clock; a run from a hook of this one has a time of its own."""
+        before, self._end = self._end, self.clock() + self.seconds
+        try:
+            yield
+        finally:
+            self._end = before
+
+    def on_batch(self, state: State) -> HookIterator:
+        """Ask for the end after the batch, if it is time."""
+        yield
+        if self.clock() >= self._end:
+            state.stop(f"{self.seconds:g} seconds are over")

@@ -1,0 +1,1 @@
+"""What items that watch a run share: the best value so far, logged values, progress lines."""

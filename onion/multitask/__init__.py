@@ -1,0 +1,1 @@
+"""Several tasks in one run: their data, the sampler, and its strategies."""

@@ -1,0 +1,52 @@
+"""A ring that is there for the batches of one task only."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from onion.engine.conditional import Conditional
+from onion.engine.item import RunnerItem
+from onion.engine.state import State
+from onion.errors import CompositionError
+from onion.multitask.task_sampler import TaskSampler
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+
+
+class ForTask(Conditional):
+    """Let an item's batch ring be there for the batches of one task; those of others pass it by.
+
+        Runner(TaskSampler(...), ForTask("mlm", Masker(tokenizer, seed=0)), ParameterUpdater(...), GradientMachine(...))
+
+    What else holds of the item: see ``onion.engine.conditional.Conditional``.
+
+    Args:
+        task: the name of the task, as ``state.task`` has it.
+        item: the item, or a Runner.
+
+    Raises:
+        CompositionError: ``item`` is no item, ``task`` no text, or the TaskSampler around has no task of that name.
+    """
+
+    def __init__(self, task: str, item: RunnerItem) -> None:
+        super().__init__(item, f"ForTask({task!r}, ...)")
+        if not isinstance(task, str):
+            raise CompositionError(f"ForTask: the name of a task is a text, and {task!r} is a {type(task).__name__}.")
+        self.task = task
+
+    def check(self, runner: Runner) -> None:
+        """Insist on a task that the sampler has; where there is none, ``state.task`` comes from elsewhere."""
+        around = runner.all(TaskSampler)
+        names = [name for sampler in around for name in sampler.tasks]
+        if around and self.task not in names:
+            near = "".join(f"; did you mean {name!r}?" for name in get_close_matches(self.task, names, n=1))
+            raise CompositionError(
+                f"{self.name} is for the task {self.task!r}, which {around[0].name} does not have; it has "
+                f"{', '.join(names)}{near or '.'}"
+            )
+
+    def is_active(self, state: State) -> bool:
+        """Tell whether the batch is of the task."""
+        return state.task == self.task

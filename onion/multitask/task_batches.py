@@ -1,0 +1,99 @@
+"""The batches of a pass over several tasks: whose turn it is, and when every target has had its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from onion.data.infinite_loader import InfiniteLoader
+from onion.engine.state import State
+from onion.errors import HookError
+from onion.multitask.strategies.termination import LONGEST
+from onion.multitask.strategies.weighted_choice import WeightedChoice
+from onion.multitask.task_data import TaskData
+
+
+@attrs.frozen(eq=False)
+class TaskBatches(Iterator[Any]):
+    """The batches of a pass, drawn when they are asked for, each of one task.
+
+    A batch that is a dict gets the task's name, as ``"task"``.
+
+    Attributes:
+        item: the name of the item that draws, for messages.
+        state: of the run; its ``task`` becomes that of each batch.
+        tasks: by name.
+        feeds: the data of each task, and the place in them.
+        choice: of the next task.
+        planned: how many batches of each task the run is to have had at the end of this pass.
+        last: after so many batches of the run this pass counts as one without an end.
+        stop: whether a target that has its batches is drawn no more.
+
+    Raises:
+        HookError: the pass has no end, or none of the tasks that may be drawn has a weight.
+    """
+
+    item: str
+    state: State
+    tasks: Mapping[str, TaskData]
+    feeds: Mapping[str, InfiniteLoader]
+    choice: WeightedChoice
+    planned: Mapping[str, int]
+    last: int
+    stop: bool
+
+    def __next__(self) -> Any:
+        if not self._left():
+            raise StopIteration
+        name = self._choose() if self.choice.chosen is None else self.choice.chosen
+        batch = next(self.feeds[name])
+        self.state.task, self.choice.chosen = name, None
+        return {**batch, "task": name} if isinstance(batch, dict) else batch
+
+    def __length_hint__(self) -> int:
+        return self._left()
+
+    def place(self) -> str:
+        """Return where in the data the next batch is."""
+        name = self.choice.chosen
+        return self.item if name is None else f"{self.item}, the task {name!r}, {self.feeds[name].place}"
+
+    def _left(self) -> int:
+        """Return how many batches this pass lacks, by the plan; 0 when every target has had its own."""
+        lacking = {name: self._lacks(name) for name in self.tasks}
+        waits = any(lacking[name] for name, task in self.tasks.items() if task.target)
+        return sum(lacking.values()) if waits else 0
+
+    def _lacks(self, name: str) -> int:
+        return max(0, self.planned[name] - self.feeds[name].given)
+
+    def _choose(self) -> str:
+        step = sum(feed.given for feed in self.feeds.values())
+        if step >= self.last:
+            raise self._endless()
+        names = [name for name in self.tasks if self._open(name)]
+        weights = self.choice.weights(step, names)
+        if not weights:
+            raise HookError(
+                f"{self.item}: at step {step} {self._strategy} gave a weight to none of the tasks that may be drawn "
+                f"({', '.join(names)})."
+            )
+        return self.choice.draw(weights)
+
+    def _open(self, name: str) -> bool:
+        """Tell whether a task may be drawn."""
+        return not self.stop or not self.tasks[name].target or self._lacks(name) > 0
+
+    def _endless(self) -> HookError:
+        waiting = next(name for name, task in self.tasks.items() if task.target and self._lacks(name))
+        return HookError(
+            f"{self.item}: this pass has drawn {LONGEST} times the batches that are planned for one, and still lacks "
+            f"{self._lacks(waiting)} of the target {waiting!r}. {self._strategy} gives it too little weight: give it "
+            "more, or make it auxiliary (target=False)."
+        )
+
+    @property
+    def _strategy(self) -> str:
+        return type(self.choice.strategy).__name__

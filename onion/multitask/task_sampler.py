@@ -1,0 +1,253 @@
+"""The ring that brings the data of several tasks, a batch of one task at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from onion.data.batch_iterator import BatchIterator
+from onion.data.infinite_loader import InfiniteLoader
+from onion.data.interruptible_wait import InterruptibleWait
+from onion.device import detached
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
+from onion.errors import CheckpointError, CompositionError, OnionError
+from onion.items.data_provider import refuse_other_data
+from onion.multitask.head_checks import complaints_of_heads
+from onion.multitask.strategies import MixRatio, Strategy, TaskInfo
+from onion.multitask.strategies.termination import LONGEST
+from onion.multitask.strategies.weighted_choice import WeightedChoice
+from onion.multitask.task_batches import TaskBatches
+from onion.multitask.task_data import TaskData, complaints, complaints_of_choice, endless_target, plan
+from onion.training.adjustable import Adjustable
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+
+RUNNING = ("_feeds", "_supply", "_choice", "_costs", "_first_pass")
+"""What a run of the sampler keeps, but for what its strategy keeps."""
+
+
+class TaskSampler(RunnerItem):
+    """Put the batches of several tasks on the state, each of one task; ``state.task`` is its name.
+
+        TaskSampler({"mrc": Task(DataProvider(mrc)), "mlm": Task(DataProvider(mlm), mix_ratio=0.5, target=False)})
+
+    A batch that is a dict gets the name too, as ``"task"``. A pass is one over the reference task: after ``p`` passes
+    ``int(p * mix_ratio * batches of the reference a pass)`` batches of a task are planned (PALM's rule), and a pass
+    ends when every target has had its own. What a pass lacks that an item ended early, the next one makes up for. A
+    batch that an item skips was drawn, and counts here. A run that goes on with other tasks counts its passes anew.
+
+    On the way out of a pass, and in the readings, ``share.<task>`` is the part of all batches that were of a task, and
+    ``planned_share.<task>`` what the strategy's weights had meant it to be. ``loss.<task>``, in the readings, is the
+    latest loss of a task.
+
+    Args:
+        tasks: by name.
+        strategy: how the task of a batch is chosen; see ``onion.multitask.strategies``. Default: in proportion to the
+            mix ratios.
+        seed: of the choice. Default 0.
+        reference: the task whose passes count. Default: the first target.
+        finished: ``sampled`` (PALM, default): a target that has fulfilled its plan may be drawn on; ``stop``: it is not
+            drawn until the next pass.
+
+    Raises:
+        CompositionError: the tasks, or strategy and tasks, do not do; a target would never be finished; a network
+            further in has no head for a task, or the optimizer around it has nothing of that head; another item of the
+            onion brings data too.
+        HookError: in a pass that has drawn 1000 times the batches planned for one and still waits for a target.
+    """
+
+    provides_data = True
+    # Places and lots are saved; the batches under way are made anew from there.
+    transient = ("_feeds", "_supply", "_choice")
+
+    def __init__(
+        self,
+        tasks: Mapping[str, TaskData],
+        strategy: Strategy | None = None,
+        *,
+        seed: int = 0,
+        reference: str | None = None,
+        finished: Literal["sampled", "stop"] = "sampled",
+    ) -> None:
+        if not isinstance(tasks, Mapping):
+            raise CompositionError(
+                "TaskSampler takes its tasks by name, {'name': Task(DataProvider(...)), ...}, not as a "
+                f"{type(tasks).__name__}."
+            )
+        self.tasks = dict(tasks)
+        self.strategy = MixRatio() if strategy is None else strategy
+        self.seed, self.reference, self.finished = seed, reference, finished
+        self._feeds: dict[str, InfiniteLoader] = {}
+        self._supply: BatchIterator | None = None
+        self._choice = WeightedChoice(self.strategy)
+        self._losses: dict[str, Any] = {}
+        self._first_pass = 0
+        self._resumed = self._under_way = False
+
+    # -- composing ----------------------------------------------------------------------------------------------------
+
+    def check(self, runner: Runner) -> None:
+        """Refuse tasks that cannot be trained, or not together."""
+        self._refuse(complaints(self.tasks, self.reference))
+        self._refuse(complaints_of_choice(self.strategy, self.seed, self.finished))
+        self.strategy.check(self._facts())
+        self._refuse(endless_target(self.tasks, self.reference, self.strategy, self.finished))
+        refuse_other_data(self, runner)
+        self._refuse(complaints_of_heads(self.tasks, self, runner))
+
+    def _refuse(self, complaints: Iterator[str]) -> None:
+        for complaint in complaints:
+            raise CompositionError(f"{self.name}: {complaint}.")
+
+    def _facts(self) -> dict[str, TaskInfo]:
+        return {name: task.facts for name, task in self.tasks.items()}
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    @property
+    def batches_per_pass(self) -> int:
+        """How many batches are planned for a pass; the strategy's draws may make it some more."""
+        return sum(plan(self.tasks, self.reference, 1).values())
+
+    def initialize(self, state: State) -> HookIterator:
+        """Begin anew, unless the run is resumed."""
+        with self._alone():
+            if not self._resumed:
+                self._begin(state.pass_id)
+            self._resumed = False
+            yield
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Set a run around this one aside that shares the item, as a test made of the training does."""
+        around = {name: getattr(self, name) for name in RUNNING} if self._under_way else None
+        strategy = None if around is None else json.dumps(self.strategy.state_dict())
+        self._under_way = True
+        try:
+            yield
+        finally:
+            self._under_way = around is not None
+            if around is not None and strategy is not None:
+                vars(self).update(around)
+                self.strategy.begin(self._facts())
+                self.strategy.load_state_dict(json.loads(strategy))
+
+    def _begin(self, first_pass: int) -> None:
+        self._first_pass = first_pass
+        self._feeds = {name: InfiniteLoader(task.provider.loader) for name, task in self.tasks.items()}
+        self._choice = WeightedChoice(self.strategy)
+        self._choice.begin(self._facts(), self.seed)
+        self._losses = {}
+
+    def on_pass(self, state: State) -> HookIterator:
+        """Put the batches of this pass on the state; end the threads of all tasks on the way out."""
+        wait = InterruptibleWait()
+        for feed in self._feeds.values():
+            feed.wait = wait
+        draws = self._draws(state)
+        state.batches = self._supply = BatchIterator(state, wait, draws, draws.place)
+        try:
+            yield
+        finally:
+            state.task = None
+            with ExitStack() as closing:  # all of them, also where one fails to
+                for feed in self._feeds.values():
+                    closing.callback(feed.close)
+        if not state.pass_cut:
+            state.report(self._shares())
+
+    def on_batch(self, state: State) -> HookIterator:
+        """Note the loss of the batch for its task; it is not read here."""
+        yield
+        if state.loss is not None and state.task is not None and state.step == state.next_step:
+            loss = detached(state.loss)
+            self._losses[state.task] = loss
+            self.strategy.note(state.task, loss)
+
+    def _draws(self, state: State) -> TaskBatches:
+        """Return the batches of the pass that begins."""
+        planned = plan(self.tasks, self.reference, state.pass_id + 1 - self._first_pass)
+        last = self._drawn() + LONGEST * sum(plan(self.tasks, self.reference, 1).values())
+        stop = self.finished == "stop"
+        return TaskBatches(
+            self.name, state, self.tasks, self._feeds, self._choice, planned=planned, last=last, stop=stop
+        )
+
+    def _drawn(self) -> int:
+        return sum(feed.given for feed in self._feeds.values())
+
+    def wake(self, state: State) -> None:
+        """End the wait for the next batch, as ``DataProvider.wake`` does."""
+        if self._supply is not None:
+            self._supply.wake(state)
+
+    # -- settings -----------------------------------------------------------------------------------------------------
+
+    def set_weight(self, task: str, weight: float) -> None:
+        """Go on with another weight of a task than the strategy gives it; a resumed run does too.
+
+        Args:
+            task: its name.
+            weight: beside the weights of the other tasks, from 0.001 to 1000.
+
+        Raises:
+            OnionError: there is no such task, or the weight is out of range.
+        """
+        if task not in self.tasks:
+            raise OnionError(f"{self.name} has no task {task!r}; it has {', '.join(self.tasks)}.")
+        self._adjustable(task).refuse(f"the weight of {task!r}", weight)
+        self._choice.set_weight(task, float(weight))
+
+    def adjustable(self) -> dict[str, Adjustable]:
+        """Return the weight of each task, as it was in the latest choice."""
+        return {f"weight.{name}": self._adjustable(name) for name in self.tasks}
+
+    def _adjustable(self, name: str) -> Adjustable:
+        return Adjustable(1e-3, 1e3, lambda: float(self._choice.latest.get(name, 1.0)), partial(self.set_weight, name))
+
+    # -- telling and saving -------------------------------------------------------------------------------------------
+
+    def log_values(self) -> dict[str, float]:
+        """Return the examples handed out, the shares, and each task's latest loss, which waits for the device."""
+        losses = {f"loss.{name}": float(loss) for name, loss in self._losses.items()}
+        return {"examples": sum(feed.examples for feed in self._feeds.values()), **self._shares(), **losses}
+
+    def _shares(self) -> dict[str, float]:
+        drawn = self._drawn()
+        if not drawn:
+            return {}
+        shares = {f"share.{name}": feed.given / drawn for name, feed in self._feeds.items()}
+        planned = {f"planned_share.{name}": batches / drawn for name, batches in self._choice.expected.items()}
+        return {**shares, **planned}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the places in all data, the state of the choice and of the strategy, and what is told."""
+        return {
+            **self._choice.state_dict(),
+            "feeds": json.dumps({name: feed.state_dict() for name, feed in self._feeds.items()}),
+            "first_pass": self._first_pass,
+            "costs": json.dumps({name: float(loss) for name, loss in self._losses.items()}),
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take it all back.
+
+        Raises:
+            CheckpointError: it is of other tasks.
+        """
+        feeds = json.loads(saved["feeds"])
+        if feeds.keys() != self.tasks.keys():
+            raise CheckpointError(
+                f"{self.name} was saved with the tasks {', '.join(feeds)}; here it has {', '.join(self.tasks)}."
+            )
+        self._begin(saved.get("first_pass", 0))
+        for name, place in feeds.items():
+            self._feeds[name].load_state_dict(place)
+        self._choice.load_state_dict(saved)
+        self._losses = json.loads(saved["costs"])
+        self._resumed = True

@@ -1,0 +1,214 @@
+"""Samples out of files that are put into a folder."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from onion.checkpointing.lock import exclusive_lock
+from onion.data.files import iter_rows
+from onion.errors import CheckpointError, CompositionError, DataError
+from onion.online.source import Position, Sample, Source
+from onion.online.sources.folder_intake import FolderIntake
+from onion.online.sources.folder_shelf import FolderShelf, Line
+from onion.online.sources.keeping import Keep, refuse_wrong_keep
+from onion.paths import anchored, shortened
+from onion.validation import is_number
+
+log = logging.getLogger("onion")
+
+POLL = 0.1
+"""Seconds between two looks for new files."""
+
+
+class Folder(Source):
+    """Samples out of files that are put into a folder: .jsonl, .csv and .tsv, a row a sample (see ``iter_rows``).
+
+        folder = Folder("inbox")
+        Runner(Saver("run"), StreamProvider(folder, pass_every=10_000), ParameterUpdater(...), ...).run()
+
+    Each file is read once, whole or not at all. Write it under a name that begins with ``.`` or ends with ``.partial``
+    or ``.tmp``, and rename it; or leave it alone for ``settle`` seconds. Files come in the order of their names, as
+    far as they are there at the same time. A file's way:
+
+    * it is looked through, which takes no memory however large it is; one that cannot be read to its end goes to
+      ``rejected/``, with a row ``{"file", "line", "reason"}`` in ``rejected/rejected.jsonl``;
+    * it goes to ``taken/<number>-<name>``, and then its rows are read. Its content must not change any more;
+    * once no checkpoint asks for it, it goes to ``trained/``, and is removed when it is older than is to be kept.
+
+    One run reads a folder. A position is the number of a file and a line of it, that of the last row that was read,
+    ``3:120``; ``4:0`` is behind the last row of file 3; and the folder's random id, ``@0123456789abcdef``: another
+    folder in its place is refused. The beginning is the oldest file that is still there.
+
+    Args:
+        path: the folder; made where there is none, with those in it. All of it is on one file system.
+        keep: how long files stay that no checkpoint asks for any more, for a replay of the run: a ``timedelta`` since
+            they were last changed, or how many bytes of them. Default: a day.
+        settle: seconds for which a file has not changed, by the clock of its file system. Default 1.
+
+    Raises:
+        CompositionError: an argument is none of these.
+    """
+
+    def __init__(self, path: str | Path, keep: Keep = timedelta(days=1), settle: float = 1.0) -> None:
+        refuse_wrong_keep("Folder", keep)
+        if not (is_number(settle) and settle >= 0):
+            raise CompositionError(f"Folder: settle={settle!r} is no number of seconds from 0.")
+        self.path, self.keep, self.settle = anchored(path), keep, settle
+        self._shelf = FolderShelf(self.path)
+        self._intake = FolderIntake(self.path, self._shelf, settle)
+        self._lock: ExitStack | None = None
+        self._place: Line | None = None
+        self._origin: str | None = None  # of the folder in which the place is
+        self._rows: Iterator[tuple[int, Any]] = iter(())
+        self._coming: tuple[int, Any] | None = None
+
+    @property
+    def position(self) -> Position:
+        """The place behind the last row that was read; ``""`` before the first."""
+        return "" if self._place is None else position_of(self._place, self._origin)
+
+    @position.setter
+    def position(self, position: Position) -> None:
+        self._place, self._origin = place_of(position)
+        self._forget()
+
+    def read(self, n: int, timeout: float) -> list[Sample]:
+        """Return the next rows; see ``Source.read``.
+
+        Raises:
+            DataError: the folder cannot be read, another process reads it, or files are gone that come next.
+        """
+        deadline = monotonic() + timeout
+        self._open()
+        while not (samples := self._some(n)):
+            if self._intake.take(deadline):
+                continue
+            left = deadline - monotonic()
+            if left <= 0:
+                return []
+            sleep(min(POLL, left))
+        return samples
+
+    def commit(self, position: Position) -> None:
+        """Put away the files that are before a position, and remove those not to be kept."""
+        line, origin = place_of(position)
+        if line is not None:
+            self._open()
+            self._refuse_others(line, origin)
+            self._shelf.put_away(line[0])
+            self._shelf.prune(line[0], self.keep)
+
+    def waiting(self) -> None:
+        """Return None: rows are not counted before they are read."""
+
+    def aside(self) -> Source:
+        """Return a source of the same samples that takes no file; see ``FolderAside``."""
+        from onion.online.sources.folder_aside import FolderAside
+
+        return FolderAside(self)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._forget()
+        self._intake.close()
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.close()
+
+    def __repr__(self) -> str:
+        return f"Folder({shortened(self.path)!r})"
+
+    def _forget(self) -> None:
+        """Let go of the file that is read, and of its row that was read ahead."""
+        self._rows, self._coming = iter(()), None
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Keep others out, see what is there, and whether it goes on here."""
+        if self._lock is None:
+            self._shelf.make()
+            with ExitStack() as stack:
+                try:
+                    stack.enter_context(exclusive_lock(self.path, self))
+                except CheckpointError as error:
+                    raise DataError(str(error)) from None
+                self._shelf.mark()
+                self._shelf.look()
+                self._lock = stack.pop_all()
+
+    def _some(self, n: int) -> list[Sample]:
+        """Return rows that are there; none: all files have been read."""
+        samples: list[Sample] = []
+        while len(samples) < n and self._ready():
+            assert self._coming is not None
+            assert self._place is not None
+            line, row = self._coming
+            self._go(self._place[0], line)
+            samples.append(Sample(row, self.position))
+        return samples
+
+    def _ready(self) -> bool:
+        """Have a row at hand, of this file or of the next one; tell whether there is any."""
+        while self._coming is None:
+            number, line = self._begin()
+            self._refuse_others((number, line), self._origin)
+            self._origin = self._shelf.origin
+            path = self._shelf.path_at((number, line))
+            if path is None:
+                return False
+            self._rows = (each for each in iter_rows(path) if each[0] > line)
+            self._go(number, line)
+            if line > 0 and self._coming is None:
+                raise DataError(f"{path}: it has no row behind line {line} any more; put it back as it was.")
+        return True
+
+    def _go(self, number: int, line: int) -> None:
+        """Be behind a line, and know the row that comes next in this file; behind the last one, be in the next file.
+
+        So the place tells whether a file has been read to its end: only then may it be put away.
+        """
+        self._coming = next(self._rows, None)
+        self._place = (number, line) if self._coming else (number + 1, 0)
+
+    def _refuse_others(self, line: Line, origin: str | None) -> None:
+        """Insist that this is the folder that a line is in."""
+        if origin not in (None, self._shelf.origin):
+            raise DataError(
+                f"{self.path}: its id is {self._shelf.origin}, and that of the folder that was read up to position "
+                f"{line[0]}:{line[1]} is {origin}; put that one back, or begin a new run."
+            )
+
+    def _begin(self) -> Line:
+        if self._place is not None:
+            return self._place
+        oldest = self._shelf.oldest
+        if oldest > 1 and self._shelf.path_at((oldest, 0)) is not None:
+            log.warning("%s: the first %d files have been removed; reading begins behind them", self.path, oldest - 1)
+        return oldest, 0
+
+
+def position_of(line: Line, origin: str | None) -> Position:
+    """Return the position of a line in the folder with an id, if it has one."""
+    return f"{line[0]}:{line[1]}" if origin is None else f"{line[0]}:{line[1]}@{origin}"
+
+
+def place_of(position: Position) -> tuple[Line | None, str | None]:
+    """Return the number of the file and the line, None at the beginning; and the id of the folder, if it is told.
+
+    Raises:
+        DataError: it is no position in a folder.
+    """
+    if not position:
+        return None, None
+    found = re.fullmatch(r"(\d+):(\d+)(?:@([0-9a-f]{16}))?", position, re.ASCII)
+    if found is None:
+        raise DataError(f"{position!r} is no position in a folder; it is like 3:120@0123456789abcdef, or empty.")
+    return (int(found[1]), int(found[2])), found[3]

@@ -1,0 +1,283 @@
+"""Samples out of a Redis Stream."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import timedelta
+from time import monotonic, sleep
+from typing import Any, TypeAlias
+
+from onion.errors import CompositionError, DataError
+from onion.online.source import Position, Sample, Source
+from onion.online.sources.redis_place import Place, order
+from onion.online.sources.redis_scripts import COMMIT, UNREAD
+from onion.online.sources.redis_server import AwayError, RedisServer, RefusedError
+from onion.online.sources.redis_writer import CAPACITY, RedisWriter
+
+log = logging.getLogger("onion")
+
+PORTION = 1000
+"""Entries acknowledged at once, so that the server does other things in between."""
+
+LONGEST = 5.0
+"""Seconds that the server waits for an entry at once."""
+
+PAUSE = 0.05
+"""Seconds until the next try where the server has answered that it cannot."""
+
+SAFE = {"appendonly": "yes", "appendfsync": "always"}
+"""Settings with which what the server took in outlives it."""
+
+Fields: TypeAlias = dict[str, str]
+
+
+class RedisStream(Source):
+    """Samples out of a Redis Stream, for many producers and hosts.
+
+        stream = RedisStream("redis://host:6379/0", "samples")
+        Runner(Saver("run"), StreamProvider(stream, pass_every=10_000), ParameterUpdater(...), ...).run()
+
+    Several runs may learn from the same stream, each with a group of its own. Only one run at a time reads for a group:
+    where it goes on is told by its checkpoint, and so at each connection the group is set back to that place.
+    Acknowledged is what no checkpoint asks for any more; what all groups have acknowledged is removed.
+
+    A server that is away is waited for. Nothing is lost with it and nothing comes twice if it brings all it takes in to
+    its disk first: ``appendonly yes`` and ``appendfsync always``. A server that has forgotten what this run has read
+    before, or that lacks entries in between, is an error.
+
+    An entry that others than RedisWriter wrote is read too: its field ``data`` as JSON if it is, or else all its
+    fields, a dict of strings. Such entries do not count where the number of those that wait is bounded.
+
+    It takes Redis 6.2 or later. A position is the id of the last entry and its number.
+
+    Args:
+        url: see ``RedisServer``.
+        stream: the key of the stream.
+        group: of the run; made where there is none. Default ``onion``.
+        consumer: the name under which entries are pending in the group. Default ``trainer``.
+        keep: how long entries stay in the server's memory that nobody asks for any more, for a replay. Default: 0.
+        maxlen: for ``writer()``, as in RedisWriter. Default 100,000.
+
+    Raises:
+        CompositionError: ``keep`` is no time.
+        OnionError: at the first read: the package redis is missing.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        stream: str,
+        group: str = "onion",
+        consumer: str = "trainer",
+        *,
+        keep: timedelta = timedelta(0),
+        maxlen: int = CAPACITY,
+    ) -> None:
+        if not (isinstance(keep, timedelta) and keep >= timedelta(0)):
+            raise CompositionError(f"RedisStream: keep={keep!r} is no timedelta from 0.")
+        self.stream, self.group, self.consumer, self.keep, self.maxlen = stream, group, consumer, keep, maxlen
+        self._server = RedisServer(url)
+        self._place = Place()
+        self._set_at: int | None = None  # the connection in which the group was set to the place
+        self._uncommitted: str | None = None
+        self._away = self._looked = False
+
+    @property
+    def position(self) -> Position:
+        """The place behind the last sample that was read."""
+        return str(self._place)
+
+    @position.setter
+    def position(self, position: Position) -> None:
+        self._place, self._set_at = Place.parse(position), None
+
+    def read(self, n: int, timeout: float) -> list[Sample]:
+        """Return the next samples; see ``Source.read``.
+
+        Raises:
+            DataError: the server does not let us in, the key is no stream, or entries are gone that come next here.
+        """
+        deadline = monotonic() + timeout
+        while True:
+            samples = self._try(n, max(0.0, deadline - monotonic()))
+            if samples or monotonic() >= deadline:
+                return samples
+
+    def commit(self, position: Position) -> None:
+        """Acknowledge what is before a position; a server that is away is told at a later read."""
+        if position:
+            self._uncommitted = Place.parse(position).id
+            try:
+                self._settle()
+            except (AwayError, RefusedError) as error:
+                log.debug("acknowledging %s is put off: %s", self.stream, error)
+
+    def waiting(self) -> int | None:
+        """Return how many samples have not been read yet; None: the server is away."""
+        if not self._server.is_connected:
+            return None
+        try:
+            return int(self._server.call("EVAL", UNREAD, 2, self.stream, f"{self.stream}:count", self._place.id))
+        except (AwayError, RefusedError):
+            return None
+
+    def writer(self, producer: str = "default") -> RedisWriter:
+        """Return what puts samples in."""
+        return RedisWriter(self._server.url, self.stream, producer, maxlen=self.maxlen)
+
+    def aside(self) -> Source:
+        """Return a source of the same samples that takes none of them; see ``RedisAside``."""
+        from onion.online.sources.redis_aside import RedisAside
+
+        return RedisAside(self)
+
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return self._server.url
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._server.drop()
+
+    def __repr__(self) -> str:
+        return f"RedisStream({self.stream!r})"
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _try(self, n: int, seconds: float) -> list[Sample]:
+        """Return what can be read within some seconds; nothing if the server is away."""
+        if (pause := self._server.pause) > 0:
+            sleep(min(pause, seconds))
+            if pause > seconds:
+                return []
+        try:
+            if self._uncommitted is not None and self._set_at is not None:
+                self._settle()
+            return self._read(n, seconds)
+        except AwayError as error:
+            if not self._away:
+                log.warning("%s is away (%s); waiting for it", self._server.name, error)
+            self._away = True
+        except RefusedError as error:
+            self._set_at = None
+            if error.code not in ("NOGROUP", "UNBLOCKED", "MISCONF"):
+                raise self._broken(f"{error}; check the key and the server") from error
+            sleep(min(PAUSE, seconds))
+        return []
+
+    def _read(self, n: int, seconds: float) -> list[Sample]:
+        self._set()
+        samples = self._follow(self._entries(n, seconds))
+        if samples is None:  # somebody else has moved the group
+            self._set_at = None
+            self._set()
+            samples = self._follow(self._entries(n, 0.0))
+        if samples is None:
+            raise self._broken(
+                f"entries behind position {self._place} have been removed; go on from a newer checkpoint. Nobody else "
+                "may trim the stream"
+            )
+        return samples
+
+    def _entries(self, n: int, seconds: float) -> list[tuple[str, Fields]]:
+        block = ("BLOCK", max(1, round(1000 * min(seconds, LONGEST)))) if seconds > 0 else ()
+        ask = ("XREADGROUP", "GROUP", self.group, self.consumer, "COUNT", n, *block, "STREAMS", self.stream, ">")
+        answer = self._server.call(*ask)
+        return [] if answer is None else [(text(entry), pairs(fields)) for entry, fields in answer[0][1]]
+
+    def _follow(self, entries: list[tuple[str, Fields]]) -> list[Sample] | None:
+        """Go behind some entries and return their samples; None: these do not come next."""
+        place, samples = self._place, []
+        for entry, fields in entries:
+            behind = place.then(entry, _number(fields))
+            if behind is None:
+                return None
+            place = behind
+            samples.append(Sample(_data(fields), str(place)))
+        if samples and not self.position and (before := (_number(entries[0][1]) or 1) - 1):
+            log.warning("%s: the first %d samples have been removed; reading begins behind them", self.stream, before)
+        self._place = place
+        return samples
+
+    def _set(self) -> None:
+        """Let the group go on at the place, once a connection."""
+        if self._set_at == self._server.connections and self._server.is_connected:
+            return
+        last = self._last()
+        if order(last or "0-0") < order(self._place.id):
+            raise self._broken(
+                f"the last entry there is {last or 'none'}, and this run has read up to {self._place.id}; the server "
+                "has forgotten, or it is another one: bring its data back, or begin a new run"
+            )
+        try:
+            self._server.call("XGROUP", "CREATE", self.stream, self.group, self._place.id, "MKSTREAM")
+        except RefusedError as error:
+            if error.code != "BUSYGROUP":
+                raise
+            self._server.call("XGROUP", "SETID", self.stream, self.group, self._place.id)
+        self._look_at_settings()
+        self._set_at, self._away = self._server.connections, False
+
+    def _last(self) -> str | None:
+        """Return the id of the last entry there ever was; None: there is no stream."""
+        try:
+            answer = self._server.call("XINFO", "STREAM", self.stream)
+        except RefusedError as error:
+            if "no such key" in str(error):
+                return None
+            raise
+        return text(answer[answer.index(b"last-generated-id") + 1])
+
+    def _look_at_settings(self) -> None:
+        """Say once what can happen with this server."""
+        if self._looked:
+            return
+        self._looked = True
+        for name, wanted in SAFE.items():
+            try:
+                value = pairs(self._server.call("CONFIG", "GET", name)).get(name, wanted)
+            except RefusedError:  # nobody may ask
+                return
+            if value != wanted:
+                log.warning(
+                    "%s has %s %s: samples that it took may be gone when it crashes; set %s",
+                    self._server.name,
+                    name,
+                    value,
+                    " and ".join(f"{each} {safe}" for each, safe in SAFE.items()),
+                )
+                return
+
+    def _settle(self) -> None:
+        """Acknowledge what is to be, portion by portion."""
+        last, keep = self._uncommitted, round(1000 * self.keep.total_seconds())
+        while last is not None and self._server.call("EVAL", COMMIT, 1, self.stream, self.group, last, PORTION, keep):
+            pass
+        self._uncommitted = None
+
+    def _broken(self, what: str) -> DataError:
+        return DataError(f"{self._server.name}, stream {self.stream}: {what}.")
+
+
+def text(word: Any) -> str:
+    """Return a word of the server's as text."""
+    return word.decode(errors="replace") if isinstance(word, bytes) else str(word)
+
+
+def pairs(words: list[Any]) -> Fields:
+    """Return names and values that stand one after the other as a dict."""
+    return {text(name): text(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+
+
+def _number(fields: Fields) -> int | None:
+    number = fields.get("n", "")
+    return int(number) if "data" in fields and number.isascii() and number.isdigit() else None
+
+
+def _data(fields: Fields) -> Any:
+    try:
+        return json.loads(fields["data"])
+    except (KeyError, ValueError, RecursionError):
+        return fields

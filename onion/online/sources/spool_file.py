@@ -1,0 +1,281 @@
+"""The file of a spool: how it is made, opened, read and changed, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from onion.checkpointing.atomic_files import PARTIAL, locked, rename, sync_folder
+from onion.errors import DataError
+from onion.paths import anchored
+
+FORMAT = 1
+APPLICATION = 0x6F6E696F
+"""Stands in the file's head, and tells it from other SQLite files."""
+
+CAPACITY = 100_000
+"""Samples that may wait in a file that no Spool has opened yet."""
+
+PATIENCE = 30.0
+"""Seconds to wait for another process that changes the file."""
+
+LOG_SIZE = 64 * 2**20
+"""Bytes that the write-ahead log keeps once it has been emptied."""
+
+_SCHEMA = """
+PRAGMA auto_vacuum = INCREMENTAL;
+CREATE TABLE meta (
+    one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL, capacity INTEGER NOT NULL, read INTEGER NOT NULL
+);
+CREATE TABLE samples (id INTEGER PRIMARY KEY AUTOINCREMENT, data TEXT NOT NULL, at REAL NOT NULL);
+INSERT INTO sqlite_sequence VALUES ('samples', 0);
+CREATE TABLE marks (producer TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+_ORIGIN = """
+CREATE TABLE origin (
+    one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, removed INTEGER NOT NULL, removed_at REAL NOT NULL
+)
+"""
+"""Which file this is, and the last sample that was removed from it. Files of earlier versions have none."""
+
+
+_GIVE = "INSERT INTO origin VALUES (1, ?, 0, 0)"
+
+
+class BusyError(DataError):
+    """Another process holds the file."""
+
+
+class NoSpaceError(DataError):
+    """The disk is full."""
+
+
+class SpoolFile:
+    """A spool's file, opened when it is first asked, and made where there is none.
+
+    Args:
+        path: its folder exists.
+        synchronous: SQLite's word for when a change is brought to the disk: ``FULL``: before it counts; ``NORMAL``:
+            some time, and never half.
+
+    Raises:
+        DataError: in all methods: it cannot be made, opened, read or changed; there are kinds, BusyError and
+            NoSpaceError.
+    """
+
+    def __init__(self, path: str | Path, synchronous: str) -> None:
+        self.path = anchored(path)
+        self._synchronous = synchronous
+        self._database: sqlite3.Connection | None = None
+        self._process = 0
+        self._inherited: list[sqlite3.Connection] = []
+
+    def rows(self, sql: str, *values: Any) -> list[Any]:
+        """Return what a query gives."""
+        with explained(self.path):
+            return self._opened().execute(sql, values).fetchall()
+
+    def value(self, sql: str, *values: Any) -> Any:
+        """Return the first value that a query gives; None where it gives nothing."""
+        rows = self.rows(sql, *values)
+        return rows[0][0] if rows else None
+
+    def do(self, sql: str, *rows: tuple[Any, ...]) -> None:
+        """Change something, once for each row of values."""
+        with explained(self.path):
+            self._opened().executemany(sql, rows)
+
+    @contextmanager
+    def changing(self, patience: float = PATIENCE) -> Iterator[None]:
+        """Make one change of all that is done inside; none of it happens if it fails.
+
+        Args:
+            patience: seconds to wait for another process that changes the file.
+        """
+        with self._patient(patience) as database:
+            database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            with explained(self.path):
+                database.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):  # a full disk may have rolled it back already
+                database.execute("ROLLBACK")
+            raise
+
+    def shrink(self, pages: int, patience: float = PATIENCE) -> None:
+        """Give so many unused pages back to the disk."""
+        with self._patient(patience) as database:
+            # A script, since execute() would free a single one: it takes one step where no rows come back.
+            database.executescript(f"PRAGMA incremental_vacuum({pages})")
+
+    def last(self) -> int:
+        """Return the id of the last sample that was ever put in; 0 before the first."""
+        return int(self.value("SELECT seq FROM sqlite_sequence WHERE name = 'samples'") or 0)
+
+    def origin(self) -> str | None:
+        """Return the id that the file was given at random, 16 hex digits; None: an earlier version has made it."""
+        if self.value("SELECT count(*) FROM sqlite_master WHERE name = 'origin'") == 0:
+            return None
+        return str(self.value("SELECT id FROM origin"))
+
+    def give_origin(self) -> str:
+        """Give the file an id unless it has one, and return that."""
+        if (there := self.origin()) is not None:
+            return there
+        with self.changing():
+            if self.origin() is None:  # or else another process was faster
+                self.rows(_ORIGIN)
+                self.do(_GIVE, (_random(),))
+        return self.give_origin()
+
+    def written_at(self, number: int) -> float | None:
+        """Return when a sample was put in, in seconds since 1970; None: it was removed, and not as the last one."""
+        at: float | None = self.value("SELECT at FROM samples WHERE id = ?", number)
+        if at is None:
+            at = self.value("SELECT removed_at FROM origin WHERE removed = ?", number)
+        return at
+
+    def refuse_replaced(self) -> None:
+        """Insist that the file that is open is the one that stands at the path.
+
+        Raises:
+            DataError: it is not.
+        """
+        try:
+            there = self.path.stat()
+        except OSError:
+            there = None
+        if self._database is not None and (there is None or (there.st_dev, there.st_ino) != self._place):
+            raise DataError(
+                f"{self.path} was removed or replaced while it was in use; stop what puts samples in, put the file "
+                "back with those beside it (-wal, -shm), and start again."
+            )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        database, self._database = self._database, None
+        if database is not None and self._process == os.getpid():
+            with explained(self.path):
+                database.close()
+
+    @contextmanager
+    def _patient(self, seconds: float) -> Iterator[sqlite3.Connection]:
+        """Wait so long for another process, only here."""
+        with explained(self.path):
+            database = self._opened()
+            database.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
+            try:
+                yield database
+            finally:
+                database.execute(f"PRAGMA busy_timeout = {round(1000 * PATIENCE)}")
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._database is not None and self._process != os.getpid():
+            self._inherited.append(self._database)  # the parent's: a forked child must neither use nor close it
+            self._database = None
+        if self._database is None:
+            self._database, self._process = self._open(), os.getpid()
+            there = self.path.stat()
+            self._place = there.st_dev, there.st_ino
+        return self._database
+
+    def _open(self) -> sqlite3.Connection:
+        if _is_missing(self.path):
+            make(self.path)
+        address = f"{self.path.as_uri()}?mode=rw"
+        database = sqlite3.connect(address, PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
+        try:
+            _refuse_others(self.path, database)
+            database.execute(f"PRAGMA synchronous = {self._synchronous}")
+            database.execute(f"PRAGMA journal_size_limit = {LOG_SIZE}")
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+
+def make(path: Path) -> None:
+    """Make an empty spool, whole or not at all; where there is one already, leave it.
+
+    Raises:
+        DataError: it cannot be made.
+    """
+    temporary = path.with_name(f".{path.name}{PARTIAL}")
+    try:
+        with locked(path.parent, wait=True):
+            if not _is_missing(path):
+                return
+            # A log that a removed file has left would be taken for this one's.
+            for rest in (temporary, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+                rest.unlink(missing_ok=True)
+            database = sqlite3.connect(temporary, isolation_level=None)
+            try:
+                database.executescript(_SCHEMA)
+                database.execute("INSERT INTO meta VALUES (1, ?, ?, 0)", (FORMAT, CAPACITY))
+                database.execute(_ORIGIN)
+                database.execute(_GIVE, (_random(),))
+                database.execute(f"PRAGMA application_id = {APPLICATION}")
+                database.execute("PRAGMA journal_mode = WAL")
+            finally:
+                database.close()
+            rename(temporary, path)
+            sync_folder(path.parent)
+    except OSError as error:
+        raise DataError(
+            f"{path}: the spool cannot be made ({error.strerror}); check that its folder is there, and who may write "
+            "to it."
+        ) from error
+
+
+def _random() -> str:
+    return secrets.token_hex(8)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        for sign, kind, remedy in _MEANINGS:
+            if sign in str(error):
+                raise kind(f"{path}: {error}; {remedy}.") from error
+        raise DataError(f"{path}: {error}; check the disk, and who may read and write it.") from error
+
+
+_MEANINGS: tuple[tuple[str, type[DataError], str], ...] = (
+    ("locked", BusyError, "another process has held it for long: end that, or wait for it"),
+    ("is full", NoSpaceError, "make room on the disk"),
+    ("not a database", DataError, "this is another kind of file; choose another path for the spool"),
+    ("malformed", DataError, "the file is damaged: put a whole copy in its place, or take it away to begin anew"),
+    ("no such table", DataError, "the file is damaged: put a whole copy in its place, or take it away to begin anew"),
+    ("readonly", DataError, "samples are put into this file and removed: let this user write it and its folder"),
+)
+"""Signs in SQLite's messages: their numbers are known to Python from 3.11 on only."""
+
+
+def _is_missing(path: Path) -> bool:
+    """Tell whether there is no file; one without a byte counts as none, as it does for SQLite."""
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}; check the path, and who may read it.") from error
+
+
+def _refuse_others(path: Path, database: sqlite3.Connection) -> None:
+    if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+        raise DataError(f"{path}: this SQLite file is no spool; choose another path for the spool.")
+    (form,) = database.execute("SELECT format FROM meta").fetchone() or (None,)
+    if form != FORMAT:
+        raise DataError(
+            f"{path}: this spool has format {form}, and this onion knows {FORMAT}; update onion, or begin a new file."
+        )

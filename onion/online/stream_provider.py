@@ -1,0 +1,259 @@
+"""The ring that brings data while they arrive."""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onion.data.batching import collate as stack
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
+from onion.errors import CompositionError, HookError
+from onion.items.data_provider import refuse_other_data
+from onion.items.saver import Saver
+from onion.online.arrivals import Arrivals
+from onion.online.cuts import Cuts
+from onion.online.gathering import Collate, Gathering, Prepare
+from onion.online.place import beside_checkpoints
+from onion.online.record import Record
+from onion.online.source import Position, Source
+from onion.online.tally import Tally
+from onion.paths import anchored
+from onion.validation import is_number, is_whole
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+
+
+class StreamProvider(RunnerItem):
+    """Put batches of samples on the state as they arrive, from a source that never ends.
+
+        spool = Spool("samples.db")
+        Runner(Saver("run", every=500), Record(), StreamProvider(spool, batch_size=32, pass_every=10_000), ...).run()
+
+    A batch is full, or as large as it got in ``max_wait`` seconds since its first sample came. A pass is a number of
+    samples, or a time; so what acts at the ends of passes (Saver, Tester) works on a stream too.
+
+    **Each sample goes into the weights exactly once.** The place in the source is saved in the checkpoint that has the
+    weights: what was delivered and is not in it is delivered again after a crash, what is in it is not. The source may
+    remove what all checkpoints have that the run may go on from.
+
+    With a Record further out a run can be done again to the bit, though the sizes of batches, and the ends of passes
+    that are a time, depend on when samples came. While nothing comes, a Mailbox or a Control further in is heard.
+
+    Args:
+        source: where samples come from: ``Spool``, ``RedisStream``, ``Folder``, or yours (``online.source.Source``).
+        batch_size: samples a batch. Default 32.
+        max_wait: seconds from a batch's first sample until it is given though it is not full. Default 1.
+        pass_every: a number of samples, from 1, or a ``timedelta``. By time, a pass has a batch at least, and one that
+            was cut and is resumed has its whole time once more.
+        prepare: makes an example of a sample's data (JSON); what it raises is the reason why the sample is rejected.
+            Default: the data are the example.
+        collate: makes a batch of a list of examples. One that does not go with the others is rejected. Default: stack
+            arrays and numbers field by field.
+        rejected: the file for samples that cannot be used. Default: ``rejected.jsonl`` in the Saver's folder; without a
+            Saver they are only counted.
+
+    Raises:
+        CompositionError: an argument is none of these, or another item brings data too.
+        DataError: in the run: the source is broken, or lacks what has to come next.
+        HookError: a run inside this one reads the stream too.
+    """
+
+    provides_data = True
+    # Samples read ahead are read again; when the time of a pass is up is nothing that a resumed run repeats.
+    transient = ("_gathering", "_places", "_cuts", "source", "_state", "_like")
+
+    def __init__(
+        self,
+        source: Source,
+        batch_size: int = 32,
+        *,
+        pass_every: int | timedelta,
+        max_wait: float = 1.0,
+        prepare: Prepare | None = None,
+        collate: Collate = stack,
+        rejected: str | Path | None = None,
+    ) -> None:
+        _refuse_wrong(source, batch_size, max_wait, pass_every)
+        self.source, self.batch_size, self.max_wait, self.pass_every = source, batch_size, max_wait, pass_every
+        self.rejected = None if rejected is None else anchored(rejected)
+        self.prepare, self.collate = prepare, collate
+        self._gathering = Gathering(source, prepare, collate)
+        self._tally = Tally()
+        self._cuts = Cuts()
+        self._places: dict[int, Position] = {}
+        """Where the run stood in the source at each checkpoint, by its step."""
+        self._like: Any = None
+        self._state: weakref.ref[State] | None = None
+        self._resumed = self._keeps = self._under_way = False
+
+    def check(self, runner: Runner) -> None:
+        """Insist on being the only one to bring data, inside the Record."""
+        refuse_other_data(self, runner)
+        inside = runner.inside(self)
+        for record in runner.all(Record):
+            if any(record is item for item in inside):
+                raise CompositionError(f"{record.name} stands inside {self.name}; move it further out (before it).")
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def initialize(self, state: State) -> HookIterator:
+        """Go on behind the last sample that is in the weights; let go of the source on the way out."""
+        if self._under_way:
+            raise HookError(
+                f"{self.name} is read by the run around this one, and a sample is delivered once; give the inner run "
+                "data of its own."
+            )
+        if not self._resumed:
+            self._tally, self._places, self._like = Tally(), {}, None
+        self._resumed, self._under_way, self._state = False, True, weakref.ref(state)
+        self._cuts = Cuts(_the_record(state))
+        self._keeps = bool(state.runner is not None and state.runner.all(Saver))
+        try:
+            if self.rejected is not None or self._keeps:
+                self._tally.rejects.open(self.rejected or beside_checkpoints(state, "rejected.jsonl", self.name))
+            self._gathering = Gathering(self.source, self.prepare, self.collate)
+            if self._like is not None:
+                self._gathering.go_with(self._like)
+            self.source.position = self._tally.position
+            yield
+        finally:
+            self._under_way = False
+            self._cuts.close()
+            self.source.close()
+
+    def on_pass(self, state: State) -> HookIterator:
+        """Put the batches of this pass on the state."""
+        if isinstance(self.pass_every, timedelta):
+            self._cuts.begin_pass(self.pass_every)
+        state.batches = Arrivals(self, state)
+        yield
+        if not state.pass_cut:
+            self._tally.in_pass = 0
+        if not self._keeps:  # nothing goes on from what was saved
+            self.source.commit(self._tally.position)
+
+    def is_ready(self, timeout: float) -> bool:
+        """Tell whether a batch can be given, or the pass is over; wait for samples so many seconds at most."""
+        if self.is_over():
+            return True
+        gathering, wanted = self._gathering, self._wanted()
+        if gathering.good < wanted:
+            gathering.more(wanted - gathering.good, min(timeout, self._patience()))
+            if bad := self._cuts.passed_by(self._tally.batches, gathering.overdue, self.batch_size):
+                self._tally.add(gathering.skip(bad))
+        return gathering.good >= wanted or self._patience() == 0.0
+
+    def is_over(self) -> bool:
+        """Tell whether the pass is over; once it has said so it is."""
+        if isinstance(self.pass_every, timedelta):
+            return self._cuts.ends_pass(self._tally.batches, begun=self._tally.in_pass > 0)
+        return self._tally.in_pass >= self.pass_every
+
+    def give(self) -> Any:
+        """Return the next batch, once it is ready; None if its samples turned out not to go together."""
+        wanted = self._wanted()
+        gathered = self._gathering.take(min(wanted, self._gathering.good))
+        if gathered is None:
+            return None
+        self._cuts.given(self._tally.batches, gathered.samples, wanted)
+        self._tally.add(gathered)
+        self._tally.batches += 1
+        return gathered.batch
+
+    def _wanted(self) -> int:
+        """Return how many samples the next batch has, if they come in time."""
+        size = self._cuts.size(self._tally.batches)
+        if size is not None:
+            return size
+        if isinstance(self.pass_every, timedelta):
+            return self.batch_size
+        return min(self.batch_size, self.pass_every - self._tally.in_pass)
+
+    def _patience(self) -> float:
+        """Return for how many seconds the next batch waits to be full; inf: until it has its samples."""
+        if self._gathering.good == 0 or self._cuts.waits(self._tally.batches):
+            return inf
+        return max(0.0, self.max_wait - self._gathering.age)
+
+    @property
+    def place(self) -> str:
+        """Where the next sample is, for a person to read."""
+        return f"{self.name}, batch {self._tally.batches} of the run, behind {self._tally.position or 'the beginning'}"
+
+    # -- telling and saving -------------------------------------------------------------------------------------------
+
+    def on_checkpoints_pruned(self, steps: Sequence[int]) -> None:
+        """Let the source remove what no checkpoint asks for again.
+
+        Args:
+            steps: of the checkpoints that the run may go on from. Where one is from before the last start, and so its
+                place not known, nothing is removed yet.
+        """
+        if steps and all(step in self._places for step in steps):
+            self.source.commit(self._places[min(steps)])
+            self._places = {step: self._places[step] for step in steps}
+            if not self._under_way:  # at the end of the run
+                self.source.close()
+
+    def identity(self) -> dict[str, Any]:
+        """Return the kind of the source: a place is one of its own. Sizes of batches and passes may change."""
+        return {"source": type(self.source).__name__}
+
+    def log_values(self) -> dict[str, float]:
+        """Return samples handed out and rejected, resumed runs included, and how many wait, where that is known."""
+        waiting = self.waiting()
+        queue = {} if waiting is None else {"queue": float(waiting)}
+        return {"examples": self._tally.samples, "rejected": self._tally.rejects.count, **queue}
+
+    @property
+    def rejected_count(self) -> int:
+        """How many samples were rejected, resumed runs included."""
+        return self._tally.rejects.count
+
+    def waiting(self) -> int | None:
+        """Return how many samples wait to be handed out; None: the source does not know. For the run's thread."""
+        waiting = self.source.waiting()
+        return None if waiting is None else waiting + self._gathering.good
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the place behind the last batch, and the counts; what was rejected so far is on the disk."""
+        saved = self._tally.state_dict()
+        state = None if self._state is None else self._state()
+        if state is not None:
+            # Where a step is saved twice, with samples passed by in between, only the first is known to be there.
+            self._places.setdefault(state.step, self._tally.position)
+        return {**saved, "step": -1 if state is None else state.step, "like": json.dumps(self._gathering.like)}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Go on at that place."""
+        self._tally = Tally.of(saved)
+        self._places = {int(saved["step"]): self._tally.position}
+        self._like = json.loads(saved["like"])
+        self._resumed = True
+
+
+def _refuse_wrong(source: object, batch_size: object, max_wait: object, pass_every: object) -> None:
+    if not callable(getattr(source, "read", None)) or not hasattr(source, "position"):
+        raise CompositionError(f"StreamProvider reads a Source, such as Spool(path), and not {source!r}.")
+    if not (is_whole(batch_size) and batch_size >= 1):
+        raise CompositionError(f"StreamProvider: batch_size={batch_size!r} is no number of samples from 1.")
+    if not (is_number(max_wait) and max_wait >= 0):
+        raise CompositionError(f"StreamProvider: max_wait={max_wait!r} is no number of seconds from 0.")
+    if isinstance(pass_every, timedelta) and pass_every > timedelta(0):
+        return
+    if not (is_whole(pass_every) and pass_every >= 1):
+        raise CompositionError(
+            f"StreamProvider: pass_every={pass_every!r} is neither a number of samples nor a timedelta, both above 0."
+        )
+
+
+def _the_record(state: State) -> Record | None:
+    records = [] if state.runner is None else state.runner.all(Record)
+    return records[0] if records else None

@@ -1,0 +1,48 @@
+"""Settings of items that may be changed while a run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from onion.errors import OnionError
+from onion.validation import is_number, is_whole
+
+
+@attrs.frozen
+class Adjustable:
+    """A number that may be changed from outside, between two batches.
+
+    An item that has some says so by a method ``adjustable()``. A value that was set is in the item's ``state_dict``,
+    so that a resumed run has it too.
+
+    Attributes:
+        low: The least value that is accepted.
+        high: The greatest.
+        get: Tells the value.
+        set: Changes it.
+        whole: Whether it has to be a whole number. Default False.
+    """
+
+    low: float
+    high: float
+    get: Callable[[], float]
+    set: Callable[[float], None]
+    whole: bool = False
+
+    def refuse(self, name: str, value: object) -> None:
+        """Raise OnionError for a value that is not accepted."""
+        fits = is_whole(value) if self.whole else is_number(value)
+        if not (fits and self.low <= value <= self.high):  # type: ignore[operator]
+            kind = "whole number" if self.whole else "number"
+            raise OnionError(f"{name}={value!r} is no {kind} from {self.low:g} to {self.high:g}.")
+
+
+@runtime_checkable
+class HasAdjustable(Protocol):
+    """An item with settings that may be changed."""
+
+    def adjustable(self) -> Mapping[str, Adjustable]:
+        """Return them by name, such as ``learning_rate``."""

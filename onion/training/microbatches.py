@@ -1,0 +1,113 @@
+"""One update made of several batches, each with its share of it: what Accumulate and SplitOnMemoryError do alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
+
+from onion.data import batch_parts
+from onion.device import detached
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
+from onion.errors import CompositionError, DataError
+from onion.items.evaluator import Evaluator
+from onion.items.parameter_updater import ParameterUpdater
+from onion.training.pairing import around, machines_inside
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+
+Weight: TypeAlias = Callable[[Any], SupportsFloat]
+"""What a batch weighs in the mean that its loss is: the number of its examples, or of its tokens."""
+
+
+Part: TypeAlias = tuple[str | None, Any]
+"""A batch, after the task that it is of (``state.task``)."""
+
+
+def run_microbatches(
+    state: State, parts: Sequence[Part], weight: Weight, look: Callable[[State], None] | None = None
+) -> HookIterator:
+    """Run the inside once a part, each with its share of the update; leave the whole's loss on the state.
+
+    A mean over the whole is the mean of the parts' means, weighted; and so is its gradient. A part that weighs nothing
+    is left out, for its own mean would be one over nothing.
+
+    Args:
+        state: its ``batch`` is that of each part in turn, and of the last one in the end.
+        parts: the batches, with their tasks.
+        weight: what each weighs.
+        look: called after each part. Default: nothing.
+    """
+    weights = [weigh(batch, weight) for _, batch in parts]
+    whole, share, before, loss = sum(weights), state.share, state.loss, None
+    try:
+        for (task, batch), own in zip(parts, weights, strict=True):
+            if own == 0:
+                continue
+            state.task, state.batch, state.share = task, batch, share * own / whole
+            state.loss = None  # or, where an item inside skips the part, that of another one would be added
+            yield
+            loss = _plus(loss, state.loss, own / whole)
+            if look is not None:
+                look(state)
+    finally:
+        state.share = share
+    state.loss = before if loss is None else loss
+
+
+def weigh(batch: Any, weight: Weight) -> float:
+    """Weigh a batch.
+
+    Raises:
+        DataError: it has no weight, or none that makes sense.
+    """
+    try:
+        weighs = float(weight(batch))
+    except DataError as error:
+        if weight is not batch_parts.examples:
+            raise
+        raise DataError(f"{error} Give weight=, a function of the batch.") from None
+    if not 0 <= weighs < float("inf"):
+        raise DataError(f"weight= gave {weighs:g} for a batch; a weight is a number from 0.")
+    return weighs
+
+
+def _plus(sum_: Any, loss: Any, share: float) -> Any:
+    """Add a share of a loss, without reading it and without holding on to what it was computed from."""
+    if loss is None:
+        return sum_
+    part = detached(loss) * share
+    return part if sum_ is None else sum_ + part
+
+
+def updaters_around(item: RunnerItem, runner: Runner) -> list[ParameterUpdater]:
+    """Return the updaters that an item stands inside of, the outermost first."""
+    return [other for other in around(item, runner) if isinstance(other, ParameterUpdater)]
+
+
+def insist_on_place(item: RunnerItem, runner: Runner) -> None:
+    """Raise CompositionError unless an item stands between a ParameterUpdater and all its gradient machines."""
+    updaters = updaters_around(item, runner)
+    if not updaters:
+        raise CompositionError(f"{item.name} stands outside any ParameterUpdater; move it into one (after it).")
+    machines = machines_inside(item, runner)
+    for machine in machines_inside(updaters[-1], runner):
+        if not any(machine is each for each in machines):
+            raise CompositionError(
+                f"{item.name} stands inside {updaters[-1].name} and not outside {machine.name}; put it between the two."
+            )
+
+
+def refuse_sharers_around(item: RunnerItem, runner: Runner, why: str) -> None:
+    """Raise CompositionError if an item stands inside one that makes an update of several batches."""
+    for other in around(item, runner):
+        if getattr(other, "splits_update", False):
+            raise CompositionError(f"{item.name} stands inside {other.name}, {why}")
+
+
+def refuse_evaluators(items: Sequence[RunnerItem], why: str) -> None:
+    """Raise CompositionError if there is an Evaluator among items."""
+    for item in items:
+        if isinstance(item, Evaluator):
+            raise CompositionError(f"{item.name} {why}")

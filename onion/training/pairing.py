@@ -1,0 +1,85 @@
+"""Whether optimizers and networks belong together: who stands inside whom, and what moves what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from onion.engine.item import RunnerItem
+from onion.errors import CompositionError
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+
+
+def machines_inside(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
+    """Return the gradient machines that an item stands outside of."""
+    return [each for each in runner.inside(item) if getattr(each, "computes_gradients", False)]
+
+
+def around(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
+    """Return the items that an item stands inside of, the outermost first."""
+    return list(runner.around(item))
+
+
+def networks_of(machines: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Return the networks of gradient machines, each with its machine's name; a machine of one's own may have none."""
+    return [(machine.name, machine.network) for machine in machines if getattr(machine, "network", None) is not None]
+
+
+def parameters_of(optimizer: Any) -> list[Any]:
+    """Return an optimizer's parameters, whether it was given a list or groups."""
+    return [
+        parameter
+        for entry in optimizer._parameter_list or []
+        for parameter in (entry["params"] if isinstance(entry, dict) else [entry])
+    ]
+
+
+def moves(updater: Any, network: Any) -> bool:
+    """Tell whether an updater's optimizer has any parameter of a network."""
+    ours = {id(parameter) for parameter in network.parameters()}
+    return any(id(parameter) in ours for parameter in parameters_of(updater.optimizer))
+
+
+def refuse_idle(updater: Any, machines: Sequence[RunnerItem]) -> None:
+    """Raise CompositionError for an optimizer that has nothing to move."""
+    if not hasattr(updater.optimizer, "_parameter_list"):  # no optimizer of Paddle's: what it moves is not seen
+        return
+    if not parameters_of(updater.optimizer):
+        raise CompositionError(f"the optimizer of {updater.name} has no parameters; give it network.parameters().")
+    # A loss function of the user's may have parameters of its own: they are seen nowhere.
+    if all(_has_its_networks_loss(machine) for machine in machines) and not any(
+        moves(updater, network) for _, network in networks_of(machines)
+    ):
+        told = ", ".join(_told(machine) for machine in machines)
+        raise CompositionError(
+            f"{updater.name} moves no parameter of {told}, which it stands outside of; give its optimizer the "
+            "parameters of this very network (a copy has others)."
+        )
+
+
+def _has_its_networks_loss(machine: Any) -> bool:
+    """Tell whether all that can learn from a machine are its network's parameters."""
+    return hasattr(machine, "network") and getattr(machine, "loss", None) == getattr(machine.network, "loss", machine)
+
+
+def refuse_unmoved(machine: Any, runner: Runner) -> None:
+    """Raise CompositionError for a machine whose network learns, and that no updater around it moves."""
+    outside = around(machine, runner)
+    frozen = {id(parameter) for item in outside for parameter in getattr(item, "frozen", ())}
+    network = getattr(machine, "network", None)
+    learning = [] if network is None else [each for each in network.parameters() if not each.stop_gradient]
+    updaters = [item for item in outside if hasattr(item, "optimizer")]
+    seen = all(hasattr(updater.optimizer, "_parameter_list") for updater in updaters)
+    if not seen or frozen.issuperset(map(id, learning)) or any(moves(updater, network) for updater in updaters):
+        return
+    raise CompositionError(
+        f"no updater around {_told(machine)} moves a parameter of it: {', '.join(each.name for each in updaters)} has "
+        "those of another network; give an optimizer the parameters of this one, or put Frozen(network) around the "
+        "machine if it is not to learn."
+    )
+
+
+def _told(machine: Any) -> str:
+    return f"{machine.name} ({type(machine.network).__name__})"

@@ -1,0 +1,66 @@
+"""How many batches a step of an onion takes, and how many updates it makes: asked of the onion as it is composed.
+
+An item that runs what it goes around (what stands inside it, or in it) more or less often than once a step says how
+often by an attribute ``runs_a_step``; one that takes more batches from the data, how many more by ``extra_batches``;
+one that brings the data, how many batches a pass has by ``batches_per_pass``, which is None where it does not know.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from onion.engine.item import RunnerItem
+from onion.engine.item_tree import subitems, walk
+from onion.errors import CompositionError
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+    from onion.schedules import Passes
+
+
+def updates_in(passes: Passes, updater: RunnerItem, runner: Runner) -> int:
+    """Return how many updates an updater makes in so many passes.
+
+    The last step of a pass may have fewer batches; none is carried over into the next pass. Items that leave batches
+    out by what is in them (SkipIf, ForTask) are not counted in, and an Accumulate that is there for some steps only
+    (within Every) by its mean.
+
+    Raises:
+        CompositionError: the data do not tell how many batches a pass has, and ``passes`` does not either.
+    """
+    batches = _batches_per_pass(runner) or passes.batches
+    if batches is None:
+        raise CompositionError(
+            f"{updater.name}: the learning rate is planned over {passes.count} passes, and the data do not tell how "
+            f"many batches a pass has; say Passes({passes.count}, batches=...), or give the schedule its updates."
+        )
+    return math.floor(passes.count * steps_of(batches, runner) * _runs(updater, runner))
+
+
+def steps_of(batches: int, runner: Runner) -> int:
+    """Return how many steps an onion makes of so many batches of one pass."""
+    return math.ceil(batches / batches_a_step(runner))
+
+
+def batches_a_step(runner: Runner) -> Fraction:
+    """Return how many batches a step takes from the data: 1, and what Accumulate takes besides."""
+    # What runs a second time within a step works on the same batches.
+    taking = ((item, getattr(item, "extra_batches", 0)) for item in runner.walk())
+    return 1 + sum((more * min(_runs(item, runner), Fraction(1)) for item, more in taking if more), Fraction(0))
+
+
+def _batches_per_pass(runner: Runner) -> int | None:
+    bringing = [item for item in runner.walk() if getattr(item, "provides_data", False)]
+    return getattr(bringing[-1], "batches_per_pass", None) if bringing else None
+
+
+def _runs(item: RunnerItem, runner: Runner) -> Fraction:
+    """Return how often an item's ring runs in a step."""
+    runs = Fraction(1)
+    for other in runner.walk():
+        around = walk(subitems(other)) if subitems(other) else runner.inside(other)
+        if any(item is each for each in around):
+            runs *= getattr(other, "runs_a_step", 1)
+    return runs

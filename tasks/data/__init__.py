@@ -1,0 +1,1 @@
+"""From data files to features: rows, texts, labels, cached features."""

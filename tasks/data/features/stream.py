@@ -1,0 +1,91 @@
+"""Examples that are made when they are asked for: for files that should not be cached."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from onion.errors import DataError
+from onion.models.tokenizer import Tokenizer
+from onion.paths import anchored
+from onion.tasks.data.features.cache import chunks_of_features, digest_of_features
+from onion.tasks.data.features.cached_value import kept
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.features.hashing import digest_of_file
+from onion.tasks.data.texts import tell_notes
+from onion.tasks.task import Task
+
+CHUNK = 256
+"""Rows in memory."""
+
+
+class FeatureStream:
+    """The examples of a labelled file in its order, read anew in every pass.
+
+    How many there are is found out when this is made (``Task.count``), where it is not known of this file: most tasks
+    only look at every row for that; those that cut a text into windows have to tokenise it. So the steps of a training
+    are known exactly, and every row has been checked before the first is learned.
+
+    Args:
+        task: makes the features.
+        path: the file.
+        tokenizer: turns texts into ids.
+
+    Attributes:
+        notes: what the user should know, as ``onion.tasks.data.features.examples.Examples`` has it; it is known, and
+            told, at the end of the first pass.
+
+    Raises:
+        DataError: the file is not what it should be; or, in a later pass, not what it was.
+    """
+
+    def __init__(self, task: Task, path: str | Path, tokenizer: Tokenizer) -> None:
+        self._task, self._path, self._tokenizer = task, anchored(path), tokenizer
+        self.notes: Counter[str] = Counter()
+        self._stamp = _stamp(path)
+        self.fingerprint = f"sha256 {digest_of_file(path)}"
+        self._examples: int = kept(
+            path,
+            lambda: digest_of_features(task, path, tokenizer, labelled=True),
+            lambda: task.count(task.rows(path, labelled=True), tokenizer),
+        )
+        self._told = False
+        if not self._examples:
+            raise DataError(f"{path}: holds no example to learn from")
+
+    def __len__(self) -> int:
+        return self._examples
+
+    def __iter__(self) -> Iterator[Example]:
+        if _stamp(self._path) != self._stamp:
+            raise self._changed()
+        place, notes = 0, Counter[str]()
+        for chunk in self._chunks(notes):
+            for example in chunk:
+                yield {"place": place, **example}
+                place += 1
+        if place != self._examples:
+            raise self._changed()
+        self._tell(notes)
+
+    def _tell(self, notes: Counter[str]) -> None:
+        if not self._told:
+            self._told, self.notes = True, notes
+            tell_notes(str(self._path), notes)
+
+    def _changed(self) -> DataError:
+        return DataError(f"{self._path}: changed since the training began; its passes would not be alike")
+
+    def _chunks(self, notes: Counter[str]) -> Iterator[list[Example]]:
+        rows = self._task.rows(self._path, labelled=True)
+        return chunks_of_features(self._task, rows, self._tokenizer, True, notes, CHUNK)
+
+
+def _stamp(path: str | Path) -> tuple[int, int] | None:
+    """Size and time of the last change of a file."""
+    try:
+        found = Path(path).stat()
+    except OSError:  # what is wrong is said where the file is read
+        return None
+    return found.st_size, found.st_mtime_ns

@@ -1,0 +1,193 @@
+"""What the tasks over a text or a pair of texts share: their rows, ids, batches."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import attrs
+import numpy as np
+from attrs.validators import optional
+
+from onion.data.batching import pad
+from onion.errors import DataError
+from onion.models.tokenizer import Encoding, Tokenizer
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.rows import Row, file_rows, line_rows
+from onion.tasks.task import Task
+from onion.tasks.validators import SWITCH
+
+log = logging.getLogger("onion")
+
+TEXT, PAIR = "text_a", "text_b"
+
+Own = TypeVar("Own", bound="TextTask")
+
+
+@attrs.frozen(kw_only=True)
+class TextTask(Task):
+    """A task over rows with ``text_a``, and ``text_b`` in all of them or in none.
+
+    Attributes:
+        pairs: whether the rows are pairs; None: not known yet.
+        target: the column that is to be learned.
+    """
+
+    target: ClassVar[str] = "label"
+
+    pairs: bool | None = attrs.field(default=None, validator=optional(SWITCH))
+
+    def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
+        """Give the rows of a file; see ``Task.rows``."""
+        needed = [TEXT, self.target] if labelled else [TEXT]
+        return checked_texts(file_rows(path, needed, [PAIR]), self.pairs)
+
+    def line_rows(self, lines: Iterable[str]) -> Iterator[Row]:
+        """Give a row for each line: ``text_a``, or ``text_a<TAB>text_b``, or a JSON object."""
+        return checked_texts(line_rows(lines, [TEXT, PAIR] if self.pairs else [TEXT]), self.pairs)
+
+    def text_rows(self, texts: Sequence[str]) -> Iterator[Row]:
+        """Give a row for each text; see ``Task.text_rows``."""
+        if self.pairs:
+            raise DataError("--text: this model was trained on pairs of texts; use --input with text_a and text_b.")
+        return (Row(Path("--text"), number, {TEXT: text}) for number, text in enumerate(texts, start=1))
+
+    def fitted(self: Own, path: str | Path) -> Own:
+        """Return the task that knows whether the rows are pairs."""
+        return attrs.evolve(self, pairs=next(self.rows(path, labelled=True)).cells.get(PAIR) is not None)
+
+    def features(self, rows: Sequence[Row], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
+        """Give ``ids``, ``types`` (int64 ``[length]``), and the fields of :meth:`targets`; see ``Task.features``."""
+        examples = examples_of(self.encodings(rows, tokenizer, notes))
+        if labelled:
+            for row, example in zip(rows, examples, strict=True):
+                example |= self.targets(row)
+        return examples
+
+    def count(self, rows: Iterable[Row], tokenizer: Tokenizer) -> int:
+        """Count the rows, of which each is an example, and look at what is to be learned; see ``Task.count``."""
+        return sum(1 for _ in map(self.targets, rows))
+
+    def encodings(self, rows: Sequence[Row], tokenizer: Tokenizer, notes: Counter[str]) -> list[Encoding]:
+        """Tokenise rows; of those that are too long the longer text is cut first."""
+        seconds = [row.cells[PAIR] for row in rows] if self.pairs else None
+        encodings = tokenizer([row.cells[TEXT] for row in rows], seconds, max_length=self.max_length)
+        note_cut(notes, encodings, self.max_length)
+        return encodings
+
+    @abstractmethod
+    def targets(self, row: Row) -> dict[str, Any]:
+        """Return what is to be learned of a labelled row, as numbers and arrays."""
+
+    def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
+        """Make a batch of examples; see :func:`batch_of`."""
+        return batch_of(examples, pad_id)
+
+
+def checked_texts(rows: Iterable[Row], pairs: bool | None = None) -> Iterator[Row]:
+    """Insist on texts, and on second texts in all rows or in none; rows pass through.
+
+    Args:
+        rows: with ``text_a``.
+        pairs: whether there have to be second texts; None: the first row says it.
+
+    Raises:
+        DataError: a cell is no text, or a row is unlike the others; file and line are named.
+    """
+    known = pairs is not None
+    for row in rows:
+        here = row.cells.get(PAIR) is not None
+        pairs = here if pairs is None else pairs
+        if here != pairs:
+            raise _unlike(row, here, known)
+        for column in (TEXT, PAIR)[: 1 + here]:
+            row.text(column)
+        yield row
+
+
+def _unlike(row: Row, here: bool, known: bool) -> DataError:
+    if known:
+        there, before = ("is a", "no") if here else ("is no", "a")
+        return row.error(f"there {there} column {PAIR!r}; the training file has {before} column {PAIR!r}")
+    wrong = "is here but not in the first row" if here else "is missing here but not in the first row"
+    return row.error(f"{PAIR} {wrong}; give it in all rows or in none")
+
+
+def examples_of(encodings: Iterable[Encoding]) -> list[Example]:
+    """Return ``row``, ``ids`` and ``types`` of each."""
+    return [{"row": row, "ids": found.ids, "types": found.types} for row, found in enumerate(encodings)]
+
+
+def note_cut(notes: Counter[str], encodings: Iterable[Encoding], max_length: int) -> None:
+    """Count the texts that were cut."""
+    cut = sum(encoding.truncated for encoding in encodings)
+    if cut:
+        notes[f"texts longer than {max_length} tokens, cut"] += cut
+
+
+def tell_notes(path: str, notes: Mapping[str, int]) -> None:
+    """Say what the user should know about a file."""
+    for what, count in notes.items():
+        log.warning("%s: %s: %d", path, what, count)
+
+
+def batch_of(examples: Sequence[Example], pad_id: int = 0) -> dict[str, Any]:
+    """Make a batch of examples, padded on the right to the longest.
+
+    ``lengths`` and ``places`` are lists, so they stay on the host: the encoder works out there where the tokens stand,
+    and a GPU need not be waited for.
+
+    Returns:
+        ``input_ids``, ``token_type_ids``: int64 ``[batch, length]``; ``lengths``, ``places``: lists of ``batch``
+        integers, the latter if the examples know their places; and, if the examples have a ``label``, ``labels``:
+        int64 or float32 ``[batch]``.
+    """
+    ids = [example["ids"] for example in examples]
+    batch = {
+        "input_ids": pad(ids, pad_id, np.int64),
+        "token_type_ids": pad([example["types"] for example in examples], 0, np.int64),
+        "lengths": [len(each) for each in ids],
+        "places": [example.get("place", 0) for example in examples],
+    }
+    if "label" in examples[0]:
+        labels = np.array([example["label"] for example in examples])
+        batch["labels"] = labels.astype(np.float32) if labels.dtype.kind == "f" else labels
+    return batch
+
+
+def arguments(batch: dict[str, Any]) -> dict[str, Any]:
+    """Return what an encoder takes of a batch: ids, types, and the mask (bool ``[batch, length]``) as a numpy array.
+
+    And ``task_type_ids``, where the batch has them (see ``onion.tasks.networks.multi_head``).
+    """
+    tasks = {"task_type_ids": batch["task_type_ids"]} if "task_type_ids" in batch else {}
+    return {
+        "input_ids": batch["input_ids"],
+        "token_type_ids": batch["token_type_ids"],
+        "attention_mask": mask_of(batch),
+        **tasks,
+    }
+
+
+def mask_of(batch: dict[str, Any]) -> np.ndarray:
+    """Return which places of a batch hold a token, bool ``[batch, length]``."""
+    return np.arange(batch["input_ids"].shape[1]) < np.array(batch["lengths"])[:, None]
+
+
+def check_max_length(max_length: int, positions: int, name: str = "--max-length") -> None:
+    """Refuse a length that the encoder has no positions for.
+
+    Args:
+        max_length: tokens that a text may have.
+        positions: of the encoder.
+        name: what the user calls the length.
+
+    Raises:
+        DataError: the message names both.
+    """
+    if not 3 <= max_length <= positions:
+        raise DataError(f"{name} {max_length}: the encoder takes 3 to {positions} tokens; choose one in between.")

@@ -1,0 +1,245 @@
+"""The job behind ``onion embed``: from a file of any size to .npy files, in memory that grows with neither.
+
+rows are read and tokenised a chunk at a time  ->  sorted by length within the chunk  ->  batches
+->  each row's vectors are written to the row's place in the files, which appear together at the end
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onion import DataProvider, Forward, HookIterator, Progress, Runner, RunnerItem, State
+from onion.data.opening import refuse_pipe
+from onion.errors import DataError
+from onion.models import hub
+from onion.models.config import EncoderConfig
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.features.text_checks import Tally
+from onion.tasks.data.rows import Row, file_rows
+from onion.tasks.data.texts import (
+    PAIR,
+    TEXT,
+    batch_of,
+    check_max_length,
+    checked_texts,
+    examples_of,
+    note_cut,
+    tell_notes,
+)
+from onion.tasks.embedding.embedder import Embedder, PooledEncoder
+from onion.tasks.embedding.npy import NpyFile, check_new, new_folder
+
+CHUNK = 50
+"""Batches in a chunk: what is in memory of a file."""
+
+VECTORS, TOKENS, LENGTHS = "cls_emb.npy", "top_layer_emb.npy", "lengths.npy"
+"""The first two are the names that ERNIE's encoder tool gave its files; here whatever pooling and layer are."""
+
+
+def embed(
+    encoder: str | Path,
+    path: str | Path,
+    out: Path,
+    tokens: bool = False,
+    pooling: str = "cls",
+    quiet: bool = False,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Load an encoder by its name or folder and do what :func:`embed_file` does; ``settings`` are an Embedder's.
+
+    The folder and the beginning of the file are looked at before weights are fetched.
+
+    Raises:
+        OnionError: the encoder, its settings, the file or the folder are not what they should be.
+    """
+    check_new(out)
+    refuse_pipe(Path(path))
+    next(_rows(path))
+    if "max_length" in settings:  # an Embedder would not call it as the command does
+        check_max_length(settings["max_length"], EncoderConfig.read(hub.resolve(encoder)).max_length)
+    return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, out, tokens, quiet)
+
+
+def embed_file(
+    embedder: Embedder, path: str | Path, out: Path, tokens: bool = False, quiet: bool = False
+) -> dict[str, Any]:
+    """Write the vectors of a file's rows, in their order.
+
+    * ``cls_emb.npy``: float32 ``[rows, hidden]``
+    * with ``tokens`` also ``top_layer_emb.npy``, the vectors of the tokens of all rows one row after the other, special
+      tokens included: float32 ``[tokens, hidden]``; and ``lengths.npy``, how many each row has: int64 ``[rows]``
+
+    Args:
+        embedder: makes the vectors.
+        path: .tsv, .csv or .jsonl with ``text_a``, and ``text_b`` if the rows are pairs. Read twice: every row is
+            checked before the first is computed.
+        out: a folder that is new, or empty; it holds all files or, after an error or an interrupt, is not there.
+        tokens: write the token vectors too.
+        quiet: show no progress.
+
+    Returns:
+        ``rows``, ``tokens``, ``hidden`` and ``out``.
+
+    Raises:
+        DataError: the input is not what it should be, or the folder cannot be written.
+    """
+    check_new(out)
+    stream = TextStream(path, embedder.tokenizer, embedder.max_length, CHUNK * embedder.batch_size)
+    pooled = embedder.network
+    network = PooledEncoder(pooled.encoder, pooled.pooling, normalize=pooled.normalize, tokens=tokens)
+    with new_folder(out) as folder, ExitStack() as held:
+        vectors = held.enter_context(NpyFile(folder / VECTORS, "<f4", embedder.width))
+        rest = (
+            (
+                held.enter_context(NpyFile(folder / TOKENS, "<f4", embedder.width)),
+                held.enter_context(NpyFile(folder / LENGTHS, "<i8")),
+            )
+            if tokens
+            else ()
+        )
+        embedding_onion(network, stream, embedder, Writer(vectors, *rest), quiet).run(passes=1)
+        if vectors.rows != len(stream):
+            raise DataError(f"{path}: changed while it was read; nothing was written.")
+    tell_notes(str(path), stream.notes)
+    return {"rows": len(stream), "tokens": stream.tokens, "hidden": embedder.width, "out": str(out)}
+
+
+def embedding_onion(
+    network: PooledEncoder, stream: TextStream, embedder: Embedder, writer: Writer, quiet: bool = False
+) -> Runner:
+    """Return the onion that embeds a stream of texts."""
+    return Runner(
+        Progress(quiet=quiet),
+        DataProvider(stream, embedder.batch_size, collate=partial(_collate, pad_id=embedder.tokenizer.pad_id)),
+        Expected(-(-len(stream) // embedder.batch_size)),
+        writer,
+        Forward(network),
+    )
+
+
+def _collate(examples: list[Example], pad_id: int) -> dict[str, Any]:
+    return {**batch_of(examples, pad_id), "starts": [example["start"] for example in examples]}
+
+
+class TextStream:
+    """The examples of a file, read anew and a chunk at a time; within a chunk sorted by length.
+
+    Args:
+        path: the file.
+        tokenizer: turns its texts into ids.
+        max_length: tokens an example may have.
+        chunk: how many rows are read at once; a multiple of the batch size, so that no batch has rows of two chunks.
+
+    Attributes:
+        notes: what the user should know of the rows read so far.
+        tokens: how many tokens those have.
+
+    Raises:
+        DataError: the file cannot be read, has no rows, or one of them is not what it should be.
+    """
+
+    def __init__(self, path: str | Path, tokenizer: Tokenizer, max_length: int, chunk: int) -> None:
+        self._path, self._tokenizer, self._max_length, self._chunk = Path(path), tokenizer, max_length, chunk
+        self.notes: Counter[str] = Counter()
+        self.tokens = 0
+        self._rows = sum(1 for _ in _rows(self._path))
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __iter__(self) -> Iterator[Example]:
+        self.notes.clear()
+        self.tokens = 0
+        tally = Tally(self._tokenizer)
+        rows = _rows(self._path)
+        first = 0
+        while chunk := list(islice(rows, self._chunk)):
+            examples = self._examples(chunk, first)
+            tally.add(examples)
+            yield from sorted(examples, key=lambda example: len(example["ids"]))
+            first += len(chunk)
+        tally.note(self.notes)
+
+    def _examples(self, chunk: list[Row], first: int) -> list[Example]:
+        seconds = [row.cells[PAIR] for row in chunk] if PAIR in chunk[0].cells else None
+        encodings = self._tokenizer([row.cells[TEXT] for row in chunk], seconds, max_length=self._max_length)
+        note_cut(self.notes, encodings, self._max_length)
+        examples = examples_of(encodings)
+        for example in examples:
+            example |= {"place": first + example["row"], "start": self.tokens}
+            self.tokens += len(example["ids"])
+        return examples
+
+
+def _rows(path: str | Path) -> Iterator[Row]:
+    return checked_texts(file_rows(path, [TEXT], [PAIR]))
+
+
+class Expected(RunnerItem):
+    """Tell how many batches a stream will give, so that the progress bar outside shows the time left.
+
+    Args:
+        batches: how many in a pass.
+    """
+
+    def __init__(self, batches: int) -> None:
+        self.batches = batches
+
+    def on_pass(self, state: State) -> None:
+        """Count them down."""
+        assert state.batches is not None  # the DataProvider stands outside
+        state.batches = _Counted(state.batches, self.batches)
+
+
+class _Counted(Iterator[Any]):
+    def __init__(self, batches: Iterator[Any], left: int) -> None:
+        self._batches, self._left = batches, left
+
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        self._left -= 1
+        return batch
+
+    def __length_hint__(self) -> int:
+        return max(self._left, 0)
+
+
+class Writer(RunnerItem):
+    """Write what the network gives for each row to the row's place.
+
+    Args:
+        vectors: for the vectors of the rows.
+        tokens: for those of their tokens, if the network gives them.
+        lengths: for the number of tokens of each row.
+    """
+
+    def __init__(self, vectors: NpyFile, tokens: NpyFile | None = None, lengths: NpyFile | None = None) -> None:
+        self.vectors, self.tokens, self.lengths = vectors, tokens, lengths
+
+    def on_batch(self, state: State) -> HookIterator:
+        """Write the batch."""
+        yield
+        rows = state.batch["places"]
+        if self.tokens is None or self.lengths is None:
+            self._write_vectors(rows, np.asarray(state.outputs))
+            return
+        vectors, packed = map(np.asarray, state.outputs)
+        self._write_vectors(rows, vectors)
+        here = 0
+        for row, start, length in zip(rows, state.batch["starts"], state.batch["lengths"], strict=True):
+            self.tokens.put(start, packed[here : here + length])
+            self.lengths.put(row, np.array([length]))
+            here += length
+
+    def _write_vectors(self, rows: list[int], vectors: np.ndarray) -> None:
+        for row, vector in zip(rows, vectors, strict=True):
+            self.vectors.put(row, vector[None])

@@ -1,0 +1,115 @@
+"""Settings from a file, and how they go together with presets and flags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from onion.data.opening import opened
+from onion.data.table import at
+from onion.errors import DataError, OnionError
+from onion.messages import shown
+from onion.tasks.finetune.settings import Settings
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read settings by name from a ``.yaml``, ``.yml`` or ``.json`` file.
+
+    Raises:
+        DataError: it cannot be read, or holds something else.
+        OnionError: it is YAML, and PyYAML is not installed.
+    """
+    with opened(path) as file:
+        text = file.read().decode("utf-8")  # what is none is said there
+    if path.suffix == ".json":
+        found = _from_json(path, text)
+    elif path.suffix in (".yaml", ".yml"):
+        found = _from_yaml(path, text)
+    else:
+        raise DataError(f"{path}: cannot tell the format by the ending; name the file .yaml, .yml or .json")
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise DataError(f"{path}: holds no settings by name; write one a line, as in 'passes: 3'")
+    return found
+
+
+def _from_json(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=partial(_object, path))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: broken JSON ({error})") from None
+
+
+def _object(path: Path, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which no name stands twice; Python would take the last one."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise DataError(f"{path}: {shown(name)} stands there twice; keep one of the two")
+        found[name] = value
+    return found
+
+
+def _from_yaml(path: Path, text: str) -> Any:
+    try:
+        import yaml
+    except ModuleNotFoundError:
+        raise OnionError(f"{path}: YAML needs PyYAML: pip install 'onion-paddle[yaml]', or write it as .json") from None
+    try:
+        found = yaml.safe_load(text)
+        # A few lines of aliases of aliases are a value that fills the memory when it is written, and one of itself has
+        # no end. Asked second: brackets without end are refused above at once, and would be slow here.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise DataError(f"{path}: an alias (*name), which settings do not need; write the value out")
+        _refuse_twins(path, yaml.compose(text, yaml.SafeLoader))
+        return found
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        # LookupError, AttributeError: PyYAML's own, of a value that is not what its tag says, as in !!int ''
+        raise DataError(f"{path}: broken YAML: {' '.join(str(error).split())}") from None
+
+
+def _refuse_twins(path: Path, node: Any) -> None:
+    """Refuse a name that stands twice in a mapping; PyYAML would take the last one. ``node`` is what it composes."""
+    inner: list[Any] = []
+    if node is not None and node.id == "sequence":
+        inner = node.value
+    elif node is not None and node.id == "mapping":
+        inner = [value for _, value in node.value]
+        lines: dict[str, int] = {}
+        for name, _ in node.value:
+            line = name.start_mark.line + 1
+            if name.value in lines:
+                raise at(path, line, f"{shown(name.value)} stands in line {lines[name.value]} too; keep one of the two")
+            lines[name.value] = line
+    for each in inner:
+        _refuse_twins(path, each)
+
+
+def resolve(*layers: Mapping[str, Any]) -> Settings:
+    """Put settings of several sources together; the later ones win.
+
+    A name that is no general setting is one of the task's own, which says whether it has it.
+
+    Raises:
+        DataError: something that is needed is missing, or a value does not do.
+    """
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        own = layer.get("options", {})
+        if not isinstance(own, Mapping):
+            raise DataError(f"options: {shown(own)} holds no settings by name")
+        twice = [name for name in own if name in layer]
+        if twice:
+            raise DataError(f"{shown(twice[0])} stands at the top and under options; keep one of the two")
+        merged |= {name: value for name, value in layer.items() if name != "options"} | own
+    fields = attrs.fields_dict(Settings)
+    general = {name: value for name, value in merged.items() if name in fields}
+    options = {name: value for name, value in merged.items() if name not in fields}
+    missing = [name for name in ("task", "train", "dev") if name not in general]
+    if missing:
+        raise DataError(f"{missing[0]} is missing; give --{missing[0]}, or {missing[0]} in the config file")
+    return Settings(**general, options=options)

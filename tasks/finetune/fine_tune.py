@@ -1,0 +1,208 @@
+"""Fine-tuning: a ready onion for any task, and the job behind ``onion train``."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import attrs
+import numpy as np
+import paddle
+from paddle import nn
+
+from onion import Progress, Runner, Signals
+from onion.checkpointing.run_state import best_checkpoint
+from onion.errors import DataError
+from onion.models.tokenizer import Tokenizer
+from onion.paths import anchored
+from onion.schedules import Passes
+from onion.tasks.data.features.cache import cached_features
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.data.features.fit_cache import fitted_task
+from onion.tasks.data.features.stream import FeatureStream
+from onion.tasks.data.texts import check_max_length
+from onion.tasks.finetune.initialization import Initialization
+from onion.tasks.finetune.optimization import fine_tuning_optimizer
+from onion.tasks.finetune.recipes import evaluation_onion, training_onion
+from onion.tasks.finetune.run_folder import RunFolder
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.metrics.best import best_figure
+from onion.tasks.registry import get_task, register
+from onion.tasks.task import Task
+
+
+@attrs.frozen
+class Trained:
+    """What a training job came to.
+
+    Attributes:
+        report: figures for one JSON line.
+        signal: the number of the signal that ended it early, or None.
+    """
+
+    report: dict[str, Any]
+    signal: int | None
+
+
+def fine_tune(
+    task: str | Task,
+    train: str | Path,
+    dev: str | Path,
+    out: str | Path,
+    *,
+    resume_anyway: bool = False,
+    **settings: Any,
+) -> Runner:
+    """Return the onion that fine-tunes an encoder; nothing has been run yet, and nothing written but cached features.
+
+    Once run, its folder is what ``onion evaluate``, ``onion predict`` and ``--init`` take.
+
+        runner = fine_tune("classify", "train.tsv", "dev.tsv", "run", encoder="minilm", options={"max_length": 64})
+        runner.insert_before(ParameterUpdater, MyItem()).run(passes=3)
+
+    Args:
+        task: its name; or a task of your own, with its settings (it is entered into ``catalogue.TASKS``, as it has to
+            be wherever its results are read).
+        train: the training file.
+        dev: the file to test on while training.
+        out: the folder for checkpoints and the log.
+        resume_anyway: go on in the folder of a training that differs, too; what differs is logged. Default False.
+        settings: any of ``onion.tasks.finetune.settings.Settings``; ``passes`` is what the learning rate is planned
+            for, in the updates that the onion makes which is run (with ``Accumulate(4)`` a quarter).
+
+    Raises:
+        OnionError: a file, the weights or a setting are not what they should be.
+    """
+    known = [name for name in attrs.fields_dict(Settings) if name not in ("task", "train", "dev")]
+    unknown = [name for name in settings if name not in known]
+    if unknown:
+        told = "those of the task itself stand in options={...}"
+        raise DataError(f"there is no setting {unknown[0]!r} of a training, only {', '.join(known)}; {told}")
+    own = None if isinstance(task, str) else task
+    name = task if own is None else register(own)
+    return Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own).onion(
+        anchored(out), resume_anyway
+    )
+
+
+@attrs.frozen
+class Job:
+    """All that a training needs, read and made.
+
+    Attributes:
+        settings: what was asked for.
+        task: fitted to the training file.
+        tokenizer: of the encoder.
+        network: with the weights it begins with.
+        train_set: what is learned from.
+        dev_set: what is tested on.
+    """
+
+    settings: Settings
+    task: Task
+    tokenizer: Tokenizer
+    network: nn.Layer
+    train_set: Examples | FeatureStream
+    dev_set: Examples
+
+    @classmethod
+    def prepare(cls, settings: Settings, task: Task | None = None) -> Job:
+        """Read and make it all, after seeding every random generator.
+
+        Args:
+            settings: what was asked for.
+            task: instead of the one that the settings name.
+
+        Raises:
+            OnionError: a file, the weights or a setting are not what they should be.
+        """
+        task = task or get_task(settings.task, settings.options)
+        start = Initialization.of(settings)
+        check_max_length(task.max_length, start.config().max_length)
+        tokenizer = start.tokenizer()
+        task = fitted_task(task, settings.train)
+        train_set = (FeatureStream if settings.stream else cached_features)(task, settings.train, tokenizer)
+        dev_set = cached_features(task, settings.dev, tokenizer)
+        seed_everything(settings.seed)
+        return cls(settings, task, tokenizer, start.network(task), train_set, dev_set)
+
+    def onion(self, out: Path, resume_anyway: bool = False) -> Runner:
+        """Compose the training."""
+        settings = self.settings
+        steps_per_pass = -(-len(self.train_set) // settings.batch_size)
+        optimizer = fine_tuning_optimizer(
+            self.network,
+            settings.lr,
+            Passes(settings.passes, steps_per_pass),
+            warmup=settings.warmup,
+            weight_decay=settings.weight_decay,
+            clip=settings.clip,
+        )
+        pad_id = self.tokenizer.pad_id
+        metric = self.task.metric(settings.dev)
+        best, mode = best_figure(metric, settings.best or self.task.best)
+        test = evaluation_onion(
+            self.task,
+            self.network,
+            self.dev_set,
+            metric,
+            pad_id,
+            self.task.eval_items(self.tokenizer, settings.seed),
+        )
+        training = training_onion(
+            self.task,
+            self.network,
+            optimizer,
+            self.train_set,
+            test,
+            out,
+            best=best,
+            mode=mode,
+            batch_size=settings.batch_size,
+            seed=settings.seed,
+            test_every=settings.test_every or max(1, steps_per_pass // 4),
+            pad_id=pad_id,
+            train_items=self.task.train_items(self.tokenizer, settings.seed),
+            resume="force" if resume_anyway else True,
+        )
+        notes = {settings.train: self.train_set.notes, settings.dev: self.dev_set.notes}
+        config = self.network.encoder.config
+        folder = RunFolder(out, settings, self.task, self.tokenizer, config, notes, resume_anyway)
+        return Runner(folder, *training.items)
+
+
+def train(settings: Settings, out: Path, resume_anyway: bool = False, quiet: bool = False) -> Trained:
+    """Fine-tune an encoder; ``out`` then holds checkpoints, log, tokenizer, the task's record and the onion's drawing.
+
+    The same call goes on where an interrupted one was saved; another one too, if it says ``resume_anyway``. ``quiet``
+    shows no progress.
+
+    Raises:
+        OnionError: a file, the weights or the folder are not what they should be; nothing is half-written.
+    """
+    begun, folder = perf_counter(), anchored(out)
+    job = Job.prepare(settings)
+    runner = job.onion(folder, resume_anyway)
+    runner[Progress].quiet = quiet
+    runner[RunFolder].look()
+    print(runner, flush=True)
+    state = runner.run(passes=settings.passes)
+    best = best_checkpoint(folder)
+    report = {
+        "step": state.step,
+        **{name: best.run["metrics"][name] for name in sorted(best.run["metrics"])},
+        "best_step": best.step,
+        **job.task.baseline(job.dev_set),
+        "seconds": round(perf_counter() - begun, 1),
+        "out": str(out),
+    }
+    return Trained(report, runner[Signals].received)
+
+
+def seed_everything(seed: int) -> None:
+    """Seed Python's, numpy's and Paddle's random generators."""
+    random.seed(seed)
+    np.random.seed(seed)
+    paddle.seed(seed)

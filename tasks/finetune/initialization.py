@@ -1,0 +1,120 @@
+"""Where a training begins: a pretrained encoder, or weights that another training of ours has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+from paddle import nn
+
+from onion.checkpointing import checkpoint
+from onion.checkpointing.run_state import best_checkpoint
+from onion.errors import CheckpointError
+from onion.items.gradient_machine import load_network
+from onion.models import hub
+from onion.models.config import EncoderConfig
+from onion.models.encoder import Encoder
+from onion.models.tokenizer import Tokenizer
+from onion.models.weights import read_weights
+from onion.tasks.data.labels import apart
+from onion.tasks.finetune.run_folder import FITTED, RUN_FILE, read_record
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.task import Task
+
+NETWORK = "gradient_machine"
+
+
+@attrs.frozen
+class Initialization:
+    """Where a training begins.
+
+    Attributes:
+        folder: has the config and the tokenizer, and the encoder's weights unless ``targets`` is there.
+        targets: parameters of a task's network by their paths in it.
+        head: whether the head's are wanted too.
+    """
+
+    folder: Path
+    targets: Mapping[str, Any] | None = None
+    head: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> Initialization:
+        """Find it.
+
+        Raises:
+            WeightsError: the encoder is neither a folder nor a known name.
+            CheckpointError: ``init`` is no folder of ``onion train`` or of one of its checkpoints.
+        """
+        if settings.init is None:
+            return cls(hub.resolve(settings.encoder))
+        return cls(*_learned(Path(settings.init)), settings.init_head)
+
+    def config(self) -> EncoderConfig:
+        """Return the encoder's config."""
+        return EncoderConfig.read(self.folder)
+
+    def tokenizer(self) -> Tokenizer:
+        """Return the tokenizer."""
+        return Tokenizer.from_pretrained(self.folder)
+
+    def network(self, task: Task) -> nn.Layer:
+        """Return the task's network with the weights it begins with.
+
+        Raises:
+            WeightsError: those of the encoder, or of a head beside it, do not fit its config.
+            CheckpointError: those that were learned do not fit the network; the message names the parameters.
+        """
+        if self.targets is None:
+            weights = read_weights(self.folder)
+            network = task.network(Encoder.of(self.config(), weights))
+            task.fill(network, weights)
+            return network
+        if self.head:
+            self._check_head(task)
+        network = task.network(Encoder(self.config()))
+        taken = self.targets if self.head else {**network.state_dict(), **_of_encoder(self.targets)}
+        try:
+            load_network(network, taken)
+        except CheckpointError as error:
+            raise CheckpointError(f"{self.folder}: {error}") from None
+        return network
+
+    def _check_head(self, task: Task) -> None:
+        """A head means what its task and labels say, whatever its shape."""
+        there, here = read_record(self.folder).get(FITTED, {}), task.record()
+        for name in ("task", "labels"):
+            if there.get(name) != here.get(name):
+                differs = apart(there.get(name), here.get(name))
+                raise CheckpointError(
+                    f"{self.folder}: the head there is of another training ({name} {differs}); "
+                    "take the encoder only, or give the labels in that order"
+                )
+
+
+def _learned(folder: Path) -> tuple[Path, Mapping[str, Any]]:
+    """The folder of a run, and the network of the checkpoint that was asked for, or else of the best one."""
+    if (folder / RUN_FILE).is_file():
+        return folder, _network_in(best_checkpoint(folder), folder)
+    if (folder.parent / RUN_FILE).is_file() and folder.is_dir():
+        return folder.parent, _network_in(checkpoint.read(folder), folder)
+    raise CheckpointError(f"{folder}: neither a folder of onion train nor a checkpoint in one (step-...).")
+
+
+def _of_encoder(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: array for name, array in arrays.items() if name.startswith("encoder.")}
+
+
+def _network_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:
+    """Return what a checkpoint has of the network.
+
+    Raises:
+        CheckpointError: nothing.
+    """
+    if NETWORK not in saved.items:
+        raise CheckpointError(
+            f"{folder}: the run has saved no {NETWORK} (step {saved.step}); was another onion run there?"
+        )
+    return saved.items[NETWORK]

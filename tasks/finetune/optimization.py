@@ -1,0 +1,93 @@
+"""The optimizer of fine-tuning: AdamW, linear warm-up and decay, clipping, rates by layer."""
+
+from __future__ import annotations
+
+import re
+
+import paddle
+from paddle import nn
+
+from onion.errors import CompositionError
+from onion.schedules import Length, linear_warmup_and_decay
+from onion.tasks.finetune.clipping import ClipGradByGlobalNorm
+
+__all__ = ["fine_tuning_optimizer", "is_decayed", "linear_warmup_and_decay", "set_layerwise_rates"]
+
+LAYER = re.compile(r"(?:^|\.)encoder\.layers\.(\d+)\.")
+EMBEDDINGS = re.compile(r"(?:^|\.)embeddings\.")
+
+
+def fine_tuning_optimizer(
+    network: nn.Layer,
+    rate: float,
+    steps: Length,
+    warmup: float = 0.1,
+    weight_decay: float = 0.01,
+    clip: float = 1.0,
+    layerwise_decay: float | None = None,
+) -> paddle.optimizer.AdamW:
+    """Return AdamW as BERT is fine-tuned with it (Devlin et al. 2018, appendix A.3; Loshchilov and Hutter 2017).
+
+    Args:
+        network: whose parameters it moves.
+        rate: the highest learning rate.
+        steps: updates of the whole training, or ``onion.schedules.Passes``.
+        warmup: the share of the steps in which the rate rises. Default 0.1.
+        weight_decay: decoupled; biases and LayerNorms are left out. Default 0.01.
+        clip: the largest global norm of the gradients. Default 1.0.
+        layerwise_decay: see ``set_layerwise_rates``; 0.8 is common. Default: one rate for all layers.
+
+    Raises:
+        CompositionError: ``warmup`` is no share, or ``layerwise_decay`` is out of range or has no layers to go by.
+    """
+    if layerwise_decay is not None:
+        set_layerwise_rates(network, layerwise_decay)
+    decayed = {parameter.name for path, parameter in network.named_parameters() if is_decayed(path)}
+    return paddle.optimizer.AdamW(
+        learning_rate=linear_warmup_and_decay(rate, steps, warmup),
+        parameters=network.parameters(),
+        weight_decay=float(weight_decay),  # Paddle 2.6 refuses integers
+        apply_decay_param_fun=decayed.__contains__,
+        grad_clip=ClipGradByGlobalNorm(clip),
+    )
+
+
+def is_decayed(path: str) -> bool:
+    """Tell from a parameter's path whether weight decay applies: not for biases and LayerNorms."""
+    *layers, kind = path.split(".")
+    return not kind.endswith("bias") and not (layers and "norm" in layers[-1])
+
+
+def set_layerwise_rates(network: nn.Layer, decay: float) -> None:
+    """Let every optimizer move a parameter at ``rate * decay ** depth``, depth being that of its layer below the head.
+
+    Head and pooler have depth 0, the encoder's last layer 1, its first one as many as there are layers, the embeddings
+    one more (Clark et al. 2020, ELECTRA; Sun et al. 2019). The factors are written into the parameters
+    (``optimize_attr``), as PaddleNLP's ``layerwise_lr_decay`` does, and stay until they are set again; 1 removes them.
+    They come from the paths alone, so a resumed run has the same. Parameter groups would do it too, but Paddle clips
+    each group by a norm of its own; AdamW's ``lr_ratio`` does not work on the CPU.
+
+    Args:
+        network: a head over an encoder of ours: paths like ``encoder.encoder.layers.0.linear1.weight``.
+        decay: the factor from a layer to the one below it; more than 0 and at most 1.
+
+    Raises:
+        CompositionError: ``decay`` is out of range, or no parameter belongs to a layer.
+    """
+    if not 0 < decay <= 1:
+        raise CompositionError(f"layerwise_decay={decay} is not in (0, 1]; 0.8 is common.")
+    parameters = dict(network.named_parameters())
+    layers = 1 + max((int(found[1]) for path in parameters if (found := LAYER.search(path))), default=-1)
+    if layers == 0:
+        raise CompositionError(
+            f"{type(network).__name__} has no parameter in encoder.layers.N, so layerwise_decay has no depth to go by."
+        )
+    for path, parameter in parameters.items():
+        parameter.optimize_attr["learning_rate"] = decay ** depth(path, layers)
+
+
+def depth(path: str, layers: int) -> int:
+    """Return how many layers a parameter of an encoder of so many layers stands below the head."""
+    if layer := LAYER.search(path):
+        return layers - int(layer[1])
+    return layers + 1 if EMBEDDINGS.search(path) else 0

@@ -1,0 +1,112 @@
+"""What predicts: the onion that trained, and what turns texts into its batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import attrs
+from paddle import nn
+
+from onion import Forward, GradientMachine, Runner
+from onion.checkpointing.run_state import best_checkpoint
+from onion.errors import CheckpointError
+from onion.inference import inference_runner
+from onion.items.gradient_machine import load_network
+from onion.models.config import EncoderConfig
+from onion.models.encoder import Encoder
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.collector import Collector
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.data.features.text_checks import Tally
+from onion.tasks.finetune.initialization import NETWORK
+from onion.tasks.finetune.recipes import prediction_onion
+from onion.tasks.finetune.run_folder import RUN_FILE, TASK_FILE, read_json, read_record
+from onion.tasks.registry import recorded_task
+from onion.tasks.task import Task
+
+CHUNK = 1024
+"""Rows of a file that are in memory."""
+
+
+@attrs.frozen
+class Predictor:
+    """Predict with what an onion trains, or with what a run's folder holds.
+
+        predictor = Predictor(task, training, tokenizer)    # the very runner, and its weights as they are by now
+        predictor = Predictor.load("run")                   # of ``onion train``
+        for predicted in predictor(task.text_rows(["a gripping film"])):
+            print(predicted)
+
+    Attributes:
+        task: as in training.
+        onion: what ``onion.inference.inference_runner`` makes of the runner that was given.
+        tokenizer: as in training.
+
+    Raises:
+        CompositionError: the runner holds no network, or several.
+    """
+
+    task: Task
+    onion: Runner = attrs.field(converter=inference_runner)
+    tokenizer: Tokenizer
+
+    @classmethod
+    def load(cls, folder: str | Path, settings: Mapping[str, Any] | None = None) -> Predictor:
+        """Load the best checkpoint of a run's folder.
+
+        Args:
+            folder: of ``onion train``.
+            settings: of the task, instead of those that it was trained with; see ``Task.adjusted``.
+
+        Raises:
+            CheckpointError: the folder holds no run, or no whole checkpoint.
+            DataError: a setting is fixed by the training, or does not do.
+        """
+        folder = Path(folder)
+        task = read_task(folder).adjusted(settings or {})
+        best = best_checkpoint(folder)
+        if NETWORK not in best.items:
+            raise CheckpointError(f"{folder / RUN_FILE}: the run has saved no {NETWORK}; was another onion run there?")
+        network = task.network(Encoder(EncoderConfig.read(folder / "config.json")))
+        load_network(network, best.items[NETWORK])
+        network.eval()
+        return cls(task, Runner(GradientMachine(network)), Tokenizer.from_pretrained(folder))
+
+    @property
+    def network(self) -> nn.Layer:
+        """The network that predicts."""
+        return self.onion[Forward].network
+
+    def __call__(self, rows: Iterable[Any], notes: Counter[str] | None = None, chunk: int = CHUNK) -> Iterator[Any]:
+        """Give what is predicted for each row in order.
+
+        Args:
+            rows: of the task: ``task.rows(path, labelled=False)``, ``task.text_rows(texts)``.
+            notes: takes what is worth a word about the rows, with counts. Default: nobody does.
+            chunk: rows in memory at a time.
+        """
+        rows, notes, pad_id = iter(rows), Counter() if notes is None else notes, self.tokenizer.pad_id
+        tally = Tally(self.tokenizer)
+        while some := list(islice(rows, chunk)):
+            made = self.task.features(some, self.tokenizer, False, notes)
+            tally.add(made)
+            examples = Examples.of(made)
+            collector = Collector(len(examples))
+            train_items = self.task.predict_items(self.tokenizer)
+            prediction_onion(self.task, self.onion, examples, collector, pad_id, train_items).run(passes=1)
+            yield from self.task.predictions(some, examples, collector.found)
+        tally.note(notes)
+
+
+def read_task(folder: Path) -> Task:
+    """Return the task of a run's folder.
+
+    Raises:
+        CheckpointError: the folder holds no run, or a damaged one.
+    """
+    read_record(folder)
+    return recorded_task(read_json(folder, TASK_FILE), folder / TASK_FILE)

@@ -1,0 +1,119 @@
+"""The ready onions of a task: to train, to test, to predict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from paddle import nn
+
+from onion import (
+    DataProvider,
+    Evaluator,
+    Forward,
+    GradientMachine,
+    Logger,
+    NanGuard,
+    ParameterUpdater,
+    Progress,
+    Runner,
+    RunnerItem,
+    Saver,
+    Signals,
+    Tester,
+)
+from onion.monitoring.best import Mode
+from onion.tasks.collector import Collector, Decoder
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.data.features.stream import FeatureStream
+from onion.tasks.task import Task
+
+LOG = "metrics.jsonl"
+LOOK = 50
+"""Steps between two looks at the loss: to log it, and to end a training whose loss is no number any more."""
+TEST_BATCH = 64
+
+
+def training_onion(
+    task: Task,
+    network: nn.Layer,
+    optimizer: Any,
+    train: Examples | FeatureStream,
+    test: Runner,
+    out: Path,
+    *,
+    best: str,
+    mode: Mode = "max",
+    batch_size: int,
+    seed: int,
+    test_every: int,
+    pad_id: int = 0,
+    train_items: Sequence[RunnerItem] = (),
+    resume: bool | Literal["force"] = True,
+) -> Runner:
+    """Return the onion that fine-tunes a network, tests it while it trains and keeps the best checkpoint.
+
+    Args:
+        task: makes batches.
+        network: gives outputs and, by its method ``loss``, the loss.
+        optimizer: of the network's parameters.
+        train: the examples; a stream comes in the order of its file, anything else in a random one, batched by length.
+        test: the onion that tests the network; its metrics become ``dev.<metric>``.
+        out: the folder for checkpoints and the log.
+        best: the figure of the test that says which checkpoint is the best.
+        mode: whether more of it is better (default) or less.
+        batch_size: examples a batch.
+        seed: of the order of the examples.
+        test_every: steps between two tests; each is followed by a checkpoint.
+        pad_id: the padding token.
+        train_items: stand between the data and the network.
+        resume: as Saver takes it.
+    """
+    collate = partial(task.collate, pad_id=pad_id)
+    shuffled = {"shuffle": True, "seed": seed, "length": train.lengths} if isinstance(train, Examples) else {}
+    return Runner(
+        Progress(),
+        Signals(leave=False),  # whoever runs it has figures to report, and leaves by itself
+        Saver(out, every=test_every, keep_last=1, monitor=f"dev.{best}", mode=mode, resume=resume),
+        Logger(out / LOG, every=LOOK),
+        Tester(test, every=test_every, name="dev"),
+        DataProvider(train, batch_size, collate=collate, **shuffled),
+        *train_items,
+        ParameterUpdater(optimizer),
+        NanGuard(check_every=LOOK),
+        GradientMachine(network),
+    )
+
+
+def evaluation_onion(
+    task: Task,
+    network: nn.Layer,
+    examples: Examples,
+    metric: Any,
+    pad_id: int = 0,
+    train_items: Sequence[RunnerItem] = (),
+) -> Runner:
+    """Return the onion that measures a network on labelled examples."""
+    data = _in_order(task, examples, pad_id)
+    return Runner(data, Evaluator(metric), *train_items, Decoder(network), Forward(network))
+
+
+def prediction_onion(
+    task: Task,
+    inference: Runner,
+    examples: Examples,
+    collector: Collector,
+    pad_id: int = 0,
+    train_items: Sequence[RunnerItem] = (),
+) -> Runner:
+    """Return the onion that hands to a collector what an inference onion makes of examples, decoded."""
+    decoder = Decoder(inference[Forward].network)
+    return Runner(_in_order(task, examples, pad_id), collector, *train_items, decoder, inference)
+
+
+def _in_order(task: Task, examples: Examples, pad_id: int) -> DataProvider:
+    # Examples of similar length share a batch, whatever their order; figures and predictions do not depend on it.
+    collate = partial(task.collate, pad_id=pad_id)
+    return DataProvider(examples, TEST_BATCH, lengths=examples.lengths, collate=collate)

@@ -1,0 +1,225 @@
+"""The folder of a training: whose it is, and what a reader of its results needs.
+
+run.json        the settings, the checksums of data and tokenizer, the task as fitted to the training file
+settings.json   the settings again, as ``onion train --config`` takes them
+task.json, config.json, tokenizer.json, ...    for evaluate and predict
+onion.txt, onion.svg    the drawing
+step-*, metrics.jsonl   what Saver and Logger write
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from onion import HookIterator, RunnerItem, State
+from onion.checkpointing.atomic_files import read_file, replace_file
+from onion.checkpointing.lock import exclusive_lock
+from onion.checkpointing.run_state import outermost
+from onion.engine.drawing import as_svg
+from onion.errors import CheckpointError
+from onion.models.config import EncoderConfig
+from onion.models.tokenizer import Tokenizer
+from onion.paths import anchored, shortened
+from onion.tasks.data.features.hashing import digest_of_tokenizer, ending_of
+from onion.tasks.data.labels import apart
+from onion.tasks.data.texts import tell_notes
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.task import Task
+
+RUN_FILE, SETTINGS_FILE, TASK_FILE = "run.json", "settings.json", "task.json"
+DRAWINGS = ("onion.txt", "onion.svg")
+log = logging.getLogger("onion")
+
+OWN_FILES = (SETTINGS_FILE, TASK_FILE, *DRAWINGS, "config.json", "tokenizer.json", "tokenizer_config.json")
+"""What a run writes beside its record; found without one, they are somebody else's."""
+FITTED = "fitted"
+
+
+class RunFolder(RunnerItem):
+    """Hold the folder of a training while it runs: no other process and no other training gets in.
+
+    On the way into the run it is made, locked and claimed, in this order, and filled with what a reader of the results
+    needs. The same training finds its own folder again and goes on.
+
+    Args:
+        out: the folder.
+        settings: of the training.
+        task: fitted to the training file.
+        tokenizer: of the encoder.
+        config: of the encoder.
+        notes: what the user should know of each data file: path -> (what -> how often).
+        anyway: take the folder of a training that differs, too, say how it differs, and make it this one's. Default
+            False.
+
+    Raises:
+        CheckpointError: it is another training's, another process trains in it, or it cannot be written.
+    """
+
+    passive = True
+
+    def __init__(
+        self,
+        out: Path,
+        settings: Settings,
+        task: Task,
+        tokenizer: Tokenizer,
+        config: EncoderConfig,
+        notes: Mapping[str, Mapping[str, int]],
+        anyway: bool = False,
+    ) -> None:
+        self._out, self.anyway = anchored(out), anyway
+        self._settings, self._task, self._notes = settings, task, notes
+        self._tokenizer, self._config = tokenizer, config
+        self._claimed = False
+
+    @property
+    def out(self) -> Path:
+        """The folder, as short as it can be written from here."""
+        return Path(shortened(self._out))
+
+    def look(self) -> None:
+        """Raise what would be raised on the way in, as far as it can be told without writing anything."""
+        if self.out.is_dir():
+            with exclusive_lock(self.out, self):
+                refuse_other(self.out, self._record, self.anyway)
+        elif self.out.exists():
+            raise CheckpointError(f"cannot write {self.out / RUN_FILE}: {self.out} is a file; choose another folder.")
+
+    def initialize(self, state: State) -> HookIterator:
+        """Make, lock, claim and fill the folder; let go of it at the end."""
+        record = self._record  # before the folder is made: a data file may have gone
+        _make(self.out)
+        with exclusive_lock(self.out, outermost(state)):
+            differences = refuse_other(self.out, record, self.anyway)
+            self._claimed = False
+            if differences:
+                log.warning("goes on in %s all the same: %s", self.out, "; ".join(differences))
+            else:
+                self._claim(state)
+            for path, notes in self._notes.items():
+                tell_notes(path, notes)
+            yield
+
+    def on_pass(self, state: State) -> None:
+        """Take the folder of another training over, now that its checkpoint has been found to fit this one."""
+        if not self._claimed:
+            self._claim(state)
+
+    def _claim(self, state: State) -> None:
+        write_json(self.out / RUN_FILE, self._record)
+        self._fill(state)
+        self._claimed = True
+
+    @cached_property
+    def _record(self) -> dict[str, Any]:
+        """Made once: it takes reading the data files as a whole."""
+        sums = {"tokenizer_sha256": digest_of_tokenizer(self._tokenizer)}
+        return {**self._settings.record(), **sums, FITTED: self._task.record()}
+
+    def _fill(self, state: State) -> None:
+        write_json(self.out / SETTINGS_FILE, self._settings.config())
+        write_json(self.out / TASK_FILE, self._task.record())
+        self._tokenizer.save_pretrained(self.out)
+        self._config.write(self.out)
+        assert state.runner is not None
+        for name, drawing in zip(DRAWINGS, (f"{state.runner}\n", as_svg(state.runner)), strict=True):
+            write_text(self.out / name, drawing)
+
+
+def refuse_other(out: Path, record: Mapping[str, Any], anyway: bool = False) -> list[str]:
+    """Refuse a folder that holds another training, unless that does not matter, or files that one would overwrite.
+
+    Returns:
+        How the training that is there differs; empty unless that does not matter.
+
+    Raises:
+        CheckpointError: the message tells the differences, or the file.
+    """
+    if (out / RUN_FILE).exists():
+        differences = list(_differences(read_record(out), json.loads(json.dumps(record))))
+        if differences and not anyway:
+            raise CheckpointError(
+                f"{out} holds another run ({'; '.join(differences)}); choose another folder with --out, or go on in "
+                "this one knowingly with --resume-anyway."
+            )
+        return differences
+    foreign = [*(name for name in OWN_FILES if (out / name).exists()), *(path.name for path in out.glob("step-*"))]
+    if foreign:
+        raise CheckpointError(f"{out} holds {foreign[0]}, but no run of onion; choose another folder with --out.")
+    return []
+
+
+def _make(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"cannot write {out / RUN_FILE}: {error.strerror}.") from None
+
+
+def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    """Name what differs. A data file is content and ending, wherever it stands; the fitted task has all its options."""
+    for name in ("train", "dev"):
+        endings = [ending_of(str(record.get(name))) for record in (there, here)]
+        if endings[0] != endings[1]:
+            yield f"the {name} file ends in {endings[0] or 'nothing'} there, in {endings[1] or 'nothing'} here"
+    one, other = ({**record, **record.get(FITTED, {})} for record in (there, here))
+    for name in sorted((one.keys() | other.keys()) - {"train", "dev", "options", FITTED}):
+        if one.get(name) != other.get(name):
+            file = name.removesuffix("_sha256")
+            told = f"{name} {apart(one.get(name), other.get(name))}"
+            yield told if file == name else f"the {file} file has other content"
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the record of the run in a folder.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    record = read_json(folder, RUN_FILE)
+    if not isinstance(record, dict):
+        raise _no_run(folder, RUN_FILE)
+    return record
+
+
+def read_json(folder: Path, name: str) -> Any:
+    """Read a JSON file that a training wrote.
+
+    Raises:
+        CheckpointError: it is missing or damaged.
+    """
+    try:
+        return json.loads(read_file(folder / name))
+    except (OSError, ValueError, RecursionError):
+        raise _no_run(folder, name) from None
+
+
+def _no_run(folder: Path, name: str) -> CheckpointError:
+    return CheckpointError(f"{folder} holds no run of onion ({name} is missing or damaged); train first.")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file atomically, and its folder where it is missing.
+
+    Raises:
+        CheckpointError: the disk refused.
+    """
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically, and its folder where it is missing.
+
+    Raises:
+        CheckpointError: the disk refused.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, text.encode())
+    except OSError as error:
+        raise CheckpointError(f"cannot write {path}: {error.strerror}.") from None

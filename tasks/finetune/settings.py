@@ -1,0 +1,77 @@
+"""The settings of a training job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from onion.errors import DataError
+from onion.tasks.data.features.hashing import digest_of_file
+from onion.tasks.validators import NATURAL, NOT_NEGATIVE, PART, POSITIVE, SEED, SWITCH, TEXT, as_float
+
+ENCODER = "minilm"
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """What ``onion train`` was asked to do.
+
+    Attributes:
+        task: the name of the task.
+        train: the training file.
+        dev: the file to test on while training.
+        encoder: a known name or a folder.
+        init: a folder of ``onion train`` or one of its checkpoints, whose weights are the beginning; its config and
+            tokenizer count, and ``encoder`` is not looked at.
+        init_head: take the head from there too; otherwise it begins anew.
+        passes: over the training file.
+        batch_size: examples a batch.
+        lr: the highest learning rate.
+        seed: of everything that is random.
+        test_every: steps between two tests; None: four times a pass.
+        warmup: the share of the steps in which the learning rate rises.
+        weight_decay: decoupled weight decay.
+        clip: the largest global norm of the gradients.
+        best: the figure that says which checkpoint is the best; None: the task's own choice.
+        stream: read the training file anew in every pass, in its own order, and keep no features of it.
+        options: the settings of the task itself, such as ``max_length``.
+    """
+
+    task: str = attrs.field(validator=TEXT)
+    train: str = attrs.field(validator=TEXT)
+    dev: str = attrs.field(validator=TEXT)
+    encoder: str = attrs.field(default=ENCODER, validator=TEXT)
+    init: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
+    init_head: bool = attrs.field(default=False, validator=SWITCH)
+    passes: int = attrs.field(default=3, validator=NATURAL)
+    batch_size: int = attrs.field(default=32, validator=NATURAL)
+    lr: float = attrs.field(default=5e-5, converter=as_float, validator=POSITIVE)
+    seed: int = attrs.field(default=1, validator=SEED)
+    test_every: int | None = attrs.field(default=None, validator=attrs.validators.optional(NATURAL))
+    warmup: float = attrs.field(default=0.1, converter=as_float, validator=PART)
+    weight_decay: float = attrs.field(default=0.01, converter=as_float, validator=NOT_NEGATIVE)
+    clip: float = attrs.field(default=1.0, converter=as_float, validator=POSITIVE)
+    best: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
+    stream: bool = attrs.field(default=False, validator=SWITCH)
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @init_head.validator
+    def _head_of_something(self, _: Any, init_head: bool) -> None:
+        if init_head and self.init is None:
+            raise DataError("init_head: there is no training to take the head from; say which by init, or leave it out")
+
+    def record(self) -> dict[str, Any]:
+        """Return the settings with the checksums of the data files, as JSON values.
+
+        Raises:
+            DataError: a data file cannot be read.
+        """
+        sums = {"train_sha256": digest_of_file(self.train), "dev_sha256": digest_of_file(self.dev)}
+        return {**attrs.asdict(self), "options": dict(self.options), **sums}
+
+    def config(self) -> dict[str, Any]:
+        """Return the settings as a config file has them: those of the task among the others."""
+        general = {name: value for name, value in attrs.asdict(self).items() if name != "options"}
+        return {**general, **self.options}

@@ -1,0 +1,211 @@
+"""``mask``: the words of a text that are masked (a masked language model, BERT, Devlin et al. 2018, section 3.1).
+
+File: a plain text, ``.txt``, one paragraph a line, with blank lines between documents; or ``text_a``, and ``text_b`` if
+the rows are pairs. The text itself is what is learned, so there are no labels.
+Prediction: ``masks``, a list that has for each ``[MASK]`` of the row ``words``, ``word_ids`` and ``probabilities``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import paddle
+from paddle import nn
+from paddle.nn import functional
+
+from onion import RunnerItem
+from onion.data.batching import pad
+from onion.data.files import FORMATS, iter_lines
+from onion.errors import DataError
+from onion.models.encoder import Encoder
+from onion.models.pretraining_heads import PretrainingHeads
+from onion.models.tokenizer import Encoding, Tokenizer
+from onion.models.weights import Weights
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.rows import Row
+from onion.tasks.data.texts import PAIR, TEXT, TextTask, arguments, batch_of, checked_texts, note_cut
+from onion.tasks.masked_lm.masking import Masker, MaskFiller, SteadyMasker, special_ids
+from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
+from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
+from onion.tasks.validators import NATURAL, SHARE, SWITCH, as_float
+
+PLAIN_TEXT = ".txt"
+
+
+@attrs.frozen(kw_only=True)
+class MaskedLM(TextTask):
+    """Masked words of a text, or of a pair of texts.
+
+    A text that is too long becomes several examples, side by side, so nothing of it is lost; of a pair, the longer text
+    is cut.
+
+    Attributes:
+        masked_share: of the tokens, or words; see ``onion.tasks.masked_lm.masking.Masker``.
+        whole_words: mask all tokens of a word together. Where the tokenizer splits Chinese into characters, each of
+            them is a word.
+        guesses: how many words are predicted for each ``[MASK]``.
+    """
+
+    name = "mask"
+    features_version = 1
+    best = "accuracy"
+
+    masked_share: float = attrs.field(default=0.15, converter=as_float, validator=SHARE, metadata=NOT_OF_FEATURES)
+    whole_words: bool = attrs.field(default=False, validator=SWITCH, metadata=NOT_OF_FEATURES)
+    guesses: int = attrs.field(default=5, validator=NATURAL, metadata=AFTER_TRAINING)
+
+    def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
+        """Give the paragraphs of a plain text, or the rows of a file; see ``Task.rows``."""
+        suffix = Path(path).suffix.lower()
+        if suffix == PLAIN_TEXT:
+            return checked_texts(paragraphs(Path(path)), self.pairs)
+        if suffix not in FORMATS:
+            known = f"name a plain text {PLAIN_TEXT}, a table {', '.join(FORMATS)}"
+            raise DataError(f"{path}: cannot tell the format by the ending; {known}")
+        return super().rows(path, labelled=False)
+
+    def features(self, rows: Sequence[Row], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
+        """Give ``ids``, ``types`` and ``words``, int64 ``[length]``; see ``Task.features``.
+
+        ``words`` is the number of the word that a token is part of; -1 for tokens that are not to be masked. Of
+        labelled rows those where nothing can be masked are left out.
+        """
+        special = special_ids(tokenizer)
+        examples: list[Example] = []
+        for row, parts in enumerate(self._parts(rows, tokenizer, notes)):
+            for part in parts:
+                words = np.where(np.isin(part.ids, special), -1, part.words)
+                examples.append({"row": row, "ids": part.ids, "types": part.types, "words": words})
+        if not labelled:
+            return examples
+        targets = [example for example in examples if (example["words"] >= 0).any()]
+        if len(targets) < len(examples):
+            notes["texts without a word to mask, left out"] += len(examples) - len(targets)
+        return targets
+
+    def count(self, rows: Iterable[Row], tokenizer: Tokenizer) -> int:
+        """Count the examples by making them: a text may be several, or none; see ``Task.count``."""
+        return Task.count(self, rows, tokenizer)
+
+    def _parts(self, rows: Sequence[Row], tokenizer: Tokenizer, notes: Counter[str]) -> list[list[Encoding]]:
+        """The encodings of each row: several of a long text, one of a pair."""
+        texts = [row.cells[TEXT] for row in rows]
+        if not self.pairs:
+            return tokenizer.windows(texts, max_length=self.max_length, stride=self.max_length)
+        seconds = [row.cells[PAIR] for row in rows]
+        encodings = tokenizer(texts, seconds, max_length=self.max_length, offsets=True)  # the words come with these
+        note_cut(notes, encodings, self.max_length)
+        return [[encoding] for encoding in encodings]
+
+    def targets(self, row: Row) -> dict[str, Any]:
+        """Return nothing: the text is what is learned."""
+        return {}
+
+    def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
+        """Make a batch as ``batch_of`` does, with ``words``, int64 ``[batch, length]``, padded by -1."""
+        return {**batch_of(examples, pad_id), "words": pad([example["words"] for example in examples], -1, np.int64)}
+
+    def network(self, encoder: nn.Layer) -> MaskedLanguageModel:
+        """Put a :class:`MaskedLanguageModel` over an encoder."""
+        return MaskedLanguageModel(encoder, self.guesses)
+
+    def fill(self, network: nn.Layer, weights: Weights) -> None:
+        """Take over the head that the encoder was trained with, if its file has it."""
+        network.cls.fill(weights)
+
+    def train_items(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
+        """Mask anew in every pass."""
+        return [Masker(tokenizer, seed, self.masked_share, self.whole_words)]
+
+    def eval_items(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
+        """Mask alike in every test."""
+        return [SteadyMasker(tokenizer, seed, self.masked_share, self.whole_words)]
+
+    def predict_items(self, tokenizer: Tokenizer) -> list[RunnerItem]:
+        """Mask nothing: the texts hold ``[MASK]`` where a word is asked for."""
+        return [MaskFiller(tokenizer)]
+
+    def metric(self, path: str | Path) -> PerplexityMetric:
+        """Measure perplexity and accuracy over the masked words."""
+        return PerplexityMetric()
+
+    def predictions(
+        self, rows: Sequence[Row], examples: Sequence[Example], decoded: Sequence[list[dict[str, Any]]]
+    ) -> Iterator[dict[str, Any]]:
+        """Give the guesses for every ``[MASK]`` of a row, in the order in which they stand there."""
+        masks: list[list[dict[str, Any]]] = [[] for _ in rows]
+        for example, found in zip(examples, decoded, strict=True):
+            masks[example["row"]] += found
+        return ({"masks": each} for each in masks)
+
+    def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
+        """Return what always guessing the commonest word would score."""
+        counts = np.bincount(np.concatenate([example["ids"][example["words"] >= 0] for example in examples]))
+        return {"commonest_word_accuracy": float(counts.max() / counts.sum())}
+
+
+def paragraphs(path: Path) -> Iterator[Row]:
+    """Give the lines of a plain text that are not blank, as rows with ``text_a``; one is in memory at a time.
+
+    Raises:
+        DataError: the file cannot be read, is not UTF-8, or has no such line; file and line are named.
+    """
+    empty = True
+    for number, line in iter_lines(path):
+        if line.strip():
+            empty = False
+            yield Row(path, number, {TEXT: line})
+    if empty:
+        raise DataError(f"{path}: there is no text in the file; it needs at least one line that is not blank")
+
+
+class MaskedLanguageModel(nn.Layer):
+    """An encoder and BERT's head of masked words, whose decoder is tied to the encoder's table of words.
+
+    The head's parameters have the names that they have in pre-trained models (``cls.predictions...``).
+
+    Args:
+        encoder: gives the vectors of tokens, and has the table.
+        guesses: how many words :meth:`decode` gives for each that is masked.
+    """
+
+    def __init__(self, encoder: Encoder, guesses: int = 5) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.cls = PretrainingHeads(encoder.config, next_sentence=False)
+        self._guesses = min(guesses, encoder.config.vocab_size)
+
+    def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the scores of all words, float32 ``[masked words, vocabulary]``, at ``batch["masked_positions"]``."""
+        table = self.encoder.embeddings.word_embeddings.weight
+        places = np.array(batch["masked_positions"], np.int64)
+        if not len(places):  # a batch of texts without [MASK]
+            return paddle.zeros([0, table.shape[0]])
+        return self.cls(self.encoder(**arguments(batch)), table, places).words
+
+    def loss(self, scores: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the mean cross-entropy of the masked words, a scalar."""
+        return functional.cross_entropy(scores, batch["labels"])
+
+    def decode(self, scores: paddle.Tensor, batch: dict[str, Any]) -> list[Guesses]:
+        """Return the guesses of every example; with the loss of the true words where there are ``labels``."""
+        probabilities, ids = self._guessed(functional.softmax(scores))
+        length = batch["input_ids"].shape[1]
+        ends = np.searchsorted(batch["masked_positions"], length * np.arange(1, len(batch["lengths"])))
+        columns = [ids.numpy(), probabilities.numpy()]
+        if "labels" in batch:
+            # Not log_softmax: on the CPU of Paddle 3.3 it takes 60 ms for each row of 30000 words.
+            labels = paddle.to_tensor(batch["labels"])
+            columns.append(functional.cross_entropy(scores, labels, reduction="none").numpy().reshape(-1))
+        return [Guesses(*parts) for parts in zip(*(np.split(column, ends) for column in columns), strict=True)]
+
+    def _guessed(self, probabilities: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
+        """Return the largest of each row, and where they stand: [rows, guesses] each."""
+        if not len(probabilities):  # Paddle 2.6 refuses to look there
+            return probabilities[:, : self._guesses], paddle.zeros([0, self._guesses], "int64")
+        return paddle.topk(probabilities, self._guesses)

@@ -1,0 +1,148 @@
+"""Chunks, such as names of persons, in rows of tags; precision, recall and F1 over them.
+
+What a chunk is, is what conlleval and seqeval's default say, which forgive a missing B-: a chunk begins with B- or S-,
+and also with any other tag that does not go on from the one before, because that is O, of another type, or the last of
+its chunk (E-, S-).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from onion.tasks.data.labels import Labels
+
+OUTSIDE = "O"
+IGNORED = -100
+"""Instead of a tag's number: that of a word which counts elsewhere."""
+
+
+@attrs.frozen
+class Chunks:
+    """The chunks in a row of tags, in order.
+
+    Attributes:
+        begins, lasts: int64 [chunks], the first and the last word of each.
+        kinds: int64 [chunks], the number of each one's type.
+    """
+
+    begins: np.ndarray
+    lasts: np.ndarray
+    kinds: np.ndarray
+
+
+class TagScheme:
+    """Reads tags such as B-PER and I-PER; also S- (alone), E- (last) and M- (as I-), and O.
+
+    Tags without such a beginning, such as parts of speech, make a chunk of every word. A plain B or I has the type "_".
+
+    Args:
+        labels: the tags.
+
+    Attributes:
+        kinds: the types, in alphabetical order.
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        parts = [_parts(tag) for tag in labels]
+        self.kinds = sorted({kind for prefix, kind in parts if prefix != OUTSIDE})
+        numbers = {kind: number for number, kind in enumerate(self.kinds)}
+        self._kind = np.array([numbers.get(kind, -1) for _, kind in parts], np.int64)
+        self._inside = np.array([prefix != OUTSIDE for prefix, _ in parts], bool)
+        self._first = np.array([prefix in "BS" for prefix, _ in parts], bool)
+        self._last = np.array([prefix in "ESO" for prefix, _ in parts], bool)
+
+    def chunks(self, tags: np.ndarray, starts: np.ndarray) -> Chunks:
+        """Find the chunks.
+
+        Args:
+            tags: int64 [words], numbers of tags, of one row after the other.
+            starts: int64 [rows], ascending: where a row begins.
+        """
+        kinds, fresh = self._kind[tags], self._first[tags]
+        fresh[1:] |= self._last[tags[:-1]] | (kinds[1:] != kinds[:-1])
+        fresh[starts] = True
+        inside = self._inside[tags]
+        cut = np.append(fresh | ~inside, True)
+        begins = np.flatnonzero(inside & fresh)
+        return Chunks(begins, np.flatnonzero(inside & cut[1:]), kinds[begins])
+
+
+def _parts(tag: str) -> tuple[str, str]:
+    if tag == OUTSIDE:
+        return OUTSIDE, ""
+    if tag[0] in "BIMES" and tag[1:2] in ("", "-"):
+        return tag[0], tag[2:] or "_"
+    return "S", tag
+
+
+class ChunkMetric:
+    """Precision, recall and F1 of chunks, over all types and F1 by type, and the accuracy of tags.
+
+    A chunk is right if begin, end and type are. A figure without any chunk to be counted is 0, as in seqeval's
+    ``zero_division=0``.
+
+    A batch has ``rows``, of each example the row that it was made of; ``begins``, the number of the first word in it
+    that counts; and ``tags``, int64, the true tags of all words, :data:`IGNORED` where a word does not count. Outputs
+    are for each example the predicted tags of the words that do. Chunks are looked for when the rows are whole again.
+
+    Args:
+        labels: the tags.
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        self._scheme = TagScheme(labels)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all batches."""
+        self._words = [np.zeros((0, 4), np.int64)]
+
+    def update(self, outputs: Any, batch: Any) -> None:
+        """Keep row, number, true and predicted tag of every word."""
+        counts = [len(tags) for tags in outputs]
+        numbers = [np.arange(begin, begin + count) for begin, count in zip(batch["begins"], counts, strict=True)]
+        true = np.asarray(batch["tags"])
+        columns = [np.repeat(batch["rows"], counts), np.concatenate(numbers), true[true != IGNORED]]
+        self._words.append(np.stack([*columns, np.concatenate(outputs)], axis=1))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the words so far."""
+        return {"words": np.concatenate(self._words)}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take them back."""
+        self._words = [np.array(saved["words"])]
+
+    def result(self) -> dict[str, float]:
+        """Return the figures, each from 0 to 1: precision, recall, f1, accuracy, and f1.TYPE for each type."""
+        words = np.concatenate(self._words)
+        rows, _, true, predicted = words[np.lexsort((words[:, 1], words[:, 0]))].T
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        wanted, found = (self._scheme.chunks(tags, starts) for tags in (true, predicted))
+        right, in_truth, in_prediction = (
+            np.bincount(kinds, minlength=len(self._scheme.kinds))
+            for kinds in (_common(wanted, found), wanted.kinds, found.kinds)
+        )
+        by_kind = zip(self._scheme.kinds, _f1(right, in_truth, in_prediction), strict=True)
+        return {
+            "precision": float(right.sum() / max(in_prediction.sum(), 1)),
+            "recall": float(right.sum() / max(in_truth.sum(), 1)),
+            "f1": float(_f1(right.sum(), in_truth.sum(), in_prediction.sum())),
+            "accuracy": float((true == predicted).sum() / max(len(true), 1)),
+            **{f"f1.{kind}": float(value) for kind, value in by_kind},
+        }
+
+
+def _common(one: Chunks, other: Chunks) -> np.ndarray:
+    """The types of the chunks that both have."""
+    _, here, there = np.intersect1d(one.begins, other.begins, assume_unique=True, return_indices=True)
+    same = (one.lasts[here] == other.lasts[there]) & (one.kinds[here] == other.kinds[there])
+    return one.kinds[here][same]
+
+
+def _f1(right: np.ndarray, in_truth: np.ndarray, in_prediction: np.ndarray) -> np.ndarray:
+    return 2 * right / np.maximum(in_truth + in_prediction, 1)

@@ -1,0 +1,1 @@
+"""Networks of tasks: heads over an encoder, several heads, distillation, GAN-BERT. They read no files."""

@@ -1,0 +1,251 @@
+"""Distillation: the losses by which a small network, the student, learns from a larger one, the teacher.
+
+    loss = Distillation(student, teacher, SoftTargets(temperature=2.0), HiddenStates({1: 3, 2: 6}, weight=0.1))
+    Runner(
+        DataProvider(...),
+        Forward(Transparent(teacher)), OutputsToBatch("teacher"),
+        ParameterUpdater(optimizer),
+        GradientMachine(Transparent(student), loss),
+    )
+
+Both networks read the same batch, so their tokens are the same; what splits batches (Accumulate, SplitOnMemoryError)
+stands outside the teacher. Layers count from 1; 0 stands for the embeddings.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import paddle
+from paddle import nn
+from paddle.nn import functional
+
+from onion.errors import CompositionError
+from onion.models.config import EncoderConfig
+from onion.models.encoder import Encoder
+from onion.models.hidden_states import HiddenStates
+from onion.models.packing import Packing
+from onion.models.tokenizer import Tokenizer
+
+TEACHER = "teacher"
+"""The field of the batch that holds the teacher's :class:`HiddenStates`."""
+LAYER = re.compile(r"(?<=^encoder\.layers\.)\d+")
+
+
+class Distillation:
+    """The loss of a student: of the labels, and of how far it is from its teacher; a weighted sum.
+
+    Args:
+        student: has ``loss(outputs, batch)`` for the labels.
+        teacher: what is to be learned from; it is only looked at.
+        losses: what the student is to have in common with the teacher.
+        labels: the weight of the labels' loss. Default 1; with 0 there need not be labels.
+
+    Raises:
+        CompositionError: a weight is negative, or a loss asks for what one of the networks does not have.
+    """
+
+    def __init__(self, student: nn.Layer, teacher: nn.Layer, *losses: TeacherLoss, labels: float = 1.0) -> None:
+        _check_weight("labels", labels)
+        if not labels and not any(loss.weight for loss in losses):
+            raise CompositionError("Distillation: every weight is 0, so there is nothing to learn; give one of them.")
+        _same("vocab_size", self, student.encoder.config, teacher.encoder.config)
+        for loss in losses:
+            _check_weight(type(loss).__name__, loss.weight)
+            loss.check(student.encoder.config, teacher.encoder.config)
+        self._labels, self._student_loss, self._losses = labels, student.loss, losses
+
+    def __call__(self, student: HiddenStates, batch: Mapping[str, Any]) -> paddle.Tensor:
+        """Return the scalar loss of ``WithHiddenStates(student)``'s outputs and a batch with the field ``teacher``."""
+        parts = [loss.weight * loss(student, batch[TEACHER]) for loss in self._losses if loss.weight]
+        if self._labels:
+            parts.append(self._labels * self._student_loss(student.outputs, batch))
+        return sum(parts)
+
+
+@attrs.frozen
+class TeacherLoss(ABC):
+    """How far a student is from its teacher in one respect."""
+
+    weight: float = attrs.field(default=1.0, kw_only=True)
+
+    @abstractmethod
+    def __call__(self, student: HiddenStates, teacher: HiddenStates) -> paddle.Tensor:
+        """Return the loss of a batch, a scalar without the weight."""
+
+    def check(self, student: EncoderConfig, teacher: EncoderConfig) -> None:  # noqa: B027  any networks is the default
+        """Raise CompositionError if networks over such encoders cannot be compared."""
+
+
+@attrs.frozen
+class SoftTargets(TeacherLoss):
+    """The teacher's probabilities of the labels, made softer (Hinton, Vinyals and Dean 2015, section 2).
+
+    The divergence (Kullback-Leibler) of the student's distribution from the teacher's, both of ``logits /
+    temperature``, times ``temperature ** 2``, so that the gradients keep their size whatever the temperature; the mean
+    over the rows. It is the cross-entropy of the paper but for a constant, and 0 where both agree.
+
+    Attributes:
+        temperature: above 0; the higher, the more the unlikely labels count. Default 2.
+    """
+
+    temperature: float = 2.0
+
+    def check(self, student: EncoderConfig, teacher: EncoderConfig) -> None:
+        """Insist on a temperature."""
+        if not self.temperature > 0:
+            raise CompositionError(f"SoftTargets: the temperature is {self.temperature!r}; it is a number above 0.")
+
+    def __call__(self, student: HiddenStates, teacher: HiddenStates) -> paddle.Tensor:
+        """Return the loss of logits ``[rows, labels]``."""
+        ours, theirs = student.outputs / self.temperature, teacher.outputs / self.temperature
+        return self.temperature**2 * _divergence(theirs, ours).mean()
+
+
+@attrs.frozen
+class LayerLoss(TeacherLoss):
+    """A loss that compares layers one by one, and takes the mean over them.
+
+    Attributes:
+        layers: the student's layer -> the teacher's that it learns from.
+    """
+
+    layers: Mapping[int, int]
+    lowest = 1
+
+    def check(self, student: EncoderConfig, teacher: EncoderConfig) -> None:
+        """Insist on layers that are there."""
+        what = type(self).__name__
+        if not self.layers:
+            raise CompositionError(f"{what} has no layers; give it some: {what}({{1: 3, 2: 6}}).")
+        for whose, config, chosen in (("student", student, self.layers), ("teacher", teacher, self.layers.values())):
+            for layer in chosen:
+                if layer not in range(self.lowest, config.num_hidden_layers + 1):
+                    raise CompositionError(
+                        f"{what}: the {whose} has no layer {layer!r}, but {self.lowest} to {config.num_hidden_layers}."
+                    )
+
+    def __call__(self, student: HiddenStates, teacher: HiddenStates) -> paddle.Tensor:
+        """Return the mean of the layers' losses."""
+        each = [self.compare(student, ours, teacher, theirs) for ours, theirs in self.layers.items()]
+        return sum(each) / len(each)
+
+    @abstractmethod
+    def compare(self, student: HiddenStates, ours: int, teacher: HiddenStates, theirs: int) -> paddle.Tensor:
+        """Return the loss of one layer."""
+
+
+class HiddenStatesLoss(LayerLoss):
+    """Hidden states, by the mean squared error over all tokens (TinyBERT, Jiao et al. 2020, equations 8 and 9).
+
+    Student and teacher are of one width here, so there is no projection between them to be learned. Layer 0 stands for
+    the embeddings.
+    """
+
+    lowest = 0
+
+    def check(self, student: EncoderConfig, teacher: EncoderConfig) -> None:
+        """Insist on layers that are there and of one width."""
+        super().check(student, teacher)
+        _same("hidden_size", self, student, teacher)
+
+    def compare(self, student: HiddenStates, ours: int, teacher: HiddenStates, theirs: int) -> paddle.Tensor:
+        """Return the mean squared error of ``[tokens, hidden]``."""
+        return functional.mse_loss(student.hidden[ours], teacher.hidden[theirs])
+
+
+class AttentionLoss(LayerLoss):
+    """A loss that compares attention, head by head."""
+
+    def check(self, student: EncoderConfig, teacher: EncoderConfig) -> None:
+        """Insist on layers that are there, with as many heads."""
+        super().check(student, teacher)
+        _same("num_attention_heads", self, student, teacher)
+
+
+class AttentionScores(AttentionLoss):
+    """Attention before the softmax, by the mean squared error (TinyBERT, Jiao et al. 2020, equation 7).
+
+    The mean is over heads and over pairs of tokens of one row; padding does not count.
+    """
+
+    def compare(self, student: HiddenStates, ours: int, teacher: HiddenStates, theirs: int) -> paddle.Tensor:
+        """Return the mean squared error of ``[batch, heads, length, length]``."""
+        there = _tokens(student.packing)  # [batch, length]
+        pairs = there.unsqueeze([1, 2]) * there.unsqueeze([1, 3])  # [batch, 1, query, key]
+        squares = (student.scores(ours) - teacher.scores(theirs)).square() * pairs
+        return squares.sum() / (pairs.sum() * student.packing.heads)
+
+
+class AttentionDistribution(AttentionLoss):
+    """Attention after the softmax, by the Kullback-Leibler divergence (MiniLM, Wang et al. 2020, equation 6).
+
+    The paper takes the last layer of each: ``AttentionDistribution({2: 6})``. The mean is over heads and tokens;
+    dropout of the attention is left out of it.
+    """
+
+    def compare(self, student: HiddenStates, ours: int, teacher: HiddenStates, theirs: int) -> paddle.Tensor:
+        """Return the mean divergence of the student's distribution from the teacher's."""
+        there = _tokens(student.packing)
+        divergence = _divergence(teacher.scores(theirs), student.scores(ours)).sum(axis=1)  # [batch, query]
+        return (divergence * there).sum() / (there.sum() * student.packing.heads)
+
+
+def with_layers(encoder: Encoder, layers: Sequence[int]) -> Encoder:
+    """Return a new encoder that begins with copies of some layers of another one, in this order, and of all the rest.
+
+    Args:
+        encoder: what is copied from.
+        layers: from 1, the lowest first; ``[3, 6]`` makes an encoder of two layers.
+
+    Raises:
+        CompositionError: no layers, or one that the encoder does not have.
+    """
+    there = encoder.config.num_hidden_layers
+    if not layers or not all(layer in range(1, there + 1) for layer in layers):
+        raise CompositionError(f"layers {list(layers)}: the encoder has the layers 1 to {there}; choose some of them.")
+    fewer = Encoder(attrs.evolve(encoder.config, num_hidden_layers=len(layers)))
+    own = encoder.state_dict()
+    for name, parameter in fewer.state_dict().items():
+        parameter.set_value(own[LAYER.sub(lambda found: str(layers[int(found[0])] - 1), name)])
+    return fewer
+
+
+def write_smaller(name_or_folder: str | Path, layers: Sequence[int], folder: str | Path) -> None:
+    """Write the folder of an encoder that :func:`with_layers` makes of another one, with the tokenizer of that one.
+
+    Raises:
+        CompositionError: see :func:`with_layers`.
+        WeightsError: the other one cannot be read, or the folder not be written.
+    """
+    with_layers(Encoder.from_pretrained(name_or_folder), layers).save_pretrained(folder)
+    Tokenizer.from_pretrained(name_or_folder).save_pretrained(folder)
+
+
+def _divergence(wanted: paddle.Tensor, given: paddle.Tensor) -> paddle.Tensor:
+    """Return KL(softmax(wanted) || softmax(given)) along the last axis of two tensors of logits."""
+    logs = functional.log_softmax(wanted)
+    return (logs.exp() * (logs - functional.log_softmax(given))).sum(axis=-1)
+
+
+def _tokens(packing: Packing) -> paddle.Tensor:
+    """Return where there is a token and no padding: float32 [batch, length], 1 and 0."""
+    return paddle.to_tensor(packing.mask.astype("float32"))
+
+
+def _check_weight(what: str, weight: float) -> None:
+    if not 0 <= weight < float("inf"):
+        raise CompositionError(f"Distillation: the weight of {what} is {weight!r}; it is a number from 0.")
+
+
+def _same(size: str, loss: object, student: EncoderConfig, teacher: EncoderConfig) -> None:
+    ours, theirs = getattr(student, size), getattr(teacher, size)
+    if ours != theirs:
+        raise CompositionError(
+            f"{type(loss).__name__} needs encoders of one {size}; the student's is {ours}, the teacher's {theirs}."
+        )

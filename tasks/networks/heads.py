@@ -1,0 +1,60 @@
+"""The two heads that most tasks are: a linear layer over the pooled output, or over every token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import paddle
+from paddle import nn
+
+from onion.tasks.data.texts import arguments
+
+
+class Head(nn.Layer):
+    """An encoder, dropout and a linear layer; subclasses say over which of the encoder's vectors.
+
+    Args:
+        encoder: its config tells the width, and the dropout if none is given.
+        outputs: numbers that are computed from each vector.
+        dropout: of the vectors. Default: the encoder's ``hidden_dropout_prob``.
+    """
+
+    def __init__(self, encoder: nn.Layer, outputs: int, dropout: float | None = None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.dropout = nn.Dropout(encoder.config.hidden_dropout_prob if dropout is None else dropout)
+        self.classifier = fresh_linear(encoder, outputs)
+
+
+class SentenceHead(Head):
+    """A head over the pooled output, one vector an example (BERT, Devlin et al. 2018, section 4.1)."""
+
+    def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the logits, float32 ``[batch, outputs]``, of a batch of ``onion.tasks.data.texts.batch_of``."""
+        return self.classifier(self.dropout(self.encoder(**arguments(batch), firsts_only=True).pooled_output))
+
+
+class TokenHead(Head):
+    """A head over the vector of every token (BERT, sections 4.2 and 5.3)."""
+
+    def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the logits, float32 ``[batch, length, outputs]``; those of padding mean nothing."""
+        return self.classifier(self.dropout(self.encoder(**arguments(batch)).sequence_output))
+
+
+def fresh_linear(encoder: nn.Layer, outputs: int) -> nn.Linear:
+    """Return a linear layer over an encoder's vectors, drawn as the encoder's own weights once were."""
+    normal = nn.initializer.Normal(std=encoder.config.initializer_range)
+    return nn.Linear(encoder.config.hidden_size, outputs, weight_attr=paddle.ParamAttr(initializer=normal))
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Return probabilities along the last axis, float32."""
+    scores = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return scores / scores.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """Return each number's own probability, float64: large ones stay apart for longer than in float32."""
+    return 0.5 + 0.5 * np.tanh(0.5 * logits.astype(np.float64))

@@ -1,0 +1,134 @@
+"""Logits -> the best spans of a window; the spans of all windows of a question -> its answer.
+
+Source: google-research/bert ``run_squad.py``, with two differences. There only the best starts and the best ends are
+paired, here all that are allowed are looked at; and an answer is cut out of the context by its offsets, so it is always
+a part of it, character by character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from onion.tasks.networks.heads import softmax
+
+
+@attrs.frozen(eq=False)
+class Spans:
+    """The best spans of one window, the best first.
+
+    Attributes:
+        places: int64 [spans, 2], where they begin and end in the context, in code points.
+        logits: float32 [spans, 2], of their first and their last token.
+        null: float32 [2], both logits of [CLS]: of there being no answer.
+    """
+
+    places: np.ndarray
+    logits: np.ndarray
+    null: np.ndarray
+
+
+def best_spans(
+    logits: np.ndarray, offsets: np.ndarray, core: slice, most: int, longest: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the spans of a window whose two logits have the largest sums.
+
+    Args:
+        logits: float32 [tokens, 2], of the window's part of the context: as the first token, as the last token.
+        offsets: int64 [tokens, 2], where they come from.
+        core: the tokens that a span may begin with.
+        most: how many spans there may be.
+        longest: tokens a span may have.
+
+    Returns:
+        The places and the logits of at most ``most`` spans, as ``Spans`` has them.
+    """
+    starts = logits[core, 0]
+    if not len(starts):
+        return np.empty((0, 2), np.int64), np.empty((0, 2), np.float32)
+    ends = np.concatenate([logits[:, 1], np.full(longest - 1, -np.inf, np.float32)])
+    # sums[i, j]: the span begins with token i of the core and has 1 + j tokens.
+    sums = starts[:, None] + np.lib.stride_tricks.sliding_window_view(ends, longest)[core]
+    flat = sums.ravel()
+    best = np.sort(np.argpartition(flat, -most)[-most:]) if most < flat.size else np.arange(flat.size)
+    best = best[np.isfinite(flat[best])]
+    begin, more = np.divmod(best[np.argsort(-flat[best], kind="stable")], longest)
+    first = begin + core.start
+    last = first + more
+    return np.stack([offsets[first, 0], offsets[last, 1]], 1), np.stack([logits[first, 0], logits[last, 1]], 1)
+
+
+@attrs.frozen
+class Found:
+    """The answer to a question.
+
+    Attributes:
+        begin: where it begins in the context, in code points.
+        end: where it ends; as ``begin``: there is no answer.
+        text: the answer itself.
+        nbest: the best answers with ``text``, ``probability`` (among these), ``start_logit`` and ``end_logit``; the
+            best first. Where questions may have no answer, an empty text is one of them.
+        null_odds: by how much having no answer beats the best answer; above the threshold, there is none.
+        best: the answer if the odds did not count; empty only if there is no span at all.
+    """
+
+    begin: int
+    end: int
+    text: str
+    nbest: list[dict[str, Any]]
+    null_odds: float
+    best: str
+
+
+def find(
+    context: str, windows: Sequence[Spans], most: int, with_negative: bool = False, threshold: float = 0.0
+) -> Found:
+    """Choose the answer to a question.
+
+    Args:
+        context: what the spans are of.
+        windows: of all windows over it.
+        most: how many answers ``nbest`` may have, besides the empty one.
+        with_negative: whether there may be no answer.
+        threshold: of ``null_odds``. Default 0: the likelier of the two.
+    """
+    distinct = _distinct(context, windows)
+    best = [span for span, _ in zip(distinct, range(most), strict=False)]
+    null = min((each.null for each in windows), key=sum)
+    odds = float(null.sum() - (best[0][2].sum() if best else 0.0))
+    entries = [(context[begin:end], logits) for begin, end, logits in best]
+    if with_negative:
+        entries = sorted([*entries, ("", null)], key=lambda entry: -entry[1].sum())
+    likeliest = best[0][:2] if best else (0, 0)
+    begin, end = (0, 0) if with_negative and odds > threshold else likeliest
+    return Found(begin, end, context[begin:end], _nbest(entries), odds, context[slice(*likeliest)])
+
+
+def _distinct(context: str, windows: Sequence[Spans]) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Give the spans of all windows, the best first, and of those with the same text the first only."""
+    places = np.concatenate([each.places for each in windows])
+    logits = np.concatenate([each.logits for each in windows])
+    known = {""}  # a token may come from no character
+    for number in np.argsort(-logits.sum(axis=1), kind="stable"):
+        begin, end = places[number].tolist()
+        if context[begin:end] not in known:
+            known.add(context[begin:end])
+            yield begin, end, logits[number]
+
+
+def _nbest(entries: Sequence[tuple[str, np.ndarray]]) -> list[dict[str, Any]]:
+    if not entries:
+        return []
+    probabilities = softmax(np.array([logits.sum() for _, logits in entries]))
+    return [
+        {
+            "text": text,
+            "probability": round(float(probability), 6),
+            "start_logit": round(float(start), 6),
+            "end_logit": round(float(end), 6),
+        }
+        for (text, (start, end)), probability in zip(entries, probabilities, strict=True)
+    ]

@@ -1,0 +1,244 @@
+"""``read``: the part of a context that answers a question; or none, where the training file has questions like that.
+
+File: JSON of SQuAD's form, 1.1 or 2.0 (also that of CMRC 2018, DRCD, XQuAD); see ``spans/questions.py``. From standard
+input: a line of ``question<TAB>context``, or a JSON object with these.
+Prediction: ``id``, ``answer``, where it begins and ends in the context, ``nbest``, and ``null_odds`` if there may be no
+answer. Files: ``predictions.json``, which the official scripts read, ``nbest_predictions.json``, ``null_odds.json``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import paddle
+from attrs.validators import optional
+from paddle import nn
+from paddle.nn import functional
+
+from onion.errors import DataError
+from onion.messages import shown
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.texts import batch_of, mask_of
+from onion.tasks.metrics import cmrc, squad
+from onion.tasks.metrics.question_answering import ReadingMetric
+from onion.tasks.networks.heads import TokenHead
+from onion.tasks.question_answering.answers import Found, Spans, best_spans, find
+from onion.tasks.question_answering.questions import Question, file_questions, line_questions
+from onion.tasks.question_answering.windows import UNKNOWN, Windows, examples_of, note_cut, targets
+from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
+from onion.tasks.validators import NATURAL, NUMBER, SWITCH, as_float, one_of
+
+log = logging.getLogger("onion")
+
+ALIKE = {"en": squad.alike, "zh": cmrc.alike}
+SPECIAL = 4
+"""Special tokens around a pair: BERT and ERNIE have 3, RoBERTa 4."""
+FAR_BELOW = -1e4
+"""Added to the logits of padding; in half precision a number yet."""
+
+
+@attrs.frozen(kw_only=True)
+class QuestionAnswering(Task):
+    """Reading comprehension: an answer is a span of the context (BERT, Devlin et al. 2018, sections 4.2 and 4.3).
+
+    Attributes:
+        max_length: tokens a window may have, the question included.
+        max_query_length: tokens a question is cut to.
+        doc_stride: tokens between the beginnings of two windows.
+        max_answer_length: tokens an answer may have.
+        n_best: answers that ``nbest`` has.
+        null_threshold: above these ``null_odds`` there is no answer. Where a file holds questions without answer, the
+            figures tell which threshold would have been the best for it: ``best_f1_threshold``.
+        with_negative: whether there may be no answer; None: it is so if the training file has such questions.
+        language: ``"en"`` measures as SQuAD does, ``"zh"`` as CMRC 2018 does; None: by the questions of the training
+            file. Where those of a file that is measured look like the other, a warning says so.
+    """
+
+    name = "read"
+    features_version = 1
+    best = "f1"
+
+    max_length: int = attrs.field(default=384, validator=NATURAL)
+    max_query_length: int = attrs.field(default=64, validator=NATURAL)
+    doc_stride: int = attrs.field(default=128, validator=NATURAL)
+    max_answer_length: int = attrs.field(default=30, validator=NATURAL, metadata=AFTER_TRAINING)
+    n_best: int = attrs.field(default=20, validator=NATURAL, metadata=AFTER_TRAINING)
+    null_threshold: float = attrs.field(default=0.0, converter=as_float, validator=NUMBER, metadata=AFTER_TRAINING)
+    with_negative: bool | None = attrs.field(default=None, validator=optional(SWITCH), metadata=NOT_OF_FEATURES)
+    language: str | None = attrs.field(default=None, validator=optional(one_of(ALIKE)), metadata=AFTER_TRAINING)
+
+    def __attrs_post_init__(self) -> None:
+        room = self.max_length - self.max_query_length - SPECIAL
+        if room < 1:
+            raise DataError(
+                f"max_length {self.max_length} leaves no room for a context behind a question of {SPECIAL} special and "
+                f"{self.max_query_length} other tokens; give a larger max_length, or a smaller max_query_length"
+            )
+        if self.doc_stride >= room:
+            raise DataError(
+                f"doc_stride {self.doc_stride} is not less than the {room} tokens of a context that a window takes "
+                f"behind the longest question, so windows would not overlap; give a smaller one"
+            )
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    def rows(self, path: str | Path, labelled: bool) -> Iterator[Question]:
+        """Give the questions of a file; see ``Task.rows``."""
+        return file_questions(path, labelled)
+
+    def line_rows(self, lines: Iterable[str]) -> Iterator[Question]:
+        """Give a question for each line."""
+        return line_questions(lines)
+
+    def fitted(self, path: str | Path) -> QuestionAnswering:
+        """Return the task that knows the language, and whether there may be no answer."""
+        questions = list(self.rows(path, labelled=True))
+        answerable = sum(bool(question.answers) for question in questions)
+        if not answerable:
+            raise DataError(f"{path}: none of the questions has an answer; there is nothing to learn.")
+        if not any(answer.stands_in(question.context) for question in questions for answer in question.answers):
+            raise _all_off(path, next(question for question in questions if question.answers))
+        negative = answerable < len(questions) if self.with_negative is None else self.with_negative
+        language = self.language or language_of(question.text for question in questions)
+        return attrs.evolve(self, with_negative=negative, language=language)
+
+    def features(
+        self, rows: Sequence[Question], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]
+    ) -> list[Example]:
+        """Give an example for each window over a context (``spans.windows.examples_of``); see ``Task.features``.
+
+        Labelled, they have ``start`` and ``end``: the places in the window of the answer's first and last token; both
+        are ``NOWHERE`` or ``UNKNOWN`` where there is nothing to be found.
+        """
+        encoded = tokenizer.windows(
+            [question.text for question in rows],
+            [question.context for question in rows],
+            max_length=self.max_length,
+            stride=self.doc_stride,
+            max_first=self.max_query_length,
+        )
+        examples = []
+        for row, (question, encodings) in enumerate(zip(rows, encoded, strict=True)):
+            windows = Windows.of(encodings, self.doc_stride)
+            note_cut(notes, question, windows, self.max_query_length)
+            made = examples_of(windows, row)
+            if labelled:
+                for example, (start, end) in zip(made, targets(question, windows, notes).tolist(), strict=True):
+                    example |= {"start": start, "end": end}
+            examples += made
+        return examples
+
+    def unlearned(self, examples: Sequence[Example]) -> int:
+        """Return how many windows are of questions without an answer that stands where the file says."""
+        return sum(example["start"] == UNKNOWN for example in examples)
+
+    def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
+        """Make a batch: as ``batch_of`` does, ``windows`` (the examples), and ``labels``: int64 ``[batch, 2]``."""
+        batch = {**batch_of(examples, pad_id), "windows": list(examples)}
+        if "start" in examples[0]:
+            batch["labels"] = np.array([(example["start"], example["end"]) for example in examples], np.int64)
+        return batch
+
+    # -- learning and results -----------------------------------------------------------------------------------------
+
+    def network(self, encoder: nn.Layer) -> Reader:
+        """Put a :class:`Reader` over an encoder."""
+        return Reader(encoder, self.n_best, self.max_answer_length)
+
+    def metric(self, path: str | Path) -> ReadingMetric:
+        """Measure exact match and F1 by the rules of the language; and what other thresholds would reach."""
+        questions = list(self.rows(path, labelled=True))
+        language, found = self.language or "en", language_of(question.text for question in questions)
+        if language != found:
+            log.warning(
+                "%s: the questions look like %s and are measured by the rules of %s; those of %s: --set language=%s",
+                path, found, language, found, found,
+            )  # fmt: skip
+        return ReadingMetric(questions, self._find, ALIKE[language], bool(self.with_negative))
+
+    def predictions(
+        self, rows: Sequence[Question], examples: Sequence[Example], decoded: Sequence[Spans]
+    ) -> Iterator[dict[str, Any]]:
+        """Give the answer to each question, and the best of the others."""
+        windows: dict[int, list[Spans]] = {}
+        for example, spans in zip(examples, decoded, strict=True):
+            windows.setdefault(example["row"], []).append(spans)
+        for row, question in enumerate(rows):
+            found = self._find(question, windows[row])
+            answer = {"id": question.id, "answer": found.text}
+            answer |= {"begin": found.begin, "end": found.end, "nbest": found.nbest}
+            yield {**answer, "null_odds": round(found.null_odds, 6)} if self.with_negative else answer
+
+    def files(self, predicted: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Return the files of BERT's and PALM's reading comprehension, by the ids of the questions."""
+        files = {
+            "predictions.json": {each["id"]: each["answer"] for each in predicted},
+            "nbest_predictions.json": {each["id"]: each["nbest"] for each in predicted},
+        }
+        if self.with_negative:
+            files["null_odds.json"] = {each["id"]: each["null_odds"] for each in predicted}
+        return files
+
+    def _find(self, question: Question, windows: Sequence[Spans]) -> Found:
+        return find(question.context, windows, self.n_best, bool(self.with_negative), self.null_threshold)
+
+
+def _all_off(path: str | Path, first: Question) -> DataError:
+    answer = first.answers[0]
+    return DataError(
+        f"{path}: none of the answers stands at its answer_start, so there is nothing to learn; the first one is "
+        f"{shown(answer.text)}, and the context has {shown(first.context[max(0, answer.start) :][: len(answer.text)])} "
+        f"there. Places are counted from 0 in characters (code points), not in bytes."
+    )
+
+
+def language_of(questions: Iterable[str]) -> str:
+    """Return ``"zh"`` if at least half of the letters of some questions are Chinese, else ``"en"``."""
+    letters = [letter for question in questions for letter in question if letter.isalpha()]
+    chinese = sum("\u4e00" <= letter <= "\u9fff" for letter in letters)
+    return "zh" if letters and chinese >= len(letters) / 2 else "en"
+
+
+class Reader(TokenHead):
+    """A head with two logits a token: of an answer beginning there, and of one ending there.
+
+    There is no dropout before it, as in BERT and ERNIE.
+
+    Args:
+        encoder: see TokenHead.
+        most: spans that are kept of each window.
+        longest: tokens an answer may have.
+    """
+
+    def __init__(self, encoder: nn.Layer, most: int, longest: int) -> None:
+        super().__init__(encoder, 2, dropout=0.0)
+        self._most, self._longest = most, longest
+
+    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the mean of the cross-entropies of the answers' beginnings and ends, a scalar.
+
+        Both are over the tokens of a window, without padding. A window that there is nothing to learn from does not
+        count.
+        """
+        padding = np.where(mask_of(batch), 0.0, FAR_BELOW).astype(np.float32)
+        scores = (logits + paddle.to_tensor(padding).unsqueeze(2)).transpose([0, 2, 1])
+        labels = batch["labels"]
+        total = functional.cross_entropy(scores, labels.unsqueeze(2), ignore_index=UNKNOWN, reduction="sum")
+        # Paddle's own mean would count what is ignored, where its index is negative.
+        return total / (labels != UNKNOWN).astype(total.dtype).sum().clip(min=1.0)
+
+    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[Spans]:
+        """Return the best spans of every window."""
+        return [self._spans(each, window) for each, window in zip(logits.numpy(), batch["windows"], strict=True)]
+
+    def _spans(self, logits: np.ndarray, window: Example) -> Spans:
+        context = logits[window["begin"] :][: len(window["offsets"])]
+        core = slice(window["core_begin"], window["core_end"])
+        return Spans(*best_spans(context, window["offsets"], core, self._most, self._longest), logits[0])

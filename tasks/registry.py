@@ -1,0 +1,62 @@
+"""The tasks by name. A new one is a file beside this one and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from onion.errors import CheckpointError, DataError
+from onion.messages import shown
+from onion.tasks.classification import Classification
+from onion.tasks.masked_lm.task import MaskedLM
+from onion.tasks.matching import Matching
+from onion.tasks.multilabel import MultiLabel
+from onion.tasks.question_answering.task import QuestionAnswering
+from onion.tasks.regression import Regression
+from onion.tasks.task import Task
+from onion.tasks.token_classification.task import TokenClassification
+
+TASKS: dict[str, type[Task]] = {
+    kind.name: kind
+    for kind in (Classification, Regression, Matching, MultiLabel, MaskedLM, TokenClassification, QuestionAnswering)
+}
+
+
+def register(task: Task) -> str:
+    """Make a task of one's own known by its name, which is returned.
+
+    Raises:
+        DataError: another one has the name.
+    """
+    if TASKS.setdefault(task.name, type(task)) is not type(task):
+        raise DataError(f"there is another task {task.name!r}; give yours a name of its own")
+    return task.name
+
+
+def get_task(name: str, settings: Mapping[str, Any]) -> Task:
+    """Return a task of this name with these settings.
+
+    Raises:
+        DataError: there is no such task, or it has no such setting.
+    """
+    if name not in TASKS:
+        raise DataError(f"there is no task {shown(name)}; there are {', '.join(TASKS)}")
+    return TASKS[name].from_settings(settings)
+
+
+def recorded_task(record: Any, where: object) -> Task:
+    """Return the task that :meth:`Task.record` has written.
+
+    Raises:
+        CheckpointError: it is damaged, of another version, or a task that this process does not know.
+    """
+    name = record.get("task") if isinstance(record, dict) else None
+    if isinstance(name, str) and name not in TASKS:
+        raise CheckpointError(
+            f"{where}: the task {shown(name)} is not known here; if it is one of your own, make it known by "
+            f"onion.tasks.registry.register before its run is read; the tasks of onion are {', '.join(TASKS)}"
+        )
+    try:
+        return get_task(record["task"], {name: value for name, value in record.items() if name != "task"})
+    except (DataError, TypeError, KeyError) as error:
+        raise CheckpointError(f"{where} is damaged, or of another version of onion ({error})") from None

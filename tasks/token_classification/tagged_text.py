@@ -1,0 +1,111 @@
+"""Texts that are cut into words, each word with its place and, where the row is labelled, its tag.
+
+A row gives its words in ``text_a`` and their tags in ``label``: joined by U+0002 (the format of PaddlePALM and ERNIE)
+or, in .jsonl, as lists. What a file calls a word may be a single character; in most Chinese files it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+
+import attrs
+
+from onion.errors import DataError
+from onion.messages import shown
+from onion.tasks.data.rows import Row
+from onion.tasks.data.texts import TEXT
+
+TAGS = "label"
+JOINT = "\x02"
+_CHARACTERS, _WORDS = re.compile(r"\S"), re.compile(r"\S+")
+
+
+@attrs.frozen
+class TaggedText:
+    """A text and the words in it.
+
+    Attributes:
+        row: what it was read from.
+        text: the text.
+        places: of each word: where it begins and ends in the text, in characters (code points).
+        tags: one a word; empty where the row is not labelled.
+    """
+
+    row: Row
+    text: str
+    places: Sequence[tuple[int, int]]
+    tags: Sequence[str] = ()
+
+    @classmethod
+    def plain(cls, row: Row, characters: bool) -> TaggedText:
+        """Cut a text into its characters other than whitespace, or else into words at whitespace."""
+        text = row.text(TEXT)
+        found = (_CHARACTERS if characters else _WORDS).finditer(text)
+        return cls(row, text, [match.span() for match in found])
+
+    @classmethod
+    def of_words(cls, row: Row, words: Sequence[str], characters: bool, tags: Sequence[str] = ()) -> TaggedText:
+        """Put words together to a text, characters with nothing between them and other words with a space."""
+        between = "" if characters else " "
+        ends = list(accumulate(words, lambda end, word: end + len(between) + len(word), initial=-len(between)))[1:]
+        places = [(end - len(word), end) for end, word in zip(ends, words, strict=True)]
+        return cls(row, between.join(words), places, tags)
+
+    @property
+    def words(self) -> list[str]:
+        """The words, exactly as they stand in the text."""
+        return [self.text[begin:end] for begin, end in self.places]
+
+
+def labelled_text(row: Row, characters: bool) -> TaggedText:
+    """Read words and tags; a text without U+0002 is one word, and white space around a tag is no part of it.
+
+    Raises:
+        DataError: there is no word, a word or a tag is no text, a tag is empty or, unless it comes in a list, has white
+            space inside, or their numbers differ.
+    """
+    words, tags = _listed(row, TEXT), [tag.strip() for tag in _listed(row, TAGS)]
+    if not isinstance(row.cells[TAGS], list):
+        _refuse_spaces(row, tags)
+    if len(words) != len(tags):
+        raise _uneven(row, len(words), len(tags))
+    if not words:
+        raise row.error("there is no word in this row; take it out")
+    if "" in tags:
+        raise row.error(f"tag {tags.index('') + 1} is empty; give every word a tag, such as O")
+    return TaggedText.of_words(row, words, characters, tags)
+
+
+def unlabelled_text(row: Row, characters: bool) -> TaggedText:
+    """Read words as they are given, or cut a text that is given whole (it has no U+0002 and is no list).
+
+    Raises:
+        DataError: a word or the text is no text.
+    """
+    given = row.cells[TEXT]
+    if isinstance(given, list) or (isinstance(given, str) and JOINT in given):
+        return TaggedText.of_words(row, _listed(row, TEXT), characters)
+    return TaggedText.plain(row, characters)
+
+
+def _listed(row: Row, column: str) -> list[str]:
+    value = row.cells[column]
+    if not isinstance(value, list):
+        return row.text(column).split(JOINT)
+    parts = Row(row.path, row.line, {f"{column}[{number}]": part for number, part in enumerate(value)})
+    return [parts.text(name) for name in parts.cells]
+
+
+def _refuse_spaces(row: Row, tags: Sequence[str]) -> None:
+    """Tags with spaces between them would be a single one, that of a text which is a single word."""
+    for number, tag in enumerate(tags, start=1):
+        if len(tag.split()) > 1:
+            wrong = f"tag {number} in {TAGS}, {shown(tag)}, has white space inside"
+            raise row.error(f"{wrong}; join words and tags by U+0002, or give them as lists in .jsonl")
+
+
+def _uneven(row: Row, words: int, tags: int) -> DataError:
+    joint = "they are joined by U+0002, or lists in .jsonl"
+    return row.error(f"the number of words in {TEXT} is {words}, that of tags in {TAGS} {tags}; {joint}")

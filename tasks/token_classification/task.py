@@ -1,0 +1,207 @@
+"""``tag``: a tag for every word of a text; names of persons and places, or anything else that is tagged word by word.
+
+File: ``text_a`` and ``label``, the words and their tags, joined by U+0002 or, in .jsonl, lists.
+Prediction: ``tokens``, the words; ``tags``, one for each; ``spans``, the chunks that the tags make, with ``type``,
+``begin``, ``end`` and ``text``, which is ``text[begin:end]`` in characters (code points).
+
+What is to be predicted may also be a plain text: one without U+0002. It is cut as the training file is: into characters
+other than whitespace, or into words at whitespace; offsets count in it as it was given. Where words are given, offsets
+count in these put together: with nothing between them where the training file has characters, otherwise with a space.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from attrs.validators import optional
+from paddle import nn
+
+from onion.errors import DataError
+from onion.messages import shown
+from onion.models.tokenizer import Tokenizer
+from onion.tasks import validators
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.labels import Labels
+from onion.tasks.data.rows import Row, file_rows, line_rows
+from onion.tasks.data.texts import TEXT
+from onion.tasks.metrics.chunk_f1 import IGNORED, OUTSIDE, ChunkMetric, TagScheme
+from onion.tasks.task import NOT_OF_FEATURES, Task
+from onion.tasks.token_classification.label_map import LABEL_MAP, read_label_map
+from onion.tasks.token_classification.tagged_text import TAGS, TaggedText, labelled_text, unlabelled_text
+from onion.tasks.token_classification.tagger import CrfTagger, Tagger, tagging_batch
+from onion.tasks.token_classification.word_windows import WordWindow, word_windows
+from onion.tasks.validators import BELOW_ONE, NATURAL, SWITCH, as_float, one_of
+
+DECODERS: dict[str, type[Tagger]] = {"softmax": Tagger, "crf": CrfTagger}
+MOSTLY = 0.9
+"""A file whose words are characters may have some longer ones, such as numbers."""
+
+
+@attrs.frozen(kw_only=True)
+class TokenClassification(Task):
+    """Tagging of words.
+
+    A text of more than ``max_length`` tokens is read through windows, in training as in prediction; each word is
+    learned, measured and tagged once, in the window in which it sees farthest to both sides.
+
+    Attributes:
+        decoder: ``"softmax"``, each word for itself; ``"crf"``, all words of a window together.
+        stride: tokens between the beginnings of two windows; None: half of ``max_length``.
+        characters: whether plain texts are cut into characters; None: if nine in ten words of the training file are
+            single characters.
+        label_map: a JSON file, tag -> number; None: ``label_map.json`` beside the training file or, where there is
+            none, the tags of the training file in alphabetical order, O first.
+        labels: all tags, in the order of the logits; None given: those of the label map or of the training file.
+        dropout: of the token vectors; None: the encoder's.
+    """
+
+    name = "tag"
+    features_version = 1
+    best = "f1"
+
+    decoder: str = attrs.field(default="softmax", validator=one_of(DECODERS), metadata=NOT_OF_FEATURES)
+    stride: int | None = attrs.field(default=None, validator=optional(NATURAL))
+    characters: bool | None = attrs.field(default=None, validator=optional(SWITCH))
+    label_map: str | None = attrs.field(default=None, validator=optional(validators.TEXT))
+    labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
+    dropout: float | None = attrs.field(
+        default=None, converter=as_float, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES
+    )
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    def rows(self, path: str | Path, labelled: bool) -> Iterator[TaggedText]:
+        """Give the texts of a file; see ``Task.rows``."""
+        if labelled:
+            return (labelled_text(row, bool(self.characters)) for row in file_rows(path, [TEXT, TAGS]))
+        return self._unlabelled(file_rows(path, [TEXT]))
+
+    def line_rows(self, lines: Iterable[str]) -> Iterator[TaggedText]:
+        """Give a text for each line: a plain text, words joined by U+0002, or a JSON object."""
+        return self._unlabelled(line_rows(lines, [TEXT]))
+
+    def text_rows(self, texts: Sequence[str]) -> Iterator[TaggedText]:
+        """Give a text for each text; see ``Task.text_rows``."""
+        return self._unlabelled(Row(Path("--text"), number, {TEXT: text}) for number, text in enumerate(texts, start=1))
+
+    def _unlabelled(self, rows: Iterable[Row]) -> Iterator[TaggedText]:
+        return (unlabelled_text(row, bool(self.characters)) for row in rows)
+
+    def fitted(self, path: str | Path) -> TokenClassification:
+        """Return the task that knows the tags, and whether words are characters."""
+        tags: set[str] = set()
+        words = characters = 0
+        for text in self.rows(path, labelled=True):
+            tags.update(text.tags)
+            words += len(text.places)
+            characters += sum(end - begin == 1 for begin, end in text.places)
+        if len(tags) < 2:
+            raise DataError(f"{path}: all words have the tag {shown(min(tags))}; there is nothing to learn.")
+        cut = characters >= MOSTLY * words if self.characters is None else self.characters
+        return attrs.evolve(self, labels=self._labels(path, tags), label_map=None, characters=cut)
+
+    def extra_fit_files(self, path: str | Path) -> list[Path]:
+        """Return the label map, if there is one and the labels are not given."""
+        found = Path(self.label_map or Path(path).with_name(LABEL_MAP))
+        return [found] if not self.labels and (self.label_map is not None or found.is_file()) else []
+
+    def _labels(self, path: str | Path, tags: Iterable[str]) -> Labels:
+        maps = [read_label_map(found) for found in self.extra_fit_files(path)]
+        alphabetical = sorted(tags, key=lambda tag: (tag != OUTSIDE, tag))
+        return next(iter(maps), self.labels or Labels(alphabetical))
+
+    def features(
+        self, rows: Sequence[TaggedText], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]
+    ) -> list[Example]:
+        """Give the windows of each text; see ``Task.features``.
+
+        Returns:
+            Examples with ``ids``, ``types``, ``row``; ``firsts``, where in ``ids`` each word begins; ``word``, the
+            number of the first of these words in the text; ``own``, begin and end of the words that belong to this
+            example, counted among its words; and ``tags`` of its words, IGNORED where one belongs to another example.
+        """
+        stride = self.stride or max(1, self.max_length // 2)
+        windows = word_windows(tokenizer, [text.words for text in rows], self.max_length, stride)
+        long = sum(first.encoding.truncated for first, *_ in windows)
+        if long:
+            notes[f"texts longer than {self.max_length} tokens, read through windows"] += long
+        numbers = self.labels.numbers()
+        examples = []
+        for row, (text, of_text) in enumerate(zip(rows, windows, strict=True)):
+            tags = self._numbered(text, numbers) if labelled else None
+            examples += [_example(row, window, tags) for window in of_text]
+        return examples
+
+    def _numbered(self, text: TaggedText, numbers: dict[str, int]) -> np.ndarray:
+        try:
+            return np.array([numbers[tag] for tag in text.tags])
+        except KeyError:
+            place = next(place for place, tag in enumerate(text.tags) if tag not in numbers)
+            odd = f"the tag {shown(text.tags[place])} of word {place + 1}, {shown(text.words[place])}"
+            raise text.row.error(f"{odd}, is not known from training; there are {self.labels.told()}") from None
+
+    def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
+        """Make a batch of examples; see :func:`tagging_batch`."""
+        return tagging_batch(examples, pad_id)
+
+    # -- learning and results -----------------------------------------------------------------------------------------
+
+    def network(self, encoder: nn.Layer) -> Tagger:
+        """Put a :class:`Tagger` or a :class:`CrfTagger` over an encoder."""
+        return DECODERS[self.decoder](encoder, len(self.labels), self.dropout)
+
+    def metric(self, path: str | Path) -> ChunkMetric:
+        """Measure precision, recall and F1 of chunks, and the accuracy of tags."""
+        return ChunkMetric(self.labels)
+
+    def predictions(
+        self, rows: Sequence[TaggedText], examples: Sequence[Example], decoded: Sequence[np.ndarray]
+    ) -> Iterator[dict[str, Any]]:
+        """Give words, tags and spans."""
+        scheme = TagScheme(self.labels)
+        of_rows: list[list[np.ndarray]] = [[] for _ in rows]
+        for example, tags in zip(examples, decoded, strict=True):
+            of_rows[example["row"]].append(tags)
+        for text, parts in zip(rows, of_rows, strict=True):
+            tags = np.concatenate(parts)[: len(text.places)]  # a text without words has one of a stand-in
+            yield {
+                "tokens": text.words,
+                "tags": [self.labels.names[tag] for tag in tags],
+                "spans": list(_spans(text, tags, scheme)),
+            }
+
+    def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
+        """Return the accuracy of always answering the commonest tag."""
+        tags = np.concatenate([example["tags"] for example in examples])
+        own = tags[tags != IGNORED]
+        return {"majority_accuracy": float(np.bincount(own).max() / len(own))}
+
+
+def _example(row: int, window: WordWindow, tags: np.ndarray | None) -> Example:
+    """An example of a window; ``tags`` are those of the whole text."""
+    example = {
+        "row": row,
+        "ids": window.encoding.ids,
+        "types": window.encoding.types,
+        "firsts": window.firsts,
+        "word": window.word,
+        "own": np.array(window.own),
+    }
+    if tags is not None:
+        begin, end = window.own
+        own = np.full(len(window.firsts), IGNORED)
+        own[begin:end] = tags[window.word + begin : window.word + end]
+        example["tags"] = own
+    return example
+
+
+def _spans(text: TaggedText, tags: np.ndarray, scheme: TagScheme) -> Iterator[dict[str, Any]]:
+    chunks = scheme.chunks(tags, np.array([0])[: len(tags)])
+    for first, last, kind in zip(chunks.begins, chunks.lasts, chunks.kinds, strict=True):
+        begin, end = text.places[first][0], text.places[last][1]
+        yield {"type": scheme.kinds[kind], "begin": begin, "end": end, "text": text.text[begin:end]}

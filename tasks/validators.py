@@ -1,0 +1,56 @@
+"""What values a setting may have; the messages are for whoever wrote it, on the command line or in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from onion.errors import DataError
+from onion.messages import shown
+from onion.validation import is_number, is_whole
+
+Check = Callable[[Any, Any, Any], None]
+"""What attrs calls a validator: (instance, field, value)."""
+
+QUOTE = "what YAML or JSON takes for something else, such as yes, true or 1.0, is a text in quotes"
+
+
+def checked(wanted: str, fits: Callable[[Any], bool]) -> Check:
+    """Return a validator that says what a setting has to be."""
+
+    def check(settings: Any, field: Any, value: Any) -> None:
+        if not fits(value):
+            raise DataError(f"{field.name}: {shown(value)} is not {wanted}")
+
+    return check
+
+
+def one_of(values: Collection[str]) -> Check:
+    """Return a validator for a text that is one of some."""
+    return checked(f"one of {', '.join(values)}", lambda value: isinstance(value, str) and value in values)
+
+
+def as_float(value: Any) -> Any:
+    """YAML takes 5e-5 for a text; so do JSON files that quote their numbers. What is no number stays as it is."""
+    try:
+        return value if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):  # the last: a whole number of hundreds of digits
+        return value
+
+
+def as_name(value: Any) -> Any:
+    """Labels are often 0 and 1, and no text to YAML or JSON; what is no whole number stays as it is."""
+    return str(value) if is_whole(value) else value
+
+
+TEXT = checked("a text", lambda value: isinstance(value, str) and value != "")
+NAME = checked(f"a text or a whole number; {QUOTE}", lambda value: isinstance(value, str) and value != "")
+SWITCH = checked("true or false", lambda value: isinstance(value, bool))
+NATURAL = checked("a whole number from 1", lambda value: is_whole(value) and value >= 1)
+SEED = checked("a whole number from 0 to 4294967295", lambda value: is_whole(value) and 0 <= value < 2**32)
+NUMBER = checked("a number", is_number)
+POSITIVE = checked("a number above 0", lambda value: is_number(value) and value > 0)
+NOT_NEGATIVE = checked("a number from 0", lambda value: is_number(value) and value >= 0)
+PART = checked("a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1)
+BELOW_ONE = checked("a number from 0 and below 1", lambda value: is_number(value) and 0 <= value < 1)
+SHARE = checked("a number above 0 and up to 1", lambda value: is_number(value) and 0 < value <= 1)

@@ -1,0 +1,174 @@
+"""PaddleBatches: a paddle.io.DataLoader is taken as what it is, with real workers."""
+
+import os
+
+import numpy as np
+import pytest
+
+from onion import DataError, DataProvider, Observer, Runner
+from onion.data.loader import Loader
+from onion.data.paddle_loader import PaddleBatches
+from tests.data.loaders import FORKS, WORKERS, Numbers, Stream, batches, numbers
+
+# onion comes first, so that it can choose the math library that Paddle loads
+# isort: split
+import paddle
+from paddle.io import BatchSampler, DataLoader, DistributedBatchSampler
+
+pytestmark = FORKS
+
+
+@WORKERS
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_the_batches_are_those_of_the_loader_in_its_order(workers, prefetch):
+    loader = DataLoader(Numbers(), batch_size=4, num_workers=workers)
+    assert numbers(loader, prefetch=prefetch) == [batch.tolist() for batch in loader]
+    assert numbers(DataLoader(Numbers(), batch_size=4, drop_last=True, num_workers=workers)) == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+    ]
+
+
+@WORKERS
+def test_a_network_is_given_the_batches_as_they_are_and_no_batch_of_batches(workers):
+    """A network that takes any shape trained on (8, 32, 1, 16, 16), without a word."""
+    seen = []
+    images = Numbers(64, lambda index: np.full([1, 16, 16], index, np.float32))
+    provider = DataProvider(DataLoader(images, batch_size=32, num_workers=workers))
+    state = Runner(Observer(on_batch_begin=lambda state: seen.append(state.batch.shape)), provider).run(passes=1)
+    assert seen == [[32, 1, 16, 16]] * 2
+    assert state.step == 2
+    assert provider.log_values() == {"examples": 64}
+
+
+@WORKERS
+def test_fields_of_every_kind(workers):
+    def form(index):
+        return {"x": np.ones(3, np.float32), "pair": (index, np.zeros(2)), "name": f"n{index}"}
+
+    first, last = batches(DataLoader(Numbers(5, form), batch_size=3, num_workers=workers))
+    assert first["x"].shape == [3, 3]
+    assert isinstance(first["pair"], tuple)  # of a list Accumulate would take the length for the number of examples
+    assert [each.shape for each in last["pair"]] == [[2], [2, 2]]
+    assert first["name"] == ["n0", "n1", "n2"]
+
+
+@WORKERS
+def test_texts_alone(workers):
+    """Paddle's DataLoader itself takes such a batch for the end of the pass."""
+    assert batches(DataLoader(Numbers(3, str), batch_size=2, num_workers=workers)) == [["0", "1"], ["2"]]
+
+
+@WORKERS
+def test_a_dataset_of_batches(workers):
+    form = lambda index: (np.full([2 + index, 3], index), np.arange(2 + index))  # noqa: E731
+    there = PaddleBatches(DataLoader(Numbers(3, form), batch_size=None, num_workers=workers)).batches(0, 1)
+    assert [batch[0].shape for batch in there] == [[3, 3], [4, 3]]
+    assert there.examples == 7
+    there.close()
+
+
+@WORKERS
+def test_collate_and_worker_init_are_the_loaders(workers):
+    collate = lambda examples: {"sum": np.array(sum(examples)), "by": [os.environ.get("BY")]}  # noqa: E731
+    init = lambda worker: os.environ.update(BY="worker")  # noqa: E731
+    loader = DataLoader(Numbers(4), batch_size=2, collate_fn=collate, num_workers=workers, worker_init_fn=init)
+    assert [(float(each["sum"]), each["by"]) for each in batches(loader)] == [
+        (sum_, ["worker" if workers else None]) for sum_ in (1.0, 5.0)
+    ]
+
+
+def test_the_loader_is_left_as_it_was():
+    sampler = DistributedBatchSampler(Numbers(), 4, num_replicas=1, rank=0, shuffle=True)
+    loader = DataLoader(Numbers(), batch_sampler=sampler)
+    before = vars(loader).copy()
+    numbers(loader, 3)
+    assert vars(loader) == before
+    assert sampler.epoch == 0
+
+
+@WORKERS
+def test_a_stream_is_skipped_by_loading_which_is_said(workers, caplog):
+    stream = Stream()
+    loader = DataLoader(stream, batch_size=4, num_workers=workers)
+    whole = numbers(loader)
+    assert caplog.messages == []
+    assert numbers(loader, 0, 2) == whole[2:]
+    assert [text.partition(", since")[0] for text in caplog.messages] == ["resuming loads and drops 2 batches"]
+    with pytest.raises(DataError, match=r"cannot go on after batch 9 of this pass: it has \d batches; did the data"):
+        numbers(loader, 0, 9)
+
+
+def test_a_subclass_gives_what_it_gives(caplog):
+    class Doubled(DataLoader):
+        def __iter__(self):
+            for batch in super().__iter__():
+                yield [2 * batch, batch]
+
+    found = batches(Doubled(Numbers(5), batch_size=2), 0, 1)
+    assert [(double.tolist(), own.tolist()) for double, own in found] == [([4, 6], [2, 3]), ([8], [4])]
+    assert "resuming loads and drops 1 batches" in caplog.text
+
+
+def test_a_loader_without_a_batch():
+    with pytest.raises(DataError, match="the DataLoader has no batch"):
+        PaddleBatches(DataLoader(Numbers(3), batch_size=4, drop_last=True))
+    with pytest.raises(DataError, match="the DataLoader gave no batch in this pass"):
+        batches(DataLoader(Stream(0)))
+
+
+@pytest.mark.parametrize(
+    "given", [{"batch_size": 32}, {"shuffle": True}, {"drop_last": True}, {"length": len}, {"collate": list}]
+)
+def test_what_the_loader_says_is_not_said_again(given):
+    (name,) = given
+    with pytest.raises(DataError, match=f"a DataLoader makes its own batches: give {name}= to it"):
+        DataProvider(DataLoader(Numbers(), batch_size=2), **given)
+
+
+def test_arguments_out_of_their_range():
+    with pytest.raises(ValueError, match="seed has to be an integer from 0"):
+        PaddleBatches(DataLoader(Numbers()), seed=-1)
+    with pytest.raises(ValueError, match="patience= needs the background thread"):
+        PaddleBatches(DataLoader(Numbers()), prefetch=0, patience=1)
+
+
+class TorchLoader:
+    """As torch's, which is not installed here."""
+
+    def __iter__(self):
+        return iter([[1]])
+
+    def __len__(self):
+        return 1
+
+
+TorchLoader.__module__, TorchLoader.__name__ = "torch.utils.data.dataloader", "DataLoader"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (lambda: DataLoader(Numbers()), "a DataLoader of paddle gives batches, not examples; DataProvider takes"),
+        (lambda: iter(DataLoader(Numbers())), "gives batches, not examples; give the DataLoader itself"),
+        (lambda: BatchSampler(Numbers()), "a BatchSampler of paddle gives batches, not examples"),
+        (lambda: TorchLoader(), "a DataLoader of torch gives batches, not examples; its tensors are no arrays"),
+        (lambda: paddle.batch(lambda: iter([1]), 2), "paddle.batch makes batches"),
+    ],
+)
+def test_other_givers_of_batches_are_refused_and_not_stacked(given, says):
+    with pytest.raises(DataError, match=says):
+        Loader(given())
+
+
+def test_what_is_told_of_it():
+    told = PaddleBatches(DataLoader(Numbers(), batch_size=4, shuffle=True), seed=3)
+    assert told.settings == {
+        "batches": "DataLoader",
+        "seed": 3,
+        "batch_size": 4,
+        "drop_last": False,
+        "sampler": ["BatchSampler", "RandomSampler"],
+    }
+    assert (told.fingerprint, told.batches_per_pass) == ("10 examples", 3)
+    assert PaddleBatches(DataLoader(Stream())).batches_per_pass is None

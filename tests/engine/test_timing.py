@@ -1,0 +1,255 @@
+"""The clock between the rings: it changes nothing, and its figures add up."""
+
+import json
+from time import perf_counter_ns
+
+import pytest
+
+from onion import Observer, OnionError, Runner, RunnerItem
+from onion.testing import Batches, Failing, PlannedError, Recorder
+
+
+class Yields(RunnerItem):
+    """Run the inside so many times."""
+
+    def __init__(self, times):
+        self.times = times
+
+    def on_batch(self, state):
+        for _ in range(self.times):
+            yield
+
+
+class Waits(RunnerItem):
+    """Take some time, measured by the clock itself, on one way."""
+
+    def __init__(self, name, way, nanoseconds=2_000_000):
+        self.name, self.way, self.nanoseconds = name, way, nanoseconds
+
+    def on_batch(self, state):
+        if self.way == "in":
+            self.wait()
+        yield
+        if self.way == "out":
+            self.wait()
+
+    def wait(self):
+        end = perf_counter_ns() + self.nanoseconds
+        while perf_counter_ns() < end:
+            pass
+
+
+def recorded(compose, timed, **limits):
+    """Run an onion timed or not; return its trace, the error and the runner."""
+    trace, error = [], None
+    runner = compose(trace)
+    runner = runner.timed() if timed else runner
+    try:
+        runner.run(**(limits or {"passes": 2}))
+    except PlannedError as caught:
+        error = str(caught)
+    return trace, error, runner
+
+
+ONIONS = {
+    "flat": lambda trace: Runner(Recorder("a", trace), Batches(3), Recorder("b", trace)),
+    "nested": lambda trace: Runner(
+        Batches(2), Runner(Recorder("a", trace), Runner(Recorder("b", trace))), Runner(Recorder("c", trace))
+    ),
+    "doubled": lambda trace: Runner(Batches(2), Yields(2), Recorder("a", trace), Yields(3), Recorder("b", trace)),
+    "skipped": lambda trace: Runner(Batches(2), Recorder("a", trace), Yields(0), Recorder("b", trace)),
+    "no batch rings": lambda trace: Runner(Batches(2)),
+    "nothing": lambda trace: Runner(Batches(0)),
+    **{
+        f"{hook} {way} fails": lambda trace, hook=hook, way=way: Runner(
+            Recorder("a", trace), Batches(2), Runner(Recorder("b", trace), Failing(hook, way)), Recorder("c", trace)
+        )
+        for hook in ("initialize", "on_pass", "on_batch")
+        for way in ("in", "out")
+    },
+}
+
+
+@pytest.mark.parametrize("compose", ONIONS.values(), ids=ONIONS)
+def test_a_timed_run_does_exactly_what_an_untimed_one_does(compose):
+    trace, error, _ = recorded(compose, timed=False)
+    timed_trace, timed_error, _ = recorded(compose, timed=True)
+    assert timed_trace == trace
+    assert timed_error == error
+
+
+@pytest.mark.parametrize("compose", ONIONS.values(), ids=ONIONS)
+def test_all_costs_together_are_no_more_than_the_run_took(compose):
+    before = perf_counter_ns()
+    _, _, runner = recorded(compose, timed=True)
+    took = perf_counter_ns() - before
+    losses = runner.timing().losses.values()
+    assert all(loss.way_in >= 0 and loss.way_out >= 0 for loss in losses)
+    assert sum(loss.way_in + loss.way_out for loss in losses) <= took
+
+
+@pytest.mark.parametrize("compose", ONIONS.values(), ids=ONIONS)
+def test_the_chrome_trace_is_json_with_durations_that_add_up_to_the_costs(compose, tmp_path):
+    _, _, runner = recorded(compose, timed=True)
+    runner.timing().chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text("utf-8"))["traceEvents"]
+    assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
+    ends = [event["ts"] + event["dur"] for event in events]
+    assert all(end <= event["ts"] + 1e-6 for end, event in zip(ends, events[1:], strict=False)), "one after the other"
+
+    def told(name, hook):
+        return sum(
+            event["dur"]
+            for event in events
+            if event["cat"] == hook and event["name"] in (f"{name} way in", f"{name} way out")
+        )
+
+    for (name, hook), loss in runner.timing().losses.items():
+        assert told(name, hook) == pytest.approx((loss.way_in + loss.way_out) / 1e3)
+
+
+def test_time_is_charged_to_the_ring_and_the_way_that_took_it():
+    runner = Runner(
+        Recorder("quick"), Batches(3), Waits("slow-in", "in"), Waits("slow-out", "out"), Recorder("b")
+    ).timed()
+    runner.run(passes=1)
+    losses = runner.timing().losses
+    assert losses["slow-in", "on_batch"].way_in >= 3 * 2_000_000
+    assert losses["slow-out", "on_batch"].way_out >= 3 * 2_000_000
+
+
+def test_the_time_of_the_data_is_the_next_batchs():
+    class Slow(RunnerItem):
+        def on_pass(self, state):
+            state.batches = self.give()
+
+        def give(self):
+            for number in range(3):
+                Waits("", "").wait()
+                yield number
+
+    runner = Runner(Slow(), Recorder("a")).timed()
+    runner.run(passes=1)
+    assert runner.timing().losses["next batch", "on_batch"].way_in >= 3 * 2_000_000
+
+
+def test_a_plain_hook_has_a_way_in_only():
+    class Plain(RunnerItem):
+        def on_batch(self, state):
+            pass
+
+    runner = Runner(Batches(3), Plain(), Recorder("a")).timed()
+    runner.run(passes=1)
+    assert runner.timing().losses["plain", "on_batch"].way_in > 0
+
+
+@pytest.mark.parametrize(("times", "inside"), [(0, 0), (1, 3), (2, 6)])
+def test_calls_count_how_often_a_ring_was_entered(times, inside):
+    runner = Runner(Recorder("a"), Batches(3), Yields(times), Recorder("b")).timed()
+    runner.run(passes=1)
+    calls = {slot: loss.calls for slot, loss in runner.timing().losses.items()}
+    assert calls["a", "initialize"] == calls["a", "on_pass"] == 1
+    assert calls["next batch", "on_batch"] == calls["a", "on_batch"] == calls["yields", "on_batch"] == 3
+    assert calls.get(("b", "on_batch"), 0) == inside
+
+
+def test_each_ring_of_each_runner_has_a_line_of_its_own():
+    """Also nested runners of one default name, items on whose instances hooks were put, and items of other onions."""
+    runner = Runner(
+        Observer(on_batch_end=lambda state: None),
+        Observer(on_batch_begin=lambda state: None, finalize=lambda state: None),
+        Batches(2),
+        Runner(Yields(1)),
+        Runner(Yields(1)),
+    ).timed()
+    runner.run(passes=1)
+    slots = [slot for slot, loss in runner.timing().losses.items() if "center" not in slot]
+    assert slots == [
+        ("the loop", "initialize"),
+        ("observer-2", "initialize"),
+        ("the loop", "on_pass"),
+        ("batches", "on_pass"),
+        ("next batch", "on_batch"),
+        ("observer", "on_batch"),
+        ("observer-2", "on_batch"),
+        ("runner", "on_batch"),
+        ("yields", "on_batch"),
+        ("runner-2", "on_batch"),
+        ("yields-2", "on_batch"),
+    ]
+    assert {loss.calls for slot, loss in runner.timing().losses.items() if slot[1] == "on_batch"} == {2}
+
+
+def test_the_table_has_a_line_for_each_hook_of_each_ring():
+    runner = Runner(Recorder("a"), Batches(2)).timed()
+    runner.run(passes=1)
+    lines = str(runner.timing()).splitlines()
+    assert lines[0].split() == ["ring", "hook", "calls", "way", "in", "us", "way", "out", "us", "total", "ms"]
+    assert len(lines) == 1 + len(runner.timing().losses)
+    assert len({len(line) for line in lines}) == 1
+    told = next(line.split() for line in lines if line.startswith("a") and "on_batch" in line)
+    assert told[:3] == ["a", "on_batch", "2"]
+    calls, way_in, way_out, total = map(float, told[2:])
+    assert way_in > 0 < way_out
+    assert total == pytest.approx(calls * (way_in + way_out) / 1e3, abs=0.02)
+
+
+def test_a_hook_that_nobody_overrides_has_no_line():
+    runner = Runner(Batches(2)).timed()
+    runner.run(passes=1)
+    assert {hook for _, hook in runner.timing().losses} == {"on_pass", "center"}
+
+
+def test_runs_add_up():
+    runner = Runner(Recorder("a"), Batches(2)).timed()
+    for _ in range(3):
+        runner.run(passes=1)
+    assert runner.timing().losses["a", "on_batch"].calls == 6
+
+
+def test_the_time_between_two_runs_is_nobodys():
+    runner = Runner(Recorder("a"), Batches(1)).timed()
+    wait, took = Waits("", ""), 0
+
+    def clocked(function):
+        nonlocal took
+        wait.wait()
+        before = perf_counter_ns()
+        function()
+        took += perf_counter_ns() - before
+
+    clocked(lambda: runner.run(passes=1))
+    clocked(lambda: runner.run(passes=1))
+    clocked(runner.__enter__)
+    clocked(runner.run_pass)
+    assert sum(loss.way_in + loss.way_out for loss in runner.timing().losses.values()) <= took
+
+
+def test_timing_that_is_off_says_how_to_turn_it_on():
+    with pytest.raises(OnionError, match=r"timing is off; run runner\.timed\(\) instead"):
+        Runner(Batches(1)).timing()
+
+
+def test_timed_is_a_new_runner_of_the_same_items_and_the_old_one_stays_untimed():
+    runner = Runner(Recorder("a"), Batches(1), Runner(Recorder("b")))
+    timed = runner.timed()
+    assert timed.items[0] is runner.items[0]
+    assert timed["b"] is runner["b"]
+    assert str(timed) == str(runner)
+    with pytest.raises(OnionError):
+        runner.timing()
+
+
+def test_a_runner_derived_from_a_timed_one_is_timed():
+    timed = Runner(Recorder("a"), Batches(1), Recorder("b")).timed().without("a")
+    timed.run(passes=1)
+    assert timed.timing().losses["b", "on_batch"].calls == 1
+
+
+def test_the_trace_holds_the_latest_events_only(monkeypatch, tmp_path):
+    monkeypatch.setattr("onion.engine.timing.KEPT", 10)
+    runner = Runner(Recorder("a"), Batches(50)).timed()
+    runner.run(passes=1)
+    runner.timing().chrome_trace(str(tmp_path / "trace.json"))
+    assert len(json.loads((tmp_path / "trace.json").read_text())["traceEvents"]) == 10
+    assert runner.timing().losses["a", "on_batch"].calls == 50

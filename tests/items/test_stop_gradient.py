@@ -1,0 +1,189 @@
+"""Frozen: what stands inside learns through parameters, and leaves nothing in them."""
+
+import re
+
+import numpy as np
+import paddle
+import pytest
+
+from onion import (
+    CompositionError,
+    Freeze,
+    GradientMachine,
+    Observer,
+    ParameterUpdater,
+    Repeat,
+    Runner,
+    Saver,
+    StopGradient,
+    Unfreeze,
+)
+from onion.testing import Batches, Failing, PlannedError
+
+POINTS = [np.random.default_rng(place).normal(size=(8, 2)).astype("float32") for place in range(3)]
+
+
+class Pair:
+    """A generator and a discriminator that always begin alike."""
+
+    def __init__(self):
+        paddle.seed(0)
+        self.generator, self.discriminator = (
+            paddle.nn.Sequential(paddle.nn.Linear(2, 4), paddle.nn.Tanh(), paddle.nn.Linear(4, width))
+            for width in (2, 1)
+        )
+        self.movers = [
+            paddle.optimizer.Momentum(0.1, parameters=each.parameters())
+            for each in (self.discriminator, self.generator)
+        ]
+
+    def told_apart(self, scores, points):
+        return self.discriminator(self.generator(points).detach()).mean() - paddle.tanh(scores).mean()
+
+    def generator_loss(self, fakes, points):
+        return -self.discriminator(fakes).mean()
+
+    def onion(self, *rings, inside=(), outside=()):
+        return Runner(
+            *outside,
+            Batches(POINTS),
+            Runner(ParameterUpdater(self.movers[0]), GradientMachine(self.discriminator, self.told_apart)),
+            Runner(
+                *rings, ParameterUpdater(self.movers[1]), *inside, GradientMachine(self.generator, self.generator_loss)
+            ),
+        )
+
+    def bits(self):
+        return [each.numpy().tobytes() for each in (*self.generator.parameters(), *self.discriminator.parameters())]
+
+
+def by_hand(passes):
+    """The same training as a plain loop, the discriminator's gradients being cleared after the generator's step."""
+    pair = Pair()
+    for points in map(paddle.to_tensor, POINTS * passes):
+        pair.told_apart(pair.discriminator(points), points).backward()
+        pair.movers[0].step()
+        pair.movers[0].clear_grad()
+        pair.generator_loss(pair.generator(points), points).backward()
+        pair.movers[1].step()
+        pair.movers[1].clear_grad()
+        pair.movers[0].clear_grad()
+    return pair.bits()
+
+
+def gradients(network):
+    return [parameter.grad is not None for parameter in network.parameters()]
+
+
+def test_two_networks_learn_from_each_other_as_in_a_loop_that_clears_by_hand():
+    pair, careless = Pair(), Pair()
+    pair.onion(StopGradient(pair.discriminator)).run(passes=2)
+    careless.onion().run(passes=2)
+    assert pair.bits() == by_hand(2)
+    assert careless.bits() != by_hand(2)
+
+
+@pytest.mark.parametrize("inner", [False, True], ids=["outside the updater", "inside it"])
+def test_no_gradient_is_left_and_the_discriminator_trains_on(inner):
+    pair, seen = Pair(), []
+    frozen = StopGradient(pair.discriminator)
+    note = Observer(on_batch_end=lambda state: seen.append((gradients(pair.discriminator), gradients(pair.generator))))
+    rings = {"inside": [frozen, note]} if inner else {"inside": [note]}
+    pair.onion(*([] if inner else [frozen]), **rings).run(passes=1)
+    assert seen == [([False] * 4, [True] * 4)] * 3
+    assert not any(parameter.stop_gradient for parameter in pair.discriminator.parameters())
+
+
+@pytest.mark.parametrize("pattern", ["2.*", re.compile(r"^2\.")])
+def test_a_pattern_leaves_the_others_their_gradients(pattern):
+    pair, seen = Pair(), []
+    note = Observer(on_batch_end=lambda state: seen.append(gradients(pair.discriminator)))
+    pair.onion(StopGradient(pair.discriminator, pattern), inside=[note]).run(passes=1, steps=1)
+    assert seen == [[True, True, False, False]]
+
+
+def test_what_was_frozen_before_stays_so():
+    pair = Pair()
+    pair.discriminator[0].weight.stop_gradient = True
+    pair.onion(StopGradient(pair.discriminator)).run(passes=1)
+    assert [each.stop_gradient for each in pair.discriminator.parameters()] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("way", ["in", "out"])
+def test_after_an_error_inside_everything_trains_again(way):
+    pair = Pair()
+    with pytest.raises(PlannedError):
+        pair.onion(StopGradient(pair.discriminator), inside=[Failing("on_batch", way, step=1)]).run(passes=1)
+    assert not any(parameter.stop_gradient for parameter in pair.discriminator.parameters())
+
+
+def test_repeated_inside_and_outside_it_holds_every_time():
+    for order in (0, 1):
+        pair, seen = Pair(), []
+        rings = [StopGradient(pair.discriminator), Repeat(2)]
+        note = Observer(on_batch_end=lambda state, to=seen, of=pair: to.append(any(gradients(of.discriminator))))
+        pair.onion(*rings[:: 1 - 2 * order], inside=[note]).run(passes=1)
+        assert seen == [False] * 6
+
+
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_a_resumed_run_comes_to_the_same_bits(cut, tmp_path):
+    def begun():
+        pair = Pair()
+        return pair, pair.onion(StopGradient(pair.discriminator), outside=[Saver(tmp_path, every=2)])
+
+    begun()[1].run(passes=2, steps=cut)
+    pair, runner = begun()
+    for parameter in (*pair.generator.parameters(), *pair.discriminator.parameters()):
+        parameter.set_value(paddle.zeros(parameter.shape))
+    # Batches has no place to go on from: the rest of a pass that was cut is given by hand.
+    runner[Batches].batches = POINTS[cut % 3 :] if cut % 3 else POINTS
+    runner.run(steps=3 * (1 + cut // 3))
+    runner[Batches].batches = POINTS
+    runner.run(passes=2)
+    assert pair.bits() == by_hand(2)
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+
+def test_it_insists_on_a_gradient_machine_inside():
+    pair = Pair()
+    with pytest.raises(CompositionError, match=r"frozen has no gradient machine inside it; put it outside of one"):
+        Runner(Batches(1), GradientMachine(pair.generator, pair.generator_loss), StopGradient(pair.discriminator))
+
+
+def test_it_refuses_an_optimizer_that_would_never_move():
+    pair = Pair()
+    machine = GradientMachine(pair.discriminator, pair.told_apart)
+    with pytest.raises(
+        CompositionError, match=r"parameter_updater stands inside frozen, which keeps gradients from all"
+    ):
+        Runner(Batches(POINTS), StopGradient(pair.discriminator), ParameterUpdater(pair.movers[0]), machine)
+    Runner(Batches(POINTS), StopGradient(pair.discriminator, "0.*"), ParameterUpdater(pair.movers[0]), machine)
+
+
+def test_it_refuses_to_keep_all_from_an_updater_around():
+    pair = Pair()
+    machine = GradientMachine(pair.discriminator, pair.told_apart)
+    with pytest.raises(
+        CompositionError, match=r"parameter_updater stands outside frozen, which keeps gradients from all"
+    ):
+        Runner(Batches(POINTS), ParameterUpdater(pair.movers[0]), StopGradient(pair.discriminator), machine)
+    Runner(Batches(POINTS), ParameterUpdater(pair.movers[0]), StopGradient(pair.discriminator, "0.*"), machine)
+    generator = GradientMachine(pair.generator, pair.generator_loss)
+    both = [ParameterUpdater(each) for each in pair.movers]
+    Runner(Batches(POINTS), *both, machine, StopGradient(pair.discriminator), generator)
+
+
+@pytest.mark.parametrize("kind", [lambda n: Freeze(n, "0.*", until=2), lambda n: Unfreeze(n, "0.*", at=2)])
+def test_it_refuses_a_freeze_of_the_same_network_inside(kind):
+    pair = Pair()
+    with pytest.raises(CompositionError, match=r"freeze stands inside frozen; put it outside"):
+        pair.onion(StopGradient(pair.discriminator), kind(pair.discriminator))
+    pair.onion(StopGradient(pair.discriminator), kind(pair.generator))
+
+
+def test_a_pattern_that_matches_nothing_is_refused():
+    with pytest.raises(CompositionError, match=r"no parameter of Sequential matches 'head\.\*'"):
+        StopGradient(Pair().discriminator, "head.*")

@@ -1,0 +1,349 @@
+"""Folder: each file once, whole or not at all; places; and what becomes of a file."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+
+from onion.errors import CompositionError, DataError
+from onion.online.sources import Folder, folder
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "inbox"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def open_folder(path):
+    opened = []
+
+    def open_it(**settings):
+        opened.append(Folder(path, **{"settle": 0, **settings}))
+        return opened[-1]
+
+    yield open_it
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def source(open_folder):
+    return open_folder(keep=0)
+
+
+def put(path, name, rows, age=0):
+    (path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if age:
+        os.utime(path / name, (0, (path / name).stat().st_mtime - age))
+
+
+def rows(*numbers):
+    return [{"id": number} for number in numbers]
+
+
+def ids(samples):
+    return [sample.data["id"] for sample in samples]
+
+
+def place(there):
+    """The place that a position tells, without the id of the folder."""
+    line, _, origin = there.position.partition("@")
+    assert len(origin) == 16
+    return line
+
+
+def names(path):
+    return sorted(str(each.relative_to(path)) for each in path.rglob("[!.]*") if each.is_file())
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def test_files_come_in_the_order_of_their_names(path, source):
+    assert source.read(1, 0) == []
+    put(path, "b.jsonl", rows(3))
+    put(path, "a.jsonl", rows(1, 2))
+    assert source.position == ""
+    (sample,) = source.read(1, 0)
+    assert (sample.data, place(sample)) == ({"id": 1}, "1:1")
+    assert ids(source.read(9, 0)) == [2]
+    assert place(source) == "2:0"
+    assert ids(source.read(9, 0)) == [3]
+    assert source.read(9, 0) == []
+    assert names(path) == ["taken/000000001-a.jsonl", "taken/000000002-b.jsonl"]
+    assert source.waiting() is None
+
+
+def test_rows_of_several_files_that_were_taken_come_together(path, source):
+    for name in "abc":
+        put(path, f"{name}.jsonl", rows(name))
+    while source.read(1, 0):
+        pass
+    source.position = "1:0"
+    samples = source.read(9, 0)
+    assert ids(samples) == ["a", "b", "c"]
+    assert [place(sample) for sample in samples] == ["2:0", "3:0", "4:0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "there"),
+    [
+        ("a.csv", 'text,label\n"two\nlines, ""quoted""",1\nb,2\n', [('two\nlines, "quoted"', "1"), ("b", "2")]),
+        ("a.tsv", "text\tlabel\na\t1\n旅\t2\n\n", [("a", "1"), ("旅", "2")]),
+        ("a.TSV", "text\tlabel\na\t1\n", [("a", "1")]),
+    ],
+)
+def test_tables_are_read(path, source, name, text, there):
+    (path / name).write_text(text)
+    samples = source.read(9, 0)
+    assert [(sample.data["text"], sample.data["label"]) for sample in samples] == there
+    source.position = samples[0].position
+    assert len(source.read(9, 0)) == len(there) - 1
+
+
+def test_a_file_without_rows_is_passed_over(path, source):
+    put(path, "a.jsonl", [])
+    put(path, "b.jsonl", rows(1))
+    (sample,) = source.read(9, 0)
+    assert place(sample) == "3:0"
+
+
+def test_it_waits_for_a_file(path, source, monkeypatch):
+    monkeypatch.setattr(folder, "sleep", lambda seconds: put(path, "a.jsonl", rows(1)))
+    assert ids(source.read(5, 60)) == [1]
+
+
+def test_it_waits_no_longer_than_asked_and_looks_only_now_and_then(source, monkeypatch):
+    waits = []
+    monkeypatch.setattr(folder, "sleep", waits.append)
+    monkeypatch.setattr(folder, "monotonic", lambda: sum(waits))
+    assert source.read(1, 0.2) == []
+    assert sum(waits) == pytest.approx(0.2)
+    assert len(waits) <= 0.2 / folder.POLL + 1
+
+
+def test_a_place_can_be_set(path, source):
+    put(path, "a.jsonl", rows(1, 2, 3))
+    assert len(source.read(9, 0)) == 3
+    source.position = "1:1"
+    assert ids(source.read(9, 0)) == [2, 3]
+    source.position = ""
+    assert ids(source.read(9, 0)) == [1, 2, 3]
+
+
+def test_it_goes_on_after_it_was_closed(path, source):
+    put(path, "a.jsonl", rows(1, 2))
+    source.read(1, 0)
+    source.close()
+    source.close()
+    assert ids(source.read(9, 0)) == [2]
+
+
+def test_files_that_were_taken_and_not_read_are_read_by_the_next(path, source, open_folder):
+    put(path, "a.jsonl", rows(1, 2))
+    source.read(1, 0)
+    source.close()
+    assert ids(open_folder().read(9, 0)) == [1, 2]
+
+
+def test_another_folder_of_the_same_name_is_refused(path, source, open_folder):
+    for name in "abc":
+        put(path, f"{name}.jsonl", rows(name))
+        assert ids(source.read(1, 0)) == [name]
+    position = source.position
+    source.close()
+    shutil.rmtree(path)
+    other = open_folder()
+    path.mkdir()
+    for name in "defg":
+        put(path, f"{name}.jsonl", rows(name))
+    while other.read(1, 0):  # another run has taken them
+        pass
+    other.close()
+    source.position = position
+    for attempt in (lambda: source.read(1, 0), lambda: source.commit(position)):
+        with pytest.raises(DataError, match=r"its id is [0-9a-f]{16}, and that of the folder .* put that one back"):
+            attempt()
+    assert len(names(path)) == 4
+
+
+def test_positions_of_an_earlier_version_go_on(path, source, open_folder):
+    put(path, "a.jsonl", rows(1, 2))
+    source.read(1, 0)
+    source.close()
+    (path / "taken" / ".origin").unlink()
+    again = open_folder()
+    again.position = "1:1"
+    assert ids(again.read(1, 0)) == [2]
+    assert place(again) == "2:0"
+
+
+def test_a_second_run_is_kept_out(path, source, open_folder):
+    source.read(1, 0)
+    with pytest.raises(DataError, match="is in use by another run of this process"):
+        open_folder().read(1, 0)
+    code = "import sys\nfrom onion.online.sources import Folder\nFolder(sys.argv[1]).read(1, 0)\n"
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+    assert f"in use by process {os.getpid()}" in done.stderr
+    source.close()
+    assert open_folder().read(1, 0) == []
+
+
+@pytest.mark.parametrize("position", ["x", "1", "1:", "-1:0", "²:1", "1:1@", "1:1@x", "1:1@" + "0" * 17])
+def test_what_is_no_place_is_told(source, position):
+    with pytest.raises(DataError, match="is no position in a folder"):
+        source.position = position
+
+
+@pytest.mark.parametrize("position", ["3:0", "2:1"])
+def test_a_place_behind_the_last_file_is_told(path, source, position):
+    put(path, "a.jsonl", rows(1))
+    source.read(1, 0)
+    source.position = position
+    with pytest.raises(DataError, match=r"is behind the last file, number 1, .* put that one back"):
+        source.read(1, 0)
+
+
+def test_a_file_that_has_changed_is_told(path, source):
+    put(path, "a.jsonl", rows(1, 2))
+    source.read(1, 0)
+    put(path / "taken", "000000001-a.jsonl", rows(1))
+    source.position = source.position
+    with pytest.raises(DataError, match="has no row behind line 1 any more; put it back as it was"):
+        source.read(1, 0)
+
+
+def test_a_missing_file_is_told(path, source, open_folder):
+    put(path, "a.jsonl", rows(1))
+    put(path, "b.jsonl", rows(2))
+    source.read(1, 0)
+    source.read(1, 0)
+    source.close()
+    (path / "taken" / "000000001-a.jsonl").unlink()
+    with pytest.raises(DataError, match=r"there is no file 000000001-\.\.\. in taken or trained, .*; put it back"):
+        open_folder().read(1, 0)
+
+
+def test_a_path_that_is_a_file_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="check the disk, and who may read and write this folder"):
+        Folder(tmp_path / "file").read(1, 0)
+
+
+def test_a_missing_folder_is_made(tmp_path):
+    source = Folder(tmp_path / "new" / "inbox")
+    assert source.read(1, 0) == []
+    source.close()
+
+
+# -- what becomes of files ---------------------------------------------------------------------------------------------
+
+
+def test_a_commit_puts_away_what_is_read_to_its_end(path, open_folder):
+    source = open_folder()
+    put(path, "a.jsonl", rows(1, 2))
+    put(path, "b.jsonl", rows(3, 4))
+    samples = source.read(2, 0) + source.read(1, 0)
+    source.commit(samples[0].position)
+    assert names(path) == ["taken/000000001-a.jsonl", "taken/000000002-b.jsonl"]
+    source.commit(samples[2].position)
+    assert names(path) == ["taken/000000002-b.jsonl", "trained/000000001-a.jsonl"]
+    source.position = "1:1"
+    assert ids(source.read(9, 0)) == [2, 3, 4]
+
+
+def test_old_files_are_removed_once_they_are_committed(path, open_folder):
+    source = open_folder(keep=timedelta(days=1))
+    put(path, "a.jsonl", rows(1), age=2 * 86400)
+    put(path, "b.jsonl", rows(2))
+    put(path, "c.jsonl", rows(3), age=2 * 86400)
+    while source.read(1, 0):
+        pass
+    source.commit("")
+    assert len(names(path)) == 3
+    source.commit(source.position)
+    assert names(path) == ["trained/000000002-b.jsonl", "trained/000000003-c.jsonl"]  # no holes
+
+
+def test_files_are_removed_down_to_a_size(path, open_folder):
+    source = open_folder(keep=30)
+    for name in "abcd":
+        put(path, f"{name}.jsonl", rows(1))  # 10 bytes
+    while source.read(1, 0):
+        pass
+    source.commit("4:0")
+    assert names(path) == [f"{folder}/00000000{n}-{name}.jsonl" for folder, n, name in [("taken", 4, "d")]] + [
+        f"trained/00000000{n}-{name}.jsonl" for n, name in [(1, "a"), (2, "b"), (3, "c")]
+    ]
+    source.commit("5:0")
+    assert names(path) == [f"trained/00000000{n}-{name}.jsonl" for n, name in [(2, "b"), (3, "c"), (4, "d")]]
+
+
+def test_numbers_do_not_come_again(path, source, open_folder):
+    put(path, "a.jsonl", rows(1))
+    source.read(1, 0)
+    source.commit("2:0")
+    assert names(path) == []
+    source.close()
+    put(path, "a.jsonl", rows(2))
+    again = open_folder()
+    (sample,) = again.read(1, 0)
+    assert place(sample) == "3:0"
+    assert names(path) == ["taken/000000002-a.jsonl"]
+
+
+def test_a_place_in_removed_files_is_told(path, source, open_folder):
+    for name in "ab":
+        put(path, f"{name}.jsonl", rows(1, 2))
+    while source.read(1, 0):
+        pass
+    source.commit("2:0")
+    source.close()
+    again = open_folder()
+    again.position = "1:1"
+    with pytest.raises(DataError, match="behind position 1:1 have been removed, up to number 1; go on from a newer"):
+        again.read(1, 0)
+    again.position = "2:1"
+    assert ids(again.read(9, 0)) == [2]
+
+
+def test_the_beginning_is_the_oldest_there_is(path, source, open_folder, caplog):
+    for name in "ab":
+        put(path, f"{name}.jsonl", rows(name))
+    while source.read(1, 0):
+        pass
+    source.commit("2:0")
+    source.position = ""
+    assert ids(source.read(9, 0)) == ["b"]
+    assert "the first 1 files have been removed" in caplog.text
+
+
+def test_a_commit_after_closing_works(path, source):
+    put(path, "a.jsonl", rows(1))
+    source.read(1, 0)
+    source.close()
+    source.commit("2:0")
+    assert names(path) == []
+
+
+@pytest.mark.parametrize("settle", [-1, None, float("nan")])
+def test_a_wrong_settle_is_refused(settle):
+    with pytest.raises(CompositionError, match="is no number of seconds from 0"):
+        Folder("inbox", settle=settle)
+
+
+@pytest.mark.parametrize("keep", [-1, 1.5, None, timedelta(-1)])
+def test_a_wrong_keep_is_refused(keep):
+    with pytest.raises(CompositionError, match="neither a timedelta nor a number of bytes"):
+        Folder("inbox", keep=keep)
+
+
+def test_it_is_told_by_its_path(tmp_path):
+    assert repr(Folder(tmp_path)) == f"Folder({str(tmp_path)!r})"

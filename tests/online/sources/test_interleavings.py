@@ -1,0 +1,100 @@
+"""However writing, reading, going back, committing and opening anew come one after the other: the same samples."""
+
+import itertools
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from onion.online.sources import Folder, RedisStream, Spool
+
+SHARE = st.floats(0, 1)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(1, 4)),
+        st.tuples(st.just("read"), st.integers(1, 5)),
+        st.tuples(st.just("back"), SHARE),
+        st.tuples(st.just("commit"), SHARE),
+        st.tuples(st.just("reopen"), st.none()),
+    ),
+    max_size=30,
+)
+
+
+def follow(steps, open_source, write):
+    """Do the steps; after each read, what came is what was written, from the place on."""
+    source, written, places, at, committed = open_source(), [], [""], 0, 0
+    try:
+        for kind, value in [*steps, ("read", 1000)]:
+            if kind == "write":
+                lot = [{"id": len(written) + each} for each in range(value)]
+                write(lot)
+                written += lot
+            elif kind == "read":
+                while samples := source.read(value, 0):
+                    assert [sample.data for sample in samples] == written[at : at + len(samples)]
+                    places[at + 1 :] = [*(sample.position for sample in samples), *places[at + 1 + len(samples) :]]
+                    at += len(samples)
+                    assert source.position == places[at]
+                    if value < 1000:
+                        break
+                else:
+                    assert at == len(written)
+            elif kind == "back":
+                at = committed + round(value * (len(places) - 1 - committed))
+                source.position = places[at]
+            elif kind == "commit":
+                committed += round(value * (at - committed)) if at > committed else 0
+                source.commit(places[committed])
+            else:
+                source.close()
+                source = open_source()
+                source.position = places[at]
+    finally:
+        source.close()
+
+
+lots = itertools.count()
+quietly = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@quietly
+@given(STEPS)
+def test_spool(tmp_path, steps):
+    spool = Spool(tmp_path / f"{next(lots)}.db", keep=0)
+    with spool.writer() as writer:
+        follow(steps, lambda: Spool(spool.path, keep=0), writer.write)
+
+
+@quietly
+@given(STEPS)
+def test_folder(tmp_path, steps):
+    folder = tmp_path / str(next(lots))
+    folder.mkdir()
+
+    def write(lot):
+        (folder / f"{next(lots):06}.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in lot))
+
+    follow(steps, lambda: Folder(folder, keep=0, settle=0), write)
+
+
+@quietly
+@given(STEPS)
+def test_redis_stream(url, steps):
+    stream = RedisStream(url, f"s{next(lots)}")
+    with stream.writer() as writer:
+        follow(steps, lambda: RedisStream(url, stream.stream), writer.write)
+
+
+@pytest.mark.parametrize("steps", [[("write", 3), ("read", 2), ("commit", 1.0), ("reopen", None), ("back", 0.0)]])
+def test_follow_notices_a_source_that_repeats(steps, tmp_path):
+    class Repeating(Spool):
+        def read(self, n, timeout):
+            samples = super().read(n, timeout)
+            self.position = "0"
+            return samples
+
+    spool = Repeating(tmp_path / "s.db")
+    with spool.writer() as writer, pytest.raises(AssertionError):
+        follow(steps, lambda: spool, writer.write)

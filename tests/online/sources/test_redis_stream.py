@@ -1,0 +1,388 @@
+"""RedisStream: samples in order, places, what is acknowledged and removed, and a server that goes away."""
+
+import threading
+from datetime import timedelta
+from time import monotonic
+
+import pytest
+
+from onion.errors import CompositionError, DataError
+from onion.online.sources import RedisStream, RedisWriter, redis_server, redis_stream
+from onion.online.sources.redis_server import AwayError
+from tests.online.sources.redis_process import RedisProcess
+from tests.patience import PATIENCE
+
+
+@pytest.fixture
+def open_stream(url):
+    opened = []
+
+    def open_it(*words, at=url, **settings):
+        opened.append(RedisStream(at, "s", *words, **settings))
+        return opened[-1]
+
+    yield open_it
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def stream(open_stream):
+    return open_stream()
+
+
+@pytest.fixture
+def writer(url):
+    with RedisWriter(url, "s") as writer:
+        yield writer
+
+
+def put(url):
+    with RedisWriter(url, "s") as writer:
+        writer.write(["a"])
+
+
+def data(samples):
+    return [sample.data for sample in samples]
+
+
+def pending(ask, group="onion"):
+    return ask("XPENDING", "s", group)[0]
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_reads_in_order(stream, writer):
+    assert stream.read(2, 0) == []
+    assert stream.position == ""
+    writer.write(["a", "b", "c"])
+    samples = stream.read(2, 0)
+    assert data(samples) == ["a", "b"]
+    assert stream.position == samples[1].position != samples[0].position
+    assert stream.waiting() == 1
+    assert data(stream.read(9, 0)) == ["c"]
+    assert stream.waiting() == 0
+
+
+def test_what_was_there_before_the_first_read_is_read(stream, writer):
+    writer.write([1])
+    assert stream.waiting() is None
+    assert data(stream.read(9, 0)) == [1]
+
+
+def test_another_stream_of_the_same_key_loses_no_sample_in_silence(stream, ask):
+    """Entries are numbered, and their ids are times: so a stream that was made anew does not go on where it stood."""
+    with RedisWriter(stream.url, "s") as writer:
+        writer.write(list(range(5)))
+    assert len(stream.read(9, 0)) == 5
+    ask("DEL", "s", "s:count", "s:marks")
+    with RedisWriter(stream.url, "s") as writer:
+        writer.write(list(range(9)))
+    position = stream.position
+    stream.close()
+    stream.position = position
+    with pytest.raises(DataError, match="have been removed; go on from a newer checkpoint"):
+        stream.read(9, 0)
+
+
+def test_entries_of_others_in_another_stream_of_the_same_key_are_read(stream, ask):
+    ask("XADD", "s", "*", "data", "1")
+    assert data(stream.read(9, 0)) == [1]
+    ask("DEL", "s")
+    ask("XADD", "s", "*", "data", "2")
+    position = stream.position
+    stream.close()
+    stream.position = position
+    assert data(stream.read(9, 0)) == [2]
+
+
+def test_it_waits_for_the_first(stream, url):
+    stream.read(1, 0)
+    thread = threading.Thread(target=put, args=(url,))
+    thread.start()
+    assert data(stream.read(5, PATIENCE)) == ["a"]
+    thread.join()
+
+
+def test_it_waits_no_longer_than_asked(stream):
+    begin = monotonic()
+    assert stream.read(1, 0.2) == []
+    assert monotonic() - begin >= 0.2
+
+
+def test_a_place_can_be_set_back_behind_it_everything_comes_again(stream, open_stream, writer):
+    writer.write([1, 2, 3, 4])
+    samples = stream.read(3, 0)
+    stream.position = samples[0].position
+    assert data(stream.read(9, 0)) == [2, 3, 4]
+    stream.position = ""
+    assert data(stream.read(9, 0)) == [1, 2, 3, 4]
+    stream.close()
+    again = open_stream()
+    again.position = samples[1].position
+    assert data(again.read(9, 0)) == [3, 4]
+
+
+def test_nothing_comes_twice_where_somebody_else_moves_the_group(ask, stream, writer):
+    writer.write([1, 2, 3])
+    assert data(stream.read(2, 0)) == [1, 2]
+    ask("XGROUP", "SETID", "s", "onion", "0")
+    assert data(stream.read(9, 0)) == [3]
+    ask("XGROUP", "SETID", "s", "onion", "0")
+    assert stream.read(9, 0) == []
+
+
+def test_nor_do_entries_without_a_number(ask, stream):
+    for number in range(3):
+        ask("XADD", "s", "*", "data", str(number))
+    assert data(stream.read(2, 0)) == [0, 1]
+    ask("XGROUP", "SETID", "s", "onion", "0")
+    assert data(stream.read(9, 0)) == [2]
+
+
+def test_entries_whose_answer_was_lost_come_again(stream, writer, monkeypatch):
+    stream.read(1, 0)
+    writer.write([1, 2])
+    call = stream._server.call
+
+    def lose(*command):
+        answer = call(*command)
+        if command[0] == "XREADGROUP":
+            monkeypatch.undo()
+            stream._server.drop()
+            raise AwayError("lost", sent=True)
+        return answer
+
+    monkeypatch.setattr(stream._server, "call", lose)
+    assert stream.read(1, 0) == []
+    assert data(stream.read(9, 0)) == [1, 2]
+
+
+def test_nothing_is_left_out_where_somebody_else_reads_for_the_group(ask, stream, writer):
+    writer.write([1, 2, 3])
+    assert data(stream.read(1, 0)) == [1]
+    ask("XREADGROUP", "GROUP", "onion", "other", "COUNT", 1, "STREAMS", "s", ">")
+    assert data(stream.read(9, 0)) == [2, 3]
+
+
+def test_a_group_that_was_destroyed_is_made_again(ask, stream, writer):
+    writer.write([1, 2])
+    assert data(stream.read(1, 0)) == [1]
+    ask("XGROUP", "DESTROY", "s", "onion")
+    assert data(stream.read(9, 1)) == [2]
+
+
+def test_two_groups_read_all(open_stream, writer):
+    writer.write([1, 2])
+    assert data(open_stream("a").read(9, 0)) == [1, 2]
+    assert data(open_stream("b").read(9, 0)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("fields", "sample"),
+    [
+        (["data", '{"a": 1}'], {"a": 1}),
+        (["text", "a b", "label", "1"], {"text": "a b", "label": "1"}),
+        (["data", "{broken"], {"data": "{broken"}),
+        (["data", b"\xff"], {"data": "�"}),
+        (["n", "7", "text", "a"], {"n": "7", "text": "a"}),
+    ],
+)
+def test_entries_that_others_wrote_are_read(ask, stream, writer, fields, sample):
+    writer.write([1])
+    ask("XADD", "s", "*", *fields)
+    writer.write([2])
+    assert data(stream.read(1, 0)) == [1]
+    assert data(stream.read(1, 0)) == [sample]
+    assert data(stream.read(1, 0)) == [2]
+
+
+@pytest.mark.parametrize("position", ["x", "12", "1-", "1-2#", "1-2#x", "²-1"])
+def test_what_is_no_place_is_told(stream, position):
+    with pytest.raises(DataError, match="is no position in a Redis Stream"):
+        stream.position = position
+
+
+# -- entries that are gone ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lost", ["all", "stream", "the end"])
+def test_a_server_that_has_forgotten_is_told(ask, stream, writer, lost):
+    writer.write([1, 2])
+    stream.read(2, 0)
+    position = stream.position
+    stream.close()
+    if lost == "all":
+        ask("FLUSHALL")
+    else:
+        ask("DEL", "s")
+    if lost == "the end":
+        ask("XADD", "s", "1-1", "n", "1", "data", "1")
+    stream.position = position
+    with pytest.raises(DataError, match=r"this run has read up to .*; the server has forgotten"):
+        stream.read(1, 0)
+
+
+def test_a_stream_that_is_deleted_while_it_is_read_is_told(ask, stream, writer):
+    writer.write([1])
+    stream.read(1, 0)
+    ask("DEL", "s")
+    with pytest.raises(DataError, match="the last entry there is none"):
+        stream.read(1, 5)
+
+
+def test_entries_that_were_forgotten_while_others_came_are_told(ask, stream, writer):
+    writer.write([1, 2])
+    stream.read(2, 0)
+    ask("FLUSHALL")
+    writer.write([1, 2, 3])
+    with pytest.raises(DataError, match="have been removed; go on from a newer checkpoint"):
+        stream.read(1, 5)
+
+
+def test_entries_that_others_removed_are_told(ask, stream, writer):
+    writer.write([1, 2, 3, 4])
+    stream.read(1, 0)
+    ask("XTRIM", "s", "MAXLEN", 2)
+    with pytest.raises(DataError, match=r"entries behind position .* have been removed.*Nobody else may trim"):
+        stream.read(9, 0)
+    stream.position = ""
+    assert data(stream.read(9, 0)) == [3, 4]
+
+
+def test_the_beginning_is_the_oldest_there_is(ask, stream, writer, caplog):
+    writer.write([1, 2, 3])
+    ask("XTRIM", "s", "MAXLEN", 1)
+    assert data(stream.read(9, 0)) == [3]
+    assert "the first 2 samples have been removed" in caplog.text
+
+
+def test_a_key_of_another_kind_is_told(ask, stream):
+    ask("SET", "s", "1")
+    with pytest.raises(DataError, match=r"WRONGTYPE.*; check the key and the server"):
+        stream.read(1, 0)
+
+
+# -- acknowledging and removing ----------------------------------------------------------------------------------------
+
+
+def test_a_commit_acknowledges_and_removes(ask, stream, writer):
+    writer.write([1, 2, 3, 4])
+    samples = stream.read(3, 0)
+    assert pending(ask) == 3
+    stream.commit(samples[1].position)
+    assert pending(ask) == 1
+    assert ask("XLEN", "s") == 2
+    stream.commit("")
+    assert pending(ask) == 1
+    stream.position = samples[1].position
+    assert data(stream.read(9, 0)) == [3, 4]
+
+
+def test_what_another_group_has_not_acknowledged_stays(ask, open_stream, writer):
+    writer.write([1, 2, 3])
+    fast, slow = open_stream("fast"), open_stream("slow")
+    fast.read(3, 0)
+    samples = slow.read(2, 0)
+    fast.commit(fast.position)
+    assert ask("XLEN", "s") == 3
+    slow.commit(samples[1].position)
+    assert ask("XLEN", "s") == 2  # the last one that was delivered stays
+    assert data(slow.read(9, 0)) == [3]
+
+
+def test_what_has_been_set_back_and_not_read_again_stays(ask, stream, writer):
+    writer.write([1, 2, 3, 4])
+    samples = stream.read(4, 0)
+    stream.commit(samples[0].position)
+    stream.position = samples[1].position
+    stream.read(1, 0)
+    stream.commit(samples[1].position)
+    assert data(stream.read(9, 0)) == [4]
+
+
+def test_entries_stay_as_long_as_they_are_to_be_kept(ask, open_stream, writer):
+    stream = open_stream(keep=timedelta(days=1))
+    day = 24 * 3600 * 1000
+    now = int(ask("TIME")[0]) * 1000
+    ask("XADD", "s", f"{now - 2 * day}-0", "data", "1")
+    ask("XADD", "s", f"{now - day // 2}-0", "data", "2")
+    writer.write([3])
+    stream.read(9, 0)
+    stream.commit(stream.position)
+    assert pending(ask) == 0
+    assert ask("XLEN", "s") == 2
+    stream.position = ""
+    assert data(stream.read(9, 0)) == [2, 3]
+
+
+def test_many_are_acknowledged_in_portions(ask, stream, writer, monkeypatch):
+    monkeypatch.setattr(redis_stream, "PORTION", 3)
+    writer.write(list(range(10)))
+    samples = stream.read(10, 0)
+    stream.commit(samples[7].position)
+    assert pending(ask) == 2
+    assert ask("XLEN", "s") == 2
+
+
+# -- a server that goes away -------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_was_killed_is_waited_for(own_redis, open_stream, monkeypatch, caplog):
+    stream = open_stream(at=own_redis.url)
+    with RedisWriter(own_redis.url, "s") as writer:
+        writer.write([1, 2, 3], mark="a")
+        assert data(stream.read(1, 0)) == [1]
+        own_redis.kill()
+        assert stream.read(1, 0) == []
+        assert stream.read(1, 0.2) == []
+        assert stream.waiting() is None
+        stream.commit(stream.position)
+        own_redis.start()
+        assert data(stream.read(9, PATIENCE)) == [2, 3]
+        writer.write([4], mark="b")
+        assert data(stream.read(9, PATIENCE)) == [4]
+        assert stream._server.call("XPENDING", "s", "onion")[0] == 3  # the commit has been made up for
+    assert caplog.text.count("is away") == 1
+
+
+def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path, shared_redis, open_stream, monkeypatch):
+    process = RedisProcess(tmp_path / "redis")
+    stream = open_stream(at=process.url)
+    waits = []
+    with monkeypatch.context() as patched:
+        patched.setattr(redis_stream, "sleep", waits.append)
+        for module in (redis_stream, redis_server):
+            patched.setattr(module, "monotonic", lambda: sum(waits))
+        assert stream.read(1, 0.3) == []
+    assert sum(waits) == pytest.approx(0.3)
+    assert len(waits) <= 4  # each pause is longer than the one before
+    with process, RedisWriter(process.url, "s") as writer:
+        writer.write([1])
+        assert data(stream.read(1, PATIENCE)) == [1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [({}, ""), ({"appendfsync": "everysec"}, "has appendfsync everysec"), ({"appendonly": "no"}, "has appendonly no")],
+)
+def test_a_server_that_may_forget_is_told_once(tmp_path, shared_redis, open_stream, settings, warned, caplog):
+    with RedisProcess(tmp_path / "redis", **settings) as process:
+        stream = open_stream(at=process.url)
+        stream.read(1, 0)
+        stream.position = ""
+        stream.read(1, 0)
+        stream.close()
+    assert caplog.text.count("samples that it took may be gone when it crashes") == bool(warned)
+    assert warned in caplog.text
+
+
+@pytest.mark.parametrize("keep", [timedelta(-1), 5, None])
+def test_a_wrong_keep_is_refused(keep):
+    with pytest.raises(CompositionError, match="is no timedelta from 0"):
+        RedisStream("redis://host", "s", keep=keep)
+
+
+def test_it_is_told_by_its_stream_and_not_by_its_url():
+    assert repr(RedisStream("redis://:secret@host", "s")) == "RedisStream('s')"

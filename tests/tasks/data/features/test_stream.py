@@ -1,0 +1,98 @@
+import os
+
+import pytest
+
+from onion.errors import DataError
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.classification import Classification
+from onion.tasks.data.features.cache import cached_features
+from onion.tasks.data.features.stream import FeatureStream
+from onion.tasks.masked_lm.task import MaskedLM
+from onion.tasks.token_classification.task import TokenClassification
+from tests.tasks.helpers import films, write_tsv
+from tests.tasks.tagged import tagged
+
+
+@pytest.fixture(scope="module")
+def tokenizer(encoder_folder):
+    return Tokenizer.from_pretrained(encoder_folder)
+
+
+def plain(example):
+    return {name: value.tolist() if name in ("ids", "types") else value for name, value in example.items()}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
+    return tmp_path / "home" / "features"
+
+
+def test_a_stream_gives_what_the_cache_has_anew_in_each_pass(tmp_path, tokenizer, caplog):
+    data = write_tsv(tmp_path / "a.tsv", films(300, seed=3))  # more than a chunk
+    task = Classification(max_length=6).fitted(data)
+    stream, kept = FeatureStream(task, data, tokenizer), cached_features(task, data, tokenizer)
+    assert len(stream) == len(kept) == 300
+    for _ in range(2):
+        assert list(map(plain, stream)) == list(map(plain, kept))
+    (cut,) = kept.notes.values()
+    assert stream.notes == kept.notes
+    assert caplog.messages == [f"{data}: texts longer than 6 tokens, cut: {cut}"]  # once, when they are known
+
+
+def test_rows_are_counted_without_a_tokenizer_where_each_is_an_example(tmp_path, tokenizer, monkeypatch):
+    data = write_tsv(tmp_path / "a.tsv", films(300, seed=3))
+    task = Classification().fitted(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(Classification, "features", None)  # would be called
+        assert len(FeatureStream(task, data, tokenizer)) == 300
+
+
+@pytest.mark.parametrize(
+    "task", [Classification(), TokenClassification(max_length=6), MaskedLM(max_length=6)], ids=type
+)
+def test_examples_are_counted_once_for_a_file(tmp_path, tokenizer, monkeypatch, task):
+    rows = tagged(40, seed=1) if task.name == "tag" else films(40, seed=1)
+    data = write_tsv(tmp_path / "a.tsv", [*rows, ("", "O")] if task.name == "mask" else rows)
+    task = task.fitted(data)
+    examples = len(cached_features(task, data, tokenizer))
+    assert (examples == 40) == (task.name == "classify")  # else texts are cut into several, or left out
+    assert len(FeatureStream(task, data, tokenizer)) == examples
+    with monkeypatch.context() as patch:
+        patch.setattr(type(task), "rows", None)
+        patch.setattr(type(task), "features", None)
+        assert len(FeatureStream(task, data, tokenizer)) == examples
+
+
+def test_a_file_without_an_example_is_nothing_to_learn(tmp_path, tokenizer):
+    data = write_tsv(tmp_path / "a.tsv", [(" ",), (" ",)], ("text_a",))
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"a\.tsv: holds no example to learn from"):
+            FeatureStream(MaskedLM(pairs=False), data, tokenizer)
+
+
+def test_every_row_is_checked_before_the_first_is_learned(tmp_path, tokenizer):
+    task = Classification(labels=["bad", "good"], pairs=False)
+    data = write_tsv(tmp_path / "a.tsv", [*films(300, seed=3), ("a", "ugly")])
+    with pytest.raises(DataError, match=r"a\.tsv:302: the label 'ugly'"):
+        FeatureStream(task, data, tokenizer)
+
+
+@pytest.mark.parametrize("rows", [100, 310])
+def test_a_file_that_changes_between_passes_is_told(tmp_path, tokenizer, rows):
+    data = write_tsv(tmp_path / "a.tsv", films(300, seed=3))
+    stream = FeatureStream(Classification(max_length=6).fitted(data), data, tokenizer)
+    list(stream)
+    write_tsv(data, films(rows, seed=3))
+    with pytest.raises(DataError, match=r"a\.tsv: changed since the training began"):
+        list(stream)
+
+
+def test_a_file_that_changes_within_a_pass_is_told(tmp_path, tokenizer):
+    data = write_tsv(tmp_path / "a.tsv", films(30_000, seed=3))
+    stream = FeatureStream(Classification(max_length=6).fitted(data), data, tokenizer)
+    examples = iter(stream)
+    next(examples)
+    os.truncate(data, data.stat().st_size // 2)
+    with pytest.raises(DataError, match=r"a\.tsv"):
+        list(examples)

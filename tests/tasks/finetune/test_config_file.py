@@ -1,0 +1,192 @@
+import json
+import re
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+from onion.errors import DataError
+from onion.tasks.finetune.config_file import read_config, resolve
+from onion.tasks.finetune.presets import PRESETS, preset
+from onion.tasks.registry import get_task
+from tests.patience import PATIENCE
+
+NEEDED = {"task": "classify", "train": "a.tsv", "dev": "b.tsv"}
+
+
+def written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_yaml_and_json_say_the_same(tmp_path):
+    yaml = written(tmp_path / "a.yaml", "task: classify\nlr: 5e-5\nclass_weights: {差: 2}\n# a comment\nstream: true\n")
+    lines = {"task": "classify", "lr": 5e-5, "class_weights": {"差": 2}, "stream": True}
+    plain = written(tmp_path / "a.json", json.dumps(lines))
+    one, other = (resolve(NEEDED, read_config(path)) for path in (yaml, plain))
+    assert one == other
+    assert (one.lr, one.stream, one.options) == (5e-5, True, {"class_weights": {"差": 2}})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("a.yaml", "a: [", "broken YAML"),
+        ("a.yaml", "!!python/object/apply:os.system ['touch pwned']", "broken YAML"),
+        ("a.yaml", "- a\n- b", "holds no settings by name"),
+        ("a.yaml", "1: a", "holds no settings by name"),
+        ("a.yml", "", "holds no settings by name"),
+        ("a.json", "{", "broken JSON"),
+        ("a.json", "[" * 100_000, "broken JSON"),
+        ("a.json", '{"a": 1, "b": {"c": 1, "c": 2}}', "'c' stands there twice; keep one of the two"),
+        ("a.toml", "a = 1", "name the file .yaml, .yml or .json"),
+    ],
+)
+def test_files_that_do_not_do(tmp_path, monkeypatch, name, text, what):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=f"{name}: .*{re.escape(what)}"):
+        read_config(written(tmp_path / name, text))
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("lr: 1\nseed: 2\nlr: 3\n", "3: 'lr' stands in line 1 too; keep one of the two"),
+        ("options:\n  - {a: 1}\n  - b: 1\n    'b': 2\n", "4: 'b' stands in line 3 too"),
+        ("class_weights: {a: 1, a: 2}", "1: 'a' stands in line 1 too"),
+    ],
+)
+def test_a_name_that_stands_twice_in_yaml_is_told_with_its_lines(tmp_path, text, what):
+    with pytest.raises(DataError, match=f"a.yaml:{what}"):
+        read_config(written(tmp_path / "a.yaml", text))
+
+
+def test_numbers_as_yaml_has_them(tmp_path):
+    text = "label_smoothing: 1e-1\nclass_weights: {1: 2, 0: 1e-1}\nlabels: [1, 0]\n"
+    task = get_task("classify", resolve(NEEDED, read_config(written(tmp_path / "a.yaml", text))).options)
+    assert (task.label_smoothing, task.class_weights, task.labels.names) == (0.1, {"1": 2, "0": 0.1}, ("1", "0"))
+
+
+@pytest.mark.parametrize("name", ["task", "best", "encoder", "x\x1b" + "y" * 9999])
+def test_a_value_is_shown_in_short_and_without_what_a_terminal_obeys(tmp_path, name):
+    content = json.dumps({"task": "classify", "train": "a", "dev": "b", name: ["\x1b[2J" + "y" * 9999] * 99})
+    with pytest.raises(DataError) as caught:
+        get_task("classify", resolve(read_config(written(tmp_path / "a.json", content))).options)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 600
+
+
+def test_a_file_that_is_not_there_or_no_text(tmp_path):
+    (tmp_path / "b.yaml").write_bytes(b"\xff\xfe")
+    for name, told in (("a.yaml", "there is no such file"), ("b.yaml", "cannot be read")):
+        with pytest.raises(DataError, match=rf"{name}: {told}"):
+            read_config(tmp_path / name)
+
+
+def test_yaml_needs_its_library_and_says_so(tmp_path):
+    code = """
+import sys
+sys.modules["yaml"] = None
+from pathlib import Path
+from onion.tasks.finetune.config_file import read_config
+try:
+    read_config(Path(sys.argv[1]))
+except Exception as error:
+    print(error)
+"""
+    path = written(tmp_path / "a.yaml", "a: 1")
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=PATIENCE)
+    assert "pip install 'onion-paddle[yaml]'" in done.stdout, done.stderr
+
+
+def test_the_later_layer_wins():
+    found = resolve(preset("ernie/chnsenticorp"), {"lr": 1e-3, "max_length": 64}, {**NEEDED, "lr": 2e-3})
+    assert (found.lr, found.batch_size, found.warmup, found.options) == (2e-3, 24, 0.0, {"max_length": 64})
+
+
+def test_settings_of_the_task_are_alike_wherever_they_stand():
+    preset_like = {"max_length": 256, "options": {"stride": 3, "label_smoothing": 0.1}}
+    found = resolve(NEEDED, preset_like, {"options": {"max_length": 10}}, {"stride": 5})
+    assert found.options == {"max_length": 10, "stride": 5, "label_smoothing": 0.1}
+
+
+def test_a_setting_that_stands_at_the_top_and_under_options_is_refused():
+    with pytest.raises(DataError, match="'passes' stands at the top and under options; keep one of the two"):
+        resolve(NEEDED, {"passes": 3, "options": {"passes": 4}})
+
+
+@pytest.mark.parametrize("options", [5, None, ["a"], "a"])
+def test_options_that_are_no_settings(options):
+    with pytest.raises(DataError, match=r"options: .* holds no settings by name"):
+        resolve(NEEDED, {"options": options})
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_what_is_needed(name):
+    with pytest.raises(DataError, match=f"{name} is missing; give --{name}, or {name} in the config file"):
+        resolve({key: value for key, value in NEEDED.items() if key != name})
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"passes": 0}, "passes: 0 is not a whole number from 1"),
+        ({"passes": True}, "passes: True is not"),
+        ({"passes": "3"}, "passes: '3' is not"),
+        ({"lr": "fast"}, "lr: 'fast' is not a number above 0"),
+        ({"lr": float("nan")}, "lr: nan is not"),
+        ({"warmup": 1.5}, "warmup: 1.5 is not a number from 0 to 1"),
+        ({"weight_decay": -1}, "weight_decay: -1.0 is not"),
+        ({"seed": -1}, "seed: -1 is not"),
+        ({"test_every": 0}, "test_every: 0 is not"),
+        ({"stream": "yes"}, "stream: 'yes' is not true or false"),
+        ({"encoder": ""}, "encoder: '' is not a text"),
+        ({"train": 5}, "train: 5 is not a text"),
+        ({"lr": 10**400}, r"lr: 10+\.\.\. is not a number above 0"),
+        ({"init_head": True}, "init_head: there is no training to take the head from; say which by init, or leave"),
+    ],
+)
+def test_values_that_do_not_do(settings, told):
+    with pytest.raises(DataError, match=told):
+        resolve(NEEDED, settings)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_resolves(name):
+    found = resolve(preset(name), {"train": "a", "dev": "b"})
+    assert found.task == PRESETS[name]["task"]
+    assert {"max_length"} <= found.options.keys()
+    assert attrs.asdict(found)["lr"] == PRESETS[name]["lr"]
+
+
+@pytest.mark.parametrize(
+    ("name", "batch_size", "passes", "lr"),
+    [
+        ("ernie/thuc", 8, 3, 3e-5),
+        ("ernie-large/thuc", 8, 3, 1.5e-5),
+        ("ernie-large/cmrc2018", 8, 2, 3e-5),
+        ("ernie-large/rte", 16, 5, 3e-5),
+        ("ernie/rte", 4, 4, 2e-5),
+        ("ernie-large/qnli", 32, 4, 2e-5),
+        ("palm/atis-slots", 16, 20, 2e-5),
+    ],
+)
+def test_presets_as_they_were_published(name, batch_size, passes, lr):
+    found = preset(name)
+    assert (found["batch_size"], found["passes"], found["lr"]) == (batch_size, passes, lr)
+
+
+def test_every_data_set_of_ernie_has_a_preset_of_both_sizes():
+    sets = {
+        kind: {name.split("/")[1] for name in PRESETS if name.startswith(f"{kind}/")}
+        for kind in ("ernie", "ernie-large")
+    }
+    assert sets["ernie"] == sets["ernie-large"]
+    assert all(PRESETS[f"ernie/{name}"]["task"] == PRESETS[f"ernie-large/{name}"]["task"] for name in sets["ernie"])
+
+
+def test_an_unknown_preset():
+    with pytest.raises(DataError, match="there is no preset 'bert/x'; there are ernie/bq, ernie/chnsenticorp"):
+        preset("bert/x")

@@ -1,0 +1,214 @@
+import os
+import random
+
+import attrs
+import numpy as np
+import paddle
+import pytest
+
+from onion import Accumulate, GradientMachine, NanGuard, ParameterUpdater
+from onion.checkpointing.checkpoint import newest, read, steps_in
+from onion.errors import CheckpointError, DataError, OnionError, WeightsError
+from onion.models.config import EncoderConfig
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.classification import Classification
+from onion.tasks.data.features import hashing
+from onion.tasks.finetune.fine_tune import Job, fine_tune, seed_everything, train
+from onion.tasks.finetune.run_folder import TASK_FILE, RunFolder, read_json, read_record
+from onion.tasks.registry import recorded_task
+from tests.tasks.helpers import films, log_rows, snapshot, write_tsv
+
+
+def test_the_report(trained):
+    out, result = trained
+    report = result.report
+    tests = {row["step"]: row["dev.accuracy"] for row in log_rows(out) if "dev.accuracy" in row}
+    assert result.signal is None
+    assert report["step"] == 16
+    assert sorted(tests) == [2, 4, 6, 8, 10, 12, 14, 16]  # four times a pass of 8 steps
+    assert report["dev.accuracy"] == max(tests.values()) == tests[report["best_step"]]
+    assert report["majority_accuracy"] >= 0.5
+    assert {"dev.f1", "dev.f1_macro", "seconds", "out"} < report.keys()
+
+
+def test_it_learns(make_settings, tmp_path):
+    """In 16 steps, as above, a network may be no better than the majority."""
+    assert train(make_settings(passes=8), tmp_path / "out").report["dev.accuracy"] > 0.9
+
+
+def test_the_folder_holds_all_that_a_reader_of_texts_needs(trained, make_settings, encoder_folder):
+    out, result = trained
+    record = make_settings().record()
+    assert {name: read_record(out)[name] for name in record} == record
+    task = recorded_task(read_json(out, TASK_FILE), TASK_FILE)
+    assert (task.labels.names, task.pairs, task.max_length) == (("bad", "good"), False, 16)
+    assert EncoderConfig.read(out) == EncoderConfig.read(encoder_folder)
+    text = ["a lovely film"]
+    kept, original = Tokenizer.from_pretrained(out), Tokenizer.from_pretrained(encoder_folder)
+    assert kept(text)[0].ids.tolist() == original(text)[0].ids.tolist()
+    assert set(steps_in(out)) == {result.report["best_step"], 16}
+    assert newest(out).run["counters"]["pass_id"] == 2
+    assert "Saver" in (out / "onion.txt").read_text(encoding="utf-8")
+    assert (out / "onion.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(trained, make_settings, tmp_path):
+    out, result = trained
+    again = train(make_settings(), tmp_path / "again").report
+    other = train(make_settings(seed=2), tmp_path / "other").report
+    name = "step-00000016/gradient_machine.safetensors"
+    assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+    assert (tmp_path / "other" / name).read_bytes() != (out / name).read_bytes()
+    assert log_rows(tmp_path / "again") == log_rows(out)
+    assert again["dev.accuracy"] == result.report["dev.accuracy"]
+    assert other["step"] == 16
+
+
+def test_training_again_does_nothing_and_reports_the_same(trained, make_settings):
+    out, result = trained
+    before = snapshot(out)
+    again = train(make_settings(), out)
+    assert {**again.report, "seconds": 0} == {**result.report, "seconds": 0}
+    assert snapshot(out) == before
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_second_start_reads_the_training_file_once_for_its_digest(make_settings, tmp_path, monkeypatch, stream):
+    path = write_tsv(tmp_path / "train.tsv", films(64, seed=1))
+    os.utime(path, (1e9, 1e9))  # nobody writes to it
+    settings = make_settings(train=str(path), stream=stream)
+    first = Job.prepare(settings)
+    hashing._known.clear()  # as in a new process
+    rows, read, whole = Classification.rows, hashing._sum, []
+
+    def others_only(self, data, labelled):
+        assert data != str(path)
+        return rows(self, data, labelled)
+
+    monkeypatch.setattr(Classification, "rows", others_only)
+    monkeypatch.setattr(hashing, "_sum", lambda file: whole.append(file.name) or read(file))
+    job = Job.prepare(settings)
+    job.onion(tmp_path / "out")[RunFolder].look()
+    (tmp_path / "out").mkdir()
+    job.onion(tmp_path / "out")[RunFolder].look()
+    assert (job.task, len(job.train_set)) == (first.task, 64)
+    assert whole.count(str(path)) == 1
+
+
+def test_no_trace_of_a_training_that_could_not_begin(make_settings, encoder_folder, tmp_path):
+    narrow = tmp_path / "narrow"
+    narrow.mkdir()
+    for path in encoder_folder.iterdir():
+        (narrow / path.name).write_bytes(path.read_bytes())
+    config = (narrow / "config.json").read_text()
+    (narrow / "config.json").write_text(config.replace('"hidden_size": 32', '"hidden_size": 16'))
+    with pytest.raises(WeightsError, match="misshapen"):
+        train(make_settings(encoder=str(narrow)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_rate_falls_to_nothing_whatever_is_put_into_the_onion(make_settings, tmp_path, stream):
+    given = attrs.asdict(make_settings(passes=2, stream=stream), recurse=False)
+    own = {name: value for name, value in given.items() if name not in ("task", "train", "dev")}
+    whole = fine_tune(given["task"], given["train"], given["dev"], tmp_path / "out", **own)
+    runner = whole.insert_before(GradientMachine, Accumulate(3)).without(NanGuard)
+    assert runner.run(passes=2).step == 6  # 8 batches a pass: 3, 3 and 2
+    assert runner[ParameterUpdater].optimizer.get_lr() == 0
+
+
+def test_a_folder_of_weights_is_never_taken_for_the_output(make_settings, encoder_folder):
+    before = snapshot(encoder_folder)
+    with pytest.raises(CheckpointError, match=r"holds config\.json, but no run of onion"):
+        train(make_settings(), encoder_folder)
+    assert snapshot(encoder_folder) == before
+
+
+def test_one_label_is_nothing_to_learn(make_settings, tmp_path):
+    path = write_tsv(tmp_path / "one.tsv", [("a", "good"), ("b", "good")])
+    with pytest.raises(DataError, match=r"one\.tsv: all rows have the label 'good'"):
+        train(make_settings(train=str(path)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_test_every_and_fewer_examples_than_a_batch(make_settings, tmp_path):
+    path = write_tsv(tmp_path / "few.tsv", [("a", "good"), ("lovely", "bad"), ("film", "good")])
+    report = train(make_settings(train=str(path), passes=3, test_every=2, batch_size=64), tmp_path / "out").report
+    assert report["step"] == 3
+    assert [row["step"] for row in log_rows(tmp_path / "out") if "dev.accuracy" in row] == [2]
+
+
+def test_no_test_within_the_run(make_settings, tmp_path):
+    report = train(make_settings(passes=1, test_every=100), tmp_path / "out").report
+    assert (report["step"], report["best_step"]) == (8, 8)
+    assert "dev.accuracy" not in report
+
+
+@pytest.mark.parametrize("best", ["acuracy", "dev.f1_makro", "dev.dev.accuracy"])
+def test_a_figure_that_the_test_does_not_have_is_refused_before_anything_is_written(best, make_settings, tmp_path):
+    with pytest.raises(
+        DataError, match=f"best: the test has no figure '{best}'; it has accuracy, f1_macro, matthews, f1"
+    ):
+        train(make_settings(best=best), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_best_may_be_named_as_the_report_names_it(make_settings, tmp_path):
+    out = tmp_path / "out"
+    report = train(make_settings(passes=1, best="dev.f1_macro"), out).report
+    assert report["dev.f1_macro"] == max(row["dev.f1_macro"] for row in log_rows(out) if "dev.f1_macro" in row)
+
+
+def test_the_best_of_an_error_is_the_smallest(make_settings, tmp_path):
+    rows = [(text, str(float(label == "good"))) for text, label in films(40, seed=4)]
+    data, out = str(write_tsv(tmp_path / "numbers.tsv", rows)), tmp_path / "out"
+    settings = {"train": data, "dev": data, "passes": 4, "lr": 1e-3, "test_every": 1}
+    report = train(make_settings(task="regress", best="mean_squared_error", **settings), out).report
+    errors = [row["dev.mean_squared_error"] for row in log_rows(out) if "dev.mean_squared_error" in row]
+    assert report["dev.mean_squared_error"] == min(errors) < max(errors)
+
+
+def test_a_training_that_has_gone_astray_ends_with_an_error(make_settings, tmp_path, encoder_folder):
+    with pytest.raises(OnionError, match="nan_guard: step 50 has the loss nan; a smaller learning rate"):
+        train(make_settings(passes=7, lr=1e30), tmp_path / "out")
+
+
+def test_texts_that_are_cut_are_told_once_a_file(make_settings, tmp_path, caplog):
+    train(make_settings(passes=1, options={"max_length": 6}), tmp_path / "out")
+    told = [message for message in caplog.messages if "longer than 6 tokens" in message]
+    assert len(told) == 2
+    assert "train.tsv: " in told[0]
+    assert "dev.tsv: " in told[1]
+
+
+def test_pairs(make_settings, tmp_path):
+    header = ("label", "text_b", "text_a")
+    rows = [(label, "was it", text) for text, label in films(40, seed=4)]
+    data = str(write_tsv(tmp_path / "pairs.tsv", rows, header))
+    train(make_settings(train=data, dev=data, passes=1), tmp_path / "out")
+    assert read_json(tmp_path / "out", TASK_FILE)["pairs"] is True
+    with pytest.raises(DataError, match=r"dev\.tsv:2: there is no column 'text_b'"):
+        train(make_settings(train=data), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_seeds():
+    drawn = []
+    for seed in (5, 5, 6):
+        seed_everything(seed)
+        drawn.append((random.random(), np.random.rand(), paddle.rand([1]).item()))
+    assert drawn[0] == drawn[1]
+    assert all(one != other for one, other in zip(drawn[1], drawn[2], strict=True))
+
+
+def test_the_best_checkpoint_is_kept_beside_the_newest(trained):
+    out, result = trained
+    best = read(out / f"step-{result.report['best_step']:08d}")
+    assert best.run["metrics"]["dev.accuracy"] == result.report["dev.accuracy"]
+
+
+@pytest.mark.parametrize("task", ["classify", Classification()])
+def test_a_setting_that_there_is_not(films_folder, tmp_path, task):
+    data = films_folder / "train.tsv"
+    with pytest.raises(DataError, match=r"there is no setting 'max_length' of a training, only .*; .* in options="):
+        fine_tune(task, data, data, tmp_path / "out", max_length=8)

@@ -1,0 +1,207 @@
+import hashlib
+import json
+
+import attrs
+import pytest
+
+from onion import Runner, RunnerItem
+from onion.errors import CheckpointError, DataError
+from onion.models.config import EncoderConfig
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.classification import Classification
+from onion.tasks.finetune.config_file import read_config, resolve
+from onion.tasks.finetune.run_folder import (
+    OWN_FILES,
+    RUN_FILE,
+    SETTINGS_FILE,
+    TASK_FILE,
+    RunFolder,
+    read_json,
+    read_record,
+    write_json,
+)
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.registry import recorded_task
+from onion.testing import Batches, Failing, PlannedError
+
+FITTED = Classification(labels=["bad", "good"], pairs=False)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    for name in ("a.tsv", "b.tsv"):
+        (tmp_path / name).write_text(name)
+    return Settings(task="classify", train=str(tmp_path / "a.tsv"), dev=str(tmp_path / "b.tsv"))
+
+
+def test_the_record_holds_the_settings_and_the_sums_of_the_files(settings):
+    record = settings.record()
+    assert json.loads(json.dumps(record)) == record
+    assert (record["passes"], record["lr"], record["encoder"]) == (3, 5e-5, "minilm")
+    assert record["train_sha256"] == hashlib.sha256(b"a.tsv").hexdigest()
+    assert record["dev_sha256"] == hashlib.sha256(b"b.tsv").hexdigest()
+
+
+def test_a_file_that_went_away(settings, tmp_path):
+    (tmp_path / "b.tsv").unlink()
+    with pytest.raises(DataError, match=r"b\.tsv: there is no such file"):
+        settings.record()
+
+
+@pytest.fixture
+def folder_of(settings, encoder_folder):
+    """A RunFolder; keyword arguments change the settings."""
+    tokenizer, config = Tokenizer.from_pretrained(encoder_folder), EncoderConfig.read(encoder_folder)
+
+    def make(out, task=FITTED, anyway=False, **changes):
+        notes = {"a.tsv": {"texts cut": 2}}
+        return RunFolder(out, attrs.evolve(settings, **changes), task, tokenizer, config, notes, anyway)
+
+    return make
+
+
+def run(folder, *items):
+    return Runner(folder, *items, Batches(1)).run(passes=1)
+
+
+def test_a_new_folder_is_made_claimed_and_filled(tmp_path, folder_of, settings, caplog):
+    out = tmp_path / "deep" / "out"
+    run(folder_of(out))
+    record = read_record(out)
+    assert {name: record[name] for name in settings.record()} == json.loads(json.dumps(settings.record()))
+    assert {path.name for path in out.iterdir()} == {RUN_FILE, *OWN_FILES}
+    assert recorded_task(read_json(out, TASK_FILE), out).labels.names == ("bad", "good")
+    assert "run_folder" in (out / "onion.txt").read_text()
+    assert caplog.messages == ["a.tsv: texts cut: 2"]
+
+
+def test_the_same_training_finds_its_folder_again(tmp_path, folder_of):
+    for _ in range(2):
+        run(folder_of(tmp_path / "out"))
+
+
+def test_the_settings_are_a_config_file(tmp_path, folder_of):
+    run(folder_of(tmp_path, lr=1e-3, options={"max_length": 9, "labels": ["a", "b"]}))
+    found = resolve(read_config(tmp_path / SETTINGS_FILE))
+    assert (found.lr, found.options) == (1e-3, {"max_length": 9, "labels": ["a", "b"]})
+
+
+def test_another_run_is_refused_and_the_differences_are_told(tmp_path, folder_of):
+    out = tmp_path / "out"
+    run(folder_of(out))
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    (tmp_path / "a.tsv").write_text("something else")
+    for attempt in (lambda: folder_of(out, lr=1.0).look(), lambda: run(folder_of(out, lr=1.0))):
+        with pytest.raises(CheckpointError, match="another run") as caught:
+            attempt()
+        assert "lr 5e-05 there, 1.0 here" in str(caught.value)
+        assert "the train file has other content" in str(caught.value)
+        assert "dev" not in str(caught.value).replace(str(tmp_path), "")
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_another_run_is_let_in_knowingly_and_the_folder_is_its_own_then(tmp_path, folder_of, caplog):
+    run(folder_of(tmp_path / "out"))
+    run(folder_of(tmp_path / "out", lr=1.0, anyway=True))
+    assert f"goes on in {tmp_path / 'out'} all the same: lr 5e-05 there, 1.0 here" in caplog.messages
+    run(folder_of(tmp_path / "out", lr=1.0))
+    with pytest.raises(PlannedError):  # as where the checkpoint that is there does not fit
+        run(folder_of(tmp_path / "out", lr=2.0, anyway=True), Failing("initialize"))
+    run(folder_of(tmp_path / "out", lr=1.0))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"holds config\.json, but no run of onion"):
+        run(folder_of(tmp_path / "mine", anyway=True))
+
+
+def test_other_labels_are_another_run_though_every_file_and_setting_is_the_same(tmp_path, folder_of):
+    """As when label_map.json was changed between two starts."""
+    run(folder_of(tmp_path))
+    with pytest.raises(CheckpointError, match=r"labels \['bad', 'good'\] there, \['good', 'bad'\] here"):
+        run(folder_of(tmp_path, Classification(labels=["good", "bad"], pairs=False)))
+
+
+def test_the_same_bytes_under_another_ending_are_another_run(tmp_path, folder_of, settings):
+    run(folder_of(tmp_path / "out"))
+    for name in ("other.tsv", "a.txt"):
+        (tmp_path / name).write_text("a.tsv")
+    run(folder_of(tmp_path / "out", train=str(tmp_path / "other.tsv")))
+    with pytest.raises(CheckpointError, match=r"another run \(the train file ends in \.tsv there, in \.txt here\)"):
+        run(folder_of(tmp_path / "out", train=str(tmp_path / "a.txt")))
+
+
+def test_an_option_is_told_by_its_name_and_what_is_said_twice_is_no_difference(tmp_path, folder_of):
+    run(folder_of(tmp_path, options={"max_length": 128}))
+    run(folder_of(tmp_path))
+    with pytest.raises(CheckpointError, match=r"another run \(max_length 128 there, 64 here\)"):
+        run(folder_of(tmp_path, Classification(pairs=False, max_length=64, labels=["bad", "good"])))
+
+
+def test_another_tokenizer_is_another_run(tmp_path, folder_of):
+    run(folder_of(tmp_path))
+    folder = folder_of(tmp_path)
+    folder._tokenizer.settings["do_lower_case"] = False
+    with pytest.raises(CheckpointError, match="the tokenizer file has other content"):
+        run(folder)
+
+
+@pytest.mark.parametrize("name", [*OWN_FILES, "step-00000004"])
+def test_a_folder_that_holds_what_a_run_would_overwrite_is_refused(tmp_path, folder_of, name):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text("precious")
+    for attempt in (folder_of(out).look, lambda: run(folder_of(out))):
+        with pytest.raises(CheckpointError, match=f"holds {name}, but no run of onion"):
+            attempt()
+    assert [path.name for path in out.iterdir()] == [name]
+    assert (out / name).read_text() == "precious"
+
+
+def test_a_folder_with_other_things_is_taken(tmp_path, folder_of):
+    (tmp_path / "notes.txt").write_text("mine")
+    run(folder_of(tmp_path))
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path, folder_of):
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(CheckpointError, match=r"cannot write .*run\.json"):
+        run(folder_of(tmp_path / "out"))
+
+
+def test_looking_writes_nothing(tmp_path, folder_of):
+    folder_of(tmp_path / "out").look()
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_process_at_a_time_and_the_second_changes_nothing(tmp_path, folder_of):
+    class Second(RunnerItem):
+        def initialize(self, state):
+            before = (tmp_path / RUN_FILE).read_bytes()
+            for attempt in (folder_of(tmp_path, lr=1.0).look, lambda: run(folder_of(tmp_path, lr=1.0))):
+                with pytest.raises(CheckpointError, match="is in use by"):
+                    attempt()
+            assert (tmp_path / RUN_FILE).read_bytes() == before
+
+    run(folder_of(tmp_path), Second())
+    run(folder_of(tmp_path))  # it let go
+
+
+def test_a_data_file_is_the_same_wherever_it_stands(tmp_path, folder_of):
+    run(folder_of(tmp_path / "out"))
+    (tmp_path / "moved.tsv").write_bytes((tmp_path / "a.tsv").read_bytes())
+    run(folder_of(tmp_path / "out", train=str(tmp_path / "moved.tsv")))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"\xff", b"[]"])
+def test_a_record_that_is_missing_or_damaged(tmp_path, content):
+    if content is not None:
+        (tmp_path / RUN_FILE).write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"run\.json is missing or damaged"):
+        read_record(tmp_path)
+
+
+def test_json_of_any_language_comes_back(tmp_path):
+    write_json(tmp_path / "x.json", ["so so", "中立", "é"])
+    assert read_json(tmp_path, "x.json") == ["so so", "中立", "é"]
+    assert "中立" in (tmp_path / "x.json").read_text(encoding="utf-8")

@@ -1,0 +1,312 @@
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import paddle
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax
+
+from onion.errors import DataError
+from onion.models.encoder import Encoder
+from onion.models.pretraining_heads import EncoderForPretraining
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.data.features.cache import cached_features
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.finetune.optimization import is_decayed
+from onion.tasks.masked_lm.masking import Masker
+from onion.tasks.masked_lm.task import MaskedLM, paragraphs
+from onion.tasks.registry import get_task, recorded_task
+from tests.tasks.helpers import PLAIN, VOCAB, write_tsv
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+IDS = {token: index for index, token in enumerate(VOCAB)}
+PAD, UNK, CLS, SEP, MASK = range(5)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(encoder_folder):
+    return Tokenizer.from_pretrained(encoder_folder)
+
+
+def text_file(path, text):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plain_text_is_a_row_a_paragraph(tmp_path):
+    path = text_file(tmp_path / "a.TXT", "\ufeffA title\r\nIts text,\twith a tab.\n\n \t\nNext\u2028one")
+    rows = list(MaskedLM().rows(path, labelled=True))
+    assert [(row.path, row.line, dict(row.cells)) for row in rows] == [
+        (path, 1, {"text_a": "A title"}),
+        (path, 2, {"text_a": "Its text,\twith a tab."}),
+        (path, 5, {"text_a": "Next\u2028one"}),
+    ]
+    assert MaskedLM().fitted(path).pairs is False
+
+
+def test_tables_need_no_labels_and_may_have_them(tmp_path):
+    plain = write_tsv(tmp_path / "plain.tsv", [("a film",), ("a plot",)], ("text_a",))
+    labelled = write_tsv(tmp_path / "labelled.tsv", [("good", "a film"), ("bad", "a plot")], ("label", "text_a"))
+    pairs = write_tsv(tmp_path / "pairs.tsv", [("a film", "a plot")], ("text_a", "text_b"))
+    task = MaskedLM()
+    for needed in (True, False):
+        texts = [[row.cells for row in task.rows(path, needed)] for path in (plain, labelled)]
+        assert texts == [[{"text_a": "a film"}, {"text_a": "a plot"}]] * 2
+    assert (task.fitted(labelled).pairs, task.fitted(pairs).pairs) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", r"a\.txt: there is no text in the file; it needs"),
+        (b"\n \n", r"a\.txt: there is no text in the file"),
+        (b"good\nb\xff\n", r"a\.txt:2: byte 0xff at offset 1 of this line is not UTF-8"),
+        (b"good\n\nb\0\n", r"a\.txt:3: a NUL byte"),
+    ],
+)
+def test_plain_texts_that_do_not_do(tmp_path, content, told):
+    with pytest.raises(DataError, match=told):
+        list(paragraphs(text_file(tmp_path / "a.txt", content)))
+
+
+def test_plain_text_where_pairs_were_trained(tmp_path):
+    with pytest.raises(DataError, match=r"a\.txt:2: there is no column 'text_b'; the training file has"):
+        list(MaskedLM(pairs=True).rows(text_file(tmp_path / "a.txt", "\na"), labelled=False))
+    with pytest.raises(
+        DataError, match=r"a\.json: cannot tell .*; name a plain text \.txt, a table \.tsv, \.csv, \.jsonl"
+    ):
+        MaskedLM().rows("a.json", labelled=True)
+    with pytest.raises(DataError, match=r"none\.txt: there is no such file"):
+        list(MaskedLM().rows(tmp_path / "none.txt", labelled=False))
+
+
+# -- features ----------------------------------------------------------------------------------------------------------
+
+
+def features(tokenizer, path, labelled=True, **changes):
+    task, notes = MaskedLM(**changes).fitted(path), Counter()
+    return task.features(list(task.rows(path, labelled)), tokenizer, labelled, notes), notes
+
+
+def numbers(examples, name):
+    return [each[name].tolist() for each in examples]
+
+
+def test_words_by_hand(tmp_path, tokenizer):
+    path = text_file(tmp_path / "a.txt", "A film. Zzz\n中文 [MASK] [SEP] a")
+    examples, notes = features(tokenizer, path, max_length=16)
+    assert numbers(examples, "ids") == [
+        [CLS, IDS["a"], IDS["film"], IDS["."], UNK, SEP],
+        [CLS, IDS["中"], IDS["文"], MASK, SEP, IDS["a"], SEP],
+    ]
+    assert numbers(examples, "words") == [[-1, 0, 1, 2, -1, -1], [-1, 0, 1, -1, -1, 4, -1]]
+    assert [each["row"] for each in examples] == [0, 1]
+    assert not notes
+
+
+def test_the_tokens_of_a_word_have_one_number(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join([*VOCAB, "##s", "##ic"]), encoding="utf-8")
+    pieces = Tokenizer.from_pretrained(tmp_path)
+    examples, _ = features(pieces, text_file(tmp_path / "a.txt", "a films filmics plot"))
+    assert numbers(examples, "words") == [[-1, 0, 1, 1, 2, 2, 2, 3, -1]]
+
+
+def test_a_long_text_is_several_examples_and_nothing_is_lost(tmp_path, tokenizer):
+    words = [PLAIN[number % len(PLAIN)] for number in range(11)]
+    path = text_file(tmp_path / "a.txt", f"a\n{' '.join(words)}\nfilm\n")
+    examples, notes = features(tokenizer, path, max_length=6)
+    assert [each["row"] for each in examples] == [0, 1, 1, 1, 2]
+    assert [len(each["ids"]) for each in examples] == [3, 6, 6, 5, 3]
+    inside = [VOCAB[one] for each in examples[1:4] for one in each["ids"][1:-1]]
+    assert inside == words
+    assert not notes
+
+
+def test_pairs_are_cut_and_it_is_told(tmp_path, tokenizer):
+    rows = [("a film", "the plot was it"), ("a", "a")]
+    path = write_tsv(tmp_path / "a.tsv", rows, ("text_a", "text_b"))
+    examples, notes = features(tokenizer, path, max_length=7)
+    assert numbers(examples, "ids")[0] == [CLS, IDS["a"], IDS["film"], SEP, IDS["the"], IDS["plot"], SEP]
+    assert numbers(examples, "types")[0] == [0, 0, 0, 0, 1, 1, 1]
+    assert numbers(examples, "words")[0] == [-1, 0, 1, -1, 0, 1, -1]
+    assert notes == {"texts longer than 7 tokens, cut": 1}
+
+
+def test_where_nothing_can_be_masked_nothing_can_be_learned(tmp_path, tokenizer):
+    path = text_file(tmp_path / "a.txt", "zzz\na film\n[MASK]\n\u200b\n")
+    learned, notes = features(tokenizer, path)
+    assert [each["row"] for each in learned] == [1]
+    assert notes == {"texts without a word to mask, left out": 3}
+    read, notes = features(tokenizer, path, labelled=False)
+    assert [each["row"] for each in read] == [0, 1, 2, 3]
+    assert not notes
+    with pytest.raises(DataError, match="holds no example to learn from"):
+        cached_features(MaskedLM(), text_file(tmp_path / "b.txt", "zzz"), tokenizer)
+
+
+def test_settings_of_the_masking_leave_the_features_alone():
+    plain, other = MaskedLM(), MaskedLM(whole_words=True, masked_share=0.3, guesses=9)
+    assert plain.features_record() == other.features_record() != MaskedLM(max_length=9).features_record()
+    assert recorded_task(json.loads(json.dumps(other.record())), "x") == other
+
+
+@pytest.mark.parametrize(
+    "setting", [{"masked_share": 0}, {"masked_share": 1.5}, {"guesses": 0}, {"guesses": 1.5}, {"whole_words": "yes"}]
+)
+def test_settings_that_do_not_do(setting):
+    with pytest.raises(DataError, match=next(iter(setting))):
+        get_task("mask", setting)
+
+
+def test_a_baseline(tmp_path, tokenizer):
+    examples, _ = features(tokenizer, text_file(tmp_path / "a.txt", "a film zzz zzz zzz\na plot . a"))
+    assert MaskedLM().baseline(examples) == {"commonest_word_accuracy": 3 / 6}
+
+
+pieces = st.sampled_from(
+    [
+        "text_a",
+        "text_b",
+        "\t",
+        "\n",
+        "\r\n",
+        ",",
+        '"',
+        "{",
+        "}",
+        "[MASK]",
+        ":",
+        "a film",
+        "中",
+        "\\ud800",
+        "null",
+        "\x1c",
+    ]
+)
+contents = st.lists(st.one_of(pieces.map(str.encode), st.binary(max_size=4)), max_size=14).map(b"".join)
+
+
+@settings(max_examples=400)
+@given(contents, st.sampled_from([".txt", ".tsv", ".csv", ".jsonl"]), st.booleans())
+@example(b'{"text_a": "\\ud83d"}', ".jsonl", True)
+@example(b'{"text_a": "a", "text_b": null}', ".jsonl", True)
+@example(b"text_a\ttext_b\na\t\n", ".tsv", True)
+def test_any_file_ends_in_features_or_in_an_error_that_names_it(tmp_path_factory, tokenizer, content, ending, labelled):
+    path = text_file(tmp_path_factory.getbasetemp() / f"fuzzed{ending}", content)
+    told = str(path)
+    try:
+        examples, _ = features(tokenizer, path, labelled, max_length=8)
+    except DataError as error:
+        examples, told = [], str(error)
+    assert told.startswith(str(path))
+    for each in examples:
+        assert len(each["ids"]) == len(each["types"]) == len(each["words"]) <= 8
+        assert (each["ids"][0], each["ids"][-1]) == (CLS, SEP)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")
+@pytest.mark.parametrize(
+    ("text", "vocabulary", "characters"),
+    [("text_en/wiki_en", "bert-base-uncased", 450_000), ("text_zh/wiki_zh", "ernie-1.0-zh", 160_000)],
+)
+def test_real_texts(tmp_path, text, vocabulary, characters):
+    (tmp_path / "vocab.txt").write_bytes((DATA / "vocab" / vocabulary / "vocab.txt").read_bytes())
+    reader = Tokenizer.from_pretrained(tmp_path)
+    path = DATA / f"{text}.valid.txt"
+    examples = cached_features(MaskedLM(), path, reader)
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    assert sum(map(len, lines)) > characters
+    assert examples[-1]["row"] == len(lines) - 1
+    assert examples.lengths.max() == 128
+    known = sum(int((each["words"] >= 0).sum()) for each in examples)
+    assert known > 0.97 * (examples.lengths - 2).sum()  # the others are unknown words
+    batch = MaskedLM().collate(examples[:200], reader.pad_id)
+    share = len(Masker(reader, 1).masked(batch)["labels"]) / (batch["words"] >= 0).sum()
+    assert share == pytest.approx(0.15, abs=0.02)
+
+
+# -- the network -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def network(encoder_folder):
+    paddle.seed(3)
+    network = MaskedLM(guesses=3).network(Encoder.from_pretrained(encoder_folder))
+    for name, parameter in network.cls.named_parameters():
+        parameter.set_value(paddle.normal(1.0 if "norm.weight" in name else 0.0, 0.3, parameter.shape))
+    network.eval()
+    return network
+
+
+@pytest.fixture
+def masked(tokenizer):
+    """A batch of three examples, of which the second has no mask."""
+    chance = np.random.default_rng(1)
+    texts = [chance.integers(5, len(VOCAB), length) for length in (4, 9, 6)]
+    made = [{"row": 0, "ids": ids, "types": ids * 0, "words": np.arange(len(ids))} for ids in texts]
+    batch = MaskedLM().collate(Examples.of(made)[:], tokenizer.pad_id)
+    assert batch["words"].tolist()[0] == [0, 1, 2, 3, -1, -1, -1, -1, -1]
+    return {**batch, "masked_positions": [1, 2, 18], "labels": np.array([7, 9, 11])}
+
+
+def tensors(batch):
+    return {name: paddle.to_tensor(each) if isinstance(each, np.ndarray) else each for name, each in batch.items()}
+
+
+def test_scores_stand_at_the_masked_places_and_are_those_of_pretraining(network, masked, encoder_folder):
+    scores = network(tensors(masked))
+    assert (scores.shape, scores.dtype) == ([3, len(VOCAB)], paddle.float32)
+    reference = EncoderForPretraining(Encoder.from_pretrained(encoder_folder), next_sentence=False)
+    reference.cls.set_state_dict(network.cls.state_dict())
+    reference.eval()
+    mask = np.arange(9) < np.array(masked["lengths"])[:, None]
+    everything = np.zeros((27, len(VOCAB)), np.float32)
+    ids, types = masked["input_ids"], masked["token_type_ids"]
+    everything[mask.reshape(-1)] = reference(ids, types, attention_mask=mask).words.numpy()
+    np.testing.assert_allclose(scores.numpy(), everything[[1, 2, 18]], atol=1e-5)
+
+
+def test_cost_and_what_is_decoded_by_their_definitions(network, masked):
+    scores = network(tensors(masked))
+    logs = log_softmax(scores.numpy().astype(np.float64), axis=1)
+    losses = -logs[np.arange(3), masked["labels"]]
+    assert float(network.loss(scores, tensors(masked))) == pytest.approx(losses.mean(), rel=1e-5)
+    first, second, third = network.decode(scores, masked)
+    assert (first.ids.shape, second.ids.shape, third.probabilities.shape) == ((2, 3), (0, 3), (1, 3))
+    best = np.argsort(-logs, axis=1)[:, :3]
+    assert np.concatenate([first.ids, third.ids]).tolist() == best.tolist()
+    np.testing.assert_allclose(first.probabilities, np.exp(logs[:2])[[[0], [1]], best[:2]], rtol=1e-4)
+    assert [*first.losses, *second.losses, *third.losses] == pytest.approx(losses.tolist(), rel=1e-5)
+    del masked["labels"]
+    assert network.decode(scores, masked)[2].losses is None
+
+
+def test_a_batch_without_masks(network, masked):
+    masked["masked_positions"] = []
+    del masked["labels"]
+    decoded = network.decode(network(tensors(masked)), masked)
+    assert [each.ids.shape for each in decoded] == [(0, 3)] * 3
+
+
+def test_every_parameter_but_the_pooler_learns(network, masked):
+    network.loss(network(tensors(masked)), tensors(masked)).backward()
+    still = {name for name, parameter in network.named_parameters() if parameter.grad is None}
+    assert still == {"encoder.pooler.dense.weight", "encoder.pooler.dense.bias"}
+
+
+def test_the_bias_of_the_decoder_is_not_decayed(network):
+    heads = [name for name, _ in network.named_parameters() if name.startswith("cls.") and is_decayed(name)]
+    assert heads == ["cls.predictions.transform.weight"]
+
+
+def test_no_more_guesses_than_words(encoder_folder):
+    network = MaskedLM(guesses=1000).network(Encoder.from_pretrained(encoder_folder))
+    batch = {"masked_positions": [0], "lengths": [1], "input_ids": np.array([[5]])}
+    (found,) = network.decode(paddle.zeros([1, len(VOCAB)]), batch)
+    assert found.ids.shape == (1, len(VOCAB))

@@ -1,0 +1,159 @@
+import random
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seqeval.metrics import accuracy_score, classification_report
+from seqeval.metrics.sequence_labeling import get_entities, precision_recall_fscore_support
+
+from onion.items.evaluator import SavedMetric
+from onion.tasks.data.labels import Labels
+from onion.tasks.metrics.chunk_f1 import IGNORED, ChunkMetric, TagScheme
+
+DATA = Path(__file__).parents[4] / "shared/data"
+BIO = Labels(["O", "B-PER", "I-PER", "B-PER.NAM", "I-PER.NAM"])
+ALL = Labels(["O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("x", "y-z")), "B", "I"])
+
+
+def spans(labels, names):
+    """(type, first, last) of every chunk in one row."""
+    scheme = TagScheme(labels)
+    found = scheme.chunks(np.array([labels.numbers()[name] for name in names]), np.array([0]))
+    kinds = [scheme.kinds[kind] for kind in found.kinds]
+    return list(zip(kinds, found.begins.tolist(), found.lasts.tolist(), strict=True))
+
+
+def measured(labels, true, predicted):
+    """The figures of rows of tags, each row in one piece."""
+    metric, numbers = ChunkMetric(labels), labels.numbers()
+    for row, (one, other) in enumerate(zip(true, predicted, strict=True)):
+        batch = {"rows": [row], "begins": [0], "tags": np.array([numbers[tag] for tag in one])}
+        metric.update([np.array([numbers[tag] for tag in other])], batch)
+    return metric.result()
+
+
+def of_seqeval(true, predicted):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # figures that are not defined
+        precision, recall, f1, _ = precision_recall_fscore_support(true, predicted, average="micro")
+        by_type = {}
+        if any(tag != "O" for row in (*true, *predicted) for tag in row):
+            by_type = classification_report(true, predicted, output_dict=True)
+    kinds = {f"f1.{kind}": row["f1-score"] for kind, row in by_type.items() if not kind.endswith(" avg")}
+    return {"precision": precision, "recall": recall, "f1": f1, "accuracy": accuracy_score(true, predicted), **kinds}
+
+
+def same_figures(found, wanted):
+    assert {name for name, value in found.items() if value} <= wanted.keys() <= found.keys()
+    for name, value in wanted.items():
+        assert found[name] == pytest.approx(value, abs=1e-9), name
+
+
+@pytest.mark.parametrize(
+    ("tags", "wanted"),
+    [
+        ("B-PER I-PER O B-PER", [("PER", 0, 1), ("PER", 3, 3)]),
+        ("I-PER I-PER O I-PER", [("PER", 0, 1), ("PER", 3, 3)]),  # a B- is missing
+        ("B-PER B-PER I-PER", [("PER", 0, 0), ("PER", 1, 2)]),
+        ("B-PER I-PER.NAM I-PER", [("PER", 0, 0), ("PER.NAM", 1, 1), ("PER", 2, 2)]),
+        ("O O", []),
+    ],
+)
+def test_chunks_by_hand(tags, wanted):
+    assert spans(BIO, tags.split()) == wanted
+
+
+def test_tags_of_other_schemes():
+    words = Labels(["B", "M", "E", "S"])
+    assert spans(words, ["B", "M", "E", "S", "B", "E"]) == [("_", 0, 2), ("_", 3, 3), ("_", 4, 5)]
+    speech = Labels(["NN", "VB", "O"])  # every word for itself
+    assert spans(speech, ["NN", "NN", "O", "VB"]) == [("NN", 0, 0), ("NN", 1, 1), ("VB", 3, 3)]
+
+
+def test_a_chunk_ends_with_its_row():
+    found = TagScheme(BIO).chunks(np.array([1, 2, 2, 0, 2]), np.array([0, 2, 4]))
+    assert (found.begins.tolist(), found.lasts.tolist()) == ([0, 2, 4], [1, 2, 4])
+
+
+@given(st.lists(st.sampled_from(ALL.names), min_size=1, max_size=12))
+def test_chunks_are_those_of_seqeval(tags):
+    assert spans(ALL, tags) == get_entities(tags)
+
+
+def pairs_of_rows():
+    tags = st.sampled_from(ALL.names)
+    row = st.lists(st.tuples(tags, tags), min_size=1, max_size=9)
+    return st.lists(row, min_size=1, max_size=5)
+
+
+@settings(max_examples=200)
+@given(pairs_of_rows())
+def test_figures_are_those_of_seqeval(rows):
+    true = [[one for one, _ in row] for row in rows]
+    predicted = [[other for _, other in row] for row in rows]
+    same_figures(measured(ALL, true, predicted), of_seqeval(true, predicted))
+
+
+@pytest.mark.parametrize(("data", "rows"), [("weibo_ner/train.tsv", 1350), ("msra_ner/dev.tsv", 2318)])
+def test_figures_of_real_tags_with_errors_are_those_of_seqeval(data, rows):
+    path = DATA / data
+    if not path.is_file():
+        pytest.skip("the data sets are not here")
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    true = [line.split("\t")[1].split("\x02") for line in lines]
+    labels, chance = Labels.of(tag for row in true for tag in row), random.Random(5)
+    wrong = [[chance.choice(labels.names) if chance.random() < 0.1 else tag for tag in row] for row in true]
+    assert len(true) == rows
+    found = measured(labels, true, wrong)
+    same_figures(found, of_seqeval(true, wrong))
+    assert 0.1 < found["precision"] < found["recall"] < found["accuracy"] < 1
+
+
+def test_figures_by_hand():
+    # Wanted: PER 0-1, PER.NAM 3. Found: PER 0-1, PER 3, PER.NAM 5.
+    true = ["B-PER", "I-PER", "O", "B-PER.NAM", "O", "O"]
+    predicted = ["B-PER", "I-PER", "O", "B-PER", "O", "I-PER.NAM"]
+    figures = measured(BIO, [true], [predicted])
+    assert figures["precision"] == pytest.approx(1 / 3)
+    assert figures["recall"] == pytest.approx(1 / 2)
+    assert figures["f1"] == pytest.approx(2 / 5)
+    assert figures["accuracy"] == pytest.approx(4 / 6)
+    assert (figures["f1.PER"], figures["f1.PER.NAM"]) == (pytest.approx(2 / 3), 0)
+
+
+def test_no_chunks_at_all():
+    figures = measured(BIO, [["O", "O"]], [["O", "O"]])
+    assert figures == {"precision": 0, "recall": 0, "f1": 0, "accuracy": 1, "f1.PER": 0, "f1.PER.NAM": 0}
+    assert set(ChunkMetric(BIO).result().values()) == {0}
+
+
+def pieces():
+    """Two rows in three windows, in no order: of row 1 the words 2 and 3 belong to the first."""
+    batch = {"rows": [1, 0], "begins": [2, 0], "tags": np.array([IGNORED, IGNORED, 2, 0, 1])}
+    other = {"rows": [1], "begins": [0], "tags": np.array([1, 2, IGNORED])}
+    return [([np.array([2, 0]), np.array([0])], batch), ([np.array([1, 2])], other)]
+
+
+def test_a_row_is_put_together_before_chunks_are_counted():
+    metric = ChunkMetric(BIO)
+    for outputs, batch in pieces():
+        metric.update(outputs, batch)
+    figures = metric.result()
+    # Row 0: PER wanted, none found. Row 1: one PER from 0 to 2, and it is found.
+    assert (figures["precision"], figures["recall"], figures["accuracy"]) == (1, 0.5, pytest.approx(4 / 5))
+
+
+def test_saved_in_between():
+    metric, other = ChunkMetric(BIO), ChunkMetric(BIO)
+    assert isinstance(metric, SavedMetric)
+    first, second = pieces()
+    metric.update(*first)
+    other.load_state_dict(metric.state_dict())
+    for each in (metric, other):
+        each.update(*second)
+    assert metric.result() == other.result()
+    metric.reset()
+    assert metric.result()["accuracy"] == 0

@@ -1,0 +1,151 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from onion.errors import DataError
+from onion.tasks.question_answering.questions import Answer, file_questions, line_questions
+
+DATA = Path(__file__).parents[4] / "shared" / "data"
+CONTEXT = "The film was warm."
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file of one paragraph with some questions."""
+
+    def write(*asked, context=CONTEXT):
+        path = tmp_path / "a.json"
+        path.write_text(json.dumps({"version": "1.1", "data": [{"paragraphs": [{"context": context, "qas": asked}]}]}))
+        return path
+
+    return write
+
+
+def asked(own="q", text="What?", answers=(("warm", 13),), **more):
+    return {"id": own, "question": text, "answers": [{"text": t, "answer_start": s} for t, s in answers], **more}
+
+
+def test_questions_of_a_file(file):
+    path = file(
+        asked("a"), asked(7, "Who?", (("film", 4), ("The film", 0))), asked("c", answers=(), is_impossible=True)
+    )
+    first, second, third = file_questions(path, labelled=True)
+    assert (first.id, first.text, first.context, first.answers) == ("a", "What?", CONTEXT, (Answer("warm", 13),))
+    assert (second.id, [answer.text for answer in second.answers]) == ("7", ["film", "The film"])
+    assert third.answers == ()
+    assert first.where == f"{path}: data[0].paragraphs[0].qas[0] (id a)"
+
+
+def test_without_answers(file):
+    (found,) = file_questions(file({"id": "a", "question": "What?"}), labelled=False)
+    assert (found.id, found.answers) == ("a", ())
+
+
+def test_of_version_2_the_plausible_answers_are_no_answers(file):
+    plausible = [{"text": "warm", "answer_start": 13}]
+    found = file_questions(file(asked(answers=(), is_impossible=True, plausible_answers=plausible)), labelled=True)
+    assert next(found).answers == ()
+
+
+def test_no_answers_and_no_word_about_it_is_a_question_without_answer(file):
+    assert next(file_questions(file(asked(answers=())), labelled=True)).answers == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "stands"),
+    [(Answer("warm", 13), True), (Answer("warm", 12), False), (Answer(".", -1), False), (Answer("m.", 17), False)],
+)
+def test_where_an_answer_stands(answer, stands):
+    assert answer.stands_in(CONTEXT) is stands
+    assert answer.end == answer.start + len(answer.text)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"id": None}, r"qas\[1\]\.id: is null, not a whole number"),
+        ({"question": 5}, r"qas\[1\] \(id b\)\.question: is 5, not a text"),
+        ({"answers": None}, r"qas\[1\] \(id b\)\.answers: is null, not a list"),
+        (
+            {"answers": [{"text": "a"}]},
+            r"qas\[1\] \(id b\)\.answers\[0\]: there is no 'answer_start' here, only 'text'",
+        ),
+        ({"answers": [{"text": "", "answer_start": 0}]}, r"answers\[0\]: the text is empty; .* has \"answers\": \[\]"),
+        ({"answers": [{"text": "a", "answer_start": 1.0}]}, r"answer_start: is 1\.0, not a whole number"),
+        ({"is_impossible": True}, r"\(id b\): is_impossible is true, but there are 1 answers; mend"),
+        ({"is_impossible": "no"}, r"\(id b\)\.is_impossible: is \"no\", not true or false"),
+        ({"is_impossible": False, "answers": []}, r"is_impossible is false, but there is no answer"),
+        ({"id": "a"}, r"qas\[1\] \(id a\): the id is that of data\[0\]\.paragraphs\[0\]\.qas\[0\] too"),
+    ],
+)
+def test_questions_that_do_not_do(file, change, told):
+    path = file(asked("a"), {**asked("b"), **change})
+    with pytest.raises(DataError, match=r"a\.json: data\[0\]\.paragraphs\[0\]\." + r".*" + told):
+        list(file_questions(path, labelled=True))
+
+
+@pytest.mark.parametrize("content", ['{"data": []}', '{"data": [{"paragraphs": [{"context": "a", "qas": []}]}]}'])
+def test_a_file_without_questions(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(DataError, match=r"a\.json: there are no questions in the file"):
+        list(file_questions(tmp_path / "a.json", labelled=False))
+
+
+def test_a_file_of_something_else(tmp_path):
+    (tmp_path / "a.json").write_text('[{"context": "a"}]')
+    with pytest.raises(DataError, match=r"""a\.json: is \[\{"context": "a"\}\], not an object with 'data'"""):
+        list(file_questions(tmp_path / "a.json", labelled=False))
+
+
+def test_a_table_is_told_which_form_is_wanted(tmp_path):
+    (tmp_path / "a.tsv").write_text("question\tcontext\nWho?\tA film.\n")
+    told = r"""a\.tsv:1: broken JSON .*; questions are read from JSON of SQuAD's form, \{"data": .*; mend the file or"""
+    with pytest.raises(DataError, match=told):
+        list(file_questions(tmp_path / "a.tsv", labelled=True))
+
+
+def test_lines():
+    lines = ["Who?\tA film.\n", '{"question": "What?", "context": "b", "id": 9}', "Why?\tc\tmine"]
+    found = [(question.id, question.text, question.context) for question in line_questions(lines)]
+    assert found == [("1", "Who?", "A film."), ("9", "What?", "b"), ("mine", "Why?", "c")]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("Who?", "1 cells with tabs between them; this model reads question and context"),
+        ('{"question": "What?"}', "there is no 'context' in this object"),
+        ('{"question": "What?", "context": 5}', "context is 5, not a text"),
+        ('{"question": "What?", "context": "a", "id": null}', "id is None, not a text"),
+    ],
+)
+def test_lines_that_do_not_do(line, told):
+    with pytest.raises(DataError, match=f"standard input:2: {told}"):
+        list(line_questions(["Who?\tA film.", line]))
+
+
+def test_two_lines_of_the_same_id():
+    lines = ["Who?\tA film.", '{"question": "What?", "context": "b", "id": 1}']
+    with pytest.raises(
+        DataError, match="standard input:2: the id '1' is that of line 1 too; predictions go by it, give"
+    ):
+        list(line_questions(lines))
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")
+@pytest.mark.parametrize(
+    ("name", "questions", "answers", "elsewhere"),  # as the data sets' description counts them
+    [
+        ("cmrc2018/train", 10142, 10142, 21),
+        ("cmrc2018/dev", 3219, 9657, 200),
+        ("cmrc2018/trial", 1002, 1002, 5),
+        ("drcd/dev", 3524, 7048, 0),
+        ("squad/dev_sample", 810, 2438, 0),
+        ("xquad/xquad.zh", 1190, 1190, 0),
+    ],
+)
+def test_real_files(name, questions, answers, elsewhere):
+    found = list(file_questions(DATA / f"{name}.json", labelled=True))
+    stands = [answer.stands_in(question.context) for question in found for answer in question.answers]
+    assert (len(found), len(stands), stands.count(False)) == (questions, answers, elsewhere)

@@ -1,0 +1,246 @@
+import json
+from collections import Counter
+
+import attrs
+import numpy as np
+import paddle
+import pytest
+from hypothesis import given, settings
+
+from onion.errors import DataError
+from onion.models.encoder import Encoder
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.data.features.cache import cached_features
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.question_answering.task import QuestionAnswering, Reader, language_of
+from onion.tasks.question_answering.windows import UNKNOWN
+from onion.tasks.registry import get_task, recorded_task
+from tests.tasks import fuzz
+from tests.tasks.helpers import VOCAB
+from tests.tasks.squad_files import TINY, files, squad
+
+IDS = {token: index for index, token in enumerate(VOCAB)}
+CONTEXT = "the film was warm and it was a great plot ."
+TASK = QuestionAnswering(**TINY, with_negative=True, language="en")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(encoder_folder):
+    return Tokenizer.from_pretrained(encoder_folder)
+
+
+@pytest.fixture
+def data(tmp_path):
+    return squad(tmp_path / "a.json", (CONTEXT, "film was", [("warm", 13)]), ("a plot", "film", []))
+
+
+@pytest.fixture
+def examples(data, tokenizer):
+    made = TASK.features(list(TASK.rows(data, labelled=True)), tokenizer, True, Counter())
+    return Examples.of(made)[:]
+
+
+# -- the task ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_training_file_tells(tmp_path, data):
+    task = QuestionAnswering(**TINY).fitted(data)
+    assert (task.with_negative, task.language) == (True, "en")
+    assert recorded_task(json.loads(json.dumps(task.record())), "x") == task
+    other = squad(tmp_path / "b.json", ("中文 a", "什么是电影 film？", [("中", 0)]))
+    task = QuestionAnswering().fitted(other)
+    assert (task.with_negative, task.language) == (False, "zh")
+    told = QuestionAnswering(with_negative=True, language="en").fitted(other)
+    assert (told.with_negative, told.language) == (True, "en")
+
+
+def test_no_answer_at_all_is_nothing_to_learn(tmp_path):
+    with pytest.raises(DataError, match=r"b\.json: none of the questions has an answer"):
+        QuestionAnswering().fitted(squad(tmp_path / "b.json", ("a", "b", [])))
+
+
+def test_answers_that_are_all_off_are_nothing_to_learn(tmp_path):
+    off = [(CONTEXT, "film was", [("warm", 14), ("plot", 0)]), ("a plot", "film", [])]
+    told = r"b\.json: none of the answers stands at its answer_start, .* is 'warm', and the context has 'arm ' there\. "
+    with pytest.raises(DataError, match=told):
+        QuestionAnswering().fitted(squad(tmp_path / "b.json", *off))
+    right = ("a film", "plot", [("film", 2)])
+    assert QuestionAnswering().fitted(squad(tmp_path / "b.json", *off, right)).with_negative
+
+
+def test_answers_that_are_off_mostly_are_told(tmp_path, tokenizer, monkeypatch):
+    monkeypatch.setenv("ONION_HOME", str(tmp_path))
+    off, right = ("a film", "plot", [("film", 1)]), ("a film", "plot", [("film", 2)])
+    told = "examples that there is nothing to learn from (does the file say where the answers are?), of 3 in all"
+    for asked, count in (((off, off, right), 2), ((off, right, right), 0)):
+        notes = cached_features(TASK, squad(tmp_path / "b.json", *asked), tokenizer).notes
+        assert notes.get(told, 0) == count
+
+
+@pytest.mark.parametrize(
+    ("questions", "language"), [(["what"], "en"), (["谁在 KOEI 工作？"], "zh"), (["谁 at KOEI"], "en"), (["?"], "en")]
+)
+def test_the_language_of_questions(questions, language):
+    assert language_of(questions) == language
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"max_length": 68}, "max_length 68 leaves no room for a context .* max_query_length"),
+        ({"doc_stride": 0}, "doc_stride"),
+        ({"max_length": 60, "max_query_length": 16, "doc_stride": 40}, "windows would not overlap"),
+        ({"n_best": 1.5}, "n_best"),
+        ({"language": "de"}, "language"),
+        ({"with_negative": "no"}, "with_negative"),
+        ({"null_threshold": "x"}, "null_threshold"),
+    ],
+)
+def test_settings_that_do_not_do(changes, told):
+    with pytest.raises(DataError, match=told):
+        get_task("read", changes)
+
+
+def test_what_is_done_with_the_answers_leaves_the_features_alone():
+    other = attrs.evolve(TASK, max_answer_length=9, n_best=3, null_threshold=1, with_negative=False, language="zh")
+    assert other.features_record() == TASK.features_record()
+    assert attrs.evolve(TASK, doc_stride=2).features_record() != TASK.features_record()
+
+
+def test_what_may_change_after_the_training():
+    found = TASK.adjusted({"null_threshold": -1.5, "n_best": 3})
+    assert found == attrs.evolve(TASK, null_threshold=-1.5, n_best=3)
+    assert TASK.adjusted({}) == TASK
+    with pytest.raises(DataError, match="read: null_threshold: 'high' is not a number"):
+        TASK.adjusted({"null_threshold": "high"})
+    for name in ("doc_stride", "colour"):
+        told = f"'{name}' is no setting of a model that is trained; the task read has max_answer_length, n_best, null_"
+        with pytest.raises(DataError, match=told):
+            TASK.adjusted({name: 5})
+
+
+# -- features ----------------------------------------------------------------------------------------------------------
+
+
+def test_features_by_hand(data, tokenizer, examples):
+    # 12 tokens: [CLS] film was [SEP], 7 of the context, [SEP]; windows begin at 0, 3, 6 of 11; the answer is token 3.
+    assert [example["row"] for example in examples] == [0, 0, 0, 1]
+    first = examples[0]
+    assert first["ids"].tolist() == [
+        IDS[token] for token in ["[CLS]", "film", "was", "[SEP]", *CONTEXT.split()[:7], "[SEP]"]
+    ]
+    assert [(example["start"], example["end"]) for example in examples] == [(7, 7), (4, 4), (0, 0), (0, 0)]
+    unlabelled = TASK.features(list(TASK.rows(data, labelled=False)), tokenizer, False, Counter())
+    assert "start" not in unlabelled[0]
+    assert [example["ids"].tolist() for example in unlabelled] == [example["ids"].tolist() for example in examples]
+
+
+def test_what_the_user_should_know(tmp_path, tokenizer):
+    path = squad(tmp_path / "a.json", (CONTEXT, "a film was it warm", [("warm", 5), ("cold", -1)]))
+    notes = Counter()
+    (first, *_) = TASK.features(list(TASK.rows(path, labelled=True)), tokenizer, True, notes)
+    assert notes == {
+        "answers that do not stand at their answer_start, not learned": 2,
+        "questions without an answer that stands in a window, not learned": 1,
+        "questions longer than 4 tokens, cut": 1,
+    }
+    assert (first["start"], first["end"]) == (UNKNOWN, UNKNOWN)
+
+
+def test_a_batch(examples):
+    batch = TASK.collate(examples, pad_id=0)
+    assert batch["labels"].tolist() == [[7, 7], [4, 4], [0, 0], [0, 0]]
+    assert batch["labels"].dtype == np.int64
+    assert batch["input_ids"].shape == (4, 12)
+    assert [window["row"] for window in batch["windows"]] == [0, 0, 0, 1]
+    assert batch["places"] == [0, 1, 2, 3]
+
+
+def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, tokenizer):
+    ended: Counter[bool] = Counter()
+
+    @settings(max_examples=400)
+    @given(files())
+    def run(content):
+        (tmp_path / "any.json").write_bytes(content)
+        ended[fuzz.read_whole(QuestionAnswering(**TINY), tmp_path / "any.json", tokenizer)] += 1
+
+    run()
+    assert min(ended[True], ended[False]) > 20, ended
+
+
+# -- the network -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("language", "told"), [("en", 0), ("zh", 1), (None, 0)])
+def test_a_file_that_is_measured_by_the_rules_of_another_language_is_told(language, told, data, caplog):
+    QuestionAnswering(**TINY, language=language).metric(data)
+    warned = f"{data}: the questions look like en and are measured by the rules of zh; those of en: --set language=en"
+    assert caplog.messages == [warned] * told
+
+
+@pytest.fixture
+def network(encoder_folder):
+    paddle.seed(3)
+    network = Reader(Encoder.from_pretrained(encoder_folder), 5, 3)
+    network.eval()
+    return network
+
+
+def tensors(batch):
+    return {**batch, "labels": paddle.to_tensor(batch["labels"])}
+
+
+def test_cost_is_the_mean_of_both_cross_entropies_over_the_tokens_of_a_window(network, examples):
+    batch = tensors(TASK.collate(examples, pad_id=0))
+    with paddle.no_grad():
+        logits = network(batch)
+        loss = float(network.loss(logits, batch))
+    each = []
+    for row, example in zip(logits.numpy(), examples, strict=True):
+        scores = row[: len(example["ids"])].astype(np.float64)
+        logs = scores - np.log(np.exp(scores).sum(axis=0))
+        each += [-logs[example["start"], 0], -logs[example["end"], 1]]
+    assert loss == pytest.approx(np.mean(each), rel=1e-5)
+
+
+def test_a_window_that_nothing_is_known_of_does_not_count(network, examples):
+    batch = tensors(TASK.collate(examples, pad_id=0))
+    unknown = [{**examples[1], "start": UNKNOWN, "end": UNKNOWN}]
+    more = tensors(TASK.collate([*examples, *unknown], pad_id=0))
+    alone = tensors(TASK.collate(unknown, pad_id=0))
+    with paddle.no_grad():
+        losses = [float(network.loss(network(each), each)) for each in (batch, more, alone)]
+    assert losses == pytest.approx([losses[0], losses[0], 0.0], rel=1e-5)
+
+
+def test_outputs_do_not_depend_on_the_other_windows_of_the_batch(network, examples):
+    together = TASK.collate(examples, pad_id=0)
+    with paddle.no_grad():
+        found = network.decode(network(together), together)
+        for example, spans in zip(examples, found, strict=True):
+            alone = TASK.collate([example], pad_id=0)
+            (other,) = network.decode(network(alone), alone)
+            assert spans.places.tolist() == other.places.tolist()
+            np.testing.assert_allclose(spans.logits, other.logits, atol=1e-5)
+            np.testing.assert_allclose(spans.null, other.null, atol=1e-5)
+
+
+def test_decoded_spans_are_of_the_context(network, examples):
+    batch = TASK.collate(examples, pad_id=0)
+    logits = np.zeros((4, 12, 2), np.float32)
+    logits[0, 6, 0] = logits[0, 7, 1] = 5  # tokens 2 and 3 of the context: was warm
+    logits[0, 0] = logits[0, 3] = 9  # [CLS] and [SEP] are no answers
+    logits[0, 0, 1] = 7
+    spans = network.decode(paddle.to_tensor(logits), batch)[0]
+    begin, end = spans.places[0]
+    assert CONTEXT[begin:end] == "was warm"
+    assert (spans.logits[0].tolist(), spans.null.tolist(), len(spans.places)) == ([5, 5], [9, 7], 5)
+
+
+def test_every_parameter_but_the_poolers_gets_a_gradient(network, examples):
+    batch = tensors(TASK.collate(examples, pad_id=0))
+    network.loss(network(batch), batch).backward()
+    without = {path.split(".")[1] for path, parameter in network.named_parameters() if parameter.grad is None}
+    assert without <= {"pooler"}
+    assert network.dropout.p == 0.0

@@ -1,0 +1,33 @@
+import pytest
+
+from onion.tasks.registry import get_task
+from onion.tasks.validators import as_float, as_name
+
+NUMBERS = [
+    ("classify", "label_smoothing"),
+    ("classify", "dropout"),
+    ("regress", "dropout"),
+    ("match", "margin"),
+    ("match", "dropout"),
+    ("multilabel", "threshold"),
+    ("multilabel", "dropout"),
+    ("mask", "masked_share"),
+    ("tag", "dropout"),
+    ("read", "null_threshold"),
+]
+
+
+@pytest.mark.parametrize(("task", "name"), NUMBERS)
+def test_yaml_takes_some_numbers_for_texts(task, name):
+    assert getattr(get_task(task, {name: "1e-1"}), name) == 0.1
+
+
+@pytest.mark.parametrize("value", [None, True, "fast", [1], pytest.param(10**400, id="long")])
+def test_what_is_no_number_stays_as_it_is(value):
+    assert as_float(value) is value
+
+
+@pytest.mark.parametrize(("value", "name"), [(0, "0"), (-1, "-1"), ("1", "1"), (True, True), (1.0, 1.0), (None, None)])
+def test_whole_numbers_are_names(value, name):
+    assert as_name(value) == name
+    assert type(as_name(value)) is type(name)

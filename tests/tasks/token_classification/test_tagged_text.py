@@ -1,0 +1,103 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onion.errors import DataError
+from onion.tasks.data.rows import Row
+from onion.tasks.token_classification.tagged_text import labelled_text, unlabelled_text
+
+WORDS = st.lists(st.text(st.characters(exclude_characters="\x02", exclude_categories=["Cs"]), max_size=4))
+ANYTHING = st.one_of(
+    st.none(), st.integers(), st.text(max_size=5), st.lists(st.one_of(st.text(max_size=3), st.integers()), max_size=4)
+)
+
+
+def row(**cells):
+    return Row(Path("a.jsonl"), 3, cells)
+
+
+def both(words, tags):
+    return row(text_a=words, label=tags)
+
+
+def test_words_and_tags_by_hand():
+    text = labelled_text(both("科\x02技\x02AB", "O\x02B-x\x02I-x"), characters=True)
+    assert (text.text, text.words, text.tags) == ("科技AB", ["科", "技", "AB"], ["O", "B-x", "I-x"])
+    assert text.places == [(0, 1), (1, 2), (2, 4)]
+    text = labelled_text(both(["New", "", "York"], ["O", "O", "O"]), characters=False)
+    assert (text.text, text.places) == ("New  York", [(0, 3), (4, 4), (5, 9)])
+
+
+def test_a_text_that_is_not_joined_is_one_word_where_it_has_a_tag():
+    assert labelled_text(both("New York", "O"), characters=False).words == ["New York"]
+    assert labelled_text(both("", "O"), characters=True).words == [""]
+
+
+def test_a_list_says_by_itself_where_a_tag_ends():
+    assert labelled_text(both(["Guernica"], [" B-work of art "]), characters=False).tags == ["B-work of art"]
+
+
+@pytest.mark.parametrize(
+    ("characters", "words", "places"),
+    [
+        (True, ["中", "国", "A", "I", "。"], [(0, 1), (1, 2), (3, 4), (4, 5), (7, 8)]),
+        (False, ["中国", "AI", "。"], [(0, 2), (3, 5), (7, 8)]),
+    ],
+)
+def test_a_plain_text_is_cut(characters, words, places):
+    text = unlabelled_text(row(text_a="中国 AI\u3000\t。\n"), characters)
+    assert (text.words, text.places, text.text) == (words, places, "中国 AI\u3000\t。\n")
+
+
+def test_without_tags_words_are_told_by_the_mark_or_the_list():
+    assert unlabelled_text(row(text_a="New York\x02 \x02is"), characters=False).words == ["New York", " ", "is"]
+    assert unlabelled_text(row(text_a=["New York"]), characters=True).words == ["New York"]
+    assert unlabelled_text(row(text_a=[]), characters=True).words == []
+    assert unlabelled_text(row(text_a=" "), characters=True).words == []
+
+
+@pytest.mark.parametrize(
+    ("words", "tags", "what"),
+    [
+        ("a\x02b", "O", "the number of words in text_a is 2, that of tags in label 1"),
+        ("a b", "O\x02O", r"the number of words in text_a is 1, that of tags in label 2; they are joined by U\+0002"),
+        (["a", "b"], ["O", ""], "tag 2 is empty"),
+        ("John went", "B-P O", r"tag 1 in label, 'B-P O', has white space inside; join words and tags by U\+0002, or"),
+        ("a\x02b", "O\x02B-P\u3000O", r"tag 2 in label, 'B-P\\u3000O', has white space inside"),
+        ([], [], "there is no word in this row"),
+        (["a", 5], ["O", "O"], r"text_a\[1\] is 5, not a text"),
+        (["a"], [None], r"label\[0\] is None, not a text"),
+        (["\ud83d"], ["O"], r"text_a\[0\] holds half of a surrogate pair"),
+        (7, "O", "text_a is 7, not a text"),
+        ({}, {}, "text_a is {}, not a text"),
+    ],
+)
+def test_rows_that_do_not_do(words, tags, what):
+    with pytest.raises(DataError, match=rf"^a\.jsonl:3: {what}"):
+        labelled_text(both(words, tags), characters=True)
+
+
+@given(WORDS, st.booleans(), st.booleans())
+def test_words_stay_what_they_are_and_where_they_are(words, characters, joined):
+    given_words = "\x02".join(words) if joined and len(words) > 1 else words
+    text = unlabelled_text(row(text_a=given_words), characters)
+    assert text.words == words
+    assert text.text == ("" if characters else " ").join(words)
+    assert all(one[1] <= other[0] for one, other in zip(text.places, text.places[1:], strict=False))
+
+
+@settings(max_examples=300)
+@given(ANYTHING, ANYTHING, st.booleans())
+def test_whatever_stands_in_a_row_it_is_read_or_its_line_is_named(words, tags, characters):
+    try:
+        text = labelled_text(both(words, tags), characters)
+        assert len(text.words) == len(text.tags) > 0
+    except DataError as error:
+        assert str(error).startswith("a.jsonl:3: ")  # noqa: PT017 - some rows are right
+    try:
+        json.dumps(unlabelled_text(row(text_a=words), characters).words)
+    except DataError as error:
+        assert str(error).startswith("a.jsonl:3: ")  # noqa: PT017 - some rows are right

@@ -1,0 +1,245 @@
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onion.errors import DataError
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.finetune.fine_tune import train
+from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
+from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.metrics.chunk_f1 import IGNORED
+from onion.tasks.registry import get_task, recorded_task
+from onion.tasks.token_classification.task import DECODERS, TokenClassification
+from tests.tasks import fuzz
+from tests.tasks.helpers import write_tsv
+from tests.tasks.tagged import LABELS, examples_of, joined, tagged
+
+DATA = Path(__file__).parents[3] / "shared/data"
+
+
+@pytest.fixture(scope="session")
+def tagged_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tagged")
+    write_tsv(folder / "train.tsv", tagged(150, seed=1))
+    write_tsv(folder / "dev.tsv", [*tagged(40, seed=2), *tagged(10, seed=3, longest=60)])
+    return folder
+
+
+@pytest.fixture(scope="session", params=DECODERS)
+def tagged_run(request, make_settings, tagged_folder, tmp_path_factory):
+    """The folder and the report of a training, by decoder."""
+    out = tmp_path_factory.mktemp("tagging") / "out"
+    options = {"max_length": 16, "decoder": request.param}
+    data = {"train": str(tagged_folder / "train.tsv"), "dev": str(tagged_folder / "dev.tsv")}
+    return out, train(make_settings(task="tag", passes=12, lr=5e-3, options=options, **data), out).report
+
+
+@pytest.fixture(scope="module")
+def tokenizer(encoder_folder):
+    return Tokenizer.from_pretrained(encoder_folder)
+
+
+@pytest.fixture
+def words_task():
+    return TokenClassification(max_length=8, labels=LABELS, characters=False)
+
+
+# -- fitting -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_training_file_tells(tmp_path):
+    english = write_tsv(tmp_path / "a.tsv", [joined(["the", "film"], ["O", "I-x"]), joined(["a"], ["B-x"])])
+    task = TokenClassification().fitted(english)
+    assert (task.labels.names, task.characters, task.label_map) == (("O", "B-x", "I-x"), False, None)
+    assert recorded_task(json.loads(json.dumps(task.record())), "x") == task
+    chinese = write_tsv(tmp_path / "b.tsv", [joined([*"北京欢迎你在下午", "2008"], ["B-x", "I-x", *"OOOOOOO"])])
+    assert TokenClassification().fitted(chinese).characters is False  # 8 of 9
+    chinese = write_tsv(tmp_path / "b.tsv", [joined([*"北京欢迎你在下午来", "2008"], ["B-x", "I-x", *"OOOOOOOO"])])
+    assert TokenClassification().fitted(chinese).characters is True
+    assert TokenClassification(characters=False).fitted(chinese).characters is False
+
+
+def test_a_label_map_beside_the_training_file_or_named(tmp_path):
+    path = write_tsv(tmp_path / "a.tsv", [joined(["a", "b"], ["O", "B-x"])])
+    (tmp_path / "label_map.json").write_text('{"B-x": 0, "I-x": 1, "O": 2}')
+    other = tmp_path / "other.json"
+    other.write_text('{"O": 0, "B-x": 1}')
+    assert TokenClassification().fitted(path).labels.names == ("B-x", "I-x", "O")
+    assert TokenClassification(label_map=str(other)).fitted(path).labels.names == ("O", "B-x")
+    with pytest.raises(DataError, match="there is no such file"):
+        TokenClassification(label_map=str(tmp_path / "third.json")).fitted(path)
+
+
+def test_one_tag_is_nothing_to_learn(tmp_path):
+    with pytest.raises(DataError, match=r"one\.tsv: all words have the tag 'O'"):
+        TokenClassification().fitted(write_tsv(tmp_path / "one.tsv", [joined("ab", "OO")]))
+
+
+def test_an_unknown_tag_names_file_line_and_word(tmp_path, words_task, tokenizer):
+    path = write_tsv(tmp_path / "b.tsv", [joined(["a"], ["O"]), joined(["a", "plot"], ["O", "B-odd"])])
+    told = r"b\.tsv:3: the tag 'B-odd' of word 2, 'plot', is not known from training; there are 'O', 'B-bad', "
+    with pytest.raises(DataError, match=told):
+        examples_of(words_task, tokenizer, path)
+
+
+@pytest.mark.parametrize("settings", [{"decoder": "hmm"}, {"stride": 0}, {"dropout": 1.0}])
+def test_settings_that_do_not_do(settings):
+    with pytest.raises(DataError, match=next(iter(settings))):
+        get_task("tag", settings)
+
+
+def test_settings_of_the_loss_leave_the_features_alone():
+    plain = TokenClassification().features_record()
+    assert (
+        plain
+        == TokenClassification(decoder="crf", dropout=0.5).features_record()
+        != TokenClassification(stride=3).features_record()
+    )
+
+
+# -- features ----------------------------------------------------------------------------------------------------------
+
+
+def test_features_by_hand(tmp_path, words_task, tokenizer):
+    path = write_tsv(tmp_path / "a.tsv", [joined(["a", "film.", "", "plot"], ["O", "B-bad", "I-bad", "B-good"])])
+    _, (example,) = examples_of(words_task, tokenizer, path)
+    assert example["firsts"].tolist() == [1, 2, 4, 5]
+    assert example["tags"].tolist() == [0, 1, 3, 2]
+    assert (example["row"], example["word"], example["own"].tolist()) == (0, 0, [0, 4])
+
+
+def test_a_long_text_is_told_and_each_of_its_words_is_learned_once(tmp_path, words_task, tokenizer):
+    path = write_tsv(tmp_path / "a.tsv", [joined("a" * 9, ["B-bad"] + ["O"] * 8), joined("a", "O")])
+    notes = Counter()
+    examples = words_task.features(list(words_task.rows(path, True)), tokenizer, True, notes)
+    assert notes == {"texts longer than 8 tokens, read through windows": 1}
+    assert [example["row"] for example in examples] == [0, 0, 1]  # words 0-5 and, from the fifth token on, 4-8
+    assert [example["tags"].tolist() for example in examples] == [
+        [1, 0, 0, 0, 0, IGNORED],
+        [IGNORED, 0, 0, 0, 0],
+        [0],
+    ]
+
+
+UNICODE = st.text(st.characters(exclude_characters="\x02", exclude_categories=["Cs"]), max_size=3)
+ODD = st.sampled_from(
+    ["", "\x07", "\u200d", "\ufffd", "\u3000", "e\u0301", "👩\u200d🚀", "中", "ＡＢ", "[SEP]", "film."]
+)
+WORDS = st.lists(st.tuples(st.one_of(UNICODE, ODD), st.sampled_from(LABELS)), min_size=1, max_size=15)
+
+
+@settings(max_examples=150)
+@given(st.lists(WORDS, min_size=1, max_size=4), st.integers(3, 12), st.sampled_from([None, 1, 2, 5, 100]))
+def test_tags_never_shift(tokenizer, tmp_path_factory, rows, max_length, stride):
+    """Through file, features, batch, prediction and metric, whatever the words are made of."""
+    path = tmp_path_factory.getbasetemp() / "shift.jsonl"
+    lines = [{"text_a": [word for word, _ in row], "label": [tag for _, tag in row]} for row in rows]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    task = TokenClassification(max_length=max_length, stride=stride, labels=LABELS, characters=True)
+    texts, examples = examples_of(task, tokenizer, path)
+    batch = task.collate(examples[:], pad_id=0)
+    assert len(batch["tags"]) == len(batch["firsts"]) == sum(batch["words"])
+    decoded = []
+    metric = task.metric(path)
+    for example in examples:  # what a network would give that is always right
+        begin, end = example["own"]
+        decoded.append(example["tags"][begin:end])
+    metric.update(decoded, batch)
+    figures = metric.result()
+    assert figures["accuracy"] == 1
+    assert figures["f1"] == float(any(tag != "O" for line in lines for tag in line["label"]))
+    for line, predicted in zip(lines, task.predictions(texts, examples, decoded), strict=True):
+        assert (predicted["tokens"], predicted["tags"]) == (line["text_a"], line["label"])
+        text = "".join(line["text_a"])
+        assert all(span["text"] == text[span["begin"] : span["end"]] for span in predicted["spans"])
+
+
+def test_a_fuzzed_file_ends_in_features_or_in_an_error_with_its_name(tmp_path, tokenizer):
+    texts = st.sampled_from(["a\x02film", "中\x02.", "plot"])
+    tags = st.sampled_from(["O\x02B-x", "B-x\x02I-x"])
+    fuzz.check(TokenClassification(max_length=8), {"text_a": texts, "label": tags}, tmp_path, tokenizer)
+
+
+def test_a_baseline(tmp_path, words_task, tokenizer):
+    path = write_tsv(tmp_path / "a.tsv", [joined("a" * 9, ["B-bad"] * 2 + ["O"] * 7), joined("a", ["B-bad"])])
+    assert words_task.baseline(examples_of(words_task, tokenizer, path)[1]) == {"majority_accuracy": 0.7}
+
+
+# -- from file to prediction -------------------------------------------------------------------------------------------
+
+
+def test_tags_are_learned_and_measured_again(tagged_run, tagged_folder):
+    out, report = tagged_run
+    assert report["dev.f1"] > 0.9 > report["majority_accuracy"]
+    again = evaluate(out, str(tagged_folder / "dev.tsv"))
+    assert {name: again[name] for name in ("f1", "precision", "recall", "accuracy", "f1.bad", "f1.good")} == {
+        name: report[f"dev.{name}"] for name in ("f1", "precision", "recall", "accuracy", "f1.bad", "f1.good")
+    }
+
+
+def test_predictions_of_a_file_are_what_was_measured(tagged_run, tagged_folder):
+    """Of long texts too, and counted by hand."""
+    out, report = tagged_run
+    lines = (tagged_folder / "dev.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    rows = [[cell.split("\x02") for cell in line.split("\t")] for line in lines]
+    assert max(len(words) for words, _ in rows) > 40
+    right = total = 0
+    for (words, tags), predicted in zip(rows, predict(out, str(tagged_folder / "dev.tsv")), strict=True):
+        assert predicted["tokens"] == words
+        right += sum(one == other for one, other in zip(tags, predicted["tags"], strict=True))
+        total += len(tags)
+    assert right / total == pytest.approx(report["dev.accuracy"])
+
+
+def test_plain_texts(tagged_run):
+    out, _ = tagged_run
+    text = "  the lovely bright\tfilm was \u3000 poor sad it " + "the film was " * 20 + "warm fine it"
+    (predicted,) = predict_texts(out, [text])
+    assert predicted["tokens"] == text.split()
+    assert len(predicted["tags"]) == len(text.split())
+    found = [(span["type"], span["text"]) for span in predicted["spans"]]
+    assert found == [("good", "lovely bright"), ("bad", "poor sad"), ("good", "warm fine")]
+    for span in predicted["spans"]:
+        assert text[span["begin"] : span["end"]] == span["text"]
+
+
+def test_lines_of_any_form(tagged_run):
+    out, _ = tagged_run
+    lines = ["a cold grim", "a\x02cold\x02grim", '{"text_a": ["a", "cold", "grim"]}', "", "   "]
+    found = list(predict_lines(out, [line.encode() for line in lines]))
+    wanted = {"tokens": ["a", "cold", "grim"], "tags": ["O", "B-bad", "I-bad"]}
+    spans = [{"type": "bad", "begin": 2, "end": 11, "text": "cold grim"}]
+    assert found[:3] == [{"index": index, **wanted, "spans": spans} for index in range(3)]
+    assert found[3:] == [{"index": index, "tokens": [], "tags": [], "spans": []} for index in (3, 4)]
+
+
+def test_what_is_predicted_for_a_chunk_of_rows_is_what_is_for_each(tagged_run, tagged_folder):
+    predictor = Predictor.load(tagged_run[0])
+    rows = list(predictor.task.rows(tagged_folder / "dev.tsv", labelled=False))
+    together = list(predictor(rows))
+    assert list(predictor(rows, chunk=1)) == together
+
+
+# -- real data ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")
+@pytest.mark.parametrize(
+    ("name", "tags", "count"), [("weibo_ner", 17, 1350), ("msra_ner", 7, 2318), ("cluener", 21, 1343)]
+)
+def test_real_files_are_read_whole(name, tags, count, tokenizer):
+    path = DATA / name / ("train.tsv" if name == "weibo_ner" else "dev.tsv")
+    task = TokenClassification(max_length=24).fitted(path)
+    assert (len(task.labels), task.labels.names[-1], task.characters) == (tags, "O", True)  # label_map.json
+    rows, examples = examples_of(task, tokenizer, path)
+    assert len(rows) == count
+    found = [[] for _ in rows]
+    for example in examples:
+        begin, end = example["own"]
+        found[example["row"]] += [task.labels.names[tag] for tag in example["tags"][begin:end]]
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    assert found == [line.split("\t")[1].split("\x02") for line in lines]

@@ -1,0 +1,108 @@
+"""LossScale: grows after so many good updates, shrinks after so many bad ones, resumed exactly."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onion import CompositionError, LossScale
+
+
+def values(scale, story):
+    """Return the scale after each update of a story of good (+) and bad (-) ones."""
+    found = []
+    for each in story:
+        scale.update(each == "+")
+        found.append(scale.value)
+    return found
+
+
+def test_the_defaults_are_those_of_paddles_grad_scaler():
+    scale = LossScale()
+    assert (scale.value, scale.growth, scale.growth_every) == (65536.0, 2.0, 2000)
+    assert (scale.backoff, scale.backoff_every) == (0.5, 1)
+
+
+def test_it_shrinks_at_once_and_grows_after_so_many_good_updates_in_a_row():
+    scale = LossScale(16.0, growth_interval=3)
+    assert values(scale, "++-+++--+++") == [16, 16, 8, 8, 8, 16, 8, 4, 4, 4, 8]
+
+
+def test_it_shrinks_after_so_many_bad_updates_in_a_row_only():
+    scale = LossScale(16.0, growth_interval=9, backoff_interval=2)
+    assert values(scale, "-+--+----") == [16, 16, 16, 8, 8, 8, 4, 4, 2]
+
+
+def test_growing_begins_to_count_anew():
+    assert values(LossScale(1.0, growth_interval=2), "+++++") == [1, 2, 2, 4, 4]
+
+
+def test_it_never_falls_below_the_floor():
+    assert values(LossScale(4.0, floor=1.5), "----") == [2, 1.5, 1.5, 1.5]
+
+
+def test_it_never_grows_beyond_32_bits():
+    assert values(LossScale(2.0**126, growth_interval=1), "+++-") == [2.0**127, 2.0**127, 2.0**127, 2.0**126]
+
+
+def test_a_fixed_scale():
+    assert set(values(LossScale(128.0, growth_factor=1, growth_interval=1, backoff_factor=1), "+-+--++")) == {128}
+
+
+def test_ernies_constants():
+    scale = LossScale.ernie()
+    assert values(scale, "-") == [102400]
+    assert values(scale, "-") == [102400 * 0.8]
+    assert values(scale, "+" * 100)[98:] == [102400 * 0.8, 102400 * 1.6]
+    low = values(LossScale.ernie(), "-" * 200)
+    assert low[-1] == min(low) == 1
+
+
+def ernies_rule(story, scale, incr_every, decr_every, incr, decr):
+    """fluid's update_loss_scaling with the floor of ernie/optimization.py, written anew."""
+    good = bad = 0
+    for each in story:
+        if each == "+":
+            bad, good = 0, good + 1
+            if good == incr_every:
+                scale, good = scale * incr, 0
+        else:
+            good, bad = 0, bad + 1
+            if bad == decr_every:
+                scale, bad = max(1.0, scale * decr), 0
+    return scale
+
+
+@given(st.text("+-", max_size=60), st.integers(1, 5), st.integers(1, 4))
+def test_it_follows_the_rule_of_fluid(story, growth_every, backoff_every):
+    scale = LossScale(64.0, 2.0, growth_every, 0.8, backoff_every)
+    values(scale, story)
+    assert scale.value == ernies_rule(story, 64.0, growth_every, backoff_every, 2.0, 0.8)
+
+
+@given(st.text("+-", max_size=40), st.text("+-", max_size=40))
+def test_it_goes_on_exactly_from_its_state(before, after):
+    whole, resumed = (LossScale(64.0, growth_interval=3, backoff_interval=2) for _ in range(2))
+    values(whole, before)
+    resumed.load_state_dict(whole.state_dict())
+    assert values(resumed, after) == values(whole, after)
+    assert resumed == whole
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"growth": 0.5}, "growth is at least 1"),
+        ({"backoff": 0.0}, "backoff is more than 0 and at most 1"),
+        ({"backoff": 1.5}, "backoff is more than 0 and at most 1"),
+        ({"growth_every": 0}, "growth_every and backoff_every are at least 1"),
+        ({"backoff_every": 0}, "growth_every and backoff_every are at least 1"),
+        ({"value": 0.5}, "floor is more than 0, value no less, and no more"),
+        ({"value": 0.0, "floor": 0.0}, "floor is more than 0, value no less, and no more"),
+        ({"value": 2.0**128}, "floor is more than 0, value no less, and no more"),
+        ({"value": float("inf")}, "floor is more than 0, value no less, and no more"),
+        ({"value": float("nan")}, "floor is more than 0, value no less, and no more"),
+    ],
+)
+def test_constants_out_of_range_are_refused(wrong, said):
+    with pytest.raises(CompositionError, match=said):
+        LossScale(**wrong)
