@@ -9,8 +9,9 @@ import hypothesis
 import pytest
 
 import onion  # noqa: F401 - before any test imports Paddle, whose math library it chooses
+from tests.paths import ROOT
 
-SCRIPTS = Path(__file__).parent.parent / "scripts"
+SCRIPTS = ROOT / "scripts"
 
 # The same examples every time (but for constants, which Hypothesis takes from the modules that a worker has loaded),
 # however slow the machine: a deadline would be a timed assertion. What is found by chance is looked for with

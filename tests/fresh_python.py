@@ -3,11 +3,10 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
-ROOT = Path(__file__).parent.parent
 CHOSEN = ("MKL_DEBUG_CPU_TYPE", "KMP_BLOCKTIME", "OMP_NUM_THREADS")
 """Variables of the environment that onion and Paddle may have set for these tests; a fresh process has none of them."""
 

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 from random import Random
 from threading import Event
 
@@ -15,11 +14,11 @@ import pytest
 from onion.checkpointing.checkpoint import Checkpoint
 from onion.online.service import Service
 from tests.online.service.memory_desk import TOKEN, MemoryDesk
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
 TRIES = 12
 
 

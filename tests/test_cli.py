@@ -203,7 +203,7 @@ def test_output_is_utf_8_whatever_the_terminal_speaks(trained, place):
 
 KILLED_WITHIN_A_CHECKPOINT = """
 import os, signal, sys
-from onion import checkpoint
+from onion.checkpointing import checkpoint
 write = checkpoint._write_file
 def write_or_die(path, content):
     if path.name == "state.json" and path.parent.name.startswith("step-00000025"):

@@ -16,10 +16,10 @@ import pytest
 
 import onion
 import onion.online
+from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder, write_tsv
 from tests.tasks.tagged import tagged
 
-ROOT = Path(__file__).parents[1]
 PAGES = {
     path.relative_to(ROOT).as_posix(): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 }
@@ -133,5 +133,5 @@ def test_every_schedule_and_strategy_is_told_of():
 
     named = [name for name, what in vars(schedules).items() if getattr(what, "__module__", "") == schedules.__name__]
     named = [name for name in named if name.islower() and not name.startswith("_")]
-    strategies = [name for name in strategies.__all__ if name not in ("Facts", "Strategy", "Fixed")]
+    strategies = [name for name in strategies.__all__ if name not in ("TaskInfo", "Strategy", "Fixed")]
     assert [name for name in [*named, *strategies] if f"`{name}`" not in ITEMS] == []

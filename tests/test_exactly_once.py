@@ -4,17 +4,17 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onion.checkpointing import checkpoint
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+SCRIPTS = ROOT / "scripts"
 
 
 def run(script, *words):

@@ -4,15 +4,14 @@ import json
 import subprocess
 import sys
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 
 import paddle
 import pytest
 
 from tests.abilities import gpus, needs
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 WITHOUT = needs(not gpus(), "there is a GPU")
 PAGE = """\
 # onion on A Card: 1 of 3 parts failed: two

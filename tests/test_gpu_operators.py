@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
+
 PADDLE_2 = """\
 I1122 17:48:34.314736  8591 api.cc:72808] add API kernel key: [CPU, NCHW, float32]
 I1122 17:48:34.314740  8591 api.cc:72815] add kernel: {"input":["CPU, NCHW, float32"],"output":[],"attribute":[]}

@@ -2,11 +2,11 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.paths import ROOT
+
 GUARDED = (ROOT / "docs" / "guards.md").read_text(encoding="utf-8").partition("## Not guarded")[0]
 ROWS = re.findall(r"^\| (?!what would|---)(.*) \|$", GUARDED, re.MULTILINE)
 TESTS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", GUARDED)

@@ -3,13 +3,12 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
-ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "host.md").read_text(encoding="utf-8")
 
 CHANGES = re.compile(
@@ -81,7 +80,7 @@ out = Path(sys.argv[1])
 read_rows(out / "rows.csv")
 network = toy_network()
 updater = ParameterUpdater(paddle.optimizer.Adam(0.1, parameters=network.parameters()))
-watching = [Progress(quiet=True), Signals(), Saver(out / "run", background=True), Logger(out / "log.jsonl")]
+watching = [Progress(quiet=True), Signals(), Saver(out / "run", async_save=True), Logger(out / "log.jsonl")]
 Runner(*watching, DataProvider(toy_examples(32), 8, shuffle=True), updater, GradientMachine(network)).run(passes=2)
 
 after = look()

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import islice
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -13,10 +12,9 @@ import pytest
 from onion.checkpointing import checkpoint
 from onion.online.service import Service
 from tests.online.service.memory_desk import TOKEN, MemoryDesk
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parent.parent
 
 
 def test_nothing_comes_of_hostile_requests():

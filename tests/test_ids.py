@@ -3,15 +3,14 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
 
 COLLECT = """
 import os, sys

@@ -3,15 +3,13 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.abilities import needs_draws_again
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parent.parent
 
 
 def interrupt(*words):

@@ -8,18 +8,17 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onion.checkpointing import checkpoint
 from tests.abilities import needs_draws_again
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
 KINDS = {"step", "pass", "test", "byte", "sync", "rename", "remove", "log", "clock"}
 
 
@@ -141,19 +140,19 @@ from pathlib import Path
 from killing.files import FatalFiles
 from killing.points import Point
 from killing.reaper import Reaper
-from onion import disk
+from onion.checkpointing import atomic_files
 
 folder = Path(sys.argv[1])
-with disk.through(FatalFiles(Reaper(Point.parse(sys.argv[2]), print), folder)):
+with atomic_files.through(FatalFiles(Reaper(Point.parse(sys.argv[2]), print), folder)):
     for name in ("old", "older"):
-        disk.write_synced(folder / name, b"abcd")
-    disk.rename(folder / "old", folder / "new")
-    disk.sync_folder(folder)
+        atomic_files.write_synced(folder / name, b"abcd")
+    atomic_files.rename(folder / "old", folder / "new")
+    atomic_files.sync_folder(folder)
     (folder / "rest").mkdir()
     for name in ("x.jsonl", "y", "z"):
-        disk.write_synced(folder / "rest" / name, b"xyz")
-    disk.remove_tree(folder / "rest")
-    disk.replace_file(folder / "new", b"efgh")
+        atomic_files.write_synced(folder / "rest" / name, b"xyz")
+    atomic_files.remove_tree(folder / "rest")
+    atomic_files.replace_file(folder / "new", b"efgh")
 """
 
 

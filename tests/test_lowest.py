@@ -2,11 +2,11 @@
 
 import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
+
 SETTINGS = """
 [options]
 install_requires =

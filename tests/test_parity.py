@@ -2,12 +2,12 @@
 
 import math
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
+
 BERT = ROOT / "tests" / "models" / "golden" / "bert"
 
 

@@ -1,9 +1,10 @@
 """The README's custom item does what it says; that its Python runs is shown by tests/test_docs.py."""
 
 import re
-from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+from tests.paths import ROOT
+
+README = ROOT / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 

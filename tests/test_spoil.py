@@ -4,16 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from random import Random
 
 import pytest
 
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_commands_end_well_or_with_a_message():

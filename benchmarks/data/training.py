@@ -51,7 +51,7 @@ def prepare(job: Mapping[str, Any]) -> Callable[..., Answer]:
 
 def share_of_waits(timing: Timing) -> float:
     """Return which share of the time of all batches the loop was between two of them, or waited for the first."""
-    losses = {slot: loss for slot, loss in timing.losses.items() if slot[1] == "on_batch"}
+    losses = {slot: loss for slot, loss in timing.costs.items() if slot[1] == "on_batch"}
     waited = losses["next batch", "on_batch"].way_in
     return waited / sum(loss.way_in + loss.way_out for loss in losses.values())
 

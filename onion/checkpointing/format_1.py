@@ -5,7 +5,6 @@ Values are the same in both formats; items, classes and their arguments had othe
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 ITEMS = {
@@ -58,8 +57,10 @@ def renamed_run(run: dict[str, Any]) -> dict[str, Any]:
 
 def renamed_item(name: str) -> str:
     """Return the name of today of an item, which may be numbered (``early_stop-2``)."""
-    own, number = re.fullmatch(r"(.*?)(-\d+)?", name, re.DOTALL).groups()  # type: ignore[union-attr]  # fits any name
-    return ITEMS.get(own, own) + (number or "")
+    own, hyphen, number = name.rpartition("-")
+    if not (hyphen and number.isdecimal()):
+        return ITEMS.get(name, name)
+    return ITEMS.get(own, own) + hyphen + number
 
 
 def _onion(onion: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def _described(value: Any) -> Any:
     if "class" not in value:
         is_onion = all(isinstance(each, dict) and "class" in each and "in" in each for each in value.values())
         return _onion(value) if value and is_onion else {key: _described(each) for key, each in value.items()}
-    kind = CLASSES.get(value["class"], value["class"])
+    kind = str(CLASSES.get(value["class"], value["class"]))
     names = ARGUMENTS.get(kind, {})
     described = {names.get(key, key): _described(each) for key, each in value.items()}
     if isinstance(described.get("in"), str):

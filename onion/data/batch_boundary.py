@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import length_hint
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from onion.engine.state import State
+if TYPE_CHECKING:
+    from onion.engine.state import State
+
 
 PATIENCE = 0.1
 """Seconds after which a run that waits looks whether it has been asked to end, or for something else."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from operator import length_hint
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onion.data.error_location import say_where
 from onion.data.interruptible_wait import Interrupted, InterruptibleWait
-from onion.engine.state import State
+
+if TYPE_CHECKING:
+    from onion.engine.state import State
 
 
 class BatchIterator(Iterator[Any]):

@@ -92,7 +92,7 @@ class Loader:
             self._check_indexed(self._source)
 
     def _check_stream(self) -> None:
-        for wanted, name in ((self.shuffle, "shuffle"), (self._length is not None, "length")):
+        for wanted, name in ((self.shuffle, "shuffle"), (self._length is not None, "lengths")):
             if wanted:
                 raise DataError(f"{name}= needs a source with a length, and this one is a stream; give a list of it")
 
@@ -285,10 +285,10 @@ def check_timeout(timeout: float | None, prefetch: int) -> None:
     if timeout is None:
         return
     if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout < threading.TIMEOUT_MAX:
-        raise ValueError(f"patience has to be a number of seconds above 0; got {timeout!r}")
+        raise ValueError(f"timeout has to be a number of seconds above 0; got {timeout!r}")
     if prefetch == 0:
         raise ValueError(
-            "patience= needs the background thread, prefetch= from 1: without it the run itself is inside the source, "
+            "timeout= needs the background thread, prefetch= from 1: without it the run itself is inside the source, "
             "and cannot look at the clock"
         )
 
@@ -297,7 +297,7 @@ def _checked_lengths(lengths: Sequence[int] | NDArray[np.integer], size: int) ->
     array = np.asarray(lengths)
     if array.shape != (size,) or array.dtype.kind not in "iu":
         got = f"{array.dtype} {list(array.shape)}"
-        raise DataError(f"length= has to give one integer for each of the {size} examples; got {got}")
+        raise DataError(f"lengths= has to give one integer for each of the {size} examples; got {got}")
     return array
 
 

@@ -151,7 +151,7 @@ class Prefetcher(Iterator[T]):
             raise
         self.hurry()
         raise DataError(
-            f"the data source has given nothing for {self._timeout:g} s; see what it waits for, or have more patience"
+            f"the data source has given nothing for {self._timeout:g} s; see what it waits for, or raise the timeout"
         )
 
     def hurry(self) -> None:

@@ -82,7 +82,7 @@ class DataProvider(RunnerItem):
         self.loader: Passes
         if is_data_loader(source):
             given = {"batch_size": batch_size is not None, "shuffle": shuffle, "drop_last": drop_last}
-            _refuse_both({**given, "length": lengths is not None, "collate": collate is not stack})
+            _refuse_both({**given, "lengths": lengths is not None, "collate": collate is not stack})
             self.loader = PaddleBatches(source, seed=seed, prefetch=prefetch, timeout=timeout)
         else:
             self.loader = Loader(

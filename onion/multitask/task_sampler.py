@@ -27,7 +27,7 @@ from onion.training.adjustable import Adjustable
 if TYPE_CHECKING:
     from onion.engine.runner import Runner
 
-RUNNING = ("_feeds", "_supply", "_choice", "_costs", "_first_pass")
+RUNNING = ("_feeds", "_supply", "_choice", "_losses", "_first_pass")
 """What a run of the sampler keeps, but for what its strategy keeps."""
 
 

@@ -72,7 +72,7 @@ def training_onion(
         resume: as Saver takes it.
     """
     collate = partial(task.collate, pad_id=pad_id)
-    shuffled = {"shuffle": True, "seed": seed, "length": train.lengths} if isinstance(train, Examples) else {}
+    shuffled = {"shuffle": True, "seed": seed, "lengths": train.lengths} if isinstance(train, Examples) else {}
     return Runner(
         Progress(),
         Signals(leave=False),  # whoever runs it has figures to report, and leaves by itself

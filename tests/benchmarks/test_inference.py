@@ -3,12 +3,12 @@
 import base64
 import importlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 TEXTS = ["three small words", "a", "two words", ""]
 
 

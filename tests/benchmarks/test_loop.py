@@ -2,11 +2,10 @@
 
 import importlib
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 ROUNDS = [
     {

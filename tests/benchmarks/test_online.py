@@ -1,13 +1,12 @@
 """benchmarks/online: what the streams are made of, what a run tells, what is run again, what is drawn."""
 
 import importlib
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """benchmarks/online_load: the samples, a run in each kind of way, what a page makes of figures."""
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy as np
 import paddle
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 @pytest.fixture

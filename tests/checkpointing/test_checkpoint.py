@@ -26,7 +26,7 @@ DTYPES = ["bool", *INTEGERS, "float16", "float32", "float64", "complex64"]
 
 def small(step=1, value=0.5):
     run = {"counters": {"pass_id": 0, "batch_id": step, "step": step}, "metrics": {"a": value}}
-    items = {"machine": {"w": np.full((2, 2), value, "float32")}, "early_stop": {"best": value, "seen": step}}
+    items = {"machine": {"w": np.full((2, 2), value, "float32")}, "early_stopping": {"best": value, "seen": step}}
     return Checkpoint(step, run, items)
 
 
@@ -54,7 +54,7 @@ def test_the_folder_looks_as_documented(tmp_path):
     assert names(path) == ["machine.safetensors", "manifest.json", "state.json"]
     manifest = json.loads((path / "manifest.json").read_text())
     assert manifest == {
-        "format": 1,
+        "format": 2,
         "step": 400,
         "files": {
             name: {
@@ -66,7 +66,7 @@ def test_the_folder_looks_as_documented(tmp_path):
     }
     assert json.loads((path / "state.json").read_text()) == {
         "run": small(400).run,
-        "items": {"machine": {}, "early_stop": {"best": 0.5, "seen": 400}},
+        "items": {"machine": {}, "early_stopping": {"best": 0.5, "seen": 400}},
     }
 
 
@@ -272,14 +272,14 @@ def test_a_folder_in_the_place_of_a_file_is_an_error_too(tmp_path):
         b"[]",
         b"3",
         b"{}",
-        b'{"format": 1, "step": 1}',
-        b'{"format": 1, "step": 1, "files": {}}',
-        b'{"format": 1, "step": 1, "files": []}',
-        b'{"format": 1, "step": 1, "files": null}',
-        b'{"format": 1, "step": "1", "files": {}}',
-        b'{"format": 1, "step": null, "files": {}}',
-        b'{"format": 1, "step": 1, "files": {"state.json": null}}',
-        b'{"format": 1, "step": 1, "files": {"state.json": {"size": 1}}}',
+        b'{"format": 2, "step": 1}',
+        b'{"format": 2, "step": 1, "files": {}}',
+        b'{"format": 2, "step": 1, "files": []}',
+        b'{"format": 2, "step": 1, "files": null}',
+        b'{"format": 2, "step": "1", "files": {}}',
+        b'{"format": 2, "step": null, "files": {}}',
+        b'{"format": 2, "step": 1, "files": {"state.json": null}}',
+        b'{"format": 2, "step": 1, "files": {"state.json": {"size": 1}}}',
         b"\xff\xfe",
     ],
 )
@@ -548,7 +548,7 @@ def test_a_file_that_may_not_grow_leaves_older_checkpoints_whole(tmp_path):
     write(tmp_path, small(1))
     program = (
         "import resource, signal, sys, pathlib, numpy\n"
-        "from onion import CheckpointError, checkpoint\n"
+        "from onion import CheckpointError\nfrom onion.checkpointing import checkpoint\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "big = checkpoint.Checkpoint(2, {}, {'item': {'a': numpy.ones(5000)}})\n"

@@ -100,8 +100,8 @@ def test_another_process_draws_the_same():
     expected = draw()
     program = (
         "import json, sys, random, numpy, warnings; warnings.simplefilter('ignore')\n"
-        "from onion import generators\n"
-        "generators.restore(json.loads(sys.stdin.read()))\n"
+        "from onion.checkpointing import rng\n"
+        "rng.restore(json.loads(sys.stdin.read()))\n"
         "import paddle\n"
         "print([random.random(), random.gauss(0, 1), random.randrange(10**30)])\n"
         "numpy.random.normal(size=3), numpy.random.randint(0, 2**31, 5)\n"
@@ -114,8 +114,8 @@ def test_another_process_draws_the_same():
 def test_without_paddle_only_the_two_others_are_captured_and_paddle_is_not_loaded():
     program = (
         "import sys, json\n"
-        "from onion import generators\n"
-        "states = generators.capture(); generators.restore(json.loads(json.dumps(states)))\n"
+        "from onion.checkpointing import rng\n"
+        "states = rng.capture(); rng.restore(json.loads(json.dumps(states)))\n"
         "print(sorted(states), 'paddle' in sys.modules)\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

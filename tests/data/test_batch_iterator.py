@@ -7,7 +7,6 @@ import sys
 import threading
 import traceback
 from operator import length_hint
-from pathlib import Path
 
 import pytest
 
@@ -28,6 +27,7 @@ from onion.data.batch_iterator import BatchIterator
 from onion.data.interruptible_wait import InterruptibleWait
 from onion.engine.state import State
 from onion.multitask.strategies import RoundRobin
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -134,7 +134,7 @@ def tried():
 
     An error that a trace function raises may be left behind in the interpreter as one that is being handled.
     """
-    root = Path(__file__).parents[2]
+    root = ROOT
     program = "from tests.data.test_batch_iterator import try_all; try_all()"
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
@@ -174,7 +174,7 @@ def try_moments(make, rings):
 
 
 def test_the_files_that_are_traced_are_there():
-    assert all((Path(__file__).parents[2] / name).exists() for name in TRACED)
+    assert all((ROOT / name).exists() for name in TRACED)
 
 
 # -- waiting -----------------------------------------------------------------------------------------------------------

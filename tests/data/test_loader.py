@@ -243,10 +243,10 @@ def test_arguments_out_of_range(settings, message):
     [
         ([], {}, "the data source .list. is empty"),
         (iter([1]), {"shuffle": True}, "shuffle= needs a source with a length"),
-        (iter([1]), {"length": len}, "length= needs a source with a length"),
+        (iter([1]), {"lengths": len}, "lengths= needs a source with a length"),
         ([1, 2], {"drop_last": True}, "2 examples do not fill one batch of 32"),
-        ([1, 2], {"length": [1]}, r"one integer for each of the 2 examples; got int64 \[1\]"),
-        ([1, 2], {"length": [1.5, 2.5]}, r"got float64 \[2\]"),
+        ([1, 2], {"lengths": [1]}, r"one integer for each of the 2 examples; got int64 \[1\]"),
+        ([1, 2], {"lengths": [1.5, 2.5]}, r"got float64 \[2\]"),
     ],
 )
 def test_data_that_does_not_fit(source, settings, message):
@@ -367,13 +367,13 @@ def test_no_patience_is_left(caplog):
 @pytest.mark.parametrize(
     ("patience", "prefetch", "message"),
     [
-        (0, 2, "patience has to be a number of seconds above 0; got 0"),
+        (0, 2, "timeout has to be a number of seconds above 0; got 0"),
         (-1.0, 2, "got -1.0"),
         (float("nan"), 2, "got nan"),
         (float("inf"), 2, "got inf"),
         (True, 2, "got True"),
         ("1", 2, "got '1'"),
-        (1.0, 0, "patience= needs the background thread, prefetch= from 1: without it"),
+        (1.0, 0, "timeout= needs the background thread, prefetch= from 1: without it"),
     ],
 )
 def test_patience_out_of_range(patience, prefetch, message):

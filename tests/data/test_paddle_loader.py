@@ -118,7 +118,7 @@ def test_a_loader_without_a_batch():
 
 
 @pytest.mark.parametrize(
-    "given", [{"batch_size": 32}, {"shuffle": True}, {"drop_last": True}, {"length": len}, {"collate": list}]
+    "given", [{"batch_size": 32}, {"shuffle": True}, {"drop_last": True}, {"lengths": len}, {"collate": list}]
 )
 def test_what_the_loader_says_is_not_said_again(given):
     (name,) = given
@@ -129,8 +129,8 @@ def test_what_the_loader_says_is_not_said_again(given):
 def test_arguments_out_of_their_range():
     with pytest.raises(ValueError, match="seed has to be an integer from 0"):
         PaddleBatches(DataLoader(Numbers()), seed=-1)
-    with pytest.raises(ValueError, match="patience= needs the background thread"):
-        PaddleBatches(DataLoader(Numbers()), prefetch=0, patience=1)
+    with pytest.raises(ValueError, match="timeout= needs the background thread"):
+        PaddleBatches(DataLoader(Numbers()), prefetch=0, timeout=1)
 
 
 class TorchLoader:

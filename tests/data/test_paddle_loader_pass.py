@@ -149,7 +149,7 @@ def test_workers_do_not_collect_the_garbage_of_an_earlier_pass():
         left.itself = left
         del left
         loader = DataLoader(Numbers(2), batch_size=2, num_workers=1, worker_init_fn=lambda worker: gc.collect())
-        there = PaddleBatches(loader, patience=PATIENCE).batches(0)
+        there = PaddleBatches(loader, timeout=PATIENCE).batches(0)
         assert next(there).tolist() == [0, 1]
         there.close()
     finally:

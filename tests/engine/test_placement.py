@@ -85,12 +85,12 @@ WRONG = {
         "gradient_machine stands outside data_provider",
     ),
     "a stop inside the test": (
-        lambda at: [at.test, EarlyStopping("tester.cost"), at.data, *at.learning],
-        r"early_stop stands inside tester, which reports tester\.cost after it, so it would stop a step late",
+        lambda at: [at.test, EarlyStopping("tester.loss"), at.data, *at.learning],
+        r"early_stopping stands inside tester, which reports tester\.loss after it, so it would stop a step late",
     ),
     "a stop inside the progressive test": (
         lambda at: [at.data, ProgressiveTest(at.network), EarlyStopping("progressive.accuracy"), *at.learning],
-        "early_stop stands inside progressive, which reports",
+        "early_stopping stands inside progressive, which reports",
     ),
     "a log inside the test": (
         lambda at: [at.test, at.log, at.data, *at.learning],
@@ -132,7 +132,7 @@ WRONG = {
     ),
     "a field inside the network": (
         lambda at: [at.data, *at.learning, OutputsToBatch("a")],
-        "into_batch puts a field into",
+        "outputs_to_batch puts a field into",
     ),
     "a freeze inside the network": (
         lambda at: [at.data, *at.learning, Freeze(at.network, "*", until=3)],
@@ -201,4 +201,4 @@ def test_a_stop_that_sees_its_figure_late_says_so(caplog):
     for items, told in (([EarlyStopping("loss", 9), report], 0), ([report, EarlyStopping("loss", 9)], 1)):
         Runner(*items, Batches(4)).run(passes=1)
         assert len(caplog.messages) == told
-    assert caplog.messages[0].startswith("early_stop: loss was reported at step 1 and seen at step 2; put early_stop")
+    assert caplog.messages[0].startswith("early_stopping: loss was reported at step 1 and seen at step 2; put ")

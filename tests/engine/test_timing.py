@@ -83,9 +83,9 @@ def test_all_costs_together_are_no_more_than_the_run_took(compose):
     before = perf_counter_ns()
     _, _, runner = recorded(compose, timed=True)
     took = perf_counter_ns() - before
-    losses = runner.timing().losses.values()
-    assert all(loss.way_in >= 0 and loss.way_out >= 0 for loss in losses)
-    assert sum(loss.way_in + loss.way_out for loss in losses) <= took
+    costs = runner.timing().costs.values()
+    assert all(cost.way_in >= 0 and cost.way_out >= 0 for cost in costs)
+    assert sum(cost.way_in + cost.way_out for cost in costs) <= took
 
 
 @pytest.mark.parametrize("compose", ONIONS.values(), ids=ONIONS)
@@ -104,8 +104,8 @@ def test_the_chrome_trace_is_json_with_durations_that_add_up_to_the_costs(compos
             if event["cat"] == hook and event["name"] in (f"{name} way in", f"{name} way out")
         )
 
-    for (name, hook), loss in runner.timing().losses.items():
-        assert told(name, hook) == pytest.approx((loss.way_in + loss.way_out) / 1e3)
+    for (name, hook), cost in runner.timing().costs.items():
+        assert told(name, hook) == pytest.approx((cost.way_in + cost.way_out) / 1e3)
 
 
 def test_time_is_charged_to_the_ring_and_the_way_that_took_it():
@@ -113,9 +113,9 @@ def test_time_is_charged_to_the_ring_and_the_way_that_took_it():
         Recorder("quick"), Batches(3), Waits("slow-in", "in"), Waits("slow-out", "out"), Recorder("b")
     ).timed()
     runner.run(passes=1)
-    losses = runner.timing().losses
-    assert losses["slow-in", "on_batch"].way_in >= 3 * 2_000_000
-    assert losses["slow-out", "on_batch"].way_out >= 3 * 2_000_000
+    costs = runner.timing().costs
+    assert costs["slow-in", "on_batch"].way_in >= 3 * 2_000_000
+    assert costs["slow-out", "on_batch"].way_out >= 3 * 2_000_000
 
 
 def test_the_time_of_the_data_is_the_next_batchs():
@@ -130,7 +130,7 @@ def test_the_time_of_the_data_is_the_next_batchs():
 
     runner = Runner(Slow(), Recorder("a")).timed()
     runner.run(passes=1)
-    assert runner.timing().losses["next batch", "on_batch"].way_in >= 3 * 2_000_000
+    assert runner.timing().costs["next batch", "on_batch"].way_in >= 3 * 2_000_000
 
 
 def test_a_plain_hook_has_a_way_in_only():
@@ -140,14 +140,14 @@ def test_a_plain_hook_has_a_way_in_only():
 
     runner = Runner(Batches(3), Plain(), Recorder("a")).timed()
     runner.run(passes=1)
-    assert runner.timing().losses["plain", "on_batch"].way_in > 0
+    assert runner.timing().costs["plain", "on_batch"].way_in > 0
 
 
 @pytest.mark.parametrize(("times", "inside"), [(0, 0), (1, 3), (2, 6)])
 def test_calls_count_how_often_a_ring_was_entered(times, inside):
     runner = Runner(Recorder("a"), Batches(3), Yields(times), Recorder("b")).timed()
     runner.run(passes=1)
-    calls = {slot: loss.calls for slot, loss in runner.timing().losses.items()}
+    calls = {slot: cost.calls for slot, cost in runner.timing().costs.items()}
     assert calls["a", "initialize"] == calls["a", "on_pass"] == 1
     assert calls["next batch", "on_batch"] == calls["a", "on_batch"] == calls["yields", "on_batch"] == 3
     assert calls.get(("b", "on_batch"), 0) == inside
@@ -163,7 +163,7 @@ def test_each_ring_of_each_runner_has_a_line_of_its_own():
         Runner(Yields(1)),
     ).timed()
     runner.run(passes=1)
-    slots = [slot for slot, loss in runner.timing().losses.items() if "center" not in slot]
+    slots = [slot for slot, cost in runner.timing().costs.items() if "center" not in slot]
     assert slots == [
         ("the loop", "initialize"),
         ("observer-2", "initialize"),
@@ -177,7 +177,7 @@ def test_each_ring_of_each_runner_has_a_line_of_its_own():
         ("runner-2", "on_batch"),
         ("yields-2", "on_batch"),
     ]
-    assert {loss.calls for slot, loss in runner.timing().losses.items() if slot[1] == "on_batch"} == {2}
+    assert {cost.calls for slot, cost in runner.timing().costs.items() if slot[1] == "on_batch"} == {2}
 
 
 def test_the_table_has_a_line_for_each_hook_of_each_ring():
@@ -185,7 +185,7 @@ def test_the_table_has_a_line_for_each_hook_of_each_ring():
     runner.run(passes=1)
     lines = str(runner.timing()).splitlines()
     assert lines[0].split() == ["ring", "hook", "calls", "way", "in", "us", "way", "out", "us", "total", "ms"]
-    assert len(lines) == 1 + len(runner.timing().losses)
+    assert len(lines) == 1 + len(runner.timing().costs)
     assert len({len(line) for line in lines}) == 1
     told = next(line.split() for line in lines if line.startswith("a") and "on_batch" in line)
     assert told[:3] == ["a", "on_batch", "2"]
@@ -197,14 +197,14 @@ def test_the_table_has_a_line_for_each_hook_of_each_ring():
 def test_a_hook_that_nobody_overrides_has_no_line():
     runner = Runner(Batches(2)).timed()
     runner.run(passes=1)
-    assert {hook for _, hook in runner.timing().losses} == {"on_pass", "center"}
+    assert {hook for _, hook in runner.timing().costs} == {"on_pass", "center"}
 
 
 def test_runs_add_up():
     runner = Runner(Recorder("a"), Batches(2)).timed()
     for _ in range(3):
         runner.run(passes=1)
-    assert runner.timing().losses["a", "on_batch"].calls == 6
+    assert runner.timing().costs["a", "on_batch"].calls == 6
 
 
 def test_the_time_between_two_runs_is_nobodys():
@@ -222,7 +222,7 @@ def test_the_time_between_two_runs_is_nobodys():
     clocked(lambda: runner.run(passes=1))
     clocked(runner.__enter__)
     clocked(runner.run_pass)
-    assert sum(loss.way_in + loss.way_out for loss in runner.timing().losses.values()) <= took
+    assert sum(cost.way_in + cost.way_out for cost in runner.timing().costs.values()) <= took
 
 
 def test_timing_that_is_off_says_how_to_turn_it_on():
@@ -243,7 +243,7 @@ def test_timed_is_a_new_runner_of_the_same_items_and_the_old_one_stays_untimed()
 def test_a_runner_derived_from_a_timed_one_is_timed():
     timed = Runner(Recorder("a"), Batches(1), Recorder("b")).timed().without("a")
     timed.run(passes=1)
-    assert timed.timing().losses["b", "on_batch"].calls == 1
+    assert timed.timing().costs["b", "on_batch"].calls == 1
 
 
 def test_the_trace_holds_the_latest_events_only(monkeypatch, tmp_path):
@@ -252,4 +252,4 @@ def test_the_trace_holds_the_latest_events_only(monkeypatch, tmp_path):
     runner.run(passes=1)
     runner.timing().chrome_trace(str(tmp_path / "trace.json"))
     assert len(json.loads((tmp_path / "trace.json").read_text())["traceEvents"]) == 10
-    assert runner.timing().losses["a", "on_batch"].calls == 50
+    assert runner.timing().costs["a", "on_batch"].calls == 50

@@ -13,8 +13,9 @@ import pytest
 
 from onion import Runner, Saver
 from onion.checkpointing import checkpoint
+from tests.paths import ROOT
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def run_example(name: str, *words: object, steps: int | None = None) -> tuple[dict[str, Any], str]:

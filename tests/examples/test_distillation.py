@@ -38,7 +38,7 @@ def run(place, role, out, *more, **cut):
 @pytest.fixture(scope="module")
 def told(place):
     teacher, drawing = run(place, "teacher", "teacher")
-    assert "into_batch" not in drawing
+    assert "outputs_to_batch" not in drawing
     student, drawing = run(place, "student", "student", "--teacher", place / "teacher")
     assert "OutputsToBatch(field='teacher')" in drawing
     assert "GradientMachine(Transparent, Distillation)" in drawing

@@ -3,9 +3,10 @@
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from tests.paths import ROOT
+
+EXAMPLES = ROOT / "examples"
 
 
 def run(name, *arguments):

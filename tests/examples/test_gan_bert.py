@@ -2,7 +2,6 @@
 
 import importlib
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +10,10 @@ from onion.tasks.finetune.fine_tune import Job
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.networks.gan_bert import Discriminator
 from tests.abilities import needs_draws_again
+from tests.paths import ROOT
 from tests.tasks import helpers
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 SMALL = {"labelled": 0.125, "times": 2, "batch_size": 4, "lr": 3e-3}
 
 
@@ -83,7 +83,9 @@ def watched(runner, moved):
 
         return Observer(on_batch_begin=begin, on_batch_end=end)
 
-    return runner.insert_before("parameter_updater", note("discriminating")).insert_before("frozen", note("forging"))
+    return runner.insert_before("parameter_updater", note("discriminating")).insert_before(
+        "stop_gradient", note("forging")
+    )
 
 
 def test_each_network_moves_in_its_own_ring_alone(begun):
@@ -166,7 +168,7 @@ def test_the_example_tells_its_figures(example, folder, variant, capsys):
     example.main([str(folder), "--seed", "3", "--encoder", str(folder), *plain])
     drawn, told = capsys.readouterr().out.rstrip().rsplit("\n", 1)
     told = json.loads(told)
-    assert ("frozen" in drawn) == (variant == "gan")
+    assert ("stop_gradient" in drawn) == (variant == "gan")
     assert 0 < told.pop("accuracy") <= 1
     assert told.pop("seconds") > 0
     assert told == {"example": "gan_bert", "variant": variant, "seed": 3, **SMALL}

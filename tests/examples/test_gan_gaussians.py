@@ -4,7 +4,6 @@ import importlib
 import json
 import runpy
 import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import paddle
@@ -12,8 +11,9 @@ import pytest
 
 from onion import CompositionError, Observer, Saver, StopGradient
 from tests.abilities import needs_draws_again
+from tests.paths import ROOT
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture(scope="module")

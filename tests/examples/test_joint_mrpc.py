@@ -4,7 +4,6 @@ import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +12,12 @@ from onion import GradientMachine, ParameterUpdater, RunnerItem, Saver, TaskSamp
 from onion.tasks.finetune.fine_tune import Job, fine_tune
 from onion.tasks.finetune.settings import Settings
 from tests.abilities import needs_draws_again
+from tests.paths import ROOT
 from tests.tasks import helpers
 from tests.tasks.helpers import films, write_tsv
 from tests.toys import bits
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "joint_mrpc.py"
+SCRIPT = ROOT / "examples" / "joint_mrpc.py"
 spec = importlib.util.spec_from_file_location("joint_mrpc", SCRIPT)
 joint_mrpc = importlib.util.module_from_spec(spec)
 sys.modules["joint_mrpc"] = joint_mrpc

@@ -4,7 +4,6 @@ import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import paddle
 import pytest
@@ -13,9 +12,10 @@ from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Run
 from onion.checkpointing import rng
 from onion.testing import toy_examples
 from tests.abilities import needs_draws_again
+from tests.paths import ROOT
 from tests.toys import Dropped
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "lr_search.py"
+SCRIPT = ROOT / "examples" / "lr_search.py"
 spec = importlib.util.spec_from_file_location("lr_search", SCRIPT)
 lr_search = importlib.util.module_from_spec(spec)
 sys.modules["lr_search"] = lr_search

@@ -1,8 +1,7 @@
 """The example with a control of its own: it stops when the labels drift, and hears what was posted."""
 
-from pathlib import Path
-
 from tests.examples.in_process import run_example
+from tests.paths import ROOT
 
 SIZE = 80
 
@@ -22,5 +21,5 @@ def test_a_cut_run_goes_on_and_stops_at_the_same_step(tmp_path):
 
 
 def test_it_has_80_lines_at_most():
-    file = Path(__file__).parents[2] / "examples" / "online_control.py"
+    file = ROOT / "examples" / "online_control.py"
     assert len(file.read_text(encoding="utf-8").splitlines()) <= SIZE

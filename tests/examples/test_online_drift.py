@@ -1,8 +1,7 @@
 """The example that learns from a stream: its watch helps, it goes on where it was stopped, and tells the same."""
 
-from pathlib import Path
-
 from tests.examples.in_process import run_example, saved_bits
+from tests.paths import ROOT
 
 SIZE = 80
 
@@ -23,5 +22,5 @@ def test_the_watch_helps_after_the_change_and_a_cut_run_ends_with_the_same_bits(
 
 
 def test_it_has_80_lines_at_most():
-    file = Path(__file__).parents[2] / "examples" / "online_drift.py"
+    file = ROOT / "examples" / "online_drift.py"
     assert len(file.read_text(encoding="utf-8").splitlines()) <= SIZE

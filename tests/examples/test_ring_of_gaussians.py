@@ -1,13 +1,14 @@
 """The ring of Gaussians: its points, how well samples cover it, a picture of them."""
 
 import importlib
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from tests.paths import ROOT
+
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,11 @@
 """An example that the README lists has 80 lines at most: the items do the work."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LISTED = re.findall(r"`(\w+\.py)`", README.split("## More than one of everything")[1].split("\n## ")[0])
 

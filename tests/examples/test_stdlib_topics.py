@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from onion.data import read_rows
+from tests.paths import ROOT
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "stdlib_topics.py"
+SCRIPT = ROOT / "examples" / "stdlib_topics.py"
 spec = importlib.util.spec_from_file_location("stdlib_topics", SCRIPT)
 topics = importlib.util.module_from_spec(spec)
 sys.modules["stdlib_topics"] = topics

@@ -4,7 +4,6 @@ import ast
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import paddle
 import pytest
@@ -12,9 +11,9 @@ import pytest
 from onion.host import kernels
 from scripts.operators.recorded import LEVEL, kernels_in
 from tests.abilities import needs_layers_by_hand
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
-ROOT = Path(__file__).parent.parent
 SPACES = {"_C_ops", "_legacy_C_ops"}
 
 

@@ -104,7 +104,7 @@ def test_paddle_may_be_imported_first(cpuinfo, empty_paddle, text, variable):
 
 IS_AMD = kernels_for(math_library.CPUINFO) is not None
 PRODUCT = "a = paddle.ones([4, 4]); (a @ a).numpy()"
-KERNELS = "from onion import math_library as own; from onion.device import paddle as load; load()"
+KERNELS = "from onion.host import math_library as own; from onion.device import paddle as load; load()"
 KERNELS += "; print(own._read(own.VARIABLE))"
 
 

@@ -5,11 +5,10 @@ They are simulated, in processes of their own: what a system does not have is ta
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
 
 LIKE_WINDOWS = "import sys; sys.modules['fcntl'] = None; sys.platform = 'win32'\n"
 
@@ -47,12 +46,13 @@ def test_nobody_else_asks_for_the_system():
     asks = ("os.name", "sys.platform", "platform.system")
     files = [path for top in ("onion", "models", "tasks") for path in (ROOT / top).rglob("*.py")]
     found = [path.name for path in files if any(each in path.read_text(encoding="utf-8") for each in asks)]
-    assert found == ["system.py"]
+    assert found == ["operating_system.py"]
 
 
 TRAINING = """
 import onion, os
-from onion import DataProvider, GradientMachine, ParameterUpdater, Runner, Saver, Signals, device, math_library
+from onion import DataProvider, GradientMachine, ParameterUpdater, Runner, Saver, Signals, device
+from onion.host import math_library
 from onion.testing import assert_resumes_exactly, toy_examples, toy_network
 from onion.host.thread_count import default_threads
 import paddle

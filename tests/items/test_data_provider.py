@@ -281,7 +281,7 @@ def test_a_source_that_gives_nothing_ends_the_run_when_patience_is_over():
 
 
 def test_patience_needs_the_thread():
-    with pytest.raises(ValueError, match="patience= needs the background thread"):
+    with pytest.raises(ValueError, match="timeout= needs the background thread"):
         DataProvider([1], timeout=1, prefetch=0)
 
 

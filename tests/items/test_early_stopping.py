@@ -67,9 +67,9 @@ def test_an_equal_value_that_was_reported_anew_counts():
 
 
 def test_better_by_too_little_is_no_improvement():
-    assert stopped_after([5, 4.5, 4.25, 4], patience=2, by=1.0) == 3
-    assert stopped_after([5, 4.5, 3.75, 2.5], patience=2, by=1.0) is None
-    assert stopped_after([5, 4, 3], patience=1, by=1.0) == 2
+    assert stopped_after([5, 4.5, 4.25, 4], patience=2, min_delta=1.0) == 3
+    assert stopped_after([5, 4.5, 3.75, 2.5], patience=2, min_delta=1.0) is None
+    assert stopped_after([5, 4, 3], patience=1, min_delta=1.0) == 2
 
 
 def test_what_is_no_number_is_a_failure_and_never_the_best():
@@ -85,7 +85,7 @@ def test_a_metric_that_is_never_reported_stops_nothing():
 def test_a_name_that_nothing_reports_is_told_once(caplog):
     stop = EarlyStopping("dev.lost", mode="min")
     Runner(stop, Reporting([3, 2] * 3), Batches(2)).run(passes=3)
-    assert caplog.messages == ["early_stop: nothing has reported 'dev.lost'; there is loss"]
+    assert caplog.messages == ["early_stopping: nothing has reported 'dev.lost'; there is loss"]
 
 
 def test_values_reported_at_the_end_of_passes_count():
@@ -144,11 +144,11 @@ def test_a_run_that_was_stopped_stays_stopped_when_it_is_resumed():
         ({"patience": 0}, "patience=0 is no number of failures from 1; 1 stops at the first value that is no better"),
         ({"patience": 2.5}, "patience=2.5 is no number"),
         ({"patience": True}, "patience=True is no number"),
-        ({"metric": ""}, "metric='' is no name"),
+        ({"monitor": ""}, "monitor='' is no name"),
         ({"mode": "least"}, "mode='least' is neither 'max' nor 'min'"),
-        ({"by": math.nan}, "by=nan is no number from 0"),
+        ({"min_delta": math.nan}, "min_delta=nan is no number from 0"),
     ],
 )
 def test_what_is_no_argument_is_refused(given, says):
     with pytest.raises(CompositionError, match=says):
-        EarlyStopping(**{"metric": "loss", **given})
+        EarlyStopping(**{"monitor": "loss", **given})

@@ -109,7 +109,7 @@ def test_gradients_of_two_machines_on_one_network_add_up():
 
 
 def test_a_network_without_loss_is_refused_with_both_remedies():
-    with pytest.raises(CompositionError, match=r"give Linear a method cost.*or pass GradientMachine\(network, loss="):
+    with pytest.raises(CompositionError, match=r"give Linear a method loss.*or pass GradientMachine\(network, loss="):
         GradientMachine(paddle.nn.Linear(2, 1))
 
 

@@ -125,7 +125,7 @@ def moments(onion):
 def test_a_scale_that_is_a_power_of_two_changes_no_bit(optimizer):
     plain = Onion(batches(1, 1, 1, 1), optimizer=optimizer)
     scaled = Onion(batches(1, 1, 1, 1), MixedPrecision("float16", scale=LossScale(1024.0)), optimizer=optimizer)
-    losses = [onion.engine.runner.run(passes=2).loss for onion in (plain, scaled)]
+    losses = [onion.runner.run(passes=2).loss for onion in (plain, scaled)]
     assert bits(scaled.network) == bits(plain.network)
     assert moments(scaled) == moments(plain)
     assert float(losses[0]) == float(losses[1])
@@ -142,7 +142,7 @@ def test_the_machine_works_on_the_scaled_loss_and_the_updater_on_plain_gradients
 
     precision = MixedPrecision("float16", scale=LossScale(8.0))
     onion = Onion(batches(1), note("outside"), precision, note("inside"))
-    onion.engine.runner.run(passes=1)
+    onion.runner.run(passes=1)
     assert seen["inside"][0] == 8
     assert seen["outside"][0] == 1
     np.testing.assert_array_equal(seen["inside"][1], 8 * seen["outside"][1])
@@ -188,7 +188,7 @@ def test_the_scale_multiplies_a_share_that_is_set_outside():
 def test_with_other_items_of_an_update_it_changes_no_bit(others):
     def trained(*rings):
         onion = Onion([], *rings, optimizer="sgd")
-        onion.engine.runner.replace(Given, DataProvider(EXAMPLES, 4, prefetch=0)).run(passes=2)
+        onion.runner.replace(Given, DataProvider(EXAMPLES, 4, prefetch=0)).run(passes=2)
         return bits(onion.network)
 
     precision = MixedPrecision("float16", scale=LossScale(256.0))
@@ -227,7 +227,7 @@ def test_an_overflow_moves_nothing_not_even_moments(optimizer, bad):
 
 def test_an_overflow_in_the_very_first_update_moves_nothing():
     onion = Onion(batches(INF), MixedPrecision("float16"))
-    onion.engine.runner.run(passes=1)
+    onion.runner.run(passes=1)
     assert bits(onion.network) == bits(Factored())
 
 
@@ -243,7 +243,7 @@ def test_the_scale_shrinks_at_an_overflow_and_grows_after_good_updates():
 def test_a_scale_that_is_too_large_itself_comes_down_until_updates_are_made():
     precision = MixedPrecision("float16", scale=LossScale(2.0**127, backoff_factor=2.0**-3))
     onion = Onion(batches(*[1] * 12), precision)
-    onion.engine.runner.run(passes=1)
+    onion.runner.run(passes=1)
     assert bits(onion.network) != bits(Factored())
     assert 0 < precision.overflows < 12
     assert precision.scale.value == 2.0 ** (127 - 3 * precision.overflows)
@@ -251,7 +251,7 @@ def test_a_scale_that_is_too_large_itself_comes_down_until_updates_are_made():
 
 def test_an_overflow_steps_the_schedule():
     onion = Onion(batches(1, INF, 1), MixedPrecision("float16"), rate=schedules.noam(0.1, 8))
-    onion.engine.runner.run(passes=1)
+    onion.runner.run(passes=1)
     assert onion.updater.optimizer.get_lr() == pytest.approx(0.1 * 4 / 8)
 
 
@@ -326,7 +326,7 @@ def test_gradients_of_an_earlier_batch_are_refused_with_what_to_do():
 
     onion = Onion(batches(1), Twice(), MixedPrecision("float16"))
     with pytest.raises(HookError, match=r"mixed_precision found gradients on its way into step .* move it outside the"):
-        onion.engine.runner.run(passes=1)
+        onion.runner.run(passes=1)
 
 
 def test_two_runs_inside_one_update_are_unscaled_once():
@@ -429,7 +429,7 @@ def able(monkeypatch):
 def test_the_inside_runs_in_autocast_and_the_update_does_not(able, dtype):
     note = [Observer(on_batch_end=lambda state, who=who: able.append((who, {}))) for who in ("updated", "computed")]
     onion = Onion(batches(1), MixedPrecision(dtype), note[1], outside=[note[0]])
-    onion.engine.runner.run(passes=1)
+    onion.runner.run(passes=1)
     settings = {"level": "O1", "dtype": dtype, "custom_black_list": IN_32_BITS}
     assert able == [("in", settings), ("computed", {}), ("out", {}), ("updated", {})]
 
@@ -533,10 +533,10 @@ def test_unknown_settings_are_refused_with_the_known_ones(settings):
 
 def test_an_inference_onion_made_from_the_training_onion_keeps_the_arithmetic_alone(able):
     onion = Onion(batches(1, 1), MixedPrecision("float16"))
-    onion.engine.runner.run(passes=1)
+    onion.runner.run(passes=1)
     able.clear()
     before = bits(onion.network)
-    inference = onion.engine.runner.without(ParameterUpdater).replace(GradientMachine, Forward(onion.network))
+    inference = onion.runner.without(ParameterUpdater).replace(GradientMachine, Forward(onion.network))
     assert inference.run(passes=1).outputs.shape == [4, 1]
     assert [name for name, _ in able] == ["in", "out"] * 2
     Runner(Given(batches(1)), MixedPrecision("float16", "O2"), Forward(onion.network))
@@ -568,7 +568,7 @@ def test_an_inner_run_with_the_same_item_leaves_the_training_as_it_was():
 def test_training_in_16_bits_comes_near_training_in_32(dtype, level):
     plain = Onion(batches(*[1] * 20))
     mixed = Onion(batches(*[1] * 20), MixedPrecision(dtype, level))
-    losses = [float(onion.engine.runner.run(passes=3).loss) for onion in (plain, mixed)]
+    losses = [float(onion.runner.run(passes=3).loss) for onion in (plain, mixed)]
     assert losses[1] == pytest.approx(losses[0], rel=0.05)
     assert (dtype in str(mixed.network.body.linear.weight.dtype)) == (level == "O2")
 
@@ -579,9 +579,9 @@ def test_training_in_16_bits_comes_near_training_in_32(dtype, level):
 def test_a_float16_overflow_moves_nothing(level):
     onion = Onion(batches(INF, INF), MixedPrecision("float16", level))
     before = bits(onion.network)
-    onion.engine.runner.run(passes=1)
+    onion.runner.run(passes=1)
     assert bits(onion.network) == before
-    assert onion.engine.runner[MixedPrecision].overflows == 2
+    assert onion.runner[MixedPrecision].overflows == 2
 
 
 @needs_gpu

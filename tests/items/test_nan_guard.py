@@ -474,7 +474,9 @@ def test_between_two_looks_the_loss_is_not_read():
     ("policy", "look"), [("raise", 0), ("raise", True), ("raise", 1.5), ("skip", 2), ("rollback", 9)]
 )
 def test_looks_that_do_not_do_are_refused(policy, look):
-    with pytest.raises(CompositionError, match=f"look={look!r} is no number of steps from 1, or {policy} needs every"):
+    with pytest.raises(
+        CompositionError, match=f"check_every={look!r} is no number of steps from 1, or {policy} needs every"
+    ):
         NanGuard(policy, check_every=look)
 
 
@@ -488,7 +490,7 @@ def test_arguments_that_are_none_are_refused():
 
 def test_it_is_drawn():
     drawing = str(onion(batches(1), NanGuard("rollback", snapshot_every=50)))
-    assert "NanGuard(policy='rollback', every=50)" in drawing
+    assert "NanGuard(policy='rollback', snapshot_every=50)" in drawing
 
 
 # -- many tasks --------------------------------------------------------------------------------------------------------

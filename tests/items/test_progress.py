@@ -103,7 +103,7 @@ def test_on_a_terminal_it_shows_all_there_is_to_see():
     last = terminal.lines[-1]
     assert last.startswith("pass 2: 100%")
     assert "5/5" in last
-    assert f"cost={float(state.loss):.4g}" in last
+    assert f"loss={float(state.loss):.4g}" in last
     assert "accuracy=0.75" in last
     assert "learning_rate=0.125" in last
     assert "examples/s" in last

@@ -117,7 +117,7 @@ def plain(folder, *extra):
 
 
 def shuffled(folder, *extra):
-    data = {"shuffle": True, "seed": 3, "length": lambda example: int(abs(example["x"][0]) * 3), "prefetch": 2}
+    data = {"shuffle": True, "seed": 3, "lengths": lambda example: int(abs(example["x"][0]) * 3), "prefetch": 2}
     return Runner(
         Saver(folder, every=4), Logger(folder / "metrics.jsonl", 1), *extra, *trained(toy_network(), adamw, **data)
     )
@@ -440,7 +440,7 @@ def test_the_folder_of_a_checkpoint_looks_as_documented(tmp_path):
     assert list(state["items"]) == [
         "saver",
         "logger",
-        "early_stop",
+        "early_stopping",
         "data_provider",
         "parameter_updater",
         "gradient_machine",
@@ -488,14 +488,14 @@ def test_after_the_last_batch_of_a_pass_what_happens_on_its_way_out_is_saved_too
 
 @pytest.mark.parametrize("keep", [1, 2, 3])
 def test_the_newest_few_are_kept(keep, tmp_path):
-    numbers(tmp_path, 7, every=1, keep=keep).run(passes=1)
+    numbers(tmp_path, 7, every=1, keep_last=keep).run(passes=1)
     assert steps(tmp_path) == [1, 2, 3, 4, 5, 6, 7][-keep:]
 
 
 @pytest.mark.parametrize(("mode", "best"), [("max", 3), ("min", 2)])
 def test_the_best_is_saved_and_kept_besides(mode, best, tmp_path):
     metric = Metric([5, 1, 9, 2, 9, None, 3])
-    numbers(tmp_path, 7, metric, every=100, keep=1, best="value", mode=mode).run(passes=1)
+    numbers(tmp_path, 7, metric, every=100, keep_last=1, monitor="value", mode=mode).run(passes=1)
     assert steps(tmp_path) == [best, 7]
     assert best_checkpoint(tmp_path).step == best
     assert checkpoint.newest(tmp_path).step == 7
@@ -512,31 +512,31 @@ def test_only_better_values_are_saved(tmp_path):
 
 
 def test_a_metric_that_is_no_number_is_never_the_best(tmp_path):
-    numbers(tmp_path, 4, Metric([math.nan, 1.0, math.nan, 0.5]), every=100, keep=1, best="value").run(passes=1)
+    numbers(tmp_path, 4, Metric([math.nan, 1.0, math.nan, 0.5]), every=100, keep_last=1, monitor="value").run(passes=1)
     assert steps(tmp_path) == [2, 4]
     assert math.isnan(checkpoint.read(checkpoint.folder_of(tmp_path, 2)).items["saver"]["best"]) is False
 
 
 def test_a_metric_that_never_is_a_number_keeps_nothing_besides(tmp_path):
-    numbers(tmp_path, 4, Metric([math.nan] * 4), every=1, keep=1, best="value").run(passes=1)
+    numbers(tmp_path, 4, Metric([math.nan] * 4), every=1, keep_last=1, monitor="value").run(passes=1)
     assert steps(tmp_path) == [4]
     assert best_checkpoint(tmp_path).step == 4
 
 
 def test_a_metric_that_is_never_reported_keeps_nothing_besides(tmp_path):
-    numbers(tmp_path, 3, every=100, keep=1, best="value").run(passes=1)
+    numbers(tmp_path, 3, every=100, keep_last=1, monitor="value").run(passes=1)
     assert steps(tmp_path) == [3]
 
 
 def test_a_best_that_nothing_reports_is_told_once_where_others_are(tmp_path, caplog):
-    numbers(tmp_path, 3, Metric([1, 2, 3] * 2), every=100, keep=1, best="valeu").run(passes=2)
+    numbers(tmp_path, 3, Metric([1, 2, 3] * 2), every=100, keep_last=1, monitor="valeu").run(passes=2)
     assert caplog.messages == ["saver: nothing has reported 'valeu'; there is value"]
 
 
 def test_the_best_at_the_end_of_a_pass_is_saved(tmp_path):
     values = iter([1.0, 5.0, 2.0])
     report = Observer(on_pass_end=lambda state: state.report({"value": next(values)}))
-    numbers(tmp_path, 2, report, every=100, keep=1, best="value").run(passes=3)
+    numbers(tmp_path, 2, report, every=100, keep_last=1, monitor="value").run(passes=3)
     assert steps(tmp_path) == [4, 6]
     assert best_checkpoint(tmp_path).run["counters"] == {"pass_id": 2, "batch_id": 0, "step": 4}
 
@@ -572,9 +572,9 @@ def test_after_an_error_nothing_is_saved(tmp_path):
 
 
 def test_a_run_of_no_step_is_saved_once_and_not_kept_for_ever(tmp_path):
-    numbers(tmp_path, 5, every=1, keep=1).run(steps=0)
+    numbers(tmp_path, 5, every=1, keep_last=1).run(steps=0)
     assert steps(tmp_path) == [0]
-    numbers(tmp_path, 5, every=1, keep=1).run(steps=3)
+    numbers(tmp_path, 5, every=1, keep_last=1).run(steps=3)
     assert steps(tmp_path) == [3]
 
 
@@ -763,7 +763,7 @@ def test_the_checkpoint_of_another_onion_is_refused_with_the_names_of_both(tmp_p
     with pytest.raises(CheckpointError) as caught:
         runner.run(steps=3)
     said = str(caught.value)
-    assert "holds another run (there is no early_stop (EarlyStopping) there); choose an empty folder, or go on" in said
+    assert "holds another run (there is no early_stopping (EarlyStopping) there); choose an empty folder" in said
     assert bits(runner[GradientMachine].state_dict()) == before
 
 
@@ -806,5 +806,5 @@ def test_a_name_that_cannot_be_a_files_is_refused(tmp_path):
 
 
 def test_keeping_none_is_refused(tmp_path):
-    with pytest.raises(CompositionError, match="keep=0 would keep no checkpoint; it is at least 1"):
+    with pytest.raises(CompositionError, match="keep_last=0 would keep no checkpoint; it is at least 1"):
         Saver(tmp_path, keep_last=0)

@@ -86,9 +86,9 @@ def whole(tmp_path_factory):
 @needs_draws_again
 @pytest.mark.parametrize("cut", [1, 2, 5, 6, 7, 11])
 def test_in_the_background_the_same_bits_are_saved(cut, whole, tmp_path):
-    onion(tmp_path, background=True).run(passes=2, steps=cut)
+    onion(tmp_path, async_save=True).run(passes=2, steps=cut)
     assert checkpoint.newest(tmp_path).step == cut
-    onion(tmp_path, background=True).run(passes=2)
+    onion(tmp_path, async_save=True).run(passes=2)
     assert outcome(tmp_path) == whole
     assert len(names(tmp_path)) == 3
 
@@ -133,7 +133,7 @@ def test_the_loop_goes_on_while_a_slow_disk_is_at_work_and_waits_at_the_next_che
         disk.go.set()
 
     with through(disk):
-        onion(tmp_path, At(3, look), background=True).run(passes=2)  # step 2 is being written, step 3 is over
+        onion(tmp_path, At(3, look), async_save=True).run(passes=2)  # step 2 is being written, step 3 is over
     assert seen == [[]]
     assert [name for name in disk.renamed if name.endswith("2")] == ["step-00000002", "step-00000012"]
     assert outcome(tmp_path) == whole
@@ -157,22 +157,22 @@ class Full(Files):
 
 
 def test_an_error_in_the_background_surfaces_at_a_batch_and_the_older_checkpoints_stay(tmp_path):
-    onion(tmp_path, background=True).run(passes=2, steps=4)
+    onion(tmp_path, async_save=True).run(passes=2, steps=4)
     with through(Full(0)), pytest.raises(CheckpointError, match=r"cannot write the checkpoint .*: No space left"):
-        onion(tmp_path, background=True).run(passes=2)
+        onion(tmp_path, async_save=True).run(passes=2)
     assert names(tmp_path) == ["metrics.jsonl", "step-00000002", "step-00000004"]
 
 
 def test_an_error_of_the_run_is_not_hidden_by_one_of_the_disk(tmp_path, caplog):
     with through(Full(0)), pytest.raises(PlannedError):
-        onion(tmp_path, Failing("on_batch", step=2), background=True).run(passes=2)
+        onion(tmp_path, Failing("on_batch", step=2), async_save=True).run(passes=2)
     assert any("No space left" in message for message in caplog.messages)
 
 
 @needs_draws_again
 def test_the_error_of_a_run_leaves_the_pending_checkpoint_whole(whole, tmp_path):
     with pytest.raises(PlannedError):
-        onion(tmp_path, Failing("on_batch", step=4), background=True).run(passes=2)
+        onion(tmp_path, Failing("on_batch", step=4), async_save=True).run(passes=2)
     assert checkpoint.newest(tmp_path).step == 4
     onion(tmp_path).run(passes=2)
     assert outcome(tmp_path) == whole
@@ -250,17 +250,17 @@ def test_whichever_change_fails_the_run_ends_clearly_and_goes_on_to_the_same_bit
         folder = tmp_path / str(nth)
         # Where it was only an old checkpoint that could not be removed, the run goes on.
         with suppress_told(os.strerror(number)), through(Broken(nth, number)):
-            onion(folder, background=background).run(passes=2)
+            onion(folder, async_save=background).run(passes=2)
         for step in checkpoint.steps_in(folder):
             checkpoint.read(checkpoint.folder_of(folder, step))
-        onion(folder, background=background).run(passes=2)
+        onion(folder, async_save=background).run(passes=2)
         assert outcome(folder) == whole, nth
         assert not [name for name in names(folder) if "partial" in name or name == ".lock"], nth
 
 
 def test_a_lenient_saver_goes_on_without_a_checkpoint_and_tries_again(whole, tmp_path, caplog):
     with through(Full(0, 1)):
-        onion(tmp_path, lenient=True, keep=10).run(passes=2)
+        onion(tmp_path, lenient=True, keep_last=10).run(passes=2)
     assert "step-00000002" not in names(tmp_path)
     assert "step-00000004" in names(tmp_path)
     assert outcome(tmp_path) == whole
@@ -270,14 +270,14 @@ def test_a_lenient_saver_goes_on_without_a_checkpoint_and_tries_again(whole, tmp
 @pytest.mark.parametrize("background", [False, True])
 def test_the_end_of_a_run_is_to_be_saved_however_lenient(background, tmp_path):
     with through(Full(0)), pytest.raises(CheckpointError, match="No space left"):
-        onion(tmp_path, lenient=True, background=background).run(passes=2)
+        onion(tmp_path, lenient=True, async_save=background).run(passes=2)
 
 
 @needs_draws_again
 @pytest.mark.parametrize("background", [False, True])
 def test_a_last_checkpoint_that_failed_is_tried_again_at_the_end(background, whole, tmp_path):
     with through(Full(0, 1)):
-        onion(tmp_path, every="pass", lenient=True, background=background).run(passes=1)
+        onion(tmp_path, every="pass", lenient=True, async_save=background).run(passes=1)
     assert checkpoint.steps_in(tmp_path) == [6]
     onion(tmp_path).run(passes=2)
     assert outcome(tmp_path) == whole
@@ -334,7 +334,7 @@ def flipped(raw, draw):
 def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before_to_the_same_bits(
     file, damage, whole, tmp_path, caplog
 ):
-    onion(tmp_path, keep=3).run(passes=2, steps=6)
+    onion(tmp_path, keep_last=3).run(passes=2, steps=6)
     path = tmp_path / "step-00000006" / file
     if damage is None:
         path.unlink()
@@ -398,7 +398,7 @@ class Torn:
 def test_where_the_data_fail_the_run_stops_with_a_checkpoint_of_the_last_batch(at, batch, background, whole, tmp_path):
     data = Torn(at)
     with pytest.raises(OSError, match="the tape is torn"):
-        onion(tmp_path, data=data, every=100, background=background).run(passes=2)
+        onion(tmp_path, data=data, every=100, async_save=background).run(passes=2)
     there = checkpoint.steps_in(tmp_path)
     data.at = None
     onion(tmp_path, data=data, every=2).run(passes=2)
@@ -585,9 +585,9 @@ def test_a_new_onion_waits_for_what_an_interrupted_run_is_still_writing(whole, t
     monkeypatch.setattr(threading.Thread, "join", joined)
     with through(disk):
         with pytest.raises(KeyboardInterrupt):
-            onion(tmp_path, At(3, interrupt), background=True).run(passes=2)
+            onion(tmp_path, At(3, interrupt), async_save=True).run(passes=2)
         with caplog.at_level("INFO", "onion"):
-            onion(tmp_path, background=True).run(passes=2)
+            onion(tmp_path, async_save=True).run(passes=2)
     assert f"resumed from step 2 in {tmp_path}" in caplog.messages
     assert outcome(tmp_path) == whole
     assert len(names(tmp_path)) == 3
@@ -692,7 +692,7 @@ def test_a_key_that_is_no_text_is_refused(tmp_path):
 
 @pytest.mark.parametrize("resume", ["always", None, 2])
 def test_resume_is_one_of_three(resume, tmp_path):
-    with pytest.raises(CompositionError, match="neither True, nor False, nor 'anyway'"):
+    with pytest.raises(CompositionError, match="neither True, nor False, nor 'force'"):
         Saver(tmp_path, resume=resume)
 
 

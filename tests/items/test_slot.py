@@ -152,7 +152,7 @@ def test_a_tester_in_it_reports_under_its_name():
 def test_two_slots_number_what_they_hold():
     slots = [Slot(EarlyStopping("a", 1)), Slot(EarlyStopping("b", 1))]
     Runner(*slots, Batches(1))
-    assert [slot.item.name for slot in slots] == ["early_stop", "early_stop-2"]
+    assert [slot.item.name for slot in slots] == ["early_stopping", "early_stopping-2"]
 
 
 def test_readings_are_the_items():

@@ -185,7 +185,7 @@ def test_an_error_with_the_floor_left_is_raised_as_it_came(floor, sizes):
     network = Small(0)
     before = [each.tobytes() for each in values(network)]
     with pytest.raises(MemoryError, match=r"^no room$"):
-        onion(network, floor=floor).run(passes=1)
+        onion(network, min_examples=floor).run(passes=1)
     assert network.sizes == sizes
     assert [each.tobytes() for each in values(network)] == before
 

@@ -60,14 +60,14 @@ def test_the_test_sees_the_averages_and_the_training_its_own_values():
     seen = []
     note = Observer(on_batch_begin=lambda state: seen.append(bits(onion.network)))
     onion = Onion(note, every=4)
-    onion.engine.runner.run(passes=1)
+    onion.runner.run(passes=1)
     assert seen == [bits(onion.smooth.average)] * 2
     assert bits(onion.network) != bits(onion.smooth.average)
 
 
 def test_its_figures_are_those_of_the_average_as_a_network():
     onion = Onion(every="pass")
-    state = onion.engine.runner.run(passes=1)
+    state = onion.runner.run(passes=1)
     direct = Runner(data(8), Evaluator(Mse()), Forward(onion.smooth.average)).run(passes=1)
     own = Runner(data(8), Evaluator(Mse()), Forward(onion.network)).run(passes=1)
     assert state.metrics["tester.mse"] == direct.metrics["mse"] != own.metrics["mse"]
@@ -94,7 +94,7 @@ def test_a_failing_test_gives_the_own_values_back(hook, way):
     before, after = [], []
     note = Observer(on_batch_end=lambda state: before.append(bits(onion.network)))
     onion = Onion(Failing(hook, way), outside=[Keep()], every=1)
-    onion.engine.runner.insert_after(Tester, note).run(passes=1)
+    onion.runner.insert_after(Tester, note).run(passes=1)
     assert len(after) == 4
     assert after == before
 
@@ -121,7 +121,7 @@ def test_an_interrupted_test_gives_the_own_values_back():
 
     onion, alone = Onion(Interrupt(), every=2), Onion()
     with pytest.raises(KeyboardInterrupt):
-        onion.engine.runner.run(passes=1)
+        onion.runner.run(passes=1)
     alone.runner.without(Tester).run(steps=2)
     assert bits(onion.network) == bits(alone.network)
 
@@ -137,7 +137,7 @@ def test_a_stop_inside_the_test_gives_the_own_values_back():
 def test_two_testers_one_of_each_kind():
     onion = Onion(every=2)
     own = Tester(Runner(data(8), Evaluator(Mse()), Forward(onion.network)), every=2, name="own")
-    state = onion.engine.runner.insert_before(Tester, own).run(passes=1)
+    state = onion.runner.insert_before(Tester, own).run(passes=1)
     assert state.metrics["own.mse"] != state.metrics["tester.mse"]
 
 
@@ -146,7 +146,7 @@ def test_two_testers_one_of_each_kind():
 
 def test_a_checkpoint_of_a_tested_step_holds_the_networks_own_values(tmp_path):
     onion = Onion(every=2)
-    onion.engine.runner.insert_before(Tester, Saver(tmp_path, every=2, keep_last=9)).run(steps=2)
+    onion.runner.insert_before(Tester, Saver(tmp_path, every=2, keep_last=9)).run(steps=2)
     there = checkpoint.newest(tmp_path).items
     assert {name: array.tobytes() for name, array in there["gradient_machine"].items()} == bits(onion.network)
     assert {name: array.tobytes() for name, array in there["moving_average"].items()} == bits(onion.smooth.average)
@@ -184,7 +184,7 @@ def test_a_run_killed_in_a_test_goes_on_to_the_same_bits(tmp_path):
 
 def test_an_inference_onion_with_averages_made_from_the_training_onion():
     onion = Onion()
-    onion.engine.runner.run(passes=1)
+    onion.runner.run(passes=1)
     outputs = []
     note = Observer(on_batch_end=lambda state: outputs.append(state.outputs.numpy()))
     inference = Runner(data(8), note, UseAverage(onion.smooth), Forward(onion.network))

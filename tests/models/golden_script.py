@@ -2,9 +2,10 @@
 
 import importlib.util
 from functools import cache
-from pathlib import Path
 
-SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "make_golden_tokenizers.py"
+from tests.paths import ROOT
+
+SCRIPT = ROOT / "scripts" / "make_golden_tokenizers.py"
 
 
 @cache

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from onion.models.tokenizer import Tokenizer
 from tests.models.golden_script import references
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
-ROOT = Path(__file__).parent.parent.parent
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "tokenizers.json").read_text())
 DATA = ROOT.parent / "shared" / "data"
 

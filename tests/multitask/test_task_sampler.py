@@ -476,7 +476,7 @@ REFUSED = {
         {"tasks": {"a": A}, "strategy": Uniform},
         "strategy is the class Uniform: write Uniform(",
     ),
-    "a name as a strategy": ({"tasks": {"a": A}, "strategy": "uniform"}, "the strategy is a str; give it one of onion"),
+    "a name as a strategy": ({"tasks": {"a": A}, "strategy": "uniform"}, "the strategy is a str; use one of onion"),
     "a function as a strategy": ({"tasks": {"a": A}, "strategy": len}, "the strategy is a builtin_function_or_method"),
     "a target that never comes": (
         {"tasks": {"a": A, "b": TaskData(data(4), target=False)}, "strategy": ByStep(lambda step: "b")},

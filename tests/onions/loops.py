@@ -45,7 +45,7 @@ def only_passes(folder: Path) -> Runner:
 def best(folder: Path) -> Runner:
     """Of all checkpoints the newest and the best are kept; which is the best, dice say."""
     network = Network()
-    saved = kept(folder, every=2, keep=1, best="tester.dice")
+    saved = kept(folder, every=2, keep_last=1, monitor="tester.dice")
     return Runner(*saved, Tester(tested(network), every=1), data(), *learning(network))
 
 
@@ -53,7 +53,9 @@ def early_stop(folder: Path) -> Runner:
     """The figures have to rise and fall, so the test has noise in it."""
     network = Network()
     stop = EarlyStopping("tester.dice", patience=3)
-    return Runner(*kept(folder, best="tester.dice"), stop, Tester(tested(network), every=1), data(), *learning(network))
+    return Runner(
+        *kept(folder, monitor="tester.dice"), stop, Tester(tested(network), every=1), data(), *learning(network)
+    )
 
 
 class Search(RunnerItem):

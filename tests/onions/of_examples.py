@@ -22,8 +22,9 @@ from onion.tasks.networks.gan_bert import Discriminator
 from tests.onions import material
 from tests.onions.material import files, glue, wide_encoder
 from tests.onions.parts import Network, begun, kept
+from tests.paths import ROOT
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 # -- scripts -----------------------------------------------------------------------------------------------------------

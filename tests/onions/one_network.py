@@ -64,13 +64,13 @@ def drawn(folder: Path) -> Runner:
 
 def buckets(folder: Path) -> Runner:
     """Batches by length, prepared in the background."""
-    ahead = data(length=lambda example: int(abs(example["x"][0]) * 3), prefetch=2, seed=3)
+    ahead = data(lengths=lambda example: int(abs(example["x"][0]) * 3), prefetch=2, seed=3)
     return Runner(*kept(folder, every=4), ahead, *learning(Network()))
 
 
 def in_the_background(folder: Path) -> Runner:
     """Checkpoints are written while the run goes on."""
-    return Runner(*kept(folder, every=1, background=True), data(), Noise(), *learning(Network()))
+    return Runner(*kept(folder, every=1, async_save=True), data(), Noise(), *learning(Network()))
 
 
 def stream(folder: Path) -> Runner:

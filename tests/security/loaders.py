@@ -42,9 +42,10 @@ from onion.tasks.finetune.predictor import read_task
 from onion.tasks.finetune.run_folder import read_record
 from onion.tasks.question_answering.json_value import read_json
 from tests.models.file_server import Server
+from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder
 
-TINY = Path(__file__).parents[1] / "models" / "golden" / "ernie_tiny_tokenizer"
+TINY = ROOT / "models" / "golden" / "ernie_tiny_tokenizer"
 RAISES = object()
 ANY = ("",)
 ODD_JSON = ("infinity", "not a number", "half a surrogate pair")  # JSON objects as Python reads them

@@ -4,14 +4,13 @@ import ast
 import pickle
 import pickletools
 import re
-from pathlib import Path
 
 import pytest
 
 from onion.models.tokenization.ernie_tiny_dictionary import WordDictionary
+from tests.paths import ROOT
 from tests.security.loaders import LOADERS, READERS
 
-ROOT = Path(__file__).parents[2]
 TOPS = ("onion", "models", "tasks")
 SOURCES = {path.relative_to(ROOT).as_posix(): path for top in TOPS for path in (ROOT / top).rglob("*.py")}
 READING = re.compile(

@@ -1,6 +1,5 @@
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import paddle
@@ -13,10 +12,11 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.matching import Matching, PairwiseMatcher, PointwiseMatcher
 from onion.tasks.registry import get_task, recorded_task
+from tests.paths import ROOT
 from tests.tasks import fuzz
 from tests.tasks.helpers import BAD, GOOD, HIDDEN, VOCAB, write_tsv
 
-DATA = Path(__file__).parents[3] / "shared/data"
+DATA = ROOT.parent / "shared/data"
 JUDGED, ASKED, PAIRS = (
     ("text_a", "text_b", "label"),
     ("text_a", "text_b", "label", "qid"),

@@ -5,7 +5,6 @@ import random
 import shutil
 import unicodedata
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import attrs
@@ -19,10 +18,11 @@ from onion.tasks.finetune.inference import evaluate, predict, predict_lines
 from onion.tasks.finetune.run_folder import TASK_FILE, read_json, write_json
 from onion.tasks.question_answering.task import QuestionAnswering, Reader
 from onion.tasks.registry import recorded_task
+from tests.paths import ROOT
 from tests.tasks.helpers import GOOD, PLAIN
 from tests.tasks.squad_files import TINY, squad
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 TASK = QuestionAnswering(**TINY, with_negative=True, language="en")
 
 

@@ -2,7 +2,6 @@ import json
 import random
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import paddle
@@ -18,10 +17,11 @@ from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict
 from onion.tasks.registry import get_task, recorded_task
 from onion.tasks.regression import Regression, Regressor
+from tests.paths import ROOT
 from tests.tasks import fuzz
 from tests.tasks.helpers import GOOD, HIDDEN, PLAIN, write_tsv
 
-STS_B = Path(__file__).parents[3] / "shared/data/glue/sts-b"
+STS_B = ROOT.parent / "shared/data/glue/sts-b"
 
 
 @pytest.fixture(scope="module")

@@ -470,7 +470,7 @@ def test_a_checkpoint_that_should_not_be_there(litter, told, tmp_path):
                 if state.step:
                     (folder / litter).mkdir()
 
-        return numbers(Litters, keep=9)(folder)
+        return numbers(Litters, keep_last=9)(folder)
 
     assert told in complaint(make, tmp_path, cuts=[5])
 

@@ -18,8 +18,8 @@ def values(scale, story):
 
 def test_the_defaults_are_those_of_paddles_grad_scaler():
     scale = LossScale()
-    assert (scale.value, scale.growth, scale.growth_every) == (65536.0, 2.0, 2000)
-    assert (scale.backoff, scale.backoff_every) == (0.5, 1)
+    assert (scale.value, scale.growth_factor, scale.growth_interval) == (65536.0, 2.0, 2000)
+    assert (scale.backoff_factor, scale.backoff_interval) == (0.5, 1)
 
 
 def test_it_shrinks_at_once_and_grows_after_so_many_good_updates_in_a_row():
@@ -91,11 +91,11 @@ def test_it_goes_on_exactly_from_its_state(before, after):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"growth": 0.5}, "growth is at least 1"),
-        ({"backoff": 0.0}, "backoff is more than 0 and at most 1"),
-        ({"backoff": 1.5}, "backoff is more than 0 and at most 1"),
-        ({"growth_every": 0}, "growth_every and backoff_every are at least 1"),
-        ({"backoff_every": 0}, "growth_every and backoff_every are at least 1"),
+        ({"growth_factor": 0.5}, "growth_factor is at least 1"),
+        ({"backoff_factor": 0.0}, "backoff_factor is more than 0 and at most 1"),
+        ({"backoff_factor": 1.5}, "backoff_factor is more than 0 and at most 1"),
+        ({"growth_interval": 0}, "growth_interval and backoff_interval are at least 1"),
+        ({"backoff_interval": 0}, "growth_interval and backoff_interval are at least 1"),
         ({"value": 0.5}, "floor is more than 0, value no less, and no more"),
         ({"value": 0.0, "floor": 0.0}, "floor is more than 0, value no less, and no more"),
         ({"value": 2.0**128}, "floor is more than 0, value no less, and no more"),

@@ -1,6 +1,5 @@
 import json
 import logging
-from pathlib import Path
 
 import attrs
 import pytest
@@ -8,8 +7,9 @@ import pytest
 from onion.errors import WeightsError
 from onion.models.config import EncoderConfig
 from tests.models.helpers import VARIANTS
+from tests.paths import ROOT
 
-VOCAB = Path(__file__).parents[4] / "shared" / "data" / "vocab"
+VOCAB = ROOT.parent / "shared" / "data" / "vocab"
 SIZES = {
     "vocab_size": 100,
     "hidden_size": 12,

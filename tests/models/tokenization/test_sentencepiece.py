@@ -6,7 +6,6 @@ import pickle
 import shutil
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +14,11 @@ from hypothesis import strategies as st
 
 from onion.errors import DataError, WeightsError
 from onion.models.tokenizer import Tokenizer
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 pytest.importorskip("sentencepiece")
 
-ROOT = Path(__file__).parent.parent.parent.parent
 FOLDER = ROOT / "tests" / "models" / "golden" / "ernie_tiny_tokenizer"
 FILES = ["dict.wordseg.pickle", "spm_cased_simp_sampled.model", "vocab.txt"]
 DATA = ROOT.parent / "shared" / "data"

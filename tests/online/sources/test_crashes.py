@@ -4,16 +4,15 @@ import json
 import random
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.online.sources import workers
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[4]
 TOTAL, KILLS = 700, 9
 
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import paddle
@@ -19,9 +18,11 @@ from onion.tasks.embedding import files
 from onion.tasks.embedding.embedder import POOLINGS, Embedder, PooledEncoder
 from onion.tasks.embedding.files import Expected, TextStream, embed, embed_file
 from onion.tasks.embedding.npy import NpyFile, new_folder
+from tests.paths import ROOT
 from tests.tasks.helpers import HIDDEN, films, snapshot, tiny_arrays, tiny_encoder, write_tsv
 
-GOLDEN = Path(__file__).parent / "golden" / "minilm_mean.npz"
+GOLDEN = ROOT / "tests" / "tasks" / "golden" / "minilm_mean.npz"
+
 TEXTS = [text for text, _ in films(37, seed=5)]
 
 

@@ -1,6 +1,5 @@
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import paddle
@@ -19,9 +18,10 @@ from onion.tasks.finetune.optimization import is_decayed
 from onion.tasks.masked_lm.masking import Masker
 from onion.tasks.masked_lm.task import MaskedLM, paragraphs
 from onion.tasks.registry import get_task, recorded_task
+from tests.paths import ROOT
 from tests.tasks.helpers import PLAIN, VOCAB, write_tsv
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 IDS = {token: index for index, token in enumerate(VOCAB)}
 PAD, UNK, CLS, SEP, MASK = range(5)
 

@@ -1,6 +1,5 @@
 import random
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ from seqeval.metrics.sequence_labeling import get_entities, precision_recall_fsc
 from onion.items.evaluator import SavedMetric
 from onion.tasks.data.labels import Labels
 from onion.tasks.metrics.chunk_f1 import IGNORED, ChunkMetric, TagScheme
+from tests.paths import ROOT
 
-DATA = Path(__file__).parents[4] / "shared/data"
+DATA = ROOT.parent / "shared/data"
 BIO = Labels(["O", "B-PER", "I-PER", "B-PER.NAM", "I-PER.NAM"])
 ALL = Labels(["O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("x", "y-z")), "B", "I"])
 

@@ -1,13 +1,13 @@
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.tasks.metrics.cmrc import PUNCTUATION, alike, pieces
+from tests.paths import ROOT
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 
 
 @pytest.mark.parametrize(

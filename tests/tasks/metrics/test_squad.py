@@ -1,15 +1,15 @@
 import itertools
 import json
 import string
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.tasks.metrics.squad import alike
+from tests.paths import ROOT
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 import json
-from pathlib import Path
 
 import pytest
 
 from onion.errors import DataError
 from onion.tasks.question_answering.questions import Answer, file_questions, line_questions
+from tests.paths import ROOT
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 CONTEXT = "The film was warm."
 
 

@@ -1,6 +1,5 @@
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +13,12 @@ from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.metrics.chunk_f1 import IGNORED
 from onion.tasks.registry import get_task, recorded_task
 from onion.tasks.token_classification.task import DECODERS, TokenClassification
+from tests.paths import ROOT
 from tests.tasks import fuzz
 from tests.tasks.helpers import write_tsv
 from tests.tasks.tagged import LABELS, examples_of, joined, tagged
 
-DATA = Path(__file__).parents[3] / "shared/data"
+DATA = ROOT.parent / "shared/data"
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 from tests.abilities import needs_layers_by_hand
+from tests.paths import ROOT
 from tests.patience import PATIENCE
-
-ROOT = Path(__file__).parents[3]
 
 PROGRAM = """
 from contextlib import nullcontext

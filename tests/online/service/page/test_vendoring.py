@@ -7,11 +7,11 @@ import re
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[5]
+from tests.paths import ROOT
+
 SCRIPT = ROOT / "scripts" / "page.py"
 
 
