@@ -31,7 +31,7 @@ def inference_runner(runner: Runner) -> Runner:
     Raises:
         CompositionError: no network is left, or several are, of which the last would overwrite what the others gave.
     """
-    onion = Runner(*rebuild(_inside_the_data(runner), _predicting), state=runner._state_class)
+    onion = Runner(*rebuild(_inside_the_data(runner), _predicting), state=runner.state_class)
     networks = onion.all(Forward)
     if len(networks) != 1:
         told = "are several networks" if networks else "is none"
@@ -45,7 +45,7 @@ def inference_runner(runner: Runner) -> Runner:
 def _inside_the_data(runner: Runner) -> Items:
     """Return the items after the last one of the outermost runner that brings data or holds one that does."""
     items = runner.items
-    bringing = [item for item in runner.walk() if getattr(item, "provides_data", False)]
+    bringing = [item for item in runner.walk() if item.provides_data]
     places = [place for place, item in enumerate(items) if any(holds((item,), each) for each in bringing)]
     return items[places[-1] + 1 :] if places else items
 
@@ -53,13 +53,13 @@ def _inside_the_data(runner: Runner) -> Items:
 def _predicting(item: RunnerItem) -> Items:
     if isinstance(item, Every):  # every batch is predicted
         return rebuild(item.items, _predicting)
-    if getattr(item, "computes_gradients", False):
+    if item.computes_gradients:
         return (Forward(_network_of(item)),)
     return (item,) if item.keep_for_inference else ()
 
 
-def _network_of(machine: Any) -> Any:
-    if not hasattr(machine, "network"):
+def _network_of(machine: RunnerItem) -> Any:
+    if machine.network is None:
         raise CompositionError(
             f"{machine.name} has no attribute 'network'; an inference onion does not know what to run."
         )

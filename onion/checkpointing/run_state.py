@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from onion.checkpointing import checkpoint, rng
 from onion.checkpointing.checkpoint import Checkpoint
@@ -14,7 +14,6 @@ from onion.engine.identity import Identity, differences
 from onion.engine.item import RunnerItem, overrides
 from onion.engine.state import State
 from onion.errors import CheckpointError, OnionError
-from onion.items.parameter_updater import ParameterUpdater
 from onion.validation import is_whole
 
 if TYPE_CHECKING:
@@ -23,23 +22,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("onion")
 
 
-@runtime_checkable
-class HearsOfCheckpoints(Protocol):
-    """An item that keeps something outside the checkpoints for as long as a run may go on from them."""
-
-    def on_checkpoints_pruned(self, steps: Sequence[int]) -> None:
-        """Hear, after a checkpoint was written, of which steps there are now some; the best is not counted.
-
-        It is called in the thread of the run. ``state_dict`` was called when ``state.step`` was such a step, or
-        ``load_state_dict`` with what it had given; of checkpoints older than that the item knows nothing.
-        """
-
-
 def tell_of_checkpoints(state: State, kept: Sequence[int]) -> None:
-    """Call ``on_checkpoints_pruned`` of the items that have it with the steps that there are checkpoints of now."""
+    """Let all items know of which steps there are checkpoints now."""
     for item in state.runner.walk() if state.runner is not None else ():
-        if isinstance(item, HearsOfCheckpoints):
-            item.on_checkpoints_pruned(kept)
+        item.on_checkpoints_pruned(kept)
 
 
 def outermost(state: State) -> State:
@@ -47,14 +33,6 @@ def outermost(state: State) -> State:
     while state.parent is not None:
         state = state.parent
     return state
-
-
-def is_under_way(run: State, seen_from: State) -> bool:
-    """Tell whether a run is still going on around another one; else an interrupt has cut it off before it said so."""
-    around = seen_from.parent
-    while around is not None and around is not run:
-        around = around.parent
-    return around is run or (run.runner is not None and run.runner._state is run)
 
 
 def stateful(runner: Runner) -> list[RunnerItem]:
@@ -108,7 +86,7 @@ def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, any
         log.warning("goes on from step %d all the same: %s", saved.step, words)
     new_data = False
     for item in _saved_items(state):
-        if item.name in other and getattr(item, "provides_data", False):
+        if item.name in other and item.provides_data:
             new_data = True
         elif item.name in saved.items:
             with _taken_back(item, saved, folder):
@@ -189,9 +167,9 @@ def _saved_items(state: State) -> list[RunnerItem]:
     return [] if state.runner is None else stateful(state.runner)
 
 
-def rates(state: State) -> list[float | None]:
-    """Return the learning rates that were set by hand: they may change between two steps."""
-    return [] if state.runner is None else [updater.rate for updater in state.runner.all(ParameterUpdater)]
+def manual_settings(state: State) -> list[Mapping[str, float]]:
+    """Return the settings of all items that were changed by hand: they may change between two steps."""
+    return [] if state.runner is None else [item.manual_settings() for item in state.runner.walk()]
 
 
 def best_checkpoint(folder: Path) -> Checkpoint:

@@ -8,7 +8,7 @@ from inspect import isgeneratorfunction
 from typing import TYPE_CHECKING
 
 from onion.engine.item import HookIterator, RunnerItem
-from onion.engine.item_tree import Items
+from onion.engine.item_tree import Items, walk
 from onion.engine.rings import compose, refuse_coroutine
 from onion.engine.state import State
 from onion.errors import CompositionError
@@ -41,6 +41,7 @@ class Conditional(RunnerItem):
             raise CompositionError(f"{type(self).__name__} holds an item, not a {type(item).__name__}: {wanted}.")
         refuse_coroutine(item.on_batch)
         self.items: Items = (item,)
+        self.everyone: Items = tuple(walk(self.items))
         self._written = written
         self._ring = batch_ring(item)
 
@@ -55,7 +56,7 @@ class Conditional(RunnerItem):
         else:
             yield
 
-    def _like(self, items: Items, clock: Timing | None) -> Conditional:
+    def with_items(self, items: Items, clock: Timing | None = None) -> Conditional:
         """Return the same with another item in it."""
         if len(items) != 1:
             raise CompositionError(

@@ -77,7 +77,7 @@ def _rows(items: Sequence[RunnerItem], bars: str) -> list[tuple[str, str, str, s
         rings = "↕" in arrows
         inner = subitems(item)
         rows.append((f"{bars}{'╭ ' if rings else '  '}{item.name}", settings(item), arrows[0], arrows[1], arrows[2]))
-        for title, nested in [("", inner)] if inner else _runs(item):
+        for title, nested in [("", inner)] if inner else inner_runs(item):
             edge = bars + ("│" if rings else " ")
             rows += [(f"{edge}  {title}", "", "", "", "")] if title else []
             rows += _rows(nested, f"{edge}   ")
@@ -88,7 +88,7 @@ def _rows(items: Sequence[RunnerItem], bars: str) -> list[tuple[str, str, str, s
     return rows
 
 
-def _runs(item: RunnerItem) -> list[tuple[str, Sequence[RunnerItem]]]:
+def inner_runs(item: RunnerItem) -> list[tuple[str, Sequence[RunnerItem]]]:
     """Return the runners that an item runs by itself (a tester's), found among its attributes.
 
     A runner that holds the item itself is none of them: the item only knows where it stands.
@@ -132,7 +132,7 @@ def _boxes(items: Sequence[RunnerItem], x: int, y: int, depth: int) -> tuple[str
     rings = any(way_out(item, hook) for hook in HOOKS)
     label = f"{item.name}  {settings(item)}"
     tall, wide, own = LINE, 8 * len(label) + EDGE, ""
-    for title, nested in [("", subitems(item))] if subitems(item) else _runs(item):
+    for title, nested in [("", subitems(item))] if subitems(item) else inner_runs(item):
         own += _text(title, x + 2 * EDGE, y + tall) if title else ""
         tall += LINE if title else 0
         drawn, inner_wide, inner_tall = _boxes(nested, x + 2 * EDGE, y + tall, depth + 1)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onion.engine.item import RunnerItem
+from onion.engine.item import RunnerItem, overrides
 from onion.engine.item_tree import subitems, walk
 
 DEPTH, LONGEST, MANY = 4, 16, 10_000
@@ -26,12 +26,20 @@ Identity = dict[str, dict[str, Any]]
 def given(item: object) -> Iterator[tuple[str, Any, Any]]:
     """Give the constructor's arguments as (name, value, default), as far as the object keeps them under their names."""
     for parameter in inspect.signature(type(item).__init__).parameters.values():
-        if parameter.name != "self":
+        if isinstance(item, RunnerItem) and _is_inherited(item, parameter.name):
+            yield parameter.name, parameter.default, parameter.default
+        elif parameter.name != "self":
             try:
                 value = getattr(item, parameter.name, parameter.default)
             except Exception:  # a property that cannot be read now
                 value = parameter.default
             yield parameter.name, value, parameter.default
+
+
+def _is_inherited(item: RunnerItem, name: str) -> bool:
+    """Return whether an attribute is what RunnerItem itself declares, and so no argument that the item keeps."""
+    mine = getattr(type(item), name, None)
+    return name not in vars(item) and mine is not None and mine is vars(RunnerItem).get(name)
 
 
 def constructed(item: RunnerItem) -> dict[str, Any]:
@@ -53,9 +61,13 @@ def _onion(runner: RunnerItem, depth: int) -> Identity:
     described: Identity = {}
     for item in walk(subitems(runner)):
         if not item.passive:
-            own = {name: _plain(value, depth) for name, value in item.identity().items()}
+            own = {name: _plain(value, depth) for name, value in _identity(item).items()}
             described[item.name] = {"class": type(item).__name__, "in": places.get(id(item)), **own}
     return described
+
+
+def _identity(item: RunnerItem) -> Mapping[str, Any]:
+    return item.identity() if overrides(item, "identity") else constructed(item)
 
 
 def _chosen(value: object) -> Iterator[tuple[str, Any]]:
@@ -115,7 +127,7 @@ def _object(value: Any, depth: int) -> Any:
     name, library = type(value).__name__, type(value).__module__.partition(".")[0]
     if depth <= 0 or library in ("paddle", "numpy", "builtins"):
         return name
-    own = value.identity() if isinstance(value, RunnerItem) else dict(_chosen(value))
+    own = _identity(value) if isinstance(value, RunnerItem) else dict(_chosen(value))
     return {"class": name, **{key: _plain(kept, depth - 1) for key, kept in own.items()}}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from onion.engine.item import RunnerItem
 from onion.errors import CompositionError
@@ -21,17 +21,37 @@ Selector: TypeAlias = "str | type[RunnerItem] | RunnerItem"
 Items: TypeAlias = "tuple[RunnerItem, ...]"
 
 
+class Nest(Protocol):
+    """What an item has that holds others (``is_runner``).
+
+    Attributes:
+        items: the items that it holds.
+        everyone: these and all that they hold, at every depth, in the order of ``walk``.
+    """
+
+    items: Items
+    everyone: Items
+
+    def with_items(self, items: Items, clock: Timing | None = None) -> RunnerItem:
+        """Return the same with other items in it, and with a clock between each two rings if there is one."""
+
+
 def subitems(item: RunnerItem) -> Items:
     """Return the items of a nested runner, and nothing for any other item."""
-    return getattr(item, "items", ()) if getattr(item, "is_runner", False) else ()
+    return cast("Nest", item).items if item.is_runner else ()
 
 
 def walk(items: Sequence[RunnerItem]) -> Iterator[RunnerItem]:
     """Give every item at every depth in order, nested runners before their own items."""
     for item in items:
         yield item
-        # A Runner has walked through its own when it was built, so that the deepest are not found level by level.
-        yield from getattr(item, "everyone", None) or walk(subitems(item))
+        if item.is_runner:
+            yield from cast("Nest", item).everyone
+
+
+def is_one_of(item: RunnerItem, items: Items) -> bool:
+    """Return whether this very item is among items. Two items are never one for being equal."""
+    return any(other is item for other in items)
 
 
 def matches(item: RunnerItem, which: Selector) -> bool:
@@ -44,15 +64,15 @@ def matches(item: RunnerItem, which: Selector) -> bool:
 
 
 def holds(items: Sequence[RunnerItem], item: RunnerItem) -> bool:
-    """Tell whether this very item stands among items, at any depth. Two items are never one for being equal."""
-    return any(other is item for other in walk(items))
+    """Tell whether this very item stands among items, at any depth."""
+    return is_one_of(item, tuple(walk(items)))
 
 
 def rebuild(items: Sequence[RunnerItem], put: Callable[[RunnerItem], Items]) -> Items:
     """Return the tree with ``put(item)`` in the place of every item.
 
     ``put`` returns ``(item,)`` for what stays. What is unchanged is shared; a nested runner in which something has
-    changed is made anew by its ``_like(items)``, and one that is left empty goes.
+    changed is made anew by its ``with_items``, and one that is left empty goes.
     """
     result: list[RunnerItem] = []
     for item in items:
@@ -60,19 +80,17 @@ def rebuild(items: Sequence[RunnerItem], put: Callable[[RunnerItem], Items]) -> 
         inner = subitems(item)
         if inner and _same(there, (item,)):
             changed = rebuild(inner, put)
-            there = () if not changed else there if _same(changed, inner) else (_like(item, changed, None),)
+            there = () if not changed else there if _same(changed, inner) else (cast("Nest", item).with_items(changed),)
         result += there
     return tuple(result)
 
 
 def clocked(items: Sequence[RunnerItem], clock: Timing) -> Items:
     """Return the tree with a clock in every nested runner."""
-    return tuple(_like(item, clocked(subitems(item), clock), clock) if subitems(item) else item for item in items)
-
-
-def _like(nested: Any, items: Items, clock: Timing | None) -> RunnerItem:
-    """Return what a nested runner, or another item that holds items, is with other ones in it."""
-    return nested._like(items, clock)  # type: ignore[no-any-return]
+    return tuple(
+        cast("Nest", item).with_items(clocked(inner, clock), clock) if (inner := subitems(item)) else item
+        for item in items
+    )
 
 
 def _same(items: Items, others: Items) -> bool:
@@ -144,7 +162,7 @@ class Layout:
         while True:
             _, start, end = self._spans[id(around)]
             holder = self._holders.get(id(around))
-            if start <= place < end or holder is None or not getattr(holder, "lends_its_place", False):
+            if start <= place < end or holder is None or not holder.lends_its_place:
                 return start <= place < end
             around = holder
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from datetime import timedelta
 from time import monotonic
 from typing import Literal, TypeAlias
@@ -44,8 +43,11 @@ class Periodic(RunnerItem):
                 'nor "pass".'
             )
         self.every = every
-        self._run: weakref.ref[State] | None = None
-        self._next = 0.0
+        Periodic.reset(self)
+
+    def reset(self) -> None:
+        """Let time run from the first step; a subclass with a state calls this too."""
+        self._next: float | None = None
 
     def check(self, runner: Runner) -> None:
         """Insist on a place where a batch that leaves is a step."""
@@ -78,14 +80,12 @@ class Periodic(RunnerItem):
             return False
         if isinstance(every, int):
             return step % every == 0
-        return isinstance(every, timedelta) and self._time_is_up(state, every.total_seconds())
+        return isinstance(every, timedelta) and self._time_is_up(every.total_seconds())
 
-    def _time_is_up(self, state: State, seconds: float) -> bool:
-        now, began = monotonic(), self._run is None or self._run() is not state
-        if began:
-            self._run = weakref.ref(state)
-        due = not began and now >= self._next
-        if began or due:
+    def _time_is_up(self, seconds: float) -> bool:
+        now, end = monotonic(), self._next
+        due = end is not None and now >= end
+        if due or end is None:
             self._next = now + seconds
         return due
 

@@ -1,8 +1,8 @@
 """Where items stand to each other: what an item asks of its place, and the refusal of any other.
 
-An item has abilities, class attributes that are true (``provides_data``, ``moves_weights``; an item of one's own may
-have them too), and rules in its class attribute ``place_rules`` that name the abilities of others. What no rule can
-say, an item looks for itself, in ``check``.
+An item has abilities, class attributes that are true (``provides_data``, ``moves_weights`` and others that RunnerItem
+declares, or some of one's own), and rules in its class attribute ``place_rules`` that name the abilities of others.
+What no rule can say, an item looks for itself, in ``check``.
 """
 
 from __future__ import annotations

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 from onion.engine import item_tree
 from onion.engine.drawing import as_text, save_drawing
-from onion.engine.item import RunnerItem, overrides
+from onion.engine.item import RunnerItem, is_in_use, overrides
 from onion.engine.item_holder import Holder
 from onion.engine.item_tree import Items, Selector
+from onion.engine.own_state import own_state
 from onion.engine.placement import refuse_wrong_place
-from onion.engine.rings import Hook, compose, enter, hold, refuse_coroutine
+from onion.engine.rings import Hook, Ring, compose, enter, hold, refuse_coroutine
 from onion.engine.state import State
 from onion.engine.timing import Timing
 from onion.errors import CompositionError, HookError, OnionError
@@ -57,6 +58,11 @@ class Runner(Holder):
         state: the State class of a run; default State.
         timing: the clock to put between each two rings; ``timed()`` is the short way to one.
 
+    Attributes:
+        current_run: the State of the run that is under way, or None.
+        state_class: the State class of a run.
+        clock: the clock between the rings, or None.
+
     Raises:
         CompositionError: the onion cannot work as composed; the message shows its drawing, if it consists of items.
     """
@@ -67,10 +73,10 @@ class Runner(Holder):
         super().__init__(items)
         if name is not None:
             self.name = name
-        self._state_class = state
-        self._clock = timing
+        self.state_class = state
+        self.clock = timing
+        self.current_run: State | None = None
         self._rings: ExitStack | None = None
-        self._state: State | None = None
         try:
             item_tree.refuse_no_name(self)
             item_tree.refuse_twice(self.everyone)
@@ -79,10 +85,9 @@ class Runner(Holder):
                 if item.place_rules:
                     refuse_wrong_place(item, self.layout, item.place_rules)
                 item.check(self)
-            self._initialize = self._scope("initialize")
-            self._pass = self._scope("on_pass")
-            self._work = compose(self._hooks(items, "on_batch", owner=self.name), _nothing)
-            self._batch = compose(self._hooks(items, "on_batch"), _count)
+            self._outermost_only = tuple(item for item in self.everyone if item.outermost_only)
+            self._work = self._nested_ring()
+            self._compose()
         except CompositionError as error:
             raise CompositionError(f"{error}\n\n{self}") from None
 
@@ -112,12 +117,12 @@ class Runner(Holder):
         try:
             hold(self._initialize, partial(self._run_passes, math.inf if passes is None else passes, limit), state)
         finally:
-            self._state = None
+            self.current_run = None
         return state
 
     def run_pass(self) -> State:
         """Run one pass, inside ``with runner:``; return the State. A stopped run runs no further pass."""
-        state, rings = self._state, self._rings
+        state, rings = self.current_run, self._rings
         if state is None or rings is None:
             raise HookError("run_pass() belongs into the body of 'with runner:'; no hook may call it.")
         self._start_clock()
@@ -138,7 +143,7 @@ class Runner(Holder):
                 enter(self._initialize, state, rings)
                 self._rings = rings.pop_all()
         finally:
-            self._state = state if self._rings else None
+            self.current_run = state if self._rings else None
         if self._rings is None:
             raise HookError("an item swallowed an error on the way into 'with runner:', whose body cannot be skipped.")
         return self
@@ -146,19 +151,25 @@ class Runner(Holder):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        rings, self._rings, self._state = self._rings, None, None
-        return rings.__exit__(kind, error, trace) if rings else None
+        rings, self._rings = self._rings, None
+        try:
+            return rings.__exit__(kind, error, trace) if rings else None
+        finally:
+            self.current_run = None
 
     def _begin(self, parent: State | None, passes: int | None = None, steps: int | None = None) -> State:
-        if self._state is not None:
+        if self.current_run is not None:
             raise HookError("this runner is already running; an inner run needs a runner of its own (see 'without').")
-        self._state = self._state_class(parent=parent, runner=self, passes_asked=passes, steps_asked=steps)
+        taken = tuple(item for item in self._outermost_only if is_in_use(item))
+        if taken or self._left_out:
+            self._compose(without=taken)
+        self.current_run = self.state_class(parent=parent, runner=self, passes_asked=passes, steps_asked=steps)
         self._start_clock()
-        return self._state
+        return self.current_run
 
     def _start_clock(self) -> None:
-        if self._clock:
-            self._clock.start()
+        if self.clock:
+            self.clock.start()
 
     def _run_passes(self, passes: float, limit: float, state: State) -> None:
         with room_for_calls(len(self.everyone)):
@@ -178,11 +189,12 @@ class Runner(Holder):
         state.batches = iter(state.batches)
         if state.before_batches is not None:
             state.before_batches()
+        on_batch = self._batch
         if state.pass_stopped is None:
             for state.batch in state.batches:  # noqa: B020 - a field is the loop's variable, not the state
                 state.next_step = state.step + 1
                 state.outputs = state.loss = None
-                self._batch(state)
+                on_batch(state)
                 state.batch_id += 1
                 if state.pass_stopped is not None or state.step >= limit:
                     break
@@ -195,23 +207,34 @@ class Runner(Holder):
 
     def check(self, runner: Runner) -> None:
         """Insist, as an item, on a State that has what the own items ask for."""
-        if not issubclass(runner._state_class, self._state_class):
-            wanted = self._state_class.__name__
+        if not issubclass(runner.state_class, self.state_class):
+            wanted = self.state_class.__name__
             raise CompositionError(f"{self.name} needs the State {wanted}; give the outer Runner state={wanted} too.")
 
     # -- composing ----------------------------------------------------------------------------------------------------
 
-    def _hooks(self, items: Items, name: str, owner: str | None = None) -> list[Hook]:
+    def _compose(self, without: Items = ()) -> None:
+        """Compose the hooks of all items but some; those of nested runners stand open in line with the others."""
+        items = tuple(item for item in self.walk() if not item_tree.is_one_of(item, without))
+        self._left_out = without
+        self._initialize = [*own_state(items), *self._hooks(items, "initialize")]
+        self._pass = self._hooks(items, "on_pass")
+        self._batch = compose(self._hooks(self.items, "on_batch", without=without), _count)
+
+    def _nested_ring(self, without: Items = ()) -> Ring:
+        """Compose the batch ring of this runner as an item of another one."""
+        return compose(self._hooks(self.items, "on_batch", owner=self.name, without=without), _nothing)
+
+    def _hooks(self, items: Items, name: str, owner: str | None = None, without: Items = ()) -> list[Hook]:
         """Return the overridden hooks of items, the outermost first, with clocks between them if timing is on."""
-        chosen = [item for item in items if overrides(item, name)]
-        hooks = [getattr(item, name) for item in chosen]
+        chosen = [item for item in items if overrides(item, name) and not item_tree.is_one_of(item, without)]
+        hooks: list[Hook] = [
+            item._nested_ring(without) if without and isinstance(item, Runner) else getattr(item, name)
+            for item in chosen
+        ]
         for hook in hooks:
             refuse_coroutine(hook)
-        return self._clock.between(hooks, [item.name for item in chosen], name, owner) if self._clock else hooks
-
-    def _scope(self, name: str) -> list[Hook]:
-        """Return the hooks of a scope; those of nested runners stand open in line with the others."""
-        return self._hooks(tuple(item for item in self.walk() if not isinstance(item, Runner)), name)
+        return self.clock.between(hooks, [item.name for item in chosen], name, owner) if self.clock else hooks
 
     # -- deriving -----------------------------------------------------------------------------------------------------
 
@@ -237,19 +260,24 @@ class Runner(Holder):
     def timed(self) -> Runner:
         """Return a new Runner of the same items with a clock between each two rings, nested ones included."""
         clock = Timing()
-        return self._like(item_tree.clocked(self.items, clock), clock)
+        return self.with_items(item_tree.clocked(self.items, clock), clock)
 
     def _put(self, which: Selector, put: Callable[[RunnerItem], Items]) -> Runner:
         chosen = self._one(which)
         return self._rebuilt(lambda item: put(item) if item is chosen else (item,))
 
     def _rebuilt(self, put: Callable[[RunnerItem], Items]) -> Runner:
-        return self._like(item_tree.rebuild(self.items, put), self._clock)
+        return self.with_items(item_tree.rebuild(self.items, put), self.clock)
 
-    def _like(self, items: Items, clock: Timing | None = None) -> Runner:
-        """Return a Runner of other items with this one's name, State class and clock."""
+    def with_items(self, items: Items, clock: Timing | None = None) -> Runner:
+        """Return a Runner of other items with this one's name, State class and clock.
+
+        Args:
+            items: the items.
+            clock: the clock to put between each two rings. Default: that of this runner, if it has one.
+        """
         name = self.name if item_tree.named(self) else None
-        return Runner(*items, name=name, state=self._state_class, timing=clock or self._clock)
+        return Runner(*items, name=name, state=self.state_class, timing=clock or self.clock)
 
     # -- showing ------------------------------------------------------------------------------------------------------
 
@@ -266,6 +294,6 @@ class Runner(Holder):
         Raises:
             OnionError: timing is off.
         """
-        if self._clock is None:
+        if self.clock is None:
             raise OnionError("timing is off; run runner.timed() instead, then ask that runner for its timing().")
-        return self._clock
+        return self.clock

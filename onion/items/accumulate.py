@@ -61,14 +61,10 @@ class Accumulate(RunnerItem):
         if not (is_whole(k) and k >= 1):
             raise CompositionError(f"Accumulate: k={k!r} is no number of batches from 1.")
         self.k, self.weight = k, weight
+        self.extra_batches = k - 1
         self._watched = _Watched(iter(()))
         self._place: tuple[int, int] | None = None
         self._group: list[Part] = []
-
-    @property
-    def extra_batches(self) -> int:
-        """How many batches a step takes besides the first (``onion.training.updates``)."""
-        return self.k - 1
 
     def check(self, runner: Runner) -> None:
         """Insist on standing between an updater and its machines, and on no Evaluator outside."""

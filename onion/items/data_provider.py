@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -96,11 +95,14 @@ class DataProvider(RunnerItem):
                 prefetch=prefetch,
                 timeout=timeout,
             )
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with the first batch, and with no example handed out."""
         self._supply: BatchIterator | None = None
         self._batches: Batches | None = None
         self._start = self._skip = 0
         self._examples = 0
-        self._under_way = False
 
     def check(self, runner: Runner) -> None:
         """Insist on being the only one to bring data."""
@@ -108,19 +110,18 @@ class DataProvider(RunnerItem):
 
     def on_pass(self, state: State) -> HookIterator:
         """Put the batches of this pass on the state; close them on the way out."""
-        with self._alone():
-            self._start, self._skip = self._skip, 0
-            wait = InterruptibleWait()
-            self._batches = self._of(state.pass_id, wait)
-            where = partial(self._place, state.pass_id, self._batches)
-            state.batches = self._supply = BatchIterator(state, wait, self._batches, where)
-            try:
-                yield
-            finally:
-                self._batches.close()
-            if not state.pass_cut:
-                self._examples += self._batches.examples
-                self._batches = None
+        self._start, self._skip = self._skip, 0
+        wait = InterruptibleWait()
+        self._batches = self._of(state.pass_id, wait)
+        where = partial(self._place, state.pass_id, self._batches)
+        state.batches = self._supply = BatchIterator(state, wait, self._batches, where)
+        try:
+            yield
+        finally:
+            self._batches.close()
+        if not state.pass_cut:
+            self._examples += self._batches.examples
+            self._batches = None
 
     def _of(self, pass_id: int, wait: InterruptibleWait) -> Batches:
         try:
@@ -144,18 +145,6 @@ class DataProvider(RunnerItem):
         if self._supply is not None:
             self._supply.wake(state)
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Set the place aside of a run around this one that shares the item, as a test made of the training does."""
-        around = (self._supply, self._batches, self._start, self._examples) if self._under_way else None
-        self._under_way = True
-        try:
-            yield
-        finally:
-            self._under_way = around is not None
-            if around is not None:
-                self._supply, self._batches, self._start, self._examples = around
-
     @property
     def batches_per_pass(self) -> int | None:
         """How many batches a pass has; None: a stream does not know."""
@@ -178,7 +167,7 @@ class DataProvider(RunnerItem):
         return {"batch": batch, "examples": self._handed_out()}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Go on at that place in the next pass to be begun."""
+        """Continue at that place in the next pass that begins."""
         skip, examples = int(saved["batch"]), int(saved["examples"])
         at_least("batch", skip, 0)
         self._skip, self._examples, self._batches = skip, examples, None
@@ -194,7 +183,7 @@ def _refuse_both(given: Mapping[str, bool]) -> None:
 def refuse_other_data(provider: RunnerItem, runner: Runner) -> None:
     """Raise CompositionError for another item that brings data: of two, only that further in would be read."""
     for item in runner.walk():
-        if item is not provider and getattr(item, "provides_data", False):
+        if item is not provider and item.provides_data:
             raise CompositionError(
                 f"{provider.name}: {item.name} brings data too, and only the one further in would be read; leave one "
                 "of them out."

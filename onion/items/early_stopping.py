@@ -41,24 +41,25 @@ class EarlyStopping(RunnerItem):
     def __init__(self, monitor: str, patience: int = 3, mode: Mode = "max", min_delta: float = 0.0) -> None:
         _refuse_wrong(monitor, patience, mode, min_delta)
         self.monitor, self.patience, self.mode, self.min_delta = monitor, patience, mode, min_delta
-        self._best = Best(monitor, mode)
+        self._told = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin without a best value."""
+        self._best = Best(self.monitor, self.mode)
         self._failures = 0
-        self._resumed = self._told = False
 
     def check(self, runner: Runner) -> None:
         """Insist on standing outside the item that reports the metric, where its name, as ``tester.``, tells."""
         for other in runner.around(self):
-            if getattr(other, "reports", False) and self.monitor.startswith(f"{other.name}."):
+            if other.reports and self.monitor.startswith(f"{other.name}."):
                 raise CompositionError(
                     f"{self.name} stands inside {other.name}, which reports {self.monitor} after it, so it would stop "
                     "a step late; put it further out (before it)."
                 )
 
     def initialize(self, state: State) -> None:
-        """Begin anew, unless the run is resumed; one that was stopped here stays stopped."""
-        if not self._resumed:
-            self._best, self._failures = Best(self.monitor, self.mode), 0
-        self._resumed = False
+        """Stop a run again that is resumed after it was stopped here."""
         self._judge(state)
 
     def on_pass(self, state: State) -> HookIterator:
@@ -98,10 +99,9 @@ class EarlyStopping(RunnerItem):
         return {**self._best.state_dict(), "failures": self._failures}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore them."""
         self._best.load_state_dict(saved)
         self._failures = int(saved["failures"])
-        self._resumed = True
 
 
 def _told(value: float | None) -> str:

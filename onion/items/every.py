@@ -32,11 +32,7 @@ class Every(Conditional):
             raise CompositionError(f"Every: n={n!r} is no number of batches from 1.")
         super().__init__(item, f"Every({n}, ...)")
         self.n = n
-
-    @property
-    def runs_a_step(self) -> Fraction:
-        """How often the item's ring runs in a step (``onion.training.updates``)."""
-        return Fraction(1, self.n)
+        self.runs_a_step = Fraction(1, n)
 
     def is_active(self, state: State) -> bool:
         """Tell whether the batch under way completes a period."""

@@ -29,17 +29,19 @@ class _FromAStep(RunnerItem):
     def __init__(self, network: Any, pattern: str | re.Pattern[str], step: int | None) -> None:
         self.network, self.pattern = network, pattern
         self._parameters = matching(network, pattern)
-        self._step, self._waits = step, False
+        self._step = step
+        self.reset()
+
+    def reset(self) -> None:
+        """Wait for nothing yet; the step that the run begins with is not known."""
+        self._waits = False
 
     @contextmanager
     def _held(self, state: State) -> Iterator[None]:
-        """Wait for the step, if it is to come, in the body; then put everything back, also for a run around this."""
-        outer, self._waits = self._waits, self._step is not None and state.step < self._step
-        try:
-            with _put_back(self._parameters):
-                yield
-        finally:
-            self._waits = outer
+        """Wait for the step, if it is to come, in the body; then put everything back."""
+        self._waits = self._step is not None and state.step < self._step
+        with _put_back(self._parameters):
+            yield
 
     def on_batch(self, state: State) -> None:
         """Unfreeze, once, when it is time."""
@@ -80,11 +82,7 @@ class Freeze(_FromAStep):
             _refuse_no_step("Freeze", "until", until)
         super().__init__(network, pattern, until)
         self.until = until
-
-    @property
-    def frozen(self) -> list[Any]:
-        """The parameters that never learn."""
-        return self._parameters if self.until is None else []
+        self.frozen = self._parameters if until is None else []
 
     def initialize(self, state: State) -> HookIterator:
         """Freeze, where it is not too late for it; put everything back on the way out."""

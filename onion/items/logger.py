@@ -26,14 +26,14 @@ class Logger(Periodic):
     A row is written every so often, and whenever a metric was reported. It stands outside the items whose metrics it
     logs and inside the Saver. When a run is resumed, rows after the checkpoint are cut, so none stands twice. A file
     that belongs to no checkpoint, or has another name than the one that does, is moved aside (``metrics-1.jsonl``),
-    never overwritten.
+    never overwritten. A run inside the one that is logged, as a test that shares the item, writes no row.
 
     Args:
         path: the file; its folder is made if it is missing.
         every: steps between two rows, a ``timedelta``, or ``"pass"``. Default 100.
     """
 
-    passive = True
+    passive = outermost_only = True
     place_rules = (UNREPEATED, OUTSIDE_REPORTS)
     transient = (
         "_before",
@@ -47,19 +47,20 @@ class Logger(Periodic):
         super().__init__(every)
         self.path = anchored(path)
         self._file: IO[bytes] | None = None
+        self._begun = 0.0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with a file of its own, whatever is there."""
+        super().reset()
         self._offset: int | None = None
         self._logged: dict[str, int] = {}
         self._before = 0.0
-        self._begun = 0.0
-        self._resumed = False
 
     def initialize(self, state: State) -> HookIterator:
         """Hold the file open around the run."""
-        if not self._resumed:
-            self._offset, self._logged, self._before = None, {}, 0.0
         self._begun = perf_counter()
         self._file = self._open()
-        self._resumed = False
         try:
             yield
         finally:
@@ -144,7 +145,6 @@ class Logger(Periodic):
         ours = saved.get("file", self.path.name) == self.path.name
         self._offset = None if saved["offset"] is None or not ours else int(saved["offset"])
         self._logged, self._before = dict(json.loads(saved["logged"])), float(saved["seconds"])
-        self._resumed = True
 
 
 def _free_name(path: Path) -> Path:

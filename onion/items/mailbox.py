@@ -52,12 +52,15 @@ class Mailbox(RunnerItem):
     """
 
     keep_for_inference = False
-    passive = True
+    passive = outermost_only = True
     place_rules = (BEHIND_DATA,)
 
     def __init__(self) -> None:
         self._messages: SimpleQueue[_Message] = SimpleQueue()
-        self._run: State | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin unpaused; messages that were posted before wait for the run."""
         self._paused = False
 
     def post(self, message: Callable[[State], Answer]) -> Future[Answer]:
@@ -92,22 +95,15 @@ class Mailbox(RunnerItem):
         self._paused = paused
 
     def initialize(self, state: State) -> HookIterator:
-        """Begin unpaused; cancel what was not read. A run inside the one that has the mailbox leaves it alone."""
-        if self._run is not None:
-            yield
-            return
-        self._run, self._paused = state, False
+        """Cancel what was not read when the run ends."""
         try:
             yield
         finally:
-            self._run = None
             for _ in range(self._messages.qsize()):
                 self._messages.get().cancel()
 
     def on_pass(self, state: State) -> None:
         """Stand between the data and the batches."""
-        if state is not self._run:
-            return
         if state.batches is None:
             raise HookError(f"{self.name} stands outside the item that brings the data; put it further in (after it).")
         state.batches = BatchBoundary(iter(state.batches), state, self._read)

@@ -72,6 +72,10 @@ class MixedPrecision(RunnerItem):
             raise CompositionError(f"MixedPrecision: level={level!r} is neither 'O1' nor 'O2'.")
         self.dtype, self.level = dtype, level
         self.scale = LossScale() if scale is None and dtype == "float16" else scale
+        self.reset()
+
+    def reset(self) -> None:
+        """Count overflows from 0, with nothing found that is updated."""
         self.overflows = 0
         self._parameters: list[Any] = []
         self._able = False
@@ -87,23 +91,18 @@ class MixedPrecision(RunnerItem):
             refuse_sharers_around(self, runner, "and has to see all of an update; move it outside.")
         else:
             refuse_wrong_place(self, runner.layout, [OF_NETWORKS])
-        networks = [machine.network for machine in machines if hasattr(machine, "network")]
+        networks = [machine.network for machine in machines if machine.network is not None]
         if self.level == "O2" and networks and self._is_able():
             optimizers = [updater.optimizer for updater in updaters]
             paddle().amp.decorate(networks, optimizers or None, level="O2", dtype=self.dtype)
 
-    def initialize(self, state: State) -> HookIterator:
-        """Find what is updated; an inner run of another onion with this item leaves the outer one's as it was."""
+    def initialize(self, state: State) -> None:
+        """Find what is updated."""
         self._able = self._is_able()
         if not self._able:
             log.warning("%s: no %s on %s; all stays in 32 bits", self.name, self.dtype, paddle().device.get_device())
-        outer = self._parameters
         updaters = [] if state.runner is None else updaters_around(self, state.runner)
         self._parameters = [each for updater in updaters for each in parameters_of(updater.optimizer)]
-        try:
-            yield
-        finally:
-            self._parameters = outer
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside in 16 bits; scale on the way in, unscale on the way out."""

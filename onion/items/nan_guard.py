@@ -81,12 +81,12 @@ class NanGuard(RunnerItem):
             snapshot_every,
             check_every,
         )
+        self.reset()
+
+    def reset(self) -> None:
+        """Count from 0, without a copy, and guard nothing yet."""
         self._guarded: list[RunnerItem] = []
         self._networks: list[Any] = []
-        self._resumed = False
-        self._forget()
-
-    def _forget(self) -> None:
         self._seen = 0
         self._kept: dict[str, dict[str, Any]] = {}
         self._kept_step: int | None = None
@@ -96,28 +96,20 @@ class NanGuard(RunnerItem):
         insist_on_place(self, runner)
         refuse_sharers_around(self, runner, "and would judge a part of an update; move it outside.")
         for machine in machines_inside(self, runner):
-            if not hasattr(machine, "network"):
+            if machine.network is None:
                 raise CompositionError(
                     f"{self.name} finds no network in {machine.name}; give it the attribute network."
                 )
 
-    def initialize(self, state: State) -> HookIterator:
-        """Count from 0, without a copy, unless the run is resumed; find what is guarded in the onion that runs."""
-        if not self._resumed:
-            self._forget()
-        self._resumed = False
-        outer = self._guarded, self._networks
+    def initialize(self, state: State) -> None:
+        """Find what is guarded in the onion that runs."""
         self._guarded, self._networks = self._found(state.runner)
-        try:
-            yield
-        finally:
-            self._guarded, self._networks = outer
 
     def _found(self, runner: Runner | None) -> tuple[list[RunnerItem], list[Any]]:
         """Return the machines inside with the updaters around, and the machines' networks."""
         if runner is None:
             return [], []
-        machines: list[Any] = list(machines_inside(self, runner))
+        machines = machines_inside(self, runner)
         return [*machines, *updaters_around(self, runner)], [machine.network for machine in machines]
 
     def on_batch(self, state: State) -> HookIterator:
@@ -174,7 +166,7 @@ class NanGuard(RunnerItem):
         for item in self._guarded:
             kept = self._kept.get(item.name, {})  # a loaded copy has no entry for an optimizer without a state
             now = item.state_dict()
-            if hasattr(item, "optimizer"):
+            if item.optimizer is not None:
                 _empty(item.optimizer)
             item.load_state_dict({**kept, **{key: now[key] for key in rate_schedule.KEYS if key in now}})
 
@@ -188,8 +180,8 @@ class NanGuard(RunnerItem):
         return {"not_finite": self._seen, "kept_step": self._kept_step, **copies}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take them back."""
-        self._seen, self._resumed = int(saved["not_finite"]), True
+        """Restore them."""
+        self._seen = int(saved["not_finite"])
         self._kept_step = None if saved["kept_step"] is None else int(saved["kept_step"])
         self._kept = {}
         for key, value in saved.items():

@@ -69,7 +69,7 @@ class ParameterUpdater(RunnerItem):
                 f"{self.name} has no gradient machine inside it; put a GradientMachine further in (after it)."
             )
         refuse_idle(self, machines)
-        if any(getattr(item, "provides_data", False) for item in runner.walk()):  # else it is a part of an onion
+        if any(item.provides_data for item in runner.walk()):  # else it is a part of an onion
             for machine in machines:
                 refuse_unmoved(machine, runner)
         self._onions = (*(onion for onion in self._onions if onion() is not None), ref(runner))
@@ -125,6 +125,10 @@ class ParameterUpdater(RunnerItem):
     def _rate_now(self) -> float:
         """Return what ``set_learning_rate`` sets: the rate, or a schedule's peak."""
         return float(self.optimizer.get_lr() if self._schedule is None else self._schedule.base_lr)
+
+    def manual_settings(self) -> dict[str, float]:
+        """Return the learning rate, if it was set by hand."""
+        return {} if self.rate is None else {"learning_rate": self.rate}
 
     def identity(self) -> dict[str, Any]:
         """Return the kind of the optimizer, its settings and its first learning rate or the schedule's peak."""
@@ -186,7 +190,7 @@ class ParameterUpdater(RunnerItem):
         A Saver loads before any item further in has seen the run's State.
         """
         onions = [runner for runner in (onion() for onion in self._onions) if runner is not None]
-        running = [runner for runner in onions if runner._state is not None]
+        running = [runner for runner in onions if runner.current_run is not None]
         return networks_of(machines_inside(self, max(running, key=_depth))) if running else self._networks
 
     def _lend_helper(self) -> None:
@@ -263,7 +267,7 @@ def _kind(arrays: Mapping[str, Any], key: str) -> str | None:
 
 def _depth(runner: Runner) -> int:
     """Return how many runs a runner's run stands within."""
-    depth, state = 0, runner._state
+    depth, state = 0, runner.current_run
     while state is not None:
         depth, state = depth + 1, state.parent
     return depth

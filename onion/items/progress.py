@@ -32,7 +32,7 @@ class Progress(RunnerItem):
     """
 
     keep_for_inference = False
-    passive = True
+    passive = outermost_only = True
     transient = (
         "_bar",
         "_in_lines",

@@ -30,12 +30,7 @@ class Repeat(RunnerItem):
     def __init__(self, n: int) -> None:
         if not (is_whole(n) and n >= 1):
             raise CompositionError(f"Repeat: n={n!r} is no number of times from 1.")
-        self.n = n
-
-    @property
-    def runs_a_step(self) -> int:
-        """How often the inside runs in a step (``onion.training.updates``)."""
-        return self.n
+        self.n = self.runs_a_step = n
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside, again and again."""

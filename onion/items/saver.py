@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from operator import length_hint
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from onion.checkpointing import checkpoint, rng
-from onion.checkpointing.run_state import is_under_way, outermost, put_back, rates, stateful, take, tell_of_checkpoints
+from onion.checkpointing.run_state import manual_settings, outermost, put_back, stateful, take, tell_of_checkpoints
 from onion.checkpointing.writer import CheckpointWriter, quietly
 from onion.engine.identity import Identity, identity_of
 from onion.engine.item import HookIterator, RunnerItem
@@ -58,9 +57,9 @@ class Saver(Periodic):
         CompositionError: an argument is none of these, or it stands inside something that it has to save.
     """
 
-    passive = True
+    passive = outermost_only = True
     # What this process has loaded and written; a run that was just resumed has more of the one and less of the other.
-    transient = ("_writer", "_saved_rates", "_generators", "_finished", "_onions")
+    transient = ("_writer", "_saved_settings", "_generators", "_finished", "_onions")
 
     def __init__(
         self,
@@ -88,15 +87,18 @@ class Saver(Periodic):
         )
         self.async_save, self.lenient = async_save, lenient
         self._best = Best(monitor or "", mode)
+        self._writer = CheckpointWriter(self.folder, keep_last, async_save, lenient)
         self._onion: Identity = {}
         # What an onion was made of when it first ran: items may change their arguments as they run.
         self._onions: WeakKeyDictionary[RunnerItem, Identity] = WeakKeyDictionary()
-        self._saved_run: State | None = None
-        self._forget()
+        self.reset()
 
-    def _forget(self) -> None:
+    def reset(self) -> None:
+        """Begin with nothing loaded and nothing written."""
+        super().reset()
+        self._writer.finish()  # what a run that was interrupted left under way
         self._writer = CheckpointWriter(self.folder, self.keep_last, self.async_save, self.lenient)
-        self._saved_rates: list[float | None] = []
+        self._saved_settings: list[Mapping[str, float]] = []
         self._due_at_end = self._asked = self._changed = self._failed = False
         self._finished = 0
         self._generators: Mapping[str, Any] | None = None
@@ -120,16 +122,11 @@ class Saver(Periodic):
 
     def initialize(self, state: State) -> HookIterator:
         """Load the newest checkpoint on the way in, save the end on the way out."""
-        if self._saved_run is not None and is_under_way(self._saved_run, state):
-            yield  # a run inside the one that is saved, whose onion shares this item
-            return
         assert state.runner is not None
-        self._writer.finish()  # what a run that was interrupted left under way
-        self._forget()
         if state.runner not in self._onions:
             self._onions[state.runner] = identity_of(state.runner)
         self._onion = self._onions[state.runner]
-        with self._writer.at_work_for(outermost(state)), self._under_way(state):
+        with self._writer.at_work_for(outermost(state)):
             self._load(state)
             yield
             self._writer.wait()
@@ -142,20 +139,8 @@ class Saver(Periodic):
             self._tell(state)
             self._best.tell_if_undecided(state, self.name)
 
-    @contextmanager
-    def _under_way(self, state: State) -> Iterator[None]:
-        """Know the run that is saved."""
-        self._saved_run = state
-        try:
-            yield
-        finally:
-            self._saved_run = None
-
     def on_pass(self, state: State) -> HookIterator:
         """Save at the end of the pass if that is the period, its last batch was due, or the metric was best."""
-        if state is not self._saved_run:
-            yield
-            return
         self._put_generators_back(state)
         self._finished, self._failed = 0, False
         try:
@@ -174,9 +159,6 @@ class Saver(Periodic):
 
     def on_batch(self, state: State) -> HookIterator:
         """Save after the batch if it completes a period, or if the metric was better than ever."""
-        if state is not self._saved_run:
-            yield
-            return
         self._finished = 0
         yield
         self._writer.look()
@@ -211,6 +193,14 @@ class Saver(Periodic):
             self._writer.wait()
         return not self._asked and self._writer.newest == state.step
 
+    def wait(self) -> None:
+        """Wait until no checkpoint is being written.
+
+        Raises:
+            CheckpointError: the last one could not be written.
+        """
+        self._writer.wait()
+
     def note_change(self) -> None:
         """Save the end of the run also if no step was made since the newest checkpoint: something else has changed."""
         self._changed = True
@@ -230,12 +220,12 @@ class Saver(Periodic):
         return self.monitor is not None and self._best.fresh(state) and self._best.better(state)
 
     def _saved(self, state: State) -> bool:
-        return state.step == self._writer.newest and rates(state) == self._saved_rates
+        return state.step == self._writer.newest and manual_settings(state) == self._saved_settings
 
     def _save(self, state: State, pass_id: int, batch_id: int) -> None:
         self._writer.wait()
         taken = take(state, pass_id, batch_id, self._onion, None if self._best.value is None else self._best.step)
-        self._saved_rates = rates(state)
+        self._saved_settings = manual_settings(state)
         self._due_at_end = self._asked = self._changed = False
         self._writer.write(taken)
         if not self.async_save:
@@ -252,7 +242,7 @@ class Saver(Periodic):
         if not self.resume:
             raise CheckpointError(f"{self.folder} holds another run (step {saved.step}); choose an empty folder.")
         put_back(state, saved, self._onion, self.folder, self.resume == "force")
-        self._saved_rates, self._generators = rates(state), saved.run["generators"]
+        self._saved_settings, self._generators = manual_settings(state), saved.run["generators"]
         self._writer.go_on_from(saved)
         log.info("resumed from step %d in %s", saved.step, shortened(self.folder))
 

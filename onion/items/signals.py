@@ -114,5 +114,5 @@ class Signals(RunnerItem):
 def _wake(state: State) -> None:
     """End the wait of this run for its next batch, if it is waiting."""
     for item in state.runner.walk() if state.runner is not None else ():
-        if getattr(item, "provides_data", False) and hasattr(item, "wake"):
+        if item.provides_data:
             item.wake(state)

@@ -36,14 +36,11 @@ class SkipIf(RunnerItem):
         if is_lazy(predicate) or not callable(predicate):
             raise CompositionError(f"SkipIf: {predicate!r} is no plain function of the state.")
         self.predicate = predicate
-        self._skipped = 0
-        self._resumed = False
+        self.reset()
 
-    def initialize(self, state: State) -> None:
-        """Count from 0, unless the run is resumed."""
-        if not self._resumed:
-            self._skipped = 0
-        self._resumed = False
+    def reset(self) -> None:
+        """Count from 0."""
+        self._skipped = 0
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside, or count."""
@@ -62,4 +59,4 @@ class SkipIf(RunnerItem):
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Count on from there."""
-        self._skipped, self._resumed = int(saved["skipped"]), True
+        self._skipped = int(saved["skipped"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onion.engine.conditional import batch_ring
 from onion.engine.drawing import settings
 from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.own_state import own_state
 from onion.engine.rings import enter, refuse_coroutine
 from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError
@@ -112,7 +113,7 @@ class Slot(RunnerItem):
 
     def _begin(self, state: State, run: ExitStack) -> None:
         if self.item is not None:
-            enter([self.item.initialize], state, run)
+            enter([*own_state([self.item]), self.item.initialize], state, run)
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside within the item's ring."""
@@ -167,6 +168,6 @@ def _refuse_stranger(item: object) -> None:
         raise CompositionError(f"Slot holds an item or None, not a {type(item).__name__}: Slot(Item(...)).")
     if isinstance(item, Slot):
         raise CompositionError("Slot holds no other slot; put the item itself into it, or give it a slot beside it.")
-    if getattr(item, "is_runner", False):
+    if item.is_runner:
         raise CompositionError(f"Slot holds a single item, and {item.name} holds items of its own; give each a slot.")
     refuse_coroutine(item.on_batch)

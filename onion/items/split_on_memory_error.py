@@ -78,8 +78,12 @@ class SplitOnMemoryError(RunnerItem):
                 f"SplitOnMemoryError: min_examples={min_examples!r} is no number of examples from 1."
             )
         self.network, self.split, self.min_examples, self.weight = network, split, min_examples, weight
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin without a remembered size."""
         self._fits: int | None = None
-        self._resumed = self._tried = False
+        self._tried = False
 
     def check(self, runner: Runner) -> None:
         """Insist on standing between an updater and its machines, and on no Evaluator inside."""
@@ -87,12 +91,6 @@ class SplitOnMemoryError(RunnerItem):
         refuse_evaluators(
             runner.inside(self), f"would see twice what {self.name} tries again; move it outside {self.name}."
         )
-
-    def initialize(self, state: State) -> None:
-        """Begin without a remembered size, unless the run is resumed."""
-        if not self._resumed:
-            self._fits = None
-        self._resumed = self._tried = False
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside for the whole batch, or for its pieces; again for smaller ones when memory runs out."""
@@ -165,6 +163,5 @@ class SplitOnMemoryError(RunnerItem):
         return {"fits": self._fits}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take it back."""
+        """Restore it."""
         self._fits = None if saved["fits"] is None else int(saved["fits"])
-        self._resumed = True

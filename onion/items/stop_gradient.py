@@ -44,7 +44,7 @@ class StopGradient(RunnerItem):
     def check(self, runner: Runner) -> None:
         """Insist on something to be kept out of, and refuse an inside that this would make no sense for."""
         inside = runner.inside(self)
-        if not any(getattr(item, "computes_gradients", False) for item in inside):
+        if not any(item.computes_gradients for item in inside):
             raise CompositionError(f"{self.name} has no gradient machine inside it; put it outside of one (before it).")
         self._refuse_stilled(runner)
         for item in inside:

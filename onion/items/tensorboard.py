@@ -25,7 +25,7 @@ class TensorBoard(Periodic):
         OnionError: tensorboardX is not installed.
     """
 
-    passive = True
+    passive = outermost_only = True
     place_rules = (UNREPEATED, OUTSIDE_REPORTS)
     transient = ("_writer",)
 

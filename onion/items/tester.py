@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onion.engine.item import RunnerItem
 from onion.engine.periodic import Interval, Periodic
 from onion.engine.placement import UNREPEATED, NotInside
 from onion.engine.state import State
@@ -37,7 +38,7 @@ class Tester(Periodic):
 
     def __init__(self, runner: Runner, every: Interval = "pass", name: str | None = None) -> None:
         super().__init__(every)
-        if not getattr(runner, "is_runner", False):
+        if not (isinstance(runner, RunnerItem) and runner.is_runner):
             raise CompositionError(f"Tester runs a Runner, not a {type(runner).__name__}: Tester(Runner(...)).")
         self.runner = runner
         if name is not None:

@@ -33,15 +33,15 @@ class TimeLimit(RunnerItem):
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
             raise CompositionError(f"TimeLimit: seconds={seconds!r} is no positive number.")
         self.seconds, self.clock = seconds, clock
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the end of an earlier run."""
         self._end = 0.0
 
-    def initialize(self, state: State) -> HookIterator:
+    def initialize(self, state: State) -> None:
         """Start the clock; a run from a hook of this one has a time of its own."""
-        before, self._end = self._end, self.clock() + self.seconds
-        try:
-            yield
-        finally:
-            self._end = before
+        self._end = self.clock() + self.seconds
 
     def on_batch(self, state: State) -> HookIterator:
         """Ask for the end after the batch, if it is time."""

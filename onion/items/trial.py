@@ -103,12 +103,11 @@ def _refuse_shared(trial: Runner, parent: Runner) -> None:
             )
 
 
-def _learning(item: Any) -> list[Any]:
+def _learning(item: RunnerItem) -> list[Any]:
     """Return the parameters that an item moves or makes gradients of."""
     if isinstance(item, ParameterUpdater):
         return parameters_of(item.optimizer)
-    makes = getattr(item, "computes_gradients", False) and hasattr(item, "network")
-    return list(item.network.parameters()) if makes else []
+    return list(item.network.parameters()) if item.computes_gradients and item.network is not None else []
 
 
 def _refuse_mistaken(trial: Runner, parent: Runner) -> None:

@@ -38,7 +38,7 @@ class UseAverage(RunnerItem):
     def check(self, runner: Runner) -> None:
         """Insist on an onion that neither trains nor saves."""
         for item in runner.walk():
-            if getattr(item, "computes_gradients", False) or isinstance(item, Saver):
+            if item.computes_gradients or isinstance(item, Saver):
                 raise CompositionError(
                     f"{self.name} would lend its averages to {item.name} for the whole pass; it belongs in a test "
                     "onion: Tester(Runner(..., UseAverage(moving_average), Forward(network)))."

@@ -22,7 +22,7 @@ def complaints_of_heads(tasks: Collection[str], sampler: RunnerItem, runner: Run
     as MultiHead does.
     """
     for item in runner.inside(sampler):
-        network: Any = getattr(item, "network", None)
+        network = item.network
         heads = getattr(network, "tasks", tuple(tasks))
         for name in tasks:
             if name not in heads:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,9 +27,6 @@ from onion.training.adjustable import Adjustable
 
 if TYPE_CHECKING:
     from onion.engine.runner import Runner
-
-RUNNING = ("_feeds", "_supply", "_choice", "_losses", "_first_pass")
-"""What a run of the sampler keeps, but for what its strategy keeps."""
 
 
 class TaskSampler(RunnerItem):
@@ -84,10 +82,10 @@ class TaskSampler(RunnerItem):
         self.seed, self.reference, self.finished = seed, reference, finished
         self._feeds: dict[str, InfiniteLoader] = {}
         self._supply: BatchIterator | None = None
-        self._choice = WeightedChoice(self.strategy)
+        self._strategy = self.strategy
+        self._choice = WeightedChoice(self._strategy)
         self._losses: dict[str, Any] = {}
-        self._first_pass = 0
-        self._resumed = self._under_way = False
+        self._first_pass: int | None = None
 
     # -- composing ----------------------------------------------------------------------------------------------------
 
@@ -114,35 +112,20 @@ class TaskSampler(RunnerItem):
         """How many batches are planned for a pass; the strategy's draws may make it some more."""
         return sum(plan(self.tasks, self.reference, 1).values())
 
-    def initialize(self, state: State) -> HookIterator:
-        """Begin anew, unless the run is resumed."""
-        with self._alone():
-            if not self._resumed:
-                self._begin(state.pass_id)
-            self._resumed = False
-            yield
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Set a run around this one aside that shares the item, as a test made of the training does."""
-        around = {name: getattr(self, name) for name in RUNNING} if self._under_way else None
-        strategy = None if around is None else json.dumps(self.strategy.state_dict())
-        self._under_way = True
-        try:
-            yield
-        finally:
-            self._under_way = around is not None
-            if around is not None and strategy is not None:
-                vars(self).update(around)
-                self.strategy.begin(self._facts())
-                self.strategy.load_state_dict(json.loads(strategy))
-
-    def _begin(self, first_pass: int) -> None:
-        self._first_pass = first_pass
+    def reset(self) -> None:
+        """Begin all data with their first batch, and the strategy, of which each run has a copy."""
         self._feeds = {name: InfiniteLoader(task.provider.loader) for name, task in self.tasks.items()}
-        self._choice = WeightedChoice(self.strategy)
+        self._supply = None
+        self._strategy = copy(self.strategy)
+        self._choice = WeightedChoice(self._strategy)
         self._choice.begin(self._facts(), self.seed)
         self._losses = {}
+        self._first_pass = None
+
+    def initialize(self, state: State) -> None:
+        """Count the passes from here, unless they were counted before."""
+        if self._first_pass is None:
+            self._first_pass = state.pass_id
 
     def on_pass(self, state: State) -> HookIterator:
         """Put the batches of this pass on the state; end the threads of all tasks on the way out."""
@@ -167,11 +150,11 @@ class TaskSampler(RunnerItem):
         if state.loss is not None and state.task is not None and state.step == state.next_step:
             loss = detached(state.loss)
             self._losses[state.task] = loss
-            self.strategy.note(state.task, loss)
+            self._strategy.note(state.task, loss)
 
     def _draws(self, state: State) -> TaskBatches:
         """Return the batches of the pass that begins."""
-        planned = plan(self.tasks, self.reference, state.pass_id + 1 - self._first_pass)
+        planned = plan(self.tasks, self.reference, state.pass_id + 1 - (self._first_pass or 0))
         last = self._drawn() + LONGEST * sum(plan(self.tasks, self.reference, 1).values())
         stop = self.finished == "stop"
         return TaskBatches(
@@ -235,7 +218,7 @@ class TaskSampler(RunnerItem):
         }
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take it all back.
+        """Restore it all.
 
         Raises:
             CheckpointError: it is of other tasks.
@@ -245,9 +228,9 @@ class TaskSampler(RunnerItem):
             raise CheckpointError(
                 f"{self.name} was saved with the tasks {', '.join(feeds)}; here it has {', '.join(self.tasks)}."
             )
-        self._begin(saved.get("first_pass", 0))
+        self.reset()
+        self._first_pass = int(saved.get("first_pass", 0))
         for name, place in feeds.items():
             self._feeds[name].load_state_dict(place)
         self._choice.load_state_dict(saved)
         self._losses = json.loads(saved["costs"])
-        self._resumed = True

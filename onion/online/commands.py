@@ -14,7 +14,7 @@ from onion.items.saver import Saver
 from onion.items.tester import Tester
 from onion.online.desk import Refused
 from onion.online.switch import Switch
-from onion.training.adjustable import Adjustable, HasAdjustable
+from onion.training.adjustable import Adjustable
 from onion.validation import is_whole
 
 Arguments = Mapping[str, Any]
@@ -59,10 +59,7 @@ class Command:
 def settings_of(runner: Runner) -> dict[str, Adjustable]:
     """Return what can be adjusted, by ``<item>.<setting>``."""
     return {
-        f"{item.name}.{name}": adjustable
-        for item in runner.walk()
-        if isinstance(item, HasAdjustable)
-        for name, adjustable in item.adjustable().items()
+        f"{item.name}.{name}": adjustable for item in runner.walk() for name, adjustable in item.adjustable().items()
     }
 
 

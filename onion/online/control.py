@@ -62,6 +62,7 @@ class Control(RunnerItem):
     """
 
     keep_for_inference = False
+    outermost_only = True
     transient = ("_border", "_view", "_exchange", "_messages", "events", "_at", "_record", "url")
 
     def __init__(
@@ -79,13 +80,15 @@ class Control(RunnerItem):
         self.url: str | None = None
         """Where the service listens during a run."""
         self._messages, self._exchange, self._view = Letters(), Exchange(), View()
-        self._run: State | None = None
         self._record: Record | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin unpaused, with no batch drawn."""
         self._border: BatchBoundary | None = None
         self._pause = Pause()
         self._batches = 0
         self._at: int | None = None
-        self._resumed = False
 
     def check(self, runner: Runner) -> None:
         """Insist on standing inside the Record, and inside the item that brings the data, as far as can be told."""
@@ -96,7 +99,7 @@ class Control(RunnerItem):
                 f"{self.name} has no Record outside, in which commands are kept; put a Record() just inside the Saver."
             )
         for item in inside:
-            if getattr(item, "provides_data", False):
+            if item.provides_data:
                 raise CompositionError(f"{self.name} stands outside {item.name}, which brings the data; move it in.")
 
     def identity(self) -> dict[str, Any]:
@@ -107,24 +110,18 @@ class Control(RunnerItem):
 
     def initialize(self, state: State) -> HookIterator:
         """Serve during the run; refuse what was not carried out when it ends."""
-        if self._run is not None:
-            yield
-            return
         assert state.runner is not None
-        if not self._resumed:
-            self._batches, self._pause = 0, Pause()
-        self._resumed, self._border, self._at = False, None, None
         self._record = state.runner[Record]
         self._view.begin(state)
         self._exchange.begin(state.runner)
         self.events.begin()
         self._messages.begin(state.runner, self._record)
-        self._run, service = state, None
+        service = None
         try:
             service = self._service()
             yield
         finally:
-            self._run, self.url = None, None
+            self.url = None
             self._messages.end()
             self._exchange.end()
             self._view.end(state)
@@ -146,9 +143,6 @@ class Control(RunnerItem):
 
     def on_pass(self, state: State) -> HookIterator:
         """Stand between the data and the batches."""
-        if state is not self._run:
-            yield
-            return
         if state.batches is None:
             raise HookError(f"{self.name} stands outside the item that brings the data; put it further in (after it).")
         state.batches = self._border = BatchBoundary(iter(state.batches), state, self._look)
@@ -265,4 +259,3 @@ class Control(RunnerItem):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Go on from there; a run that was paused is paused again."""
         self._batches, self._pause = int(saved["batches"]), Pause(bool(saved["paused"]), int(saved["until"]))
-        self._resumed = True

@@ -72,8 +72,9 @@ class DelayedLabels(ProgressiveTest):
         self.collate, self.id, self.label, self.pending = collate, id, label, pending
         super().__init__(network, measures, window, every)
 
-    def _begin(self) -> None:
-        super()._begin()
+    def reset(self) -> None:
+        """Begin with no sample that waits."""
+        super().reset()
         self._kept: OrderedDict[str | int, tuple[Sample, Any]] = OrderedDict()
         self._dropped = self._unmatched = 0
         self._ready: Any = None

@@ -74,7 +74,10 @@ class DriftWatch(RunnerItem):
     ) -> None:
         _refuse_wrong(act, figure, delta, change, longest)
         self.act, self.figure, self.delta, self.change, self.longest = act, figure, delta, change, longest
-        self._resumed = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with an empty window."""
         self._begin([])
 
     def _begin(self, figures: list[float]) -> None:
@@ -82,12 +85,6 @@ class DriftWatch(RunnerItem):
         self._figures, self._adwin, self._changes = figures, adwin(self.delta), 0
         for figure in figures:
             self._adwin.update(figure)
-
-    def initialize(self, state: State) -> None:
-        """Begin anew, unless the run is resumed."""
-        if not self._resumed:
-            self._begin([])
-        self._resumed = False
 
     def on_batch(self, state: State) -> HookIterator:
         """Look at the figures of the batch."""
@@ -132,7 +129,7 @@ class DriftWatch(RunnerItem):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Make the same window of them."""
         self._begin(saved["figures"].tolist())
-        self._changes, self._resumed = int(saved["changes"]), True
+        self._changes = int(saved["changes"])
 
 
 def adwin(delta: float) -> Any:

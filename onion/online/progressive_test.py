@@ -73,19 +73,14 @@ class ProgressiveTest(Periodic):
             raise CompositionError(f"{type(self).__name__}: measures is empty, so nothing would be measured.")
         self.latest: dict[str, NDArray[np.float64]] = {}
         """What was measured of the batch under way, ``[n]`` by measure; empty if there was nothing."""
-        self._resumed = False
-        self._begin()
+        self.reset()
 
-    def _begin(self) -> None:
+    def reset(self) -> None:
+        """Begin with nothing measured."""
+        super().reset()
         self._values = {name: deque[float](maxlen=self.window) for name in self.measures}
         self._sums = dict.fromkeys(self.measures, 0.0)
         self._samples = 0
-
-    def initialize(self, state: State) -> None:
-        """Begin anew, unless the run is resumed."""
-        if not self._resumed:
-            self._begin()
-        self._resumed = False
 
     def on_batch(self, state: State) -> HookIterator:
         """Predict and measure on the way in; report on the way out, if it is time."""
@@ -141,11 +136,11 @@ class ProgressiveTest(Periodic):
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take them back."""
-        self._begin()
+        self.reset()
         for name, values in self._values.items():
             values.extend(saved[f"window.{name}"].tolist())
             self._sums[name] = float(saved[f"sum.{name}"])
-        self._samples, self._resumed = int(saved["samples"]), True
+        self._samples = int(saved["samples"])
 
 
 def in_numpy(outputs: Any) -> Any:

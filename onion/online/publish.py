@@ -89,7 +89,7 @@ class Publish(Periodic):
         CompositionError: ``prepare`` or ``finish`` is no plain function; or it stands inside what moves the weights.
     """
 
-    passive = True
+    passive = outermost_only = True
     transient = (
         "_copies",
         "_live",

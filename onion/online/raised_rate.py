@@ -42,10 +42,10 @@ class RaisedRate(RunnerItem):
         if not (is_whole(steps) and steps >= 1):
             raise CompositionError(f"RaisedRate: steps={steps!r} is no number of steps from 1.")
         self.updater, self.times, self.steps = updater, times, steps
-        self._resumed = False
-        self._forget()
+        self.reset()
 
-    def _forget(self) -> None:
+    def reset(self) -> None:
+        """Begin unraised."""
         self._until: int | None = None
         self._usual = self._raised = 0.0
 
@@ -70,18 +70,12 @@ class RaisedRate(RunnerItem):
     def _rate(self) -> float:
         return self.updater.adjustable()["learning_rate"].get()
 
-    def initialize(self, state: State) -> None:
-        """Begin unraised, unless the run is resumed."""
-        if not self._resumed:
-            self._forget()
-        self._resumed = False
-
     def on_batch(self, state: State) -> None:
         """Set it back when its time is over."""
         if self._until is not None and state.step >= self._until:
             if self._rate() == self._raised:
                 self.updater.set_learning_rate(self._usual)
-            self._forget()
+            self.reset()
 
     def state_dict(self) -> dict[str, Any]:
         """Return until when it is raised, and the two rates; the updater saves the rate of now."""
@@ -90,4 +84,3 @@ class RaisedRate(RunnerItem):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take them back."""
         self._until, self._usual, self._raised = saved["until"], saved["usual"], saved["raised"]
-        self._resumed = True

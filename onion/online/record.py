@@ -67,18 +67,22 @@ class Record(RunnerItem):
     """
 
     keep_for_inference = False
+    outermost_only = True
     transient = ("_offset", "offset", "_answers", "_at")  # rows have times in them
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else anchored(path)
-        self._offset = 0
         self.until = 0
         """In a replay: how many batches the run that is done again had drawn."""
-        self._resumed = False
         self._file: IO[bytes] | None = None
         self._at = self.path
         self._tail: deque[tuple[int, Row]] = deque()
         self._answers = Answers()
+        self.reset()
+
+    def reset(self) -> None:
+        """Follow the file from its beginning."""
+        self._offset = 0
 
     def check(self, runner: Runner) -> None:
         """Insist on being the only one."""
@@ -93,13 +97,7 @@ class Record(RunnerItem):
 
     def initialize(self, state: State) -> HookIterator:
         """Hold the file open around the run; find what is to be followed."""
-        if self._file is not None:  # a run inside this one that shares the item
-            yield
-            return
         path = self._at = self.path or beside_checkpoints(state, "control.jsonl", self.name)
-        if not self._resumed:
-            self._offset = 0
-        self._resumed = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._read(path)
@@ -233,7 +231,7 @@ class Record(RunnerItem):
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Follow what came after it."""
-        self._offset, self._resumed = int(saved["offset"]), True
+        self._offset = int(saved["offset"])
 
     def _synced(self) -> int:
         if self._file is not None and not self._tail:

@@ -61,21 +61,15 @@ class ReplayBuffer(RunnerItem):
         if not (is_number(ratio) and 0 <= ratio <= HIGHEST):
             raise CompositionError(f"ReplayBuffer: ratio={ratio!r} is no number of old samples a new one, 0 to 16.")
         self.size, self.ratio, self.seed, self.join = size, float(ratio), seed, join
-        self._resumed = False
-        self._begin()
+        self.reset()
 
-    def _begin(self) -> None:
+    def reset(self) -> None:
+        """Begin with an empty buffer."""
         self._rows: list[Any] = []
         self._seen = 0
         self._owed = 0.0
         self._mixed: Any = None
         self._random = np.random.PCG64(self.seed)
-
-    def initialize(self, state: State) -> None:
-        """Begin with an empty buffer, unless the run is resumed."""
-        if not self._resumed:
-            self._begin()
-        self._resumed = False
 
     def on_batch(self, state: State) -> None:
         """Mix old samples in; keep the new ones."""
@@ -140,8 +134,7 @@ class ReplayBuffer(RunnerItem):
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take it all back."""
-        self._begin()
+        self.reset()
         self._rows = from_arrays(saved)
         self._seen, self._owed, self.ratio = int(saved["seen"]), float(saved["owed"]), float(saved["ratio"])
         self._random.state = json.loads(saved["generator"])
-        self._resumed = True

@@ -85,13 +85,17 @@ class StreamProvider(RunnerItem):
         self.rejected = None if rejected is None else anchored(rejected)
         self.prepare, self.collate = prepare, collate
         self._gathering = Gathering(source, prepare, collate)
-        self._tally = Tally()
         self._cuts = Cuts()
+        self._state: weakref.ref[State] | None = None
+        self._keeps = self._under_way = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin at the beginning of the source."""
+        self._tally = Tally()
         self._places: dict[int, Position] = {}
         """Where the run stood in the source at each checkpoint, by its step."""
         self._like: Any = None
-        self._state: weakref.ref[State] | None = None
-        self._resumed = self._keeps = self._under_way = False
 
     def check(self, runner: Runner) -> None:
         """Insist on being the only one to bring data, inside the Record."""
@@ -110,9 +114,7 @@ class StreamProvider(RunnerItem):
                 f"{self.name} is read by the run around this one, and a sample is delivered once; give the inner run "
                 "data of its own."
             )
-        if not self._resumed:
-            self._tally, self._places, self._like = Tally(), {}, None
-        self._resumed, self._under_way, self._state = False, True, weakref.ref(state)
+        self._under_way, self._state = True, weakref.ref(state)
         self._cuts = Cuts(_the_record(state))
         self._keeps = bool(state.runner is not None and state.runner.all(Saver))
         try:
@@ -236,7 +238,6 @@ class StreamProvider(RunnerItem):
         self._tally = Tally.of(saved)
         self._places = {int(saved["step"]): self._tally.position}
         self._like = json.loads(saved["like"])
-        self._resumed = True
 
 
 def _refuse_wrong(source: object, batch_size: object, max_wait: object, pass_every: object) -> None:

@@ -92,7 +92,7 @@ class View:
 
     def onion(self) -> dict[str, Any]:
         """Return the drawing of the onion, and what each ring has cost so far if there is a clock."""
-        clock = None if self._runner is None else self._runner._clock
+        clock = None if self._runner is None else self._runner.clock
         costs = [] if clock is None else list(clock.costs.items())
         rings = [
             {

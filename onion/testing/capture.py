@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from onion.checkpointing import checkpoint, rng
-from onion.engine.drawing import _runs
+from onion.engine.drawing import inner_runs
 from onion.engine.item import RunnerItem, overrides, transient_of
 from onion.engine.item_tree import subitems, walk
 from onion.engine.runner import Runner
@@ -51,7 +51,7 @@ def _within(items: Mapping[str, RunnerItem], seen: set[int]) -> Iterator[tuple[s
 
 def _run_or_held(item: RunnerItem) -> list[RunnerItem]:
     held = [each for each in vars(item).values() if isinstance(each, RunnerItem) and not subitems(each)]
-    return [*held, *(each for _, nested in _runs(item) for each in walk(nested))]
+    return [*held, *(each for _, nested in inner_runs(item) for each in walk(nested))]
 
 
 def attributes(runner: Runner) -> Held:

@@ -75,7 +75,7 @@ def _advice(item: RunnerItem) -> str:
     elif not overrides(item, "load_state_dict"):
         what = "take back in load_state_dict what state_dict returns"
     else:
-        what = "return it from state_dict, take it back in load_state_dict, and keep what was loaded in initialize"
+        what = "return it from state_dict, take it back in load_state_dict, and set it in reset and not in initialize"
     return f"{what}, or name it in unsaved if it is of no consequence"
 
 

@@ -71,7 +71,7 @@ def kill(script: Script, runner: Runner, cut: int) -> str:
         script.run(runner, on_batch_end=leave)
     except _Killed:
         for saver in runner.all(Saver):
-            saver._writer.wait()  # its thread outlives the run here, which in a process that is killed it does not
+            saver.wait()  # its thread outlives the run here, which in a process that is killed it does not
         saved = max((step for saver in runner.all(Saver) for step in checkpoints(saver)), default=None)
         went_on = "begun anew" if saved is None else f"resumed from step {saved}"
         return f"killed after step {cut} and {went_on}"

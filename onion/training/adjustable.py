@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
 
 import attrs
 
@@ -15,7 +14,7 @@ from onion.validation import is_number, is_whole
 class Adjustable:
     """A number that may be changed from outside, between two batches.
 
-    An item that has some says so by a method ``adjustable()``. A value that was set is in the item's ``state_dict``,
+    An item's method ``adjustable()`` returns its own. A value that was set is in the item's ``state_dict``,
     so that a resumed run has it too.
 
     Attributes:
@@ -38,11 +37,3 @@ class Adjustable:
         if not (fits and self.low <= value <= self.high):  # type: ignore[operator]
             kind = "whole number" if self.whole else "number"
             raise OnionError(f"{name}={value!r} is no {kind} from {self.low:g} to {self.high:g}.")
-
-
-@runtime_checkable
-class HasAdjustable(Protocol):
-    """An item with settings that may be changed."""
-
-    def adjustable(self) -> Mapping[str, Adjustable]:
-        """Return them by name, such as ``learning_rate``."""

@@ -102,7 +102,7 @@ def insist_on_place(item: RunnerItem, runner: Runner) -> None:
 def refuse_sharers_around(item: RunnerItem, runner: Runner, why: str) -> None:
     """Raise CompositionError if an item stands inside one that makes an update of several batches."""
     for other in around(item, runner):
-        if getattr(other, "splits_update", False):
+        if other.splits_update:
             raise CompositionError(f"{item.name} stands inside {other.name}, {why}")
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def machines_inside(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
     """Return the gradient machines that an item stands outside of."""
-    return [each for each in runner.inside(item) if getattr(each, "computes_gradients", False)]
+    return [each for each in runner.inside(item) if each.computes_gradients]
 
 
 def around(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
@@ -22,9 +22,9 @@ def around(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
     return list(runner.around(item))
 
 
-def networks_of(machines: Sequence[Any]) -> list[tuple[str, Any]]:
+def networks_of(machines: Sequence[RunnerItem]) -> list[tuple[str, Any]]:
     """Return the networks of gradient machines, each with its machine's name; a machine of one's own may have none."""
-    return [(machine.name, machine.network) for machine in machines if getattr(machine, "network", None) is not None]
+    return [(machine.name, machine.network) for machine in machines if machine.network is not None]
 
 
 def parameters_of(optimizer: Any) -> list[Any]:
@@ -36,13 +36,13 @@ def parameters_of(optimizer: Any) -> list[Any]:
     ]
 
 
-def moves(updater: Any, network: Any) -> bool:
+def moves(updater: RunnerItem, network: Any) -> bool:
     """Tell whether an updater's optimizer has any parameter of a network."""
     ours = {id(parameter) for parameter in network.parameters()}
     return any(id(parameter) in ours for parameter in parameters_of(updater.optimizer))
 
 
-def refuse_idle(updater: Any, machines: Sequence[RunnerItem]) -> None:
+def refuse_idle(updater: RunnerItem, machines: Sequence[RunnerItem]) -> None:
     """Raise CompositionError for an optimizer that has nothing to move."""
     if not hasattr(updater.optimizer, "_parameter_list"):  # no optimizer of Paddle's: what it moves is not seen
         return
@@ -61,16 +61,16 @@ def refuse_idle(updater: Any, machines: Sequence[RunnerItem]) -> None:
 
 def _has_its_networks_loss(machine: Any) -> bool:
     """Tell whether all that can learn from a machine are its network's parameters."""
-    return hasattr(machine, "network") and getattr(machine, "loss", None) == getattr(machine.network, "loss", machine)
+    return machine.network is not None and getattr(machine, "loss", None) == getattr(machine.network, "loss", machine)
 
 
-def refuse_unmoved(machine: Any, runner: Runner) -> None:
+def refuse_unmoved(machine: RunnerItem, runner: Runner) -> None:
     """Raise CompositionError for a machine whose network learns, and that no updater around it moves."""
     outside = around(machine, runner)
-    frozen = {id(parameter) for item in outside for parameter in getattr(item, "frozen", ())}
-    network = getattr(machine, "network", None)
+    frozen = {id(parameter) for item in outside for parameter in item.frozen}
+    network = machine.network
     learning = [] if network is None else [each for each in network.parameters() if not each.stop_gradient]
-    updaters = [item for item in outside if hasattr(item, "optimizer")]
+    updaters = [item for item in outside if item.optimizer is not None]
     seen = all(hasattr(updater.optimizer, "_parameter_list") for updater in updaters)
     if not seen or frozen.issuperset(map(id, learning)) or any(moves(updater, network) for updater in updaters):
         return
@@ -81,5 +81,5 @@ def refuse_unmoved(machine: Any, runner: Runner) -> None:
     )
 
 
-def _told(machine: Any) -> str:
+def _told(machine: RunnerItem) -> str:
     return f"{machine.name} ({type(machine.network).__name__})"

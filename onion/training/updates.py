@@ -1,8 +1,6 @@
 """How many batches a step of an onion takes, and how many updates it makes: asked of the onion as it is composed.
 
-An item that runs what it goes around (what stands inside it, or in it) more or less often than once a step says how
-often by an attribute ``runs_a_step``; one that takes more batches from the data, how many more by ``extra_batches``;
-one that brings the data, how many batches a pass has by ``batches_per_pass``, which is None where it does not know.
+An item says so by ``runs_a_step``, ``extra_batches`` and, if it brings the data, ``batches_per_pass`` (``onion.engine.item``).
 """
 
 from __future__ import annotations
@@ -47,13 +45,13 @@ def steps_of(batches: int, runner: Runner) -> int:
 def batches_a_step(runner: Runner) -> Fraction:
     """Return how many batches a step takes from the data: 1, and what Accumulate takes besides."""
     # What runs a second time within a step works on the same batches.
-    taking = ((item, getattr(item, "extra_batches", 0)) for item in runner.walk())
-    return 1 + sum((more * min(_runs(item, runner), Fraction(1)) for item, more in taking if more), Fraction(0))
+    taking = [item for item in runner.walk() if item.extra_batches]
+    return 1 + sum((item.extra_batches * min(_runs(item, runner), Fraction(1)) for item in taking), Fraction(0))
 
 
 def _batches_per_pass(runner: Runner) -> int | None:
-    bringing = [item for item in runner.walk() if getattr(item, "provides_data", False)]
-    return getattr(bringing[-1], "batches_per_pass", None) if bringing else None
+    bringing = [item for item in runner.walk() if item.provides_data]
+    return bringing[-1].batches_per_pass if bringing else None
 
 
 def _runs(item: RunnerItem, runner: Runner) -> Fraction:
@@ -62,5 +60,5 @@ def _runs(item: RunnerItem, runner: Runner) -> Fraction:
     for other in runner.walk():
         around = walk(subitems(other)) if subitems(other) else runner.inside(other)
         if any(item is each for each in around):
-            runs *= getattr(other, "runs_a_step", 1)
+            runs *= other.runs_a_step
     return runs

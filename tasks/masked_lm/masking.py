@@ -49,7 +49,12 @@ class Masker(RunnerItem):
         self._mask_id = tokenizer.mask_id
         self._choice = np.setdiff1d(np.arange(tokenizer.vocab_size), special_ids(tokenizer))
         self._seed = seed
-        self._begin()
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with the seed."""
+        # PCG64 by its name: which generator is numpy's default may change.
+        self._generator = np.random.Generator(np.random.PCG64(self._seed))
 
     def on_batch(self, state: State) -> None:
         """Put a masked batch in place of the batch."""
@@ -74,10 +79,6 @@ class Masker(RunnerItem):
         lowest = np.where(may_be, chance, 1.0).min(axis=1, keepdims=True)
         return may_be & (chance <= np.maximum(self.share, lowest))
 
-    def _begin(self) -> None:
-        # PCG64 by its name: which generator is numpy's default may change.
-        self._generator = np.random.Generator(np.random.PCG64(self._seed))
-
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the random numbers."""
         return {"generator": json.dumps(self._generator.bit_generator.state)}
@@ -96,7 +97,7 @@ class SteadyMasker(Masker):
     def on_pass(self, state: State) -> None:
         """Begin with the seed again; a pass that was resumed goes on."""
         if state.batch_id == 0:
-            self._begin()
+            self.reset()
 
 
 class MaskFiller(RunnerItem):

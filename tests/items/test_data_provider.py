@@ -147,6 +147,13 @@ def test_a_place_beyond_the_data_says_what_may_have_changed():
         Runner(provider).run(passes=1)
 
 
+def test_a_second_run_begins_with_no_example_handed_out():
+    runner = Runner(provider := DataProvider(list(range(20)), 6))
+    for steps in (3, 4, 8):
+        runner.run(steps=steps)
+        assert provider.log_values() == {"examples": {3: 18, 4: 20, 8: 40}[steps]}
+
+
 def test_a_file_is_read(tmp_path):
     (tmp_path / "numbers.jsonl").write_text('{"x": 1}\n{"x": 2}\n')
     seen = []

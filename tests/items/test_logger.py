@@ -19,6 +19,7 @@ from onion import (
     Runner,
     RunnerItem,
     Saver,
+    Tester,
 )
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 
@@ -283,6 +284,14 @@ def test_a_state_that_does_not_know_the_files_name_is_of_this_file(tmp_path):
     resumed.load_state_dict(saved)
     Runner(resumed, Batches(2)).run(passes=1)
     assert logged(tmp_path) == [1, 2, 3, 1, 2]
+
+
+def test_a_test_that_shares_the_logger_writes_no_row(tmp_path):
+    logger = Logger(tmp_path / "log", 1)
+    test = Runner(logger, Batches(2))
+    Runner(logger, Tester(test, every=2), Batches(4)).run(passes=1)
+    assert logged(tmp_path) == [1, 2, 3, 4]
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
 # -- a disk that refuses ---------------------------------------------------------------------------------------------

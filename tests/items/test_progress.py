@@ -152,6 +152,14 @@ def test_a_resumed_pass_is_counted_from_where_it_goes_on():
     assert "5/5" in terminal.lines[-1]
 
 
+def test_a_test_that_shares_it_shows_nothing_and_leaves_the_bar():
+    with Terminal() as terminal:
+        progress = Progress(seconds=0, file=terminal.file)
+        Runner(progress, Tester(Runner(progress, Batches(7)), every=2), Batches(4)).run(passes=1)
+    assert not any("/7" in line for line in terminal.lines)
+    assert "4/4" in terminal.lines[-1]
+
+
 def test_after_an_error_the_line_is_ended():
     progress = None
     with Terminal() as terminal:

@@ -33,6 +33,7 @@ from onion.checkpointing import checkpoint
 from onion.checkpointing.atomic_files import Files, through
 from onion.checkpointing.lock import LOCK, exclusive_lock
 from onion.checkpointing.run_state import best_checkpoint
+from onion.engine.item import RUN
 from onion.testing import Batches, Failing, PlannedError, toy_examples
 from tests.abilities import needs_draws_again
 from tests.toys import Dropped
@@ -610,7 +611,7 @@ def test_gradients_of_a_batch_that_was_interrupted_are_not_added_to_those_of_the
 
 def test_a_saver_whose_run_was_cut_off_before_it_could_say_so_saves_the_next_one(tmp_path):
     saver = Saver(tmp_path)
-    saver._saved_run = State(runner=Runner(Batches(1)))  # as an interrupt on the way out may leave it
+    vars(saver)[RUN] = State(runner=Runner(Batches(1)))  # as an interrupt on the way out may leave it
     Runner(saver, Batches(3)).run(passes=1)
     assert checkpoint.steps_in(tmp_path) == [3]
 

@@ -222,7 +222,7 @@ def test_an_item_that_resets_in_initialize_what_was_loaded(tmp_path):
 
     told = complaint(numbers(Resets), tmp_path)
     assert "resets: attribute 'count' is 1 in" in told
-    assert "take it back in load_state_dict, and keep what was loaded in initialize" in told
+    assert "take it back in load_state_dict, and set it in reset and not in initialize" in told
 
 
 def test_an_item_whose_state_shows_in_the_network_alone(tmp_path):

@@ -32,7 +32,7 @@ class Strategy(ABC):
         """Raise CompositionError if this strategy cannot work with these tasks; it changes nothing."""
 
     def begin(self, tasks: Mapping[str, TaskInfo]) -> None:  # noqa: B027  doing nothing is the default
-        """Begin anew."""
+        """Set what a run changes to its first value, as new objects: each run has a shallow copy of the strategy."""
 
     @abstractmethod
     def weights(self, step: int, names: Sequence[str]) -> Mapping[str, float]:
