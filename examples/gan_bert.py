@@ -15,7 +15,7 @@ import numpy as np
 
 from onion import DataProvider, GradientMachine, OutputsToBatch, ParameterUpdater, Runner, StopGradient
 from onion.device import use_threads
-from onion.tasks.data.texts import batch_of
+from onion.tasks.batches import batch_of
 from onion.tasks.finetune.fine_tune import Job
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.tasks.finetune.recipes import evaluation_onion

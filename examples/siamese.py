@@ -20,7 +20,8 @@ from onion.data import read_rows
 from onion.device import use_threads
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.data.texts import PAIR, TEXT, batch_of, examples_of
+from onion.tasks.batches import batch_of
+from onion.tasks.data.texts import PAIR, TEXT, examples_of
 from onion.tasks.embedding.embedder import PooledEncoder
 from onion.tasks.finetune.fine_tune import seed_everything
 from onion.tasks.finetune.optimization import fine_tuning_optimizer

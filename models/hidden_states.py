@@ -41,9 +41,14 @@ class HiddenStates:
         The last axis goes over the keys; near -1e9 for padded ones, and without meaning for padded queries. It is
         computed when it is asked for, from what the layer's projections gave, and it has a gradient if these have.
         """
-        assert self.packing is not None
         attention = self._attention[layer]
-        return attention.layer.scores(attention.query, attention.key, AllTokens(self.packing))
+        return attention.layer.scores(attention.query, attention.key, AllTokens(self.tokens))
+
+    @property
+    def tokens(self) -> Packing:
+        """``packing``, of a network that has run."""
+        assert self.packing is not None
+        return self.packing
 
 
 @attrs.define(eq=False)

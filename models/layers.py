@@ -39,8 +39,8 @@ class Embeddings(nn.Layer):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.word_embeddings = _table(config.vocab_size, config)
-        self.position_embeddings = _table(config.max_position_embeddings, config)
+        self.word_embeddings: nn.Embedding = _table(config.vocab_size, config)
+        self.position_embeddings: nn.Embedding = _table(config.max_position_embeddings, config)
         self.token_type_embeddings = _table(config.type_vocab_size, config)
         self.task_type_embeddings = _table(config.tasks, config)
         self.layer_norm = LayerNorm(config.hidden_size, epsilon=config.layer_norm_eps)

@@ -68,7 +68,7 @@ def dropout(x: paddle.Tensor, probability: float, training: bool) -> paddle.Tens
 
 def drawn_seed() -> int:
     """Draw a seed from Paddle's generator, for masks that numpy draws."""
-    high, low = paddle.randint(0, 2**31 - 1, [2], dtype="int64").tolist()
+    high, low = map(int, paddle.randint(0, 2**31 - 1, [2], dtype="int64").tolist())
     return high << 31 | low
 
 
@@ -77,7 +77,8 @@ def mask(random: np.random.Generator, shape: Sequence[int], probability: float) 
     dropped = min(round(probability * _STEPS), _STEPS - 1)
     count = math.prod(shape)
     bits = random.integers(0, 1 << 64, -(-count // 4), dtype=np.uint64).view(np.uint16)[:count]
-    return ((bits >= dropped) * np.float32(_STEPS / (_STEPS - dropped))).reshape(shape)
+    kept: np.ndarray = (bits >= dropped) * np.float32(_STEPS / (_STEPS - dropped))
+    return kept.reshape(shape)
 
 
 def as_tensor(array: np.ndarray) -> paddle.Tensor:
@@ -104,9 +105,9 @@ def rows(table: paddle.Tensor, index: paddle.Tensor, zero: int = -1) -> paddle.T
 
 def on_cpu(x: paddle.Tensor) -> bool:
     """Tell whether a tensor is computed on the CPU, and at once: no graph is traced."""
-    return paddle.in_dynamic_mode() and x.place.is_cpu_place()
+    return bool(paddle.in_dynamic_mode() and x.place.is_cpu_place())
 
 
 def on_gpu(x: paddle.Tensor) -> bool:
     """Tell whether a tensor is computed on a GPU, and at once: no graph is traced."""
-    return paddle.in_dynamic_mode() and x.place.is_gpu_place()
+    return bool(paddle.in_dynamic_mode() and x.place.is_gpu_place())

@@ -61,7 +61,8 @@ def on_host(name: str, values: Ids) -> np.ndarray:
     check_array(name, values)
     if isinstance(values, np.ndarray):
         return values
-    return (values.astype("float32") if values.dtype == paddle.bfloat16 else values).numpy()  # numpy lacks bfloat16
+    host: np.ndarray = (values.astype("float32") if values.dtype == paddle.bfloat16 else values).numpy()
+    return host  # numpy lacks bfloat16
 
 
 @attrs.frozen(slots=False, eq=False)  # cached properties live in __dict__
@@ -111,12 +112,12 @@ class Packing:
     @property
     def batch(self) -> int:
         """Rows of the padded batch."""
-        return self.mask.shape[0]
+        return len(self.mask)
 
     @property
     def length(self) -> int:
         """Columns of the padded batch."""
-        return self.mask.shape[1]
+        return int(self.mask.shape[1])
 
     @property
     def tokens(self) -> int:
@@ -136,7 +137,8 @@ class Packing:
     @cached_property
     def counts(self) -> np.ndarray:
         """How many tokens of its row stand before each place: int64 [batch, length]."""
-        return np.cumsum(self.mask, axis=1) - self.mask
+        before: np.ndarray = np.cumsum(self.mask, axis=1) - self.mask
+        return before
 
     @cached_property
     def firsts(self) -> paddle.Tensor:

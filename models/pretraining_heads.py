@@ -160,7 +160,8 @@ class EncoderForPretraining(nn.Layer):
         """Encode a padded batch and score it; see :class:`Encoder` and :class:`PretrainingHeads` for the arguments."""
         encoder = self.encoder
         encoded = encoder(input_ids, token_type_ids, position_ids, attention_mask, task_type_ids)
-        return self.cls(encoded, encoder.embeddings.word_embeddings.weight, masked_positions)
+        scores: PretrainingScores = self.cls(encoded, encoder.embeddings.word_embeddings.weight, masked_positions)
+        return scores
 
     @classmethod
     def from_pretrained(cls, name_or_folder: str | Path, **settings: Any) -> EncoderForPretraining:

@@ -22,6 +22,7 @@ from onion.models.tokenization.loading import SETTINGS_FILE, TOKENIZER_FILE, fin
 from onion.models.tokenization.pre_tokenizer import Preparation, Prepared, Texts
 from onion.models.tokenization.truncation import mend_pairs
 from onion.models.tokenization.validation import LONGEST, Given, checked, whole
+from onion.models.tokenization.windows import Tokens
 from onion.models.tokenization.word_cache import Words
 from onion.models.weights import make_folder
 
@@ -198,11 +199,11 @@ class Tokenizer:
             seconds = None if pairs is None else self._tokens(pairs, pre_split)
         return windows.cut(frame, firsts, seconds, max_length, stride, max_first)
 
-    def _tokens(self, texts: Texts, pre_split: bool) -> list[windows.Tokens]:
+    def _tokens(self, texts: Texts, pre_split: bool) -> list[Tokens]:
         given = self._prepare(texts, pre_split, True)
         found = self._encode(self._backend.encode_batch, given.inputs, given.split, add_special_tokens=False)
         places = map(places_of, found, _tables(given))
-        return [windows.Tokens(np.array(one.ids, np.int64), *place) for one, place in zip(found, places, strict=True)]
+        return [Tokens(np.array(one.ids, np.int64), *place) for one, place in zip(found, places, strict=True)]
 
     def _encode(
         self, encode: Callable[..., list[tokenizers.Encoding]], inputs: list[Any], split: bool, **more: bool

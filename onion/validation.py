@@ -1,4 +1,4 @@
-"""What an argument may be, for those who refuse what it may not be in words of their own."""
+"""What an argument or a setting may be, and the validator that refuses others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,23 @@ import math
 from collections.abc import Callable
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
 from numbers import Integral, Real
-from typing import TypeGuard
+from typing import Any, TypeGuard
+
+from onion.errors import DataError, OnionError
+from onion.messages import shown
+
+Check = Callable[[Any, Any, Any], None]
+"""What attrs calls a validator: (instance, field, value)."""
+
+
+def checked(wanted: str, fits: Callable[[Any], bool], error: type[OnionError] = DataError) -> Check:
+    """Return a validator that says what a setting has to be."""
+
+    def check(settings: Any, field: Any, value: Any) -> None:
+        if not fits(value):
+            raise error(f"{field.name}: {shown(value)} is not {wanted}")
+
+    return check
 
 
 def is_whole(value: object) -> TypeGuard[int]:

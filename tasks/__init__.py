@@ -3,6 +3,7 @@
 task.py                the contract of a task
 classification.py ...  the tasks, a file each; catalogue.py lists them
 rows.py, texts.py      rows of files; what tasks over texts share
+batches.py, probabilities.py    padded batches; logits as probabilities
 places.py              values of a JSON file, which know where they stand
 heads.py, labels.py    linear layers over an encoder; the labels of a task
 features/              examples as columns: cached, streamed

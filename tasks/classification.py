@@ -21,11 +21,12 @@ from paddle.nn import functional
 from onion.errors import DataError
 from onion.messages import shown
 from onion.tasks.data.features.examples import Example
-from onion.tasks.data.labels import Labels
+from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import TextTask
 from onion.tasks.metrics.classification import ClassificationMetric
-from onion.tasks.networks.heads import SentenceHead, softmax
+from onion.tasks.networks.heads import SentenceHead
+from onion.tasks.probabilities import softmax
 from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.validators import BELOW_ONE, QUOTE, as_float, as_name
 from onion.validation import is_number
@@ -77,7 +78,7 @@ class Classification(TextTask):
     features_version = 1
     best = "accuracy"
 
-    labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
+    labels: Labels = attrs.field(default=Labels(()), converter=as_labels)
     class_weights: Mapping[str, float] | None = attrs.field(
         default=None, converter=_by_label, validator=optional(_check_weights), metadata=NOT_OF_FEATURES
     )

@@ -24,13 +24,15 @@ from onion.errors import DataError
 from onion.items.evaluator import Metric
 from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.batches import batch_of
 from onion.tasks.classification import Classifier
 from onion.tasks.data.features.examples import Example
-from onion.tasks.data.labels import Labels
+from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row, file_rows
-from onion.tasks.data.texts import PAIR, TEXT, TextTask, batch_of, checked_texts
+from onion.tasks.data.texts import PAIR, TEXT, TextTask, checked_texts
 from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, order, ranking
-from onion.tasks.networks.heads import SentenceHead, sigmoid
+from onion.tasks.networks.heads import SentenceHead
+from onion.tasks.probabilities import sigmoid
 from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.validators import BELOW_ONE, NAME, SHARE, SWITCH, as_float, as_name, one_of
 
@@ -65,7 +67,7 @@ class Matching(TextTask):
 
     pairs: bool | None = True
     learning: str | None = attrs.field(default=None, validator=optional(one_of((POINTWISE, PAIRWISE))))
-    labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
+    labels: Labels = attrs.field(default=Labels(()), converter=as_labels)
     fits: str | None = attrs.field(default=None, converter=as_name, validator=optional(NAME), metadata=NOT_OF_FEATURES)
     questions: bool = attrs.field(default=False, validator=SWITCH)
     margin: float = attrs.field(default=0.5, converter=as_float, validator=SHARE, metadata=NOT_OF_FEATURES)

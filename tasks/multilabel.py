@@ -22,11 +22,12 @@ from paddle.nn import functional
 from onion.errors import DataError
 from onion.messages import shown
 from onion.tasks.data.features.examples import Example
-from onion.tasks.data.labels import Labels
+from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import TextTask
 from onion.tasks.metrics.multilabel import MultiLabelMetric
-from onion.tasks.networks.heads import SentenceHead, sigmoid
+from onion.tasks.networks.heads import SentenceHead
+from onion.tasks.probabilities import sigmoid
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES
 from onion.tasks.validators import BELOW_ONE, NAME, as_float, as_name
 
@@ -46,7 +47,7 @@ class MultiLabel(TextTask):
     features_version = 1
     best = "f1_micro"
 
-    labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
+    labels: Labels = attrs.field(default=Labels(()), converter=as_labels)
     separator: str = attrs.field(default=",", converter=as_name, validator=NAME)
     threshold: float = attrs.field(default=0.5, converter=as_float, validator=BELOW_ONE, metadata=AFTER_TRAINING)
     dropout: float | None = attrs.field(

@@ -89,4 +89,4 @@ class Regressor(SentenceHead):
 
     def decode(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> list[float]:
         """Return the number of every example."""
-        return outputs.squeeze(1).tolist()
+        return [float(each) for each in outputs.squeeze(1).tolist()]

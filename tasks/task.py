@@ -13,20 +13,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import attrs
-from paddle import nn
 
-from onion import RunnerItem
 from onion.errors import DataError
-from onion.items.evaluator import Metric
 from onion.messages import shown
-from onion.models.tokenizer import Tokenizer
-from onion.models.weights import Weights
-from onion.tasks.data.features.examples import Example
 from onion.tasks.data.labels import Labels
 from onion.tasks.validators import NATURAL
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from onion import RunnerItem
+    from onion.items.evaluator import Metric
+    from onion.models.tokenizer import Tokenizer
+    from onion.models.weights import Weights
+    from onion.tasks.data.features.examples import Example
 
 NOT_OF_FEATURES = {"of_features": False}
 """Metadata of a field that changes nothing about the features: of the loss, of predictions, of figures."""

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
-from onion.errors import DataError
-from onion.messages import shown
-from onion.validation import is_number, is_whole
-
-Check = Callable[[Any, Any, Any], None]
-"""What attrs calls a validator: (instance, field, value)."""
+from onion.validation import Check, checked, is_number, is_whole
 
 QUOTE = "what YAML or JSON takes for something else, such as yes, true or 1.0, is a text in quotes"
-
-
-def checked(wanted: str, fits: Callable[[Any], bool]) -> Check:
-    """Return a validator that says what a setting has to be."""
-
-    def check(settings: Any, field: Any, value: Any) -> None:
-        if not fits(value):
-            raise DataError(f"{field.name}: {shown(value)} is not {wanted}")
-
-    return check
 
 
 def one_of(values: Collection[str]) -> Check:

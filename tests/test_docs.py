@@ -118,7 +118,7 @@ def test_their_imports_stand_as_isort_and_ruff_leave_them(tmp_path):
         for number, block in enumerate(blocks(page)):
             (tmp_path / f"{Path(page).stem}_{number}.py").write_text(block, encoding="utf-8")
     ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--config", "line-length=120"]
-    done = subprocess.run([*ruff, "--select", "I", str(tmp_path)], capture_output=True, text=True)
+    done = subprocess.run([*ruff, "--select", "I", "."], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 

@@ -1,4 +1,4 @@
-"""The package as a whole: light to import, and who may import whom."""
+"""The package as a whole: light to import, its public names, its sizes; who may import whom is in test_layers.py."""
 
 import ast
 import subprocess
@@ -94,86 +94,6 @@ def test_every_error_is_an_onion_error():
             assert value.__doc__
 
 
-# -- who may import whom -----------------------------------------------------------------------------------------------
-
-
-def imports(path):
-    """Return the modules that a file imports, but for typing; ``from onion import Tester`` imports the item's file."""
-    tree = ast.parse(path.read_text("utf-8"))
-    skipped = {
-        node
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
-        for node in ast.walk(block)
-    }
-    found = set()
-    for node in ast.walk(tree):
-        if node in skipped:
-            continue
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} imports relatively"
-            found.add(node.module)
-            if node.module == "onion":
-                found |= {f"onion.{onion.ITEMS[a.name]}" for a in node.names if a.name in onion.ITEMS}
-            if node.module in ("onion", "onion.models", "onion.tasks", "onion.items"):
-                found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
-
-
-def files(*folders):
-    return [
-        path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if "__pycache__" not in path.parts
-    ]
-
-
-def within(module, *packages):
-    return any(module == package or module.startswith(f"{package}.") for package in packages)
-
-
-UPPER = ("onion.models", "onion.tasks", "onion.cli", "onion.online", "models", "tasks")
-ABOVE_ENGINE = ("onion.items", "onion.multitask", "onion.training", "onion.monitoring", "onion.checkpointing", *UPPER)
-
-RULES = [
-    # files, what they must not import
-    ("onion/engine", ("paddle", "numpy", "onion.data", "onion.device", *ABOVE_ENGINE)),
-    ("onion/data", ("onion.engine", *ABOVE_ENGINE)),
-    ("onion/items", UPPER),
-    ("onion/multitask", UPPER),
-    ("onion/training", UPPER),
-    ("onion/monitoring", UPPER),
-    ("onion/checkpointing/checkpoint.py", ("onion.items", "onion.data", "onion.engine.runner", *UPPER)),
-    ("onion/device.py", ("onion.items", "onion.data", "onion.engine.runner", *UPPER)),
-    ("models", ("onion.items", "onion.tasks", "onion.engine.runner", "onion.cli", "onion.online", "tasks", "models")),
-    ("tasks", ("onion.cli", "onion.online", "tasks", "models")),
-]
-
-
-@pytest.mark.parametrize(("place", "forbidden"), RULES, ids=[place for place, _ in RULES])
-def test_arrows_of_the_design(place, forbidden):
-    paths = [ROOT / place] if place.endswith(".py") else files(place)
-    assert paths
-    for path in paths:
-        wrong = sorted(module for module in imports(path) if within(module, *forbidden))
-        assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
-
-
-def test_paddle_is_imported_at_the_top_of_no_engine_item_or_data_file():
-    for path in files("onion"):
-        body = ast.parse(path.read_text("utf-8")).body
-        for node in body:
-            names = (
-                [alias.name for alias in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", "")]
-            )
-            assert not any(within(name or "", "paddle") for name in names), path
-
-
-def test_nothing_of_the_package_imports_the_tests():
-    for path in files("onion", "models", "tasks"):
-        assert not [module for module in imports(path) if within(module, "tests", "pytest", "hypothesis")], path
-
-
 # -- sizes -------------------------------------------------------------------------------------------------------------
 
 
@@ -183,10 +103,10 @@ def lines(path):
 
 def test_the_core_fits_on_three_screens_and_no_file_of_the_engine_is_long():
     assert lines(ROOT / "onion" / "engine" / "rings.py") <= 150
-    for path in files("onion/engine"):
+    for path in (ROOT / "onion" / "engine").glob("*.py"):
         assert lines(path) < 300
 
 
 def test_every_module_says_what_it_is():
-    for path in files("onion", "models", "tasks"):
+    for path in [path for folder in ("onion", "models", "tasks") for path in (ROOT / folder).rglob("*.py")]:
         assert ast.get_docstring(ast.parse(path.read_text("utf-8"))), path

@@ -14,8 +14,8 @@ from onion import GradientMachine, ParameterUpdater, Runner
 from onion.device import use_threads
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
+from onion.tasks.batches import batch_of
 from onion.tasks.classification import Classifier
-from onion.tasks.data.texts import batch_of
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.testing import Batches
 

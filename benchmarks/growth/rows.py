@@ -10,8 +10,8 @@ from typing import Any
 
 from benchmarks.common.worker import Answer, serve
 from onion.data import Loader, bucketed
+from onion.tasks.batches import batch_of
 from onion.tasks.data.features.store import open_store
-from onion.tasks.data.texts import batch_of
 
 BATCH = 32
 

@@ -14,8 +14,8 @@ from onion import GradientMachine, ParameterUpdater, Runner, RunnerItem
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.online import Control, Record, Spool, StreamProvider
+from onion.tasks.batches import batch_of
 from onion.tasks.classification import Classifier
-from onion.tasks.data.texts import batch_of
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split

@@ -121,7 +121,7 @@ def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, A
 def _family(values: Mapping[str, Any]) -> str:
     """The model's type, as said or as the name of its class tells; BERT's first configs say neither."""
     if "model_type" in values:
-        return values["model_type"]
+        return str(values["model_type"])
     named = values.get("init_class") or values.get("architectures")
     if not named:
         return "bert"

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 from onion.errors import WeightsError
 from onion.models.formats.safe_pickle import MAPPING, Dictionary, PickleReader
 
+OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
+
 PLAIN = (str, bytes, int, float, type(None))  # what a set or the keys of a dict may hold: others may nest without end
 _TEXTUAL = {"INT", "LONG", "FLOAT", "UNICODE"}
 _BYTES_OF_PYTHON_2 = {"STRING", "BINSTRING", "SHORT_BINSTRING"}
@@ -52,7 +54,7 @@ class ContainerReader(PickleReader):
     def opcodes(self, file: BinaryIO) -> Iterator[tuple[str, Any]]:
         """The same, but of STRING the bytes: pickletools takes only ASCII there."""
         while code := file.read(1):
-            opcode = pickletools.code2op.get(code.decode("latin-1"))
+            opcode = OPCODES.get(code.decode("latin-1"))
             if opcode is None:
                 raise ValueError(f"{code!r} is no opcode")
             if opcode.name == "STRING":
@@ -109,7 +111,7 @@ def _quoted(line: bytes) -> str:
     text = line.rstrip(b"\n")
     if not line.endswith(b"\n") or len(text) < 2 or text[:1] not in (b"'", b'"') or text[-1:] != text[:1]:
         raise ValueError("a string without its quotation marks")
-    return codecs.escape_decode(text[1:-1])[0].decode("latin-1")  # type: ignore[attr-defined]
+    return codecs.escape_decode(text[1:-1])[0].decode("latin-1")
 
 
 def _hashable(items: list[Any]) -> list[Any]:

@@ -67,7 +67,7 @@ class PickledArray:
         self.value = _array(data, dtype, shape, "F" if fortran else "C")
 
 
-class Dictionary(dict):
+class Dictionary(dict[Any, Any]):
     """A dict that may carry attributes (PyTorch gives its state dicts ``_metadata``); they are dropped."""
 
     def build(self, state: Any) -> None:
@@ -186,7 +186,7 @@ class PickleReader:
         else:
             self._refuse(f"{code} {argument}" if isinstance(argument, str) else code)
 
-    def fill(self, target: dict, items: list[Any]) -> None:
+    def fill(self, target: dict[Any, Any], items: list[Any]) -> None:
         """Put keys and values, in turn, into a dict."""
         for key, value in zip(items[::2], items[1::2], strict=True):
             if not isinstance(key, self.keys):
@@ -250,7 +250,7 @@ def numpy_calls() -> dict[str, Callable[..., Any]]:
         calls[f"{package}.multiarray._reconstruct"] = lambda *_: PickledArray()
         calls[f"{package}.numeric._frombuffer"] = lambda *given: PickledArray(_array(*given))
     for builtins in ("builtins", "__builtin__"):
-        calls[f"{builtins}.tuple"] = lambda items: tuple(_plain(items, (list, tuple)))
+        calls[f"{builtins}.tuple"] = lambda items: tuple(_plain(items, list, tuple))
         calls[f"{builtins}.bytes"] = lambda: b""  # how protocol 2 writes an empty array's bytes
     return calls
 
@@ -267,7 +267,8 @@ def _dtype(code: Any, *_: Any) -> Described:
 def _encode(text: Any, encoding: Any) -> bytes:
     if _plain(encoding, str) not in ("latin1", "latin-1"):
         raise ValueError(f"bytes in the encoding {encoding[:20]!r}")
-    return _plain(text, str).encode("latin-1")
+    plain: str = _plain(text, str)
+    return plain.encode("latin-1")
 
 
 def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
@@ -279,11 +280,12 @@ def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
         raise ValueError(f"the byte order {dtype.order[:20]!r}")
     if not all(isinstance(size, int) and size >= 0 for size in _plain(shape, tuple)):
         raise ValueError("a shape of no sizes")
-    flat = np.frombuffer(_plain(data, (bytes, bytearray)), dtype.order + dtype.code)
-    return flat.reshape(shape, order="F" if order == "F" else "C")
+    flat = np.frombuffer(_plain(data, bytes, bytearray), dtype.order + dtype.code)
+    array: np.ndarray = flat.reshape(shape, order="F" if order == "F" else "C")
+    return array
 
 
-def _plain(value: Any, kind: Any) -> Any:
-    if not isinstance(value, kind):
+def _plain(value: Any, *kinds: type) -> Any:
+    if not isinstance(value, kinds):
         raise TypeError(f"a {type(value).__name__} that does not belong there")
     return value

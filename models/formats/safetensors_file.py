@@ -54,7 +54,8 @@ def read_metadata(path: Path) -> dict[str, str]:
     Raises:
         WeightsError: as :func:`read_safetensors`.
     """
-    return _parts(path)[0].get("__metadata__", {})
+    texts: dict[str, str] = _parts(path)[0].get("__metadata__", {})
+    return texts
 
 
 def _parts(path: Path) -> tuple[dict[str, Any], np.ndarray]:
@@ -77,7 +78,7 @@ def _parts(path: Path) -> tuple[dict[str, Any], np.ndarray]:
     return json.loads(content[8:start].tobytes()), content[start:]
 
 
-def _array(path: Path, name: str, entry: dict, data: np.ndarray) -> np.ndarray:
+def _array(path: Path, name: str, entry: dict[str, Any], data: np.ndarray) -> np.ndarray:
     kind = {**FLOAT_TYPES, **OTHER_TYPES}.get(entry["dtype"])
     if kind is None:
         raise WeightsError(f"{path}: {name} is stored as {entry['dtype']}, which is not supported")
@@ -117,7 +118,7 @@ def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Ma
         WeightsError: the file cannot be written, or an array is of a type that the format does not have.
     """
     names = {np.dtype(kind): name for name, kind in {**FLOAT_TYPES, **OTHER_TYPES}.items() if name != "BF16"}
-    header: dict[str, dict] = {"__metadata__": dict(metadata)}
+    header: dict[str, dict[str, Any]] = {"__metadata__": dict(metadata)}
     # Large types first, as the format's own writer does: then every array begins where its type may.
     order = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
     begin = 0
@@ -131,7 +132,7 @@ def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Ma
     put_file(path, _pieces(header, [arrays[name] for name in order]))
 
 
-def _pieces(header: dict, arrays: list[np.ndarray]) -> Iterator[bytes]:
+def _pieces(header: dict[str, dict[str, Any]], arrays: list[np.ndarray]) -> Iterator[bytes]:
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)
     yield len(head).to_bytes(8, "little") + head

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import tokenizers
 from tokenizers import models, normalizers
@@ -64,7 +64,7 @@ class Characters:
     def __call__(self, texts: Texts, pre_split: bool, offsets: bool) -> Prepared:
         """Replace characters; the texts keep their number and lengths, so that the library's places are theirs."""
         if not pre_split:
-            return Prepared(list(self.replace(texts)), split=False)
+            return Prepared(list(self.replace(cast(Sequence[str], texts))), split=False)
         words = self.replace([word for text in texts for word in text])
         return Prepared(regroup(words, texts), split=True)
 

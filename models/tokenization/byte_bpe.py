@@ -50,6 +50,6 @@ def build(folder: Path, special: Mapping[str, str], settings: Mapping[str, Any])
     prefix = bool(settings.get("add_prefix_space", False))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     backend.decoder = decoders.ByteLevel()
-    ends = [(token, backend.token_to_id(token) or 0) for token in (special["sep_token"], special["cls_token"])]
-    backend.post_processor = processors.RobertaProcessing(*ends, trim_offsets=True, add_prefix_space=prefix)
+    sep, cls = ((token, backend.token_to_id(token) or 0) for token in (special["sep_token"], special["cls_token"]))
+    backend.post_processor = processors.RobertaProcessing(sep, cls, trim_offsets=True, add_prefix_space=prefix)
     return backend

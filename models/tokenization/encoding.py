@@ -33,6 +33,13 @@ class Encoding:
         return len(self.ids)
 
     @property
+    def alignment(self) -> tuple[np.ndarray, np.ndarray]:
+        """``offsets`` and ``words``, which must have been asked for."""
+        if self.offsets is None or self.words is None:
+            raise ValueError("this encoding has no offsets and words; tokenize with offsets=True")
+        return self.offsets, self.words
+
+    @property
     def mask(self) -> np.ndarray:
         """int64 [length], all ones: nothing here is padding."""
         return np.ones_like(self.ids)

@@ -53,7 +53,7 @@ class Preparation(Protocol):
         """File name -> content: what a folder has to hold instead of ``tokenizer.json``; nothing where that says it."""
 
 
-def regroup(values: list[Any], texts: Texts) -> list[list[Any]]:
+def regroup(values: Sequence[Any], texts: Texts) -> list[list[Any]]:
     """Values of all words in a row -> one list for each text, as long as the text has words."""
     rest = iter(values)
     return [[next(rest) for _ in text] for text in texts]

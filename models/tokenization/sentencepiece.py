@@ -108,9 +108,13 @@ class SentencePieces:
             of_pieces: list[str] = []
             of_places: list[Row] = []
             for one in of_text:
-                mapping = next(found) if isinstance(one, Words) else None
-                of_pieces += [low[one[0] : one[1]]] if mapping is None else mapping["pieces"]
-                of_places += [one] if mapping is None else rows(one, mapping["pieces"], mapping["offsets"])
+                if isinstance(one, Words):
+                    mapping = next(found)
+                    of_pieces += mapping["pieces"]
+                    of_places += rows(one, mapping["pieces"], mapping["offsets"])
+                else:
+                    of_pieces.append(low[one[0] : one[1]])
+                    of_places.append(one)
             pieces.append(of_pieces)
             places.append(self._unlowered(text, np.array(of_places, np.int64).reshape(-1, 3), len(low)))
         return pieces, places
@@ -209,7 +213,7 @@ def _processor(model: bytes) -> Any:
 
 def _explained(texts: Texts, pre_split: bool, error: Exception) -> DataError:
     for index, text in enumerate(texts):
-        if any(map(HALF_PAIR.search, text if pre_split else [text])):  # type: ignore[list-item]
+        if any(HALF_PAIR.search(part) for part in (text if pre_split else [str(text)])):
             return DataError(f"text or pair {index} holds half a surrogate pair, which is no character; decode it anew")
     return DataError(f"cannot tokenize: {error}")
 

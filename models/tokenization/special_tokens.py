@@ -35,8 +35,9 @@ def special_ids(backend: tokenizers.Tokenizer, names: Mapping[str, str]) -> dict
         WeightsError: a token is not in the vocabulary, or two parts have one id, so that a text could not be told from
             its padding, its beginning from its end.
     """
-    ids = {part: backend.token_to_id(token) for part, token in names.items()}
-    missing = [names[part] for part, token_id in ids.items() if token_id is None]
+    found = {part: backend.token_to_id(token) for part, token in names.items()}
+    ids = {part: token_id for part, token_id in found.items() if token_id is not None}
+    missing = [token for part, token in names.items() if part not in ids]
     if missing:
         raise WeightsError(f"special tokens are missing in the vocabulary: {', '.join(missing)}")
     parts: dict[int, str] = {}

@@ -97,5 +97,9 @@ def _with_ids(path: Path, rows: list[str]) -> tuple[list[str], list[int]]:
 
 def _repeated(tokens: list[str]) -> list[str]:
     seen: set[str] = set()
-    twice = {token: None for token in tokens if token in seen or seen.add(token)}
+    twice: dict[str, None] = {}
+    for token in tokens:
+        if token in seen:
+            twice[token] = None
+        seen.add(token)
     return list(twice)

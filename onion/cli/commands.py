@@ -98,21 +98,23 @@ def predict(options: argparse.Namespace) -> int:
     from onion.data.files import byte_lines
     from onion.tasks.data.rows import STANDARD_INPUT
     from onion.tasks.finetune import inference
+    from onion.tasks.finetune.predictor import CHUNK
 
     settings = _chosen(options)
     if options.files is not None:
         inference.task_with_files(options.folder)
+    found: Iterable[dict[str, Any]]
     if options.text:
         found = inference.predict_texts(options.folder, options.text, settings)
     elif "-" in (options.stdin, options.input):
         # A person who types waits for every answer; a pipe is read many lines at a time.
-        chunk = 1 if sys.stdin.isatty() else inference.CHUNK
+        chunk = 1 if sys.stdin.isatty() else CHUNK
         found = inference.predict_lines(options.folder, byte_lines(sys.stdin.buffer, STANDARD_INPUT), chunk, settings)
     else:
         found = inference.predict(options.folder, options.input, settings)
     if options.files is not None:
-        found = list(found)
-        inference.write_files(options.folder, found, options.files)
+        found = predicted = list(found)
+        inference.write_files(options.folder, predicted, options.files)
     _put_out(map(_json, found), options.output)
     return 0
 

@@ -173,8 +173,8 @@ class RunnerItem:
     def identity(self) -> Mapping[str, Any]:
         """Return what has to be the same in a run that goes on from a checkpoint; override it to say otherwise.
 
-        Default: ``onion.engine.identity.constructed(self)``, the constructor's arguments that the item keeps as attributes of
-        their names; of an object its class and arguments, of an array its dtype and shape.
+        Default: ``onion.engine.identity.constructed(self)``, the constructor's arguments that the item keeps as
+        attributes of their names; of an object its class and arguments, of an array its dtype and shape.
         """
         raise NotImplementedError("the default identity of an item is onion.engine.identity.constructed(item).")
 

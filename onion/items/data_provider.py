@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from onion.data.batch_iterator import BatchIterator
 from onion.data.batching import collate as stack
 from onion.data.error_location import say_where
 from onion.data.interruptible_wait import InterruptibleWait
-from onion.data.loader import Batches, Loader, at_least, place_of
+from onion.data.loader import Batches, Length, Loader, at_least, place_of
 from onion.data.paddle_loader import PaddleBatches, is_data_loader
 from onion.data.passes import Passes
 from onion.engine.item import HookIterator, RunnerItem
@@ -71,7 +71,7 @@ class DataProvider(RunnerItem):
         *,
         shuffle: bool = False,
         seed: int = 0,
-        lengths: Callable[[Any], int] | Sequence[int] | None = None,
+        lengths: Length | None = None,
         collate: Callable[[list[Any]], Any] = stack,
         drop_last: bool = False,
         prefetch: int = 2,

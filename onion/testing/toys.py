@@ -43,7 +43,7 @@ def toy_network(inputs: int = 8, seed: int = 0) -> Any:
     """
     framework = paddle()
 
-    class ToyNetwork(framework.nn.Layer):  # type: ignore[misc, name-defined]
+    class ToyNetwork(framework.nn.Layer):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.linear = framework.nn.Linear(inputs, 1)

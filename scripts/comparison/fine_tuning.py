@@ -20,8 +20,9 @@ from onion import GradientMachine, HookIterator, ParameterUpdater, Runner, Runne
 from onion.models import hub
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.batches import batch_of
 from onion.tasks.classification import Classifier
-from onion.tasks.data.texts import batch_of, examples_of
+from onion.tasks.data.texts import examples_of
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
 
 RECIPE = {"warmup": 0.1, "weight_decay": 0.01, "clip": 1.0}

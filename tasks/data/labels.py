@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from onion.tasks.data.rows import Row
 
 
+def _in_order(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(names)
+
+
 @attrs.frozen
 class Labels:
     """An ordered set of label names; a label's number is its place.
@@ -24,33 +28,13 @@ class Labels:
         names: the labels in their order.
     """
 
-    names: tuple[str, ...] = attrs.field(converter=tuple)
+    names: tuple[str, ...] = attrs.field(converter=_in_order)
 
     @classmethod
     def of(cls, values: Iterable[str]) -> Labels:
         """Collect the labels that occur; whole numbers are put in numerical order, anything else in alphabetical."""
-        names = set(values)
-        return cls(sorted(names, key=int if all(map(_is_number, names)) else None))
-
-    @classmethod
-    def from_names(cls, names: Iterable[str]) -> Labels:
-        """Take labels in the order they have, whole numbers for their digits; a Labels stays what it is.
-
-        Raises:
-            DataError: these are no different texts.
-        """
-        if isinstance(names, Labels):
-            return names
-        if not isinstance(names, (list, tuple)):
-            raise DataError(f"labels: {shown(names)} is not a list of texts")
-        found: dict[str, None] = {}
-        for name in map(as_name, names):
-            if not isinstance(name, str):
-                raise DataError(f"labels: {shown(name)} is not a text or a whole number; {QUOTE}")
-            if name in found:
-                raise DataError(f"labels: {shown(name)} stands there twice; take one of them out")
-            found[name] = None
-        return cls(found)
+        names = sorted(set(values))
+        return cls(sorted(names, key=int) if all(map(_is_number, names)) else names)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -79,6 +63,26 @@ class Labels:
     def told(self) -> str:
         """Return the labels for a message, the first ten of them."""
         return listed(self.names)
+
+
+def as_labels(names: object) -> Labels:
+    """Convert a list of labels, keeping its order; whole numbers become their digits, a Labels stays what it is.
+
+    Raises:
+        DataError: these are not different texts.
+    """
+    if isinstance(names, Labels):
+        return names
+    if not isinstance(names, (list, tuple)):
+        raise DataError(f"labels: {shown(names)} is not a list of texts")
+    found: dict[str, None] = {}
+    for name in map(as_name, names):
+        if not isinstance(name, str):
+            raise DataError(f"labels: {shown(name)} is not a text or a whole number; {QUOTE}")
+        if name in found:
+            raise DataError(f"labels: {shown(name)} stands there twice; take one of them out")
+        found[name] = None
+    return Labels(found)
 
 
 def apart(there: object, here: object) -> str:

@@ -1,4 +1,4 @@
-"""What the tasks over a text or a pair of texts share: their rows, ids, batches."""
+"""What the tasks over a text or a pair of texts share: their rows and ids."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import attrs
-import numpy as np
 from attrs.validators import optional
 
-from onion.data.batching import pad
 from onion.errors import DataError
 from onion.models.tokenizer import Encoding, Tokenizer
+from onion.tasks.batches import batch_of
 from onion.tasks.data.features.examples import Example
 from onion.tasks.data.rows import Row, file_rows, line_rows
 from onion.tasks.task import Task
@@ -133,49 +132,6 @@ def tell_notes(path: str, notes: Mapping[str, int]) -> None:
     """Say what the user should know about a file."""
     for what, count in notes.items():
         log.warning("%s: %s: %d", path, what, count)
-
-
-def batch_of(examples: Sequence[Example], pad_id: int = 0) -> dict[str, Any]:
-    """Make a batch of examples, padded on the right to the longest.
-
-    ``lengths`` and ``places`` are lists, so they stay on the host: the encoder works out there where the tokens stand,
-    and a GPU need not be waited for.
-
-    Returns:
-        ``input_ids``, ``token_type_ids``: int64 ``[batch, length]``; ``lengths``, ``places``: lists of ``batch``
-        integers, the latter if the examples know their places; and, if the examples have a ``label``, ``labels``:
-        int64 or float32 ``[batch]``.
-    """
-    ids = [example["ids"] for example in examples]
-    batch = {
-        "input_ids": pad(ids, pad_id, np.int64),
-        "token_type_ids": pad([example["types"] for example in examples], 0, np.int64),
-        "lengths": [len(each) for each in ids],
-        "places": [example.get("place", 0) for example in examples],
-    }
-    if "label" in examples[0]:
-        labels = np.array([example["label"] for example in examples])
-        batch["labels"] = labels.astype(np.float32) if labels.dtype.kind == "f" else labels
-    return batch
-
-
-def arguments(batch: dict[str, Any]) -> dict[str, Any]:
-    """Return what an encoder takes of a batch: ids, types, and the mask (bool ``[batch, length]``) as a numpy array.
-
-    And ``task_type_ids``, where the batch has them (see ``onion.tasks.networks.multi_head``).
-    """
-    tasks = {"task_type_ids": batch["task_type_ids"]} if "task_type_ids" in batch else {}
-    return {
-        "input_ids": batch["input_ids"],
-        "token_type_ids": batch["token_type_ids"],
-        "attention_mask": mask_of(batch),
-        **tasks,
-    }
-
-
-def mask_of(batch: dict[str, Any]) -> np.ndarray:
-    """Return which places of a batch hold a token, bool ``[batch, length]``."""
-    return np.arange(batch["input_ids"].shape[1]) < np.array(batch["lengths"])[:, None]
 
 
 def check_max_length(max_length: int, positions: int, name: str = "--max-length") -> None:

@@ -27,10 +27,11 @@ from onion.models.ops import as_tensor
 from onion.models.tokenization.validation import Given, listed, whole
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
+from onion.tasks.batches import arguments, batch_of
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.examples import Example, Examples
 from onion.tasks.data.features.text_checks import Tally
-from onion.tasks.data.texts import arguments, batch_of, check_max_length, examples_of, tell_notes
+from onion.tasks.data.texts import check_max_length, examples_of, tell_notes
 
 POOLINGS = ("cls", "mean", "pooler")
 
@@ -68,7 +69,7 @@ class PooledEncoder(nn.Layer):
         self.pooling, self.normalize, self.tokens = pooling, normalize, tokens
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor | tuple[paddle.Tensor, paddle.Tensor]:
-        """Return the vectors of a batch as ``onion.tasks.data.texts.batch_of`` makes it.
+        """Return the vectors of a batch as ``onion.tasks.batches.batch_of`` makes it.
 
         Returns:
             float32 ``[batch, hidden]``; with ``tokens`` also the vectors of all tokens, row by row and without

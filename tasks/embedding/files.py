@@ -22,19 +22,11 @@ from onion.errors import DataError
 from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.batches import batch_of
 from onion.tasks.data.features.examples import Example
 from onion.tasks.data.features.text_checks import Tally
 from onion.tasks.data.rows import Row, file_rows
-from onion.tasks.data.texts import (
-    PAIR,
-    TEXT,
-    batch_of,
-    check_max_length,
-    checked_texts,
-    examples_of,
-    note_cut,
-    tell_notes,
-)
+from onion.tasks.data.texts import PAIR, TEXT, check_max_length, checked_texts, examples_of, note_cut, tell_notes
 from onion.tasks.embedding.embedder import Embedder, PooledEncoder
 from onion.tasks.embedding.npy import NpyFile, check_new, new_folder
 

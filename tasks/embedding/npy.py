@@ -18,7 +18,8 @@ from onion.errors import DataError
 class NpyFile:
     """A .npy file that is written row by row, in any order; how long it becomes is known at the end only.
 
-    The format, version 1.0, is that of NEP 1: a header that tells type and shape, padded with spaces, then the numbers.
+    numpy's own memory maps (``open_memmap``) need the length before the first row is written. The format, version 1.0,
+    is that of NEP 1: a header that tells type and shape, padded with spaces, then the numbers.
 
     Args:
         path: the new file.

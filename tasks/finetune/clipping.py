@@ -25,11 +25,12 @@ class ClipGradByGlobalNorm(nn.ClipGradByGlobalNorm):
         clip_norm: the largest norm that is left alone.
     """
 
-    @paddle.no_grad()
+    @paddle.no_grad()  # type: ignore[untyped-decorator]  # Paddle is untyped
     def _dygraph_clip(self, params_grads: Sequence[Pair]) -> Sequence[Pair]:
         gradients = [each for parameter, each in params_grads if each is not None and _is_clipped(parameter)]
         if not (gradients and _can_be_scaled(gradients)):
-            return super()._dygraph_clip(params_grads)
+            clipped: Sequence[Pair] = super()._dygraph_clip(params_grads)
+            return clipped
         norm = paddle.sqrt(paddle.stack([_squared_l2_norm(each) for each in gradients]).sum())
         most = paddle.full([1], self.clip_norm)
         scale = paddle.divide(most, paddle.maximum(norm, most)).item()

@@ -105,7 +105,8 @@ def resolve(*layers: Mapping[str, Any]) -> Settings:
         twice = [name for name in own if name in layer]
         if twice:
             raise DataError(f"{shown(twice[0])} stands at the top and under options; keep one of the two")
-        merged |= {name: value for name, value in layer.items() if name != "options"} | own
+        merged |= {name: value for name, value in layer.items() if name != "options"}
+        merged |= own
     fields = attrs.fields_dict(Settings)
     general = {name: value for name, value in merged.items() if name in fields}
     options = {name: value for name, value in merged.items() if name not in fields}

@@ -25,10 +25,9 @@ from onion.tasks.data.features.stream import FeatureStream
 from onion.tasks.data.texts import check_max_length
 from onion.tasks.finetune.initialization import Initialization
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
-from onion.tasks.finetune.recipes import evaluation_onion, training_onion
+from onion.tasks.finetune.recipes import best_figure, evaluation_onion, training_onion
 from onion.tasks.finetune.run_folder import RunFolder
 from onion.tasks.finetune.settings import Settings
-from onion.tasks.metrics.best import best_figure
 from onion.tasks.registry import get_task, register
 from onion.tasks.task import Task
 
@@ -80,8 +79,7 @@ def fine_tune(
     if unknown:
         told = "those of the task itself stand in options={...}"
         raise DataError(f"there is no setting {unknown[0]!r} of a training, only {', '.join(known)}; {told}")
-    own = None if isinstance(task, str) else task
-    name = task if own is None else register(own)
+    own, name = (None, task) if isinstance(task, str) else (task, register(task))
     return Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own).onion(
         anchored(out), resume_anyway
     )

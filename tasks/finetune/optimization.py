@@ -11,8 +11,6 @@ from onion.errors import CompositionError
 from onion.schedules import Length, linear_warmup_and_decay
 from onion.tasks.finetune.clipping import ClipGradByGlobalNorm
 
-__all__ = ["fine_tuning_optimizer", "is_decayed", "linear_warmup_and_decay", "set_layerwise_rates"]
-
 LAYER = re.compile(r"(?:^|\.)encoder\.layers\.(\d+)\.")
 EMBEDDINGS = re.compile(r"(?:^|\.)embeddings\.")
 

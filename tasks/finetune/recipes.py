@@ -24,6 +24,8 @@ from onion import (
     Signals,
     Tester,
 )
+from onion.errors import DataError
+from onion.messages import shown
 from onion.monitoring.best import Mode
 from onion.tasks.collector import Collector, Decoder
 from onion.tasks.data.features.examples import Examples
@@ -34,6 +36,8 @@ LOG = "metrics.jsonl"
 LOOK = 50
 """Steps between two looks at the loss: to log it, and to end a training whose loss is no number any more."""
 TEST_BATCH = 64
+PREFIX = "dev."
+"""Of figures of the test, as a training reports them."""
 
 
 def training_onion(
@@ -72,14 +76,15 @@ def training_onion(
         resume: as Saver takes it.
     """
     collate = partial(task.collate, pad_id=pad_id)
-    shuffled = {"shuffle": True, "seed": seed, "lengths": train.lengths} if isinstance(train, Examples) else {}
+    lengths = train.lengths if isinstance(train, Examples) else None
+    in_random_order: dict[str, Any] = {} if lengths is None else {"shuffle": True, "seed": seed, "lengths": lengths}
     return Runner(
         Progress(),
         Signals(leave=False),  # whoever runs it has figures to report, and leaves by itself
-        Saver(out, every=test_every, keep_last=1, monitor=f"dev.{best}", mode=mode, resume=resume),
+        Saver(out, every=test_every, keep_last=1, monitor=f"{PREFIX}{best}", mode=mode, resume=resume),
         Logger(out / LOG, every=LOOK),
         Tester(test, every=test_every, name="dev"),
-        DataProvider(train, batch_size, collate=collate, **shuffled),
+        DataProvider(train, batch_size, collate=collate, **in_random_order),
         *train_items,
         ParameterUpdater(optimizer),
         NanGuard(check_every=LOOK),
@@ -117,3 +122,29 @@ def _in_order(task: Task, examples: Examples, pad_id: int) -> DataProvider:
     # Examples of similar length share a batch, whatever their order; figures and predictions do not depend on it.
     collate = partial(task.collate, pad_id=pad_id)
     return DataProvider(examples, TEST_BATCH, lengths=examples.lengths, collate=collate)
+
+
+def best_figure(metric: Any, wanted: str) -> tuple[str, Mode]:
+    """Return the name of a figure without its prefix, and what is better of it.
+
+    Args:
+        metric: an Evaluator's, that has seen nothing. ``less_is_better``, if it has that, is the set of its figures of
+            which less is better.
+        wanted: the name, as the metric tells it or as a training does: ``f1_macro``, ``dev.f1_macro``.
+
+    Raises:
+        DataError: the metric has no such figure.
+    """
+    name = wanted.removeprefix(PREFIX)
+    known = _names(metric)
+    if known and name not in known:
+        raise DataError(f"best: the test has no figure {shown(wanted)}; it has {', '.join(known)}")
+    return name, "min" if name in getattr(metric, "less_is_better", ()) else "max"
+
+
+def _names(metric: Any) -> Sequence[str]:
+    """Return the figures that there will be; nothing where a metric of the user's cannot tell yet."""
+    try:
+        return getattr(metric, "names", None) or list(metric.result())
+    except Exception:
+        return ()

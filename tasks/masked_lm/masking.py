@@ -77,7 +77,8 @@ class Masker(RunnerItem):
             chance = np.take_along_axis(chance, first_tokens(words), axis=1)
         may_be = words >= 0
         lowest = np.where(may_be, chance, 1.0).min(axis=1, keepdims=True)
-        return may_be & (chance <= np.maximum(self.share, lowest))
+        chosen: np.ndarray = may_be & (chance <= np.maximum(self.share, lowest))
+        return chosen
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the random numbers."""

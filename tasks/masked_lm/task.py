@@ -26,9 +26,10 @@ from onion.models.encoder import Encoder
 from onion.models.pretraining_heads import PretrainingHeads
 from onion.models.tokenizer import Encoding, Tokenizer
 from onion.models.weights import Weights
+from onion.tasks.batches import arguments, batch_of
 from onion.tasks.data.features.examples import Example
 from onion.tasks.data.rows import Row
-from onion.tasks.data.texts import PAIR, TEXT, TextTask, arguments, batch_of, checked_texts, note_cut
+from onion.tasks.data.texts import PAIR, TEXT, TextTask, checked_texts, note_cut
 from onion.tasks.masked_lm.masking import Masker, MaskFiller, SteadyMasker, special_ids
 from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
@@ -79,7 +80,7 @@ class MaskedLM(TextTask):
         examples: list[Example] = []
         for row, parts in enumerate(self._parts(rows, tokenizer, notes)):
             for part in parts:
-                words = np.where(np.isin(part.ids, special), -1, part.words)
+                words = np.where(np.isin(part.ids, special), -1, part.alignment[1])
                 examples.append({"row": row, "ids": part.ids, "types": part.types, "words": words})
         if not labelled:
             return examples
@@ -107,7 +108,7 @@ class MaskedLM(TextTask):
         return {}
 
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
-        """Make a batch as ``batch_of`` does, with ``words``, int64 ``[batch, length]``, padded by -1."""
+        """Make a batch (``onion.tasks.batches.batch_of``) with ``words``, int64 ``[batch, length]``, -1 behind."""
         return {**batch_of(examples, pad_id), "words": pad([example["words"] for example in examples], -1, np.int64)}
 
     def network(self, encoder: nn.Layer) -> MaskedLanguageModel:
@@ -208,4 +209,5 @@ class MaskedLanguageModel(nn.Layer):
         """Return the largest of each row, and where they stand: [rows, guesses] each."""
         if not len(probabilities):  # Paddle 2.6 refuses to look there
             return probabilities[:, : self._guesses], paddle.zeros([0, self._guesses], "int64")
-        return paddle.topk(probabilities, self._guesses)
+        values, places = paddle.topk(probabilities, self._guesses)
+        return values, places

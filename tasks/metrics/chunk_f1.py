@@ -141,8 +141,10 @@ def _common(one: Chunks, other: Chunks) -> np.ndarray:
     """The types of the chunks that both have."""
     _, here, there = np.intersect1d(one.begins, other.begins, assume_unique=True, return_indices=True)
     same = (one.lasts[here] == other.lasts[there]) & (one.kinds[here] == other.kinds[there])
-    return one.kinds[here][same]
+    kinds: np.ndarray = one.kinds[here][same]
+    return kinds
 
 
 def _f1(right: np.ndarray, in_truth: np.ndarray, in_prediction: np.ndarray) -> np.ndarray:
-    return 2 * right / np.maximum(in_truth + in_prediction, 1)
+    f1: np.ndarray = 2 * right / np.maximum(in_truth + in_prediction, 1)
+    return f1

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from onion.tasks.data.labels import Labels
+from onion.tasks.metrics.state import StatefulMetric
 
 
-class ClassificationMetric:
+class ClassificationMetric(StatefulMetric):
     """Accuracy, F1 and Matthews' correlation over scores ``[batch, classes]`` and ``batch["labels"]``.
 
     ``f1_macro`` is the unweighted mean of the labels' F1; with two labels ``f1`` is that of the second one. The F1 of a
@@ -21,34 +21,24 @@ class ClassificationMetric:
         labels: the labels, in the order of the logits.
     """
 
+    counts: np.ndarray
+
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all batches."""
-        self._counts = np.zeros((len(self.labels), len(self.labels)), dtype=np.int64)
+        super().__init__(counts=np.zeros((len(labels), len(labels)), np.int64))
 
     def update(self, outputs: Any, batch: Any) -> None:
         """Count a batch: rows are the true labels, columns the predicted ones."""
         predicted = np.argmax(np.asarray(outputs), axis=-1)
-        np.add.at(self._counts, (np.asarray(batch["labels"]), predicted), 1)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the table of counts."""
-        return {"counts": self._counts}
-
-    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take it back."""
-        self._counts = np.array(saved["counts"])
+        np.add.at(self.counts, (np.asarray(batch["labels"]), predicted), 1)
 
     def result(self) -> dict[str, float]:
         """Return the figures, each from 0 to 1."""
-        right = np.diag(self._counts)
-        total = self._counts.sum()
-        f1 = 2 * right / np.maximum(self._counts.sum(axis=0) + self._counts.sum(axis=1), 1)
+        right = np.diag(self.counts)
+        total = self.counts.sum()
+        f1 = 2 * right / np.maximum(self.counts.sum(axis=0) + self.counts.sum(axis=1), 1)
         figures = {"accuracy": float(right.sum() / max(total, 1)), "f1_macro": float(f1.mean())}
-        figures["matthews"] = _matthews(self._counts.astype(np.float64))
+        figures["matthews"] = _matthews(self.counts.astype(np.float64))
         return {**figures, "f1": float(f1[1])} if len(self.labels) == 2 else figures
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from onion.errors import OnionError
+from onion.tasks.metrics.state import StatefulMetric
 
 
-class CorrelationMetric:
+class CorrelationMetric(StatefulMetric):
     """Pearson's and Spearman's correlation, and the mean squared error, of numbers and ``batch["labels"]``.
 
     The figures of STS-B in GLUE (Wang et al. 2018). Both correlations are scipy's; where they are not defined (all
@@ -23,34 +24,24 @@ class CorrelationMetric:
     """
 
     less_is_better = frozenset({"mean_squared_error"})
+    predicted: np.ndarray
+    true: np.ndarray
 
     def __init__(self) -> None:
         self._pearson, self._spearman = _correlations()
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all batches."""
-        self._predicted = self._true = np.zeros(0)
+        super().__init__(predicted=np.zeros(0), true=np.zeros(0))
 
     def update(self, outputs: Any, batch: Any) -> None:
         """Take in the predicted and the true numbers of a batch."""
-        self._predicted = np.append(self._predicted, np.asarray(outputs, np.float64))
-        self._true = np.append(self._true, np.asarray(batch["labels"], np.float64))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return all numbers so far, float64 ``[examples]``."""
-        return {"predicted": self._predicted, "true": self._true}
-
-    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take them back."""
-        self._predicted, self._true = np.array(saved["predicted"]), np.array(saved["true"])
+        self.predicted = np.append(self.predicted, np.asarray(outputs, np.float64))
+        self.true = np.append(self.true, np.asarray(batch["labels"], np.float64))
 
     def result(self) -> dict[str, float]:
         """Return the figures: correlations from -1 to 1, the error in the square of the labels' unit."""
-        wrong = self._predicted - self._true
+        wrong = self.predicted - self.true
         return {
-            "pearson": _defined(self._pearson, self._predicted, self._true),
-            "spearman": _defined(self._spearman, self._predicted, self._true),
+            "pearson": _defined(self._pearson, self.predicted, self.true),
+            "spearman": _defined(self._spearman, self.predicted, self.true),
             "mean_squared_error": float(np.mean(wrong**2)) if len(wrong) else 0.0,
         }
 

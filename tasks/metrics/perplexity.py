@@ -8,6 +8,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from onion.tasks.metrics.state import StatefulMetric
+
 
 @attrs.frozen(eq=False)
 class Guesses:
@@ -25,7 +27,7 @@ class Guesses:
     losses: np.ndarray | None = None
 
 
-class PerplexityMetric:
+class PerplexityMetric(StatefulMetric):
     """Perplexity and accuracy over all masked words, each counting the same, over :class:`Guesses` of every example.
 
     ``perplexity`` is e to the mean loss of a word, so that of guessing among n words blindly is n; ``accuracy`` is the
@@ -34,31 +36,25 @@ class PerplexityMetric:
 
     less_is_better = frozenset({"perplexity"})
 
-    def __init__(self) -> None:
-        self.reset()
+    loss: float
+    right: int
+    words: int
 
-    def reset(self) -> None:
-        """Forget all batches."""
-        self._loss, self._right, self._words = 0.0, 0, 0
+    def __init__(self) -> None:
+        super().__init__(loss=0.0, right=0, words=0)
 
     def update(self, outputs: Sequence[Guesses], batch: Mapping[str, Any]) -> None:
         """Add a batch."""
         best = np.concatenate([guesses.ids[:, 0] for guesses in outputs])
-        self._loss += sum(float(np.sum(guesses.losses, dtype=np.float64)) for guesses in outputs)
-        self._right += int((best == np.asarray(batch["labels"])).sum())
-        self._words += len(best)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the sums."""
-        return {"loss": self._loss, "right": self._right, "words": self._words}
-
-    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take them back."""
-        self._loss, self._right, self._words = float(saved["loss"]), int(saved["right"]), int(saved["words"])
+        for guesses in outputs:
+            assert guesses.losses is not None  # there are labels
+            self.loss += float(np.sum(guesses.losses, dtype=np.float64))
+        self.right += int((best == np.asarray(batch["labels"])).sum())
+        self.words += len(best)
 
     def result(self) -> dict[str, float]:
         """Return both figures."""
-        words = max(self._words, 1)
+        words = max(self.words, 1)
         with np.errstate(over="ignore"):  # beyond float64, as of a network that has gone astray, it is infinite
-            perplexity = float(np.exp(np.float64(self._loss / words)))
-        return {"perplexity": perplexity, "accuracy": self._right / words}
+            perplexity = float(np.exp(np.float64(self.loss / words)))
+        return {"perplexity": perplexity, "accuracy": self.right / words}

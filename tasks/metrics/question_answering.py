@@ -1,17 +1,25 @@
-"""Figures of reading comprehension."""
+"""Metrics of question answering.
+
+Source: SQuAD's official scripts, ``evaluate-v1.1.py`` and ``evaluate-v2.0.py`` (Rajpurkar et al. 2016, 2018).
+"""
 
 from __future__ import annotations
 
+import re
+import string
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from onion.tasks.metrics.null_threshold import best_threshold
 from onion.tasks.question_answering.answers import Found, Spans
 from onion.tasks.question_answering.questions import Question
 
 FIGURES = ("exact_match", "f1")
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class ReadingMetric:
@@ -93,9 +101,50 @@ class ReadingMetric:
 
     def _score(self, question: Question, answer: str) -> np.ndarray:
         truths = [each.text for each in question.answers] or [""]
-        return np.max([self._alike(answer, truth) for truth in truths], axis=0)
+        best: np.ndarray = np.max([self._alike(answer, truth) for truth in truths], axis=0)
+        return best
 
 
 def _means(scores: np.ndarray, kind: str = "") -> dict[str, float]:
     means = scores.mean(axis=0) if len(scores) else np.zeros(len(FIGURES))
     return {f"{kind}{name}": value for name, value in zip(FIGURES, means.tolist(), strict=True)}
+
+
+def alike(answer: str, truth: str) -> tuple[float, float]:
+    """Return whether two English answers are the same (1 or 0), and the F1 of the words that they share.
+
+    Case, punctuation, articles and white space do not count. Where one of the two then is nothing at all, the F1 is 1
+    if both are (as in SQuAD 2.0; the script of 1.1 gives 0 to an answer of nothing but articles).
+    """
+    said, true = _words(answer), _words(truth)
+    same = float(said == true)
+    if not said or not true:
+        return same, same
+    shared = sum((Counter(said) & Counter(true)).values())
+    return same, 2 * shared / (len(said) + len(true))
+
+
+def _words(text: str) -> list[str]:
+    return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
+
+
+def best_threshold(odds: np.ndarray, answered: np.ndarray, refused: np.ndarray) -> tuple[float, float]:
+    """Return the threshold of the odds from which to give no answer, the least of equals, and its mean score.
+
+    Source: ``best_exact_thresh`` and ``best_f1_thresh`` of ``evaluate-v2.0.py``, with two differences. Questions with
+    equal odds are answered together or not at all, as any threshold has it; and the threshold is midway between the
+    odds that it separates, so rounding these does no harm.
+
+    Args:
+        odds: float64 [questions], at least one: a question is answered where they are not above the threshold.
+        answered: float64 [questions], what answering it scores.
+        refused: float64 [questions], what saying that there is no answer scores.
+    """
+    order = np.argsort(odds, kind="stable")
+    ordered = odds[order]
+    # totals[n]: n questions are answered, those with the least odds.
+    totals = refused.sum() + np.append(0.0, np.cumsum((answered - refused)[order]))
+    possible = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])
+    number = int(np.argmax(np.where(possible, totals, -np.inf)))
+    bounds = np.concatenate([ordered[:1] - 1, ordered, ordered[-1:] + 1])
+    return float(bounds[number : number + 2].mean()), float(totals[number] / len(odds))

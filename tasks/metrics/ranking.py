@@ -6,10 +6,12 @@ are all the same earn nothing. (ERNIE leaves them in the order of the file.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from onion.tasks.metrics.state import StatefulMetric
 
 Figures: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], dict[str, float]]
 """(scores float64, relevant bool, questions; each ``[rows]``) -> figures from 0 to 1."""
@@ -51,7 +53,7 @@ def ranking(scores: np.ndarray, relevant: np.ndarray, questions: np.ndarray) -> 
     return {"mrr": _mean(first), "map": _mean(average)}
 
 
-class RankingMetric:
+class RankingMetric(StatefulMetric):
     """Figures of the scores of all rows of a file, and ``batch["labels"]``: 1 for relevant rows, 0 for others.
 
     Args:
@@ -59,62 +61,44 @@ class RankingMetric:
         questions: for each row the number of its question; rows are found by ``batch["places"]``.
     """
 
+    scores: np.ndarray
+    labels: np.ndarray
+    places: np.ndarray
+
     def __init__(self, figures: Sequence[Figures], questions: Sequence[int] | np.ndarray) -> None:
         self.figures, self.questions = tuple(figures), np.asarray(questions)
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all batches."""
-        self._scores, self._labels, self._places = np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        super().__init__(scores=np.zeros(0), labels=np.zeros(0, np.int64), places=np.zeros(0, np.int64))
 
     def update(self, outputs: Any, batch: Any) -> None:
         """Take in the scores ``[batch]``."""
-        self._scores = np.append(self._scores, np.asarray(outputs, np.float64))
-        self._labels = np.append(self._labels, np.asarray(batch["labels"], np.int64))
-        self._places = np.append(self._places, np.asarray(batch["places"], np.int64))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what was taken in."""
-        return {"scores": self._scores, "labels": self._labels, "places": self._places}
-
-    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take it back."""
-        self._scores, self._labels = np.array(saved["scores"]), np.array(saved["labels"])
-        self._places = np.array(saved["places"])
+        self.scores = np.append(self.scores, np.asarray(outputs, np.float64))
+        self.labels = np.append(self.labels, np.asarray(batch["labels"], np.int64))
+        self.places = np.append(self.places, np.asarray(batch["places"], np.int64))
 
     def result(self) -> dict[str, float]:
         """Return the figures, each from 0 to 1."""
-        rows = self._scores, self._labels > 0, self.questions[self._places]
+        rows = self.scores, self.labels > 0, self.questions[self.places]
         return {name: value for figures in self.figures for name, value in figures(*rows).items()}
 
 
-class PairMetric:
+class PairMetric(StatefulMetric):
     """Accuracy over scores ``[batch, 2]``: in how many rows the first score is the greater one."""
 
-    def __init__(self) -> None:
-        self.reset()
+    right: int
+    rows: int
 
-    def reset(self) -> None:
-        """Forget all batches."""
-        self._right = self._rows = 0
+    def __init__(self) -> None:
+        super().__init__(right=0, rows=0)
 
     def update(self, outputs: Any, batch: Any) -> None:
         """Count a batch."""
         scores = np.asarray(outputs)
-        self._right += int((scores[:, 0] > scores[:, 1]).sum())
-        self._rows += len(scores)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the counts."""
-        return {"right": self._right, "rows": self._rows}
-
-    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take them back."""
-        self._right, self._rows = int(saved["right"]), int(saved["rows"])
+        self.right += int((scores[:, 0] > scores[:, 1]).sum())
+        self.rows += len(scores)
 
     def result(self) -> dict[str, float]:
         """Return the figure, from 0 to 1."""
-        return {"accuracy": self._right / max(self._rows, 1)}
+        return {"accuracy": self.right / max(self.rows, 1)}
 
 
 def _by_question(

@@ -176,10 +176,10 @@ class AttentionScores(AttentionLoss):
 
     def compare(self, student: HiddenStates, ours: int, teacher: HiddenStates, theirs: int) -> paddle.Tensor:
         """Return the mean squared error of ``[batch, heads, length, length]``."""
-        there = _tokens(student.packing)  # [batch, length]
+        there = _tokens(student.tokens)  # [batch, length]
         pairs = there.unsqueeze([1, 2]) * there.unsqueeze([1, 3])  # [batch, 1, query, key]
         squares = (student.scores(ours) - teacher.scores(theirs)).square() * pairs
-        return squares.sum() / (pairs.sum() * student.packing.heads)
+        return squares.sum() / (pairs.sum() * student.tokens.heads)
 
 
 class AttentionDistribution(AttentionLoss):
@@ -191,9 +191,9 @@ class AttentionDistribution(AttentionLoss):
 
     def compare(self, student: HiddenStates, ours: int, teacher: HiddenStates, theirs: int) -> paddle.Tensor:
         """Return the mean divergence of the student's distribution from the teacher's."""
-        there = _tokens(student.packing)
+        there = _tokens(student.tokens)
         divergence = _divergence(teacher.scores(theirs), student.scores(ours)).sum(axis=1)  # [batch, query]
-        return (divergence * there).sum() / (there.sum() * student.packing.heads)
+        return (divergence * there).sum() / (there.sum() * student.tokens.heads)
 
 
 def with_layers(encoder: Encoder, layers: Sequence[int]) -> Encoder:

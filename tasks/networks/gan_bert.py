@@ -14,8 +14,9 @@ from paddle import nn
 from paddle.nn import functional
 
 from onion import RunnerItem, State
-from onion.tasks.data.texts import arguments
-from onion.tasks.networks.heads import fresh_linear, softmax
+from onion.tasks.batches import arguments
+from onion.tasks.networks.heads import fresh_linear
+from onion.tasks.probabilities import softmax
 
 SLOPE = 0.2
 """Of the LeakyReLU in both networks."""
@@ -61,7 +62,7 @@ class Discriminator(nn.Layer):
         self.classifier = fresh_linear(encoder, labels + 1)
 
     def forward(self, batch: dict[str, Any]) -> tuple[paddle.Tensor, paddle.Tensor]:
-        """Judge the texts of a batch as ``onion.tasks.data.texts.batch_of`` makes it; see :meth:`judge`."""
+        """Judge the texts of a batch as ``onion.tasks.batches.batch_of`` makes it; see :meth:`judge`."""
         return self.judge(self.encoder(**arguments(batch), firsts_only=True).pooled_output)
 
     def judge(self, vectors: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:

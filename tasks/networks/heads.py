@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import paddle
 from paddle import nn
 
-from onion.tasks.data.texts import arguments
+from onion.tasks.batches import arguments
 
 
 class Head(nn.Layer):
@@ -31,7 +30,7 @@ class SentenceHead(Head):
     """A head over the pooled output, one vector an example (BERT, Devlin et al. 2018, section 4.1)."""
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the logits, float32 ``[batch, outputs]``, of a batch of ``onion.tasks.data.texts.batch_of``."""
+        """Return the logits, float32 ``[batch, outputs]``, of a batch as ``onion.tasks.batches.batch_of`` makes it."""
         return self.classifier(self.dropout(self.encoder(**arguments(batch), firsts_only=True).pooled_output))
 
 
@@ -47,14 +46,3 @@ def fresh_linear(encoder: nn.Layer, outputs: int) -> nn.Linear:
     """Return a linear layer over an encoder's vectors, drawn as the encoder's own weights once were."""
     normal = nn.initializer.Normal(std=encoder.config.initializer_range)
     return nn.Linear(encoder.config.hidden_size, outputs, weight_attr=paddle.ParamAttr(initializer=normal))
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Return probabilities along the last axis, float32."""
-    scores = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return scores / scores.sum(axis=-1, keepdims=True)
-
-
-def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """Return each number's own probability, float64: large ones stay apart for longer than in float32."""
-    return 0.5 + 0.5 * np.tanh(0.5 * logits.astype(np.float64))

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from onion.tasks.networks.heads import softmax
+from onion.tasks.probabilities import softmax
 
 
 @attrs.frozen(eq=False)

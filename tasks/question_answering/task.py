@@ -24,10 +24,10 @@ from paddle.nn import functional
 from onion.errors import DataError
 from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.batches import batch_of, mask_of
 from onion.tasks.data.features.examples import Example
-from onion.tasks.data.texts import batch_of, mask_of
-from onion.tasks.metrics import cmrc, squad
-from onion.tasks.metrics.question_answering import ReadingMetric
+from onion.tasks.metrics import cmrc
+from onion.tasks.metrics.question_answering import ReadingMetric, alike
 from onion.tasks.networks.heads import TokenHead
 from onion.tasks.question_answering.answers import Found, Spans, best_spans, find
 from onion.tasks.question_answering.questions import Question, file_questions, line_questions
@@ -37,7 +37,7 @@ from onion.tasks.validators import NATURAL, NUMBER, SWITCH, as_float, one_of
 
 log = logging.getLogger("onion")
 
-ALIKE = {"en": squad.alike, "zh": cmrc.alike}
+ALIKE = {"en": alike, "zh": cmrc.alike}
 SPECIAL = 4
 """Special tokens around a pair: BERT and ERNIE have 3, RoBERTa 4."""
 FAR_BELOW = -1e4
@@ -172,7 +172,7 @@ class QuestionAnswering(Task):
             windows.setdefault(example["row"], []).append(spans)
         for row, question in enumerate(rows):
             found = self._find(question, windows[row])
-            answer = {"id": question.id, "answer": found.text}
+            answer: dict[str, Any] = {"id": question.id, "answer": found.text}
             answer |= {"begin": found.begin, "end": found.end, "nbest": found.nbest}
             yield {**answer, "null_odds": round(found.null_odds, 6)} if self.with_negative else answer
 

@@ -43,12 +43,11 @@ class Windows:
     @classmethod
     def of(cls, encodings: Sequence[Encoding], stride: int) -> Windows:
         """Find the context in windows as ``Tokenizer.windows`` gives them, with this stride, for one pair."""
-        assert encodings[0].words is not None
         # [CLS] question [SEP] context [SEP], or <s> question </s></s> context </s>: types would not tell RoBERTa's.
-        begin = int(np.flatnonzero(encodings[0].words < 0)[-2]) + 1
+        begin = int(np.flatnonzero(encodings[0].alignment[1] < 0)[-2]) + 1
         counts = np.array([len(encoding) - begin - 1 for encoding in encodings])
         step = min(int(counts[0]), stride)
-        offsets = [encoding.offsets[begin:-1] for encoding in encodings]
+        offsets = [encoding.alignment[0][begin:-1] for encoding in encodings]
         whole = np.concatenate([*(some[:step] for some in offsets[:-1]), offsets[-1]])
         return cls(encodings, begin, step * np.arange(len(encodings)), counts, whole)
 
@@ -80,7 +79,8 @@ class Windows:
         owner = fullness.argmax(axis=0)
         numbers = np.arange(len(self.firsts))
         edges = [np.searchsorted(owner, numbers, side) for side in ("left", "right")]
-        return np.stack(edges, axis=1) - self.firsts[:, None]
+        cores: np.ndarray = np.stack(edges, axis=1) - self.firsts[:, None]
+        return cores
 
 
 def examples_of(windows: Windows, row: int) -> list[Example]:
@@ -130,9 +130,7 @@ def targets(question: Question, windows: Windows, notes: Counter[str]) -> np.nda
 
 def note_cut(notes: Counter[str], question: Question, windows: Windows, most: int) -> None:
     """Count a question that was cut to its first ``most`` tokens."""
-    first = windows.encodings[0]
-    assert first.words is not None
-    assert first.offsets is not None
-    own = np.flatnonzero(first.words[: windows.begin] >= 0)
-    if len(own) == most and first.offsets[own[-1], 1] < len(question.text.rstrip()):
+    offsets, words = windows.encodings[0].alignment
+    own = np.flatnonzero(words[: windows.begin] >= 0)
+    if len(own) == most and offsets[own[-1], 1] < len(question.text.rstrip()):
         notes[f"questions longer than {most} tokens, cut"] += 1

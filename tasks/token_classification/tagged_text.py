@@ -1,4 +1,4 @@
-"""Texts that are cut into words, each word with its place and, where the row is labelled, its tag.
+"""Texts that are cut into words, each word with its place and, where the row is labelled, its tag; and label maps.
 
 A row gives its words in ``text_a`` and their tags in ``label``: joined by U+0002 (the format of PaddlePALM and ERNIE)
 or, in .jsonl, as lists. What a file calls a word may be a single character; in most Chinese files it is.
@@ -9,15 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import accumulate
+from pathlib import Path
 
 import attrs
 
 from onion.errors import DataError
 from onion.messages import shown
+from onion.tasks.data.labels import Labels
 from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import TEXT
+from onion.tasks.question_answering.json_value import read_json
 
 TAGS = "label"
+LABEL_MAP = "label_map.json"
+"""The file beside the training file with the labels and their numbers, as PaddlePALM and ERNIE have it."""
 JOINT = "\x02"
 _CHARACTERS, _WORDS = re.compile(r"\S"), re.compile(r"\S+")
 
@@ -109,3 +114,23 @@ def _refuse_spaces(row: Row, tags: Sequence[str]) -> None:
 def _uneven(row: Row, words: int, tags: int) -> DataError:
     joint = "they are joined by U+0002, or lists in .jsonl"
     return row.error(f"the number of words in {TEXT} is {words}, that of tags in {TAGS} {tags}; {joint}")
+
+
+def read_label_map(path: Path) -> Labels:
+    """Read a label map, ``{label: number}``; the numbers are 0, 1, 2, ... in any order.
+
+    Raises:
+        DataError: the file cannot be read or is something else.
+    """
+    numbers = read_json(path).value
+    if not isinstance(numbers, dict) or not numbers or any(type(number) is not int for number in numbers.values()):
+        raise DataError(f'{path}: not of the form {{"O": 0, "B-PER": 1}}; write a number for each label')
+    names = sorted(numbers, key=numbers.__getitem__)
+    wrong = [(name, place) for place, name in enumerate(names) if numbers[name] != place]
+    if wrong:
+        name, place = wrong[0]
+        raise DataError(
+            f"{path}: no label has the number {place}, and {shown(name)} has {numbers[name]}; "
+            f"number the {len(names)} labels from 0 to {len(names) - 1}, each number once"
+        )
+    return Labels(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import paddle
@@ -11,11 +11,13 @@ from paddle import nn
 from paddle.nn import functional
 
 from onion.models.ops import rows
-from onion.tasks.data.features.examples import Example
-from onion.tasks.data.texts import arguments, batch_of
+from onion.tasks.batches import arguments, batch_of
 from onion.tasks.metrics.chunk_f1 import IGNORED
 from onion.tasks.networks.heads import TokenHead
 from onion.tasks.token_classification.crf import LinearChain
+
+if TYPE_CHECKING:
+    from onion.tasks.data.features.examples import Example
 
 CRF_RATE = 20.0
 """How much faster than the encoder a CRF learns: PaddlePALM's 1e-3 beside its 5e-5."""
@@ -102,7 +104,8 @@ def tagging_batch(examples: Sequence[Example], pad_id: int = 0) -> dict[str, Any
 def grid(begins: np.ndarray, lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return the numbers ``begin, begin + 1, ...`` for each begin, int64 [batch, longest]; after its end the last."""
     steps = np.arange(max(lengths))
-    return np.asarray(begins)[:, None] + np.minimum(steps, np.asarray(lengths)[:, None] - 1)
+    numbers: np.ndarray = np.asarray(begins)[:, None] + np.minimum(steps, np.asarray(lengths)[:, None] - 1)
+    return numbers
 
 
 def _starts(lengths: Sequence[int]) -> np.ndarray:

@@ -26,13 +26,19 @@ from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
 from onion.tasks import validators
 from onion.tasks.data.features.examples import Example
-from onion.tasks.data.labels import Labels
+from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row, file_rows, line_rows
 from onion.tasks.data.texts import TEXT
 from onion.tasks.metrics.chunk_f1 import IGNORED, OUTSIDE, ChunkMetric, TagScheme
 from onion.tasks.task import NOT_OF_FEATURES, Task
-from onion.tasks.token_classification.label_map import LABEL_MAP, read_label_map
-from onion.tasks.token_classification.tagged_text import TAGS, TaggedText, labelled_text, unlabelled_text
+from onion.tasks.token_classification.tagged_text import (
+    LABEL_MAP,
+    TAGS,
+    TaggedText,
+    labelled_text,
+    read_label_map,
+    unlabelled_text,
+)
 from onion.tasks.token_classification.tagger import CrfTagger, Tagger, tagging_batch
 from onion.tasks.token_classification.word_windows import WordWindow, word_windows
 from onion.tasks.validators import BELOW_ONE, NATURAL, SWITCH, as_float, one_of
@@ -68,7 +74,7 @@ class TokenClassification(Task):
     stride: int | None = attrs.field(default=None, validator=optional(NATURAL))
     characters: bool | None = attrs.field(default=None, validator=optional(SWITCH))
     label_map: str | None = attrs.field(default=None, validator=optional(validators.TEXT))
-    labels: Labels = attrs.field(default=Labels(()), converter=Labels.from_names)
+    labels: Labels = attrs.field(default=Labels(()), converter=as_labels)
     dropout: float | None = attrs.field(
         default=None, converter=as_float, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES
     )

@@ -63,7 +63,7 @@ def word_windows(
 
 def _words_in(windows: Sequence[Encoding]) -> set[int]:
     """The numbers of the words that have a token."""
-    return set().union(*(window.words.tolist() for window in windows)) - {-1}
+    return set().union(*(window.alignment[1].tolist() for window in windows)) - {-1}
 
 
 def _filled(words: Sequence[str], held: set[int]) -> list[str]:
@@ -71,12 +71,13 @@ def _filled(words: Sequence[str], held: set[int]) -> list[str]:
 
 
 def _shared_out(windows: Sequence[Encoding], stride: int) -> Iterator[WordWindow]:
-    inside = [np.flatnonzero(window.words >= 0) for window in windows]  # without special tokens
+    numbers = [window.alignment[1] for window in windows]
+    inside = [np.flatnonzero(each >= 0) for each in numbers]  # without special tokens
     begins = min(stride, len(inside[0])) * np.arange(len(windows))
     ends = begins + [len(tokens) for tokens in inside]
     words = np.empty(ends[-1], np.int64)  # of all tokens of the text
-    for begin, end, tokens, window in zip(begins, ends, inside, windows, strict=True):
-        words[begin:end] = window.words[tokens]
+    for begin, end, tokens, each in zip(begins, ends, inside, numbers, strict=True):
+        words[begin:end] = each[tokens]
     firsts = np.flatnonzero(np.diff(words, prepend=-1))
     borders = np.searchsorted(firsts, [0, *(begins[1:] + ends[:-1]) // 2, ends[-1]])
     for number, window in enumerate(windows):

@@ -65,7 +65,7 @@ from tests.models.helpers import small_encoder
 from onion import DataProvider, Forward, GradientMachine, ParameterUpdater, Runner
 from onion.tasks.embedding.embedder import PooledEncoder
 from onion.tasks.networks.heads import SentenceHead, TokenHead
-from onion.tasks.data.texts import batch_of
+from onion.tasks.batches import batch_of
 import paddle
 
 examples = [{"ids": [5] * length, "types": [0] * length} for length in (4, 3)]

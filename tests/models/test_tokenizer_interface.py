@@ -32,7 +32,10 @@ def test_offsets_and_words_only_when_asked_for(tokenizer):
     (plain,) = tokenizer(["a films"])
     assert plain.offsets is None
     assert plain.words is None
+    with pytest.raises(ValueError, match="tokenize with offsets=True"):
+        plain.alignment  # noqa: B018 - asking is the test
     (found,) = tokenizer(["a films"], offsets=True)
+    assert found.alignment == (found.offsets, found.words)
     assert found.ids.tolist() == plain.ids.tolist()
     assert found.offsets.dtype == found.words.dtype == np.int64
     assert found.mask.tolist() == [1] * 5

@@ -1,7 +1,8 @@
-"""What the tests of tasks/ share: a tiny encoder, and a run that was trained with it."""
+"""What the tests of tasks/ share: a tiny encoder, its tokenizer, and a run that was trained with them."""
 
 import pytest
 
+from onion.models.tokenizer import Tokenizer
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.settings import Settings
 from tests.tasks.helpers import films, tiny_encoder, write_tsv
@@ -10,6 +11,11 @@ from tests.tasks.helpers import films, tiny_encoder, write_tsv
 @pytest.fixture(scope="session")
 def encoder_folder(tmp_path_factory):
     return tiny_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="session")
+def tokenizer(encoder_folder):
+    return Tokenizer.from_pretrained(encoder_folder)
 
 
 @pytest.fixture(scope="session")

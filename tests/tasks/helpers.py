@@ -7,13 +7,19 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pytest
 import safetensors.numpy
+
+from tests.paths import DATA
 
 GOOD = ["lovely", "great", "warm", "bright", "fine", "happy"]
 BAD = ["awful", "poor", "cold", "dull", "grim", "sad"]
 PLAIN = ["the", "a", "film", "plot", "was", "is", "and", "it", "of", "story", "actor", "scene"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN, "中", "文", "über", "uber", ".", "!"]
+IDS = {token: index for index, token in enumerate(VOCAB)}
 HIDDEN, LAYERS, POSITIONS = 32, 2, 24
+
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")
 
 
 def tiny_arrays(seed: int = 0) -> dict[str, np.ndarray]:
@@ -82,6 +88,11 @@ def write_tsv(path: Path, rows: list[tuple[str, ...]], header: tuple[str, ...] =
     """Write a .tsv file."""
     path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]), encoding="utf-8")
     return path
+
+
+def of_dev(report: dict[str, object]) -> dict[str, object]:
+    """What a training reports of its last test, as an evaluation gives it."""
+    return {name.removeprefix("dev."): value for name, value in report.items() if name.startswith("dev.")}
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:

@@ -12,7 +12,6 @@ import attrs
 import pytest
 
 from onion.errors import DataError
-from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
 from onion.tasks.data.rows import decoded
 from onion.tasks.masked_lm.task import MaskedLM
@@ -76,11 +75,6 @@ SQUAD = {
 
 def test_no_task_is_forgotten():
     assert {case.task.name for case in ROWS.values()} | {READING.name} == TASKS.keys()
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 @pytest.fixture(params=ROWS)

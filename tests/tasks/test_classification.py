@@ -5,16 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import paddle
 import pytest
-from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.models.encoder import Encoder
-from onion.models.tokenizer import Tokenizer
+from onion.tasks.batches import batch_of
 from onion.tasks.classification import Classification, Classifier
 from onion.tasks.data.features.examples import Examples
-from onion.tasks.data.texts import batch_of
 from onion.tasks.registry import get_task, recorded_task
-from tests.tasks import fuzz
 from tests.tasks.helpers import HIDDEN, VOCAB, write_tsv
 
 
@@ -149,10 +146,9 @@ def test_one_label_is_nothing_to_learn(tmp_path):
         Classification().fitted(write_tsv(tmp_path / "one.tsv", [("a", "good"), ("b", "good")]))
 
 
-def test_an_unknown_label_names_file_line_and_what_is_known(data, tmp_path, encoder_folder):
+def test_an_unknown_label_names_file_line_and_what_is_known(data, tmp_path, tokenizer):
     task = Classification().fitted(data)
     rows = list(task.rows(write_tsv(tmp_path / "b.tsv", [("a", "good"), ("a", "so so")]), labelled=True))
-    tokenizer = Tokenizer.from_pretrained(encoder_folder)
     with pytest.raises(DataError, match=r"b\.tsv:3: the label 'so so' .* that are learned: 'bad', 'good'$"):
         task.features(rows, tokenizer, True, Counter())
 
@@ -174,13 +170,13 @@ def test_labels_that_are_whole_numbers(tmp_path):
     assert (task.labels.names, dict(task.class_weights)) == (("1", "0"), {"1": 2.0, "0": 0.5})
 
 
-def test_long_labels_are_told_in_part(tmp_path, encoder_folder):
+def test_long_labels_are_told_in_part(tmp_path, tokenizer):
     label = "very " * 1000
     rows = [("a", f"{label} {number}") for number in range(20)]
     task = Classification().fitted(write_tsv(tmp_path / "a.tsv", rows))
     (row,) = task.rows(write_tsv(tmp_path / "b.tsv", [("a", label)]), labelled=True)
     with pytest.raises(DataError, match=r"b\.tsv:2: the label 'very .*\.\.\.' is none of those") as caught:
-        task.features([row], Tokenizer.from_pretrained(encoder_folder), True, Counter())
+        task.features([row], tokenizer, True, Counter())
     assert len(str(caught.value)) < 700 + len(str(tmp_path))
 
 
@@ -213,13 +209,6 @@ def test_settings_of_the_loss_leave_the_features_alone(data):
 def test_settings_that_do_not_do(settings, told):
     with pytest.raises(DataError, match=told):
         get_task("classify", settings)
-
-
-@pytest.mark.parametrize("pairs", [False, True])
-def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, encoder_folder, pairs):
-    columns = {"text_a": fuzz.TEXTS, "label": st.sampled_from(["good", "bad"])}
-    columns |= {"text_b": fuzz.TEXTS} if pairs else {}
-    fuzz.check(Classification(max_length=8), columns, tmp_path, Tokenizer.from_pretrained(encoder_folder))
 
 
 def test_a_baseline(examples):

@@ -12,10 +12,7 @@ from onion.tasks.finetune.inference import evaluate, predict, predict_lines, pre
 from onion.tasks.finetune.initialization import Initialization
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.masked_lm.task import MaskedLM
-from tests.tasks.helpers import BAD, GOOD, HIDDEN, PLAIN, POSITIONS, VOCAB, log_rows, tiny_encoder, write_tsv
-
-IDS = {token: index for index, token in enumerate(VOCAB)}
-
+from tests.tasks.helpers import BAD, GOOD, HIDDEN, IDS, PLAIN, POSITIONS, log_rows, tiny_encoder, write_tsv
 
 # -- where it begins ---------------------------------------------------------------------------------------------------
 

@@ -4,30 +4,19 @@ from collections import Counter
 import numpy as np
 import paddle
 import pytest
-from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.models.encoder import Encoder
-from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.matching import Matching, PairwiseMatcher, PointwiseMatcher
-from onion.tasks.registry import get_task, recorded_task
-from tests.paths import ROOT
-from tests.tasks import fuzz
-from tests.tasks.helpers import BAD, GOOD, HIDDEN, VOCAB, write_tsv
+from onion.tasks.registry import get_task
+from tests.tasks.helpers import BAD, DATA, GOOD, HIDDEN, IDS, needs_data, write_tsv
 
-DATA = ROOT.parent / "shared/data"
 JUDGED, ASKED, PAIRS = (
     ("text_a", "text_b", "label"),
     ("text_a", "text_b", "label", "qid"),
     ("text_a", "text_b", "text_b_neg"),
 )
-IDS = {token: index for index, token in enumerate(VOCAB)}
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 def examples_of(task, path, tokenizer):
@@ -188,19 +177,6 @@ def test_settings_that_do_not_do(setting, told):
         get_task("match", setting)
 
 
-def test_the_record():
-    task = Matching(learning="pairwise", labels=["0", "1"], margin=0.1)
-    assert recorded_task(json.loads(json.dumps(task.record())), "x") == task
-    assert task.features_record() == Matching(learning="pairwise", labels=["0", "1"]).features_record()
-
-
-@pytest.mark.parametrize("learned", ["label", "text_b_neg"])
-def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, tokenizer, learned):
-    columns = {"text_a": fuzz.TEXTS, "text_b": fuzz.TEXTS, "qid": st.sampled_from(["1", "x"])}
-    columns[learned] = fuzz.TEXTS if learned == "text_b_neg" else st.sampled_from(["0", "1"])
-    fuzz.check(Matching(max_length=8), columns, tmp_path, tokenizer)
-
-
 # -- features and batches ----------------------------------------------------------------------------------------------
 
 
@@ -292,7 +268,7 @@ def test_a_batch_of_pairs_costs_what_its_rows_cost_alone(tmp_path, encoder_folde
 # -- real files --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")
+@needs_data
 @pytest.mark.parametrize(
     ("name", "count"), [("glue/mrpc/train.tsv", 3668), ("glue/mrpc/dev.tsv", 408), ("lcqmc/dev.tsv", 4397)]
 )

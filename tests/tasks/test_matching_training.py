@@ -7,7 +7,7 @@ import pytest
 from onion.errors import DataError
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
-from tests.tasks.helpers import BAD, GOOD, write_tsv
+from tests.tasks.helpers import BAD, GOOD, of_dev, write_tsv
 
 JUDGED = ("text_a", "text_b", "label")
 ASKED = (*JUDGED, "qid")
@@ -60,9 +60,7 @@ def test_trainings_and_what_they_measure(learn, files, train_on, dev_on, names, 
     out, report = learn(train_on, dev_on)
     found = evaluate(out, files[dev_on])
     assert found.pop("rows") == examples
-    assert {f"dev.{name}": value for name, value in found.items()} == {
-        name: value for name, value in report.items() if name.startswith("dev.")
-    }
+    assert found == of_dev(report)
     assert found.keys() == names
     assert found["mrr" if train_on == "train asked" else "accuracy"] > 0.8  # what the best checkpoint is chosen by
     assert ("majority_accuracy" in report) == (train_on != "train pairs")

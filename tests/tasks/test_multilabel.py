@@ -5,23 +5,15 @@ from collections import Counter
 import numpy as np
 import paddle
 import pytest
-from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.models.encoder import Encoder
-from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict
 from onion.tasks.multilabel import MultiLabel, MultiLabelClassifier
-from onion.tasks.registry import get_task, recorded_task
-from tests.tasks import fuzz
-from tests.tasks.helpers import BAD, GOOD, HIDDEN, PLAIN, write_tsv
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
+from onion.tasks.registry import get_task
+from tests.tasks.helpers import BAD, GOOD, HIDDEN, PLAIN, of_dev, write_tsv
 
 
 def praises(count, seed):
@@ -105,11 +97,6 @@ def test_no_label_anywhere_is_nothing_to_learn(tmp_path):
         MultiLabel().fitted(write_tsv(tmp_path / "a.tsv", [("a", ""), ("b", " ")]))
 
 
-def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, tokenizer):
-    columns = {"text_a": fuzz.TEXTS, "label": st.sampled_from(["x", "x,y", "", "y, z"])}
-    fuzz.check(MultiLabel(max_length=8), columns, tmp_path, tokenizer)
-
-
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
@@ -122,13 +109,7 @@ def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, token
 def test_settings_that_do_not_do(setting, told):
     with pytest.raises(DataError, match=f"multilabel: {told}"):
         get_task("multilabel", setting)
-
-
-def test_the_record():
     assert MultiLabel(separator=1) == MultiLabel(separator="1")
-    task = MultiLabel(labels=["x", "y"], separator="|", threshold=0.3, pairs=False)
-    assert recorded_task(json.loads(json.dumps(task.record())), "x") == task
-    assert task.features_record() == MultiLabel(labels=["x", "y"], separator="|", pairs=False).features_record()
 
 
 # -- learning ----------------------------------------------------------------------------------------------------------
@@ -176,9 +157,7 @@ def test_a_training_and_what_it_measures(learned):
     assert report["dev.accuracy"] > report["majority_accuracy"]
     found = evaluate(out, str(dev))
     assert found.pop("rows") == 70
-    assert {f"dev.{name}": value for name, value in found.items()} == {
-        name: value for name, value in report.items() if name.startswith("dev.")
-    }
+    assert found == of_dev(report)
     predicted = [",".join(row["labels"]) for row in predict(out, str(dev))]
     right = [said == true for said, (_, true) in zip(predicted, praises(70, seed=2), strict=True)]
     assert sum(right) / 70 == pytest.approx(report["dev.accuracy"])

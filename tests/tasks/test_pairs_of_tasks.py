@@ -10,7 +10,6 @@ import pytest
 
 from onion import DataProvider, ForTask, GradientMachine, ParameterUpdater, Runner, TaskData, TaskSampler
 from onion.models.encoder import Encoder
-from onion.models.tokenizer import Tokenizer
 from onion.multitask.strategies import RoundRobin
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.networks.multi_head import MultiHead
@@ -38,11 +37,6 @@ def files(tmp_path_factory):
     write_tsv(paths["tag"], tagged(12, seed=2))
     squad(paths["read"], *[(text, "was it", [(text.split()[0], 0)]) for text, _ in texts])
     return paths
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 @pytest.fixture(scope="module")

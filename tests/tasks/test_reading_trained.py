@@ -18,11 +18,9 @@ from onion.tasks.finetune.inference import evaluate, predict, predict_lines
 from onion.tasks.finetune.run_folder import TASK_FILE, read_json, write_json
 from onion.tasks.question_answering.task import QuestionAnswering, Reader
 from onion.tasks.registry import recorded_task
-from tests.paths import ROOT
-from tests.tasks.helpers import GOOD, PLAIN
+from tests.tasks.helpers import DATA, GOOD, PLAIN, needs_data, of_dev
 from tests.tasks.squad_files import TINY, squad
 
-DATA = ROOT.parent / "shared" / "data"
 TASK = QuestionAnswering(**TINY, with_negative=True, language="en")
 
 
@@ -86,9 +84,7 @@ def test_training_reports_what_evaluation_gives(folder, make_settings, tmp_path)
     files = {"train": str(folder / "dev.json"), "dev": str(folder / "dev.json")}
     report = train(make_settings(task="read", **files, passes=1, options=TINY), tmp_path / "out").report
     figures = evaluate(tmp_path / "out", str(folder / "dev.json"))
-    assert {f"dev.{name}": value for name, value in figures.items() if name != "rows"} == {
-        name: value for name, value in report.items() if name.startswith("dev.")
-    }
+    assert figures == {**of_dev(report), "rows": figures["rows"]}
 
 
 def test_predictions_of_a_file(run, folder):
@@ -141,7 +137,7 @@ class SimpleEncoder(paddle.nn.Layer):
     config = SimpleNamespace(hidden_size=4, initializer_range=0.02)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")
+@needs_data
 @pytest.mark.parametrize(
     ("name", "vocabulary"),
     [

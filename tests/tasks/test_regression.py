@@ -1,4 +1,3 @@
-import json
 import random
 import sys
 from collections import Counter
@@ -6,27 +5,17 @@ from collections import Counter
 import numpy as np
 import paddle
 import pytest
-from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
 from onion.errors import DataError, OnionError
 from onion.models.encoder import Encoder
-from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict
-from onion.tasks.registry import get_task, recorded_task
 from onion.tasks.regression import Regression, Regressor
-from tests.paths import ROOT
-from tests.tasks import fuzz
-from tests.tasks.helpers import GOOD, HIDDEN, PLAIN, write_tsv
+from tests.tasks.helpers import DATA, GOOD, HIDDEN, PLAIN, needs_data, of_dev, write_tsv
 
-STS_B = ROOT.parent / "shared/data/glue/sts-b"
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
+STS_B = DATA / "glue" / "sts-b"
 
 
 def scores(count, seed):
@@ -71,19 +60,6 @@ def test_labels_that_do_not_do(tmp_path, tokenizer, cell, told):
         task.features(list(task.rows(path, labelled=True)), tokenizer, True, Counter())
 
 
-def test_any_file_ends_in_features_or_in_an_error_with_its_place(tmp_path, tokenizer):
-    columns = {"text_a": fuzz.TEXTS, "text_b": fuzz.TEXTS, "label": st.sampled_from(["1", "-2.5", "0"])}
-    fuzz.check(Regression(max_length=8), columns, tmp_path, tokenizer)
-
-
-def test_the_record(tmp_path):
-    task = get_task("regress", {"dropout": 0.2, "max_length": 20})
-    assert recorded_task(json.loads(json.dumps(task.record())), "x") == task
-    assert task.features_record() == Regression(max_length=20).features_record()
-    with pytest.raises(DataError, match="dropout"):
-        get_task("regress", {"dropout": 1.0})
-
-
 # -- learning ----------------------------------------------------------------------------------------------------------
 
 
@@ -115,9 +91,7 @@ def test_a_training_and_what_it_measures(learned):
     assert report["dev.mean_squared_error"] < report["label_variance"]
     found = evaluate(out, str(dev))
     assert found.pop("rows") == 70
-    assert {f"dev.{name}": value for name, value in found.items()} == pytest.approx(
-        {name: value for name, value in report.items() if name.startswith("dev.")}
-    )
+    assert found == pytest.approx(of_dev(report))
     values = [row["value"] for row in predict(out, str(dev))]
     true = [float(label) for _, label in scores(70, seed=2)]
     assert pearsonr(values, true)[0] == pytest.approx(report["dev.pearson"], abs=1e-5)
@@ -142,7 +116,7 @@ def test_scipy_is_asked_for_before_anything_is_written(make_settings, tmp_path, 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.skipif(not STS_B.is_dir(), reason="the data sets are not here")
+@needs_data
 def test_sts_b_is_read_whole(tokenizer):
     for name, count in (("train.tsv", 5749), ("dev.tsv", 1500)):
         task = Regression().fitted(STS_B / name)

@@ -1,5 +1,6 @@
 import pytest
 
+from onion.errors import DataError
 from onion.tasks.registry import get_task
 from onion.tasks.validators import as_float, as_name
 
@@ -20,6 +21,11 @@ NUMBERS = [
 @pytest.mark.parametrize(("task", "name"), NUMBERS)
 def test_yaml_takes_some_numbers_for_texts(task, name):
     assert getattr(get_task(task, {name: "1e-1"}), name) == 0.1
+
+
+def test_a_setting_out_of_its_range_is_refused_by_its_name():
+    with pytest.raises(DataError, match=r"regress: dropout: 1\.0 is not a number from 0 and below 1"):
+        get_task("regress", {"dropout": 1.0})
 
 
 @pytest.mark.parametrize("value", [None, True, "fast", [1], pytest.param(10**400, id="long")])

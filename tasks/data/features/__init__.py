@@ -4,8 +4,7 @@ examples.py   Examples: a sequence over columns
 store.py      columns in files, mapped into memory
 cache.py      the folder of stores: made once for a file, a tokenizer and a task
 digests.py    names for content: of files, tokenizers, code
-kept.py       small things that reading a whole file has told
-fitted.py     a task with what its training file tells, which is one of them
+fitted.py     what reading a whole file has told: a task's labels, the number of examples
 stream.py     examples that are made when they are asked for, and not kept
 tally.py      what is told where it is so of most examples
 """

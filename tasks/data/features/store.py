@@ -50,7 +50,7 @@ def write_store(
                 raise DataError(f"examples have to have the same fields; some have {', '.join(columns)}")
             for name, column in columns.items():
                 if name not in writers:
-                    writers[name] = held.enter_context(_Writer(folder, name, column))
+                    writers[name] = _Writer(folder, name, column, held)
                 writers[name].append(column)
         fields = {name: writer.ragged for name, writer in writers.items()}
     told = {"about": dict(about or {}), "notes": dict(notes)}
@@ -110,16 +110,17 @@ def _numbers(path: Path) -> np.ndarray:
 
 
 class _Writer:
-    """Appends columns to the files of one field."""
+    """Appends columns to the files of one field, which are complete when ``held`` is closed."""
 
-    def __init__(self, folder: Path, name: str, first: Column) -> None:
+    def __init__(self, folder: Path, name: str, first: Column, held: ExitStack) -> None:
         self._name = name
         shape = first.values.shape[1:]
         if len(shape) > 1:
             raise DataError(f"the field {name!r} has {1 + len(shape)} axes; two at most can be kept")
-        self._values = NpyFile(folder / f"{name}.npy", first.values.dtype.str, *shape)
-        self._starts = None if first.starts is None else NpyFile(folder / f"{name}.starts.npy", "<i8")
-        if self._starts is not None:
+        self._values = held.enter_context(NpyFile(folder / f"{name}.npy", first.values.dtype.str, *shape))
+        self._starts = None
+        if first.starts is not None:
+            self._starts = held.enter_context(NpyFile(folder / f"{name}.starts.npy", "<i8"))
             self._starts.put(0, np.zeros(1, np.int64))
         self._first = first
 
@@ -134,11 +135,3 @@ class _Writer:
         self._values.put(before, column.values)
         if self._starts is not None and column.starts is not None:
             self._starts.put(self._starts.rows, before + column.starts[1:])
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._values.__exit__(*raised)  # type: ignore[arg-type]
-        if self._starts is not None:
-            self._starts.__exit__(*raised)  # type: ignore[arg-type]

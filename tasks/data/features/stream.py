@@ -10,8 +10,8 @@ from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored
 from onion.tasks.data.features.cache import chunks_of_features, digest_of_features
-from onion.tasks.data.features.cached_value import kept
 from onion.tasks.data.features.examples import Example
+from onion.tasks.data.features.fit_cache import kept
 from onion.tasks.data.features.hashing import digest_of_file
 from onion.tasks.data.texts import tell_notes
 from onion.tasks.task import Task

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.messages import shown
-from onion.tasks.data.labels import Labels, apart
+from onion.tasks.data.labels import Labels, apart, as_labels
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_contains():
 
 
 def test_names_in_their_order_for_messages():
-    labels = Labels.from_names(["b", "a"])
-    assert Labels.from_names(labels) is labels
+    labels = as_labels(["b", "a"])
+    assert as_labels(labels) is labels
     assert (list(labels), labels.told()) == (["b", "a"], "'b', 'a'")
     assert Labels(map(str, range(12))).told().endswith("'8', '9', ...")
 
@@ -80,4 +80,4 @@ def test_what_differs_is_told_in_a_line(there, here, told):
 
 
 def test_whole_numbers_are_names():
-    assert Labels.from_names([1, 0, -1, "a"]).names == ("1", "0", "-1", "a")
+    assert as_labels([1, 0, -1, "a"]).names == ("1", "0", "-1", "a")

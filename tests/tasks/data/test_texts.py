@@ -9,20 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.errors import DataError
-from onion.models.tokenizer import Tokenizer
+from onion.tasks.batches import arguments, batch_of
 from onion.tasks.classification import Classification
 from onion.tasks.data.features.examples import Examples
-from onion.tasks.data.texts import arguments, batch_of, check_max_length, tell_notes
-from tests.tasks.helpers import VOCAB, write_tsv
+from onion.tasks.data.texts import check_max_length, tell_notes
+from tests.tasks.helpers import IDS, write_tsv
 
-IDS = {token: index for index, token in enumerate(VOCAB)}
 CLS, SEP = IDS["[CLS]"], IDS["[SEP]"]
 TASK = Classification(max_length=16, labels=["bad", "good"])
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 def lines_of(path, *objects):

@@ -12,7 +12,6 @@ from onion import DataProvider, Forward, Runner, RunnerItem
 from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.encoder import Encoder
-from onion.models.tokenizer import Tokenizer
 from onion.tasks.collector import Collector
 from onion.tasks.embedding import files
 from onion.tasks.embedding.embedder import POOLINGS, Embedder, PooledEncoder
@@ -29,11 +28,6 @@ TEXTS = [text for text, _ in films(37, seed=5)]
 @pytest.fixture(scope="module")
 def encoder(encoder_folder):
     return Encoder.from_pretrained(encoder_folder)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 @pytest.fixture

@@ -1,55 +1,14 @@
 import numpy as np
 import paddle
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from onion import CompositionError, GradientMachine, ParameterUpdater, Runner, RunnerItem, Saver, schedules
+from onion import CompositionError, GradientMachine, ParameterUpdater, Runner, RunnerItem, Saver
 from onion.models.encoder import Encoder
 from onion.tasks.classification import Classifier
 from onion.tasks.finetune import optimization
-from onion.tasks.finetune.optimization import (
-    fine_tuning_optimizer,
-    is_decayed,
-    linear_warmup_and_decay,
-    set_layerwise_rates,
-)
+from onion.tasks.finetune.optimization import fine_tuning_optimizer, is_decayed, set_layerwise_rates
 from onion.testing import toy_network
 from tests.abilities import needs_draws_again
-
-
-def rates(rate, steps, warmup):
-    schedule = linear_warmup_and_decay(rate, steps, warmup)
-    found = []
-    for _ in range(steps + 2):
-        found.append(schedule())
-        schedule.step()
-    return found
-
-
-@pytest.mark.parametrize(
-    ("steps", "warmup", "wanted"),
-    [
-        (10, 0.2, [0, 0.5, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0, 0]),
-        (4, 0.0, [1, 3 / 4, 2 / 4, 1 / 4, 0, 0]),
-        (4, 1.0, [0, 1 / 4, 2 / 4, 3 / 4, 0, 0]),
-        (1, 0.1, [1, 0, 0]),
-    ],
-)
-def test_schedule_worked_out_by_hand(steps, warmup, wanted):
-    assert rates(0.5, steps, warmup) == pytest.approx([0.5 * factor for factor in wanted])
-
-
-@given(st.integers(1, 200), st.floats(0, 1))
-def test_schedule_rises_to_the_rate_and_falls_to_nothing_in_straight_lines(steps, warmup):
-    found = rates(1.0, steps, warmup)
-    top = int(np.argmax(found))
-    assert all(0 <= rate <= 1 for rate in found)
-    assert found[steps] == found[steps + 1] == 0
-    if round(steps * warmup) < steps:
-        assert found[top] == pytest.approx(1)
-        assert np.diff(found[: top + 1]) == pytest.approx(1 / max(top, 1))
-        assert np.diff(found[top : steps + 1]) == pytest.approx(-1 / (steps - top))
 
 
 @pytest.fixture
@@ -88,11 +47,6 @@ def test_gradients_are_clipped_by_their_global_norm(network):
     # Adam's first moment after one step is (1 - beta1) times the clipped gradient.
     moments = [moment.numpy() / 0.1 for moment in optimizer._accumulators["moment1"].values()]
     assert np.sqrt(sum((moment.astype(np.float64) ** 2).sum() for moment in moments)) == pytest.approx(0.25, rel=1e-4)
-
-
-def test_the_schedule_is_that_of_the_engine():
-    assert linear_warmup_and_decay is schedules.linear_warmup_and_decay
-    assert set(optimization.__all__) <= set(dir(optimization))
 
 
 # -- rates by layer ----------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import pytest
 
 from onion import CompositionError, Forward, GradientMachine, Runner
 from onion.models.encoder import Encoder
-from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification, Classifier
 from onion.tasks.finetune.fine_tune import fine_tune
 from onion.tasks.finetune.inference import predict
@@ -14,11 +13,6 @@ from onion.tasks.masked_lm.masking import Masker
 from onion.tasks.masked_lm.task import MaskedLM
 
 TEXTS = ["a good film", "a bad film", "films are long", ""]
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion import DataProvider, Runner, RunnerItem, Saver
-from onion.models.tokenizer import Tokenizer
 from onion.tasks.masked_lm.masking import Masker, MaskFiller, SteadyMasker, first_tokens, special_ids
 from onion.tasks.metrics.perplexity import Guesses
 from onion.testing import Batches
@@ -14,11 +13,6 @@ from tests.tasks.helpers import VOCAB
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 WORDS = range(5, len(VOCAB))
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 def batch(*rows):

@@ -1,4 +1,3 @@
-import json
 from collections import Counter
 
 import numpy as np
@@ -16,19 +15,11 @@ from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.finetune.optimization import is_decayed
 from onion.tasks.masked_lm.masking import Masker
-from onion.tasks.masked_lm.task import MaskedLM, paragraphs
-from onion.tasks.registry import get_task, recorded_task
-from tests.paths import ROOT
-from tests.tasks.helpers import PLAIN, VOCAB, write_tsv
+from onion.tasks.masked_lm.task import MaskedLM
+from onion.tasks.registry import get_task
+from tests.tasks.helpers import DATA, IDS, PLAIN, VOCAB, needs_data, write_tsv
 
-DATA = ROOT.parent / "shared" / "data"
-IDS = {token: index for index, token in enumerate(VOCAB)}
 PAD, UNK, CLS, SEP, MASK = range(5)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 def text_file(path, text):
@@ -59,20 +50,6 @@ def test_tables_need_no_labels_and_may_have_them(tmp_path):
         texts = [[row.cells for row in task.rows(path, needed)] for path in (plain, labelled)]
         assert texts == [[{"text_a": "a film"}, {"text_a": "a plot"}]] * 2
     assert (task.fitted(labelled).pairs, task.fitted(pairs).pairs) == (False, True)
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b"", r"a\.txt: there is no text in the file; it needs"),
-        (b"\n \n", r"a\.txt: there is no text in the file"),
-        (b"good\nb\xff\n", r"a\.txt:2: byte 0xff at offset 1 of this line is not UTF-8"),
-        (b"good\n\nb\0\n", r"a\.txt:3: a NUL byte"),
-    ],
-)
-def test_plain_texts_that_do_not_do(tmp_path, content, told):
-    with pytest.raises(DataError, match=told):
-        list(paragraphs(text_file(tmp_path / "a.txt", content)))
 
 
 def test_plain_text_where_pairs_were_trained(tmp_path):
@@ -150,12 +127,6 @@ def test_where_nothing_can_be_masked_nothing_can_be_learned(tmp_path, tokenizer)
         cached_features(MaskedLM(), text_file(tmp_path / "b.txt", "zzz"), tokenizer)
 
 
-def test_settings_of_the_masking_leave_the_features_alone():
-    plain, other = MaskedLM(), MaskedLM(whole_words=True, masked_share=0.3, guesses=9)
-    assert plain.features_record() == other.features_record() != MaskedLM(max_length=9).features_record()
-    assert recorded_task(json.loads(json.dumps(other.record())), "x") == other
-
-
 @pytest.mark.parametrize(
     "setting", [{"masked_share": 0}, {"masked_share": 1.5}, {"guesses": 0}, {"guesses": 1.5}, {"whole_words": "yes"}]
 )
@@ -210,7 +181,7 @@ def test_any_file_ends_in_features_or_in_an_error_that_names_it(tmp_path_factory
         assert (each["ids"][0], each["ids"][-1]) == (CLS, SEP)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")
+@needs_data
 @pytest.mark.parametrize(
     ("text", "vocabulary", "characters"),
     [("text_en/wiki_en", "bert-base-uncased", 450_000), ("text_zh/wiki_zh", "ernie-1.0-zh", 160_000)],

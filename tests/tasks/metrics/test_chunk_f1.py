@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 from seqeval.metrics import accuracy_score, classification_report
 from seqeval.metrics.sequence_labeling import get_entities, precision_recall_fscore_support
 
-from onion.items.evaluator import SavedMetric
 from onion.tasks.data.labels import Labels
 from onion.tasks.metrics.chunk_f1 import IGNORED, ChunkMetric, TagScheme
-from tests.paths import ROOT
+from tests.tasks.helpers import DATA, needs_data
 
-DATA = ROOT.parent / "shared/data"
 BIO = Labels(["O", "B-PER", "I-PER", "B-PER.NAM", "I-PER.NAM"])
 ALL = Labels(["O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("x", "y-z")), "B", "I"])
 
@@ -97,12 +95,10 @@ def test_figures_are_those_of_seqeval(rows):
     same_figures(measured(ALL, true, predicted), of_seqeval(true, predicted))
 
 
+@needs_data
 @pytest.mark.parametrize(("data", "rows"), [("weibo_ner/train.tsv", 1350), ("msra_ner/dev.tsv", 2318)])
 def test_figures_of_real_tags_with_errors_are_those_of_seqeval(data, rows):
-    path = DATA / data
-    if not path.is_file():
-        pytest.skip("the data sets are not here")
-    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    lines = (DATA / data).read_text(encoding="utf-8").splitlines()[1:]
     true = [line.split("\t")[1].split("\x02") for line in lines]
     labels, chance = Labels.of(tag for row in true for tag in row), random.Random(5)
     wrong = [[chance.choice(labels.names) if chance.random() < 0.1 else tag for tag in row] for row in true]
@@ -144,16 +140,3 @@ def test_a_row_is_put_together_before_chunks_are_counted():
     figures = metric.result()
     # Row 0: PER wanted, none found. Row 1: one PER from 0 to 2, and it is found.
     assert (figures["precision"], figures["recall"], figures["accuracy"]) == (1, 0.5, pytest.approx(4 / 5))
-
-
-def test_saved_in_between():
-    metric, other = ChunkMetric(BIO), ChunkMetric(BIO)
-    assert isinstance(metric, SavedMetric)
-    first, second = pieces()
-    metric.update(*first)
-    other.load_state_dict(metric.state_dict())
-    for each in (metric, other):
-        each.update(*second)
-    assert metric.result() == other.result()
-    metric.reset()
-    assert metric.result()["accuracy"] == 0

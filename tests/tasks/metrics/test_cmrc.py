@@ -5,9 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.tasks.metrics.cmrc import PUNCTUATION, alike, pieces
-from tests.paths import ROOT
-
-DATA = ROOT.parent / "shared" / "data"
+from tests.tasks.helpers import DATA, needs_data
 
 
 @pytest.mark.parametrize(
@@ -71,7 +69,7 @@ def test_nothing_but_space_and_punctuation_is_lost(text):
     assert "".join(pieces(text)) == "".join(kept)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")
+@needs_data
 def test_real_answers_of_plain_chinese_are_split_into_their_characters():
     """Where there is nothing but Chinese characters and punctuation, the official script leaves no choice."""
     split = 0

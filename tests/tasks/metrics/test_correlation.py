@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from onion.items.evaluator import SavedMetric
 from onion.tasks.metrics.correlation import CorrelationMetric
 
 NUMBERS = st.floats(-1e3, 1e3, width=32).map(lambda value: round(value, 2))
@@ -62,15 +61,3 @@ def test_against_numpy_and_the_definition_of_ranks(pairs, batches):
         ranks = stats.rankdata(predicted), stats.rankdata(true)
         assert result["pearson"] == pytest.approx(np.corrcoef(predicted, true)[0, 1], abs=1e-9)
         assert result["spearman"] == pytest.approx(np.corrcoef(*ranks)[0, 1], abs=1e-9)
-
-
-def test_saved_in_mid_pass_and_forgotten():
-    metric, other = CorrelationMetric(), CorrelationMetric()
-    assert isinstance(metric, SavedMetric)
-    metric.update([1.0, 2.0], {"labels": np.array([3.0, 1.0])})
-    other.load_state_dict(metric.state_dict())
-    for each in (metric, other):
-        each.update([0.0], {"labels": np.array([9.0])})
-    assert metric.result() == other.result() == measured([1, 2, 0], [3, 1, 9])
-    metric.reset()
-    assert metric.result() == {"pearson": 0.0, "spearman": 0.0, "mean_squared_error": 0.0}

@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from onion.items.evaluator import SavedMetric
 from onion.tasks.data.labels import Labels
 from onion.tasks.metrics.multilabel import MultiLabelMetric
 
@@ -24,20 +23,6 @@ def test_another_threshold():
     metric = MultiLabelMetric(LABELS, threshold=0.1)
     metric.update([np.array([0.2, 0.1, 0.0])], {"labels": np.array([[1, 0, 0]])})
     assert metric.result() == pytest.approx({"f1_micro": 1.0, "f1_macro": 1 / 3, "accuracy": 1.0})
-
-
-def test_nothing_counted_saved_and_forgotten():
-    metric, other = MultiLabelMetric(LABELS), MultiLabelMetric(LABELS)
-    assert isinstance(metric, SavedMetric)
-    nothing = metric.result()
-    assert nothing == {"f1_micro": 0.0, "f1_macro": 0.0, "accuracy": 0.0}
-    metric.update([np.ones(3)], {"labels": np.array([[1, 1, 0]])})
-    other.load_state_dict(metric.state_dict())
-    for each in (metric, other):
-        each.update([np.zeros(3)], {"labels": np.array([[0, 0, 0]])})
-    assert metric.result() == other.result() == pytest.approx({"f1_micro": 0.8, "f1_macro": 2 / 3, "accuracy": 0.5})
-    metric.reset()
-    assert metric.result() == nothing
 
 
 @settings(max_examples=150)

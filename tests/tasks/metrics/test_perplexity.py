@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +5,6 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from sklearn.metrics import accuracy_score, log_loss
 
-from onion.items.evaluator import SavedMetric
 from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
 
 
@@ -31,25 +28,10 @@ def test_guessing_blindly_among_n_words_is_a_perplexity_of_n():
     assert metric.result() == pytest.approx({"perplexity": 30522, "accuracy": 0.1}, rel=1e-5)
 
 
-def test_nothing_counted_and_a_network_that_has_gone_astray():
+def test_a_network_that_has_gone_astray():
     metric = PerplexityMetric()
-    assert metric.result() == {"perplexity": 1.0, "accuracy": 0.0}
     metric.update([guesses([1], [1e6])], {"labels": np.array([1])})
     assert metric.result() == {"perplexity": float("inf"), "accuracy": 1.0}
-    metric.reset()
-    assert metric.result() == {"perplexity": 1.0, "accuracy": 0.0}
-
-
-def test_a_metric_that_was_saved_in_mid_pass_ends_alike():
-    whole, cut, resumed = PerplexityMetric(), PerplexityMetric(), PerplexityMetric()
-    first, second = guesses([1, 2], [0.1, 3.7]), guesses([9], [1.3])
-    for metric in (whole, cut):
-        metric.update([first], {"labels": np.array([1, 3])})
-    resumed.load_state_dict(json.loads(json.dumps(cut.state_dict())))
-    for metric in (whole, resumed):
-        metric.update([second], {"labels": np.array([9])})
-    assert resumed.result() == whole.result()
-    assert isinstance(whole, SavedMetric)
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=8), st.integers(0, 1000))

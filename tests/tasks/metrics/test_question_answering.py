@@ -1,10 +1,16 @@
+import itertools
+import json
+import string
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from onion.tasks.metrics.question_answering import ReadingMetric
-from onion.tasks.metrics.squad import alike
+from onion.tasks.metrics.question_answering import ReadingMetric, alike, best_threshold
 from onion.tasks.question_answering.answers import Found
 from onion.tasks.question_answering.questions import Answer, Question
+from tests.tasks.helpers import DATA, needs_data
 
 
 def question(*answers):
@@ -108,3 +114,109 @@ def test_reset_forgets():
     update(metric, (0, 0, "cold"))
     assert metric.result() == {"exact_match": 0.0, "f1": 0.0}
     assert all(isinstance(value, float) and not isinstance(value, np.floating) for value in metric.result().values())
+
+
+# -- alike -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth", "same", "f1"),
+    [
+        ("The Broncos", "broncos", 1, 1),
+        ("Denver Broncos", "the Denver  Broncos!", 1, 1),
+        ("Denver", "Denver Broncos", 0, 2 / 3),  # precision 1, recall 1/2
+        ("x b c x b", "b b d", 0, 2 * (2 / 5) * (2 / 3) / (2 / 5 + 2 / 3)),  # b twice in both
+        ("Denver", "Carolina", 0, 0),
+        ("theatre", "atre", 0, 0),  # an article is a word
+        ("U.S.", "US", 1, 1),
+        ("", "", 1, 1),
+        ("", "x", 0, 0),
+        ("the", "", 1, 1),
+    ],
+)
+def test_answers_by_hand(answer, truth, same, f1):
+    assert alike(answer, truth) == (same, pytest.approx(f1))
+
+
+def letters_only(text):
+    """SQuAD's normalisation word by word, without patterns."""
+    kept = "".join(each for each in text.lower() if each not in set(string.punctuation))
+    return [word for word in kept.split() if word not in ("a", "an", "the")]
+
+
+def overlap(answer, truth):
+    """Precision, recall and F1 as the SQuAD paper describes them (section 6.1)."""
+    said, true = letters_only(answer), letters_only(truth)
+    if not said or not true:
+        return float(said == true)
+    left, shared = list(true), 0
+    for word in said:
+        if word in left:
+            left.remove(word)
+            shared += 1
+    if not shared:
+        return 0.0
+    precision, recall = shared / len(said), shared / len(true)
+    return 2 * precision * recall / (precision + recall)
+
+
+WORDS = st.lists(st.sampled_from(["a", "the", "The", "cat", "cat.", "dog", "DOG", ",", "fish-bone"]), max_size=6)
+
+
+@settings(max_examples=300)
+@given(WORDS, WORDS)
+def test_answers_against_the_definition(said, true):
+    answer, truth = " ".join(said), " ".join(true)
+    assert alike(answer, truth) == (letters_only(answer) == letters_only(truth), pytest.approx(overlap(answer, truth)))
+
+
+@needs_data
+def test_against_the_definition_on_real_answers():
+    """Each annotator's answer against the next one's."""
+    (article, *_) = json.loads((DATA / "squad" / "dev_sample.json").read_text(encoding="utf-8"))["data"]
+    compared = 0
+    for paragraph in article["paragraphs"]:
+        for question in paragraph["qas"]:
+            texts = [answer["text"] for answer in question["answers"]]
+            for one, other in itertools.pairwise(texts):
+                same = letters_only(one) == letters_only(other)
+                assert alike(one, other) == (same, pytest.approx(overlap(one, other)))
+                compared += 1
+    assert compared > 1000
+
+
+# -- thresholds --------------------------------------------------------------------------------------------------------
+
+
+ODDS = st.sampled_from([-2.5, -1.0, -0.25, 0.0, 0.25, 7.0]) | st.floats(-30, 30, width=32)
+SCORES = st.sampled_from([0.0, 0.5, 1.0])
+
+
+def reached(threshold, odds, answered, refused):
+    """The mean score with a threshold, by its definition."""
+    return np.where(odds <= threshold, answered, refused).mean()
+
+
+@given(st.lists(st.tuples(ODDS, SCORES, SCORES), min_size=1, max_size=12))
+def test_no_threshold_is_better_and_no_smaller_one_as_good(questions):
+    odds, answered, refused = np.array(questions, np.float64).T
+    threshold, score = best_threshold(odds, answered, refused)
+    tried = [odds.min() - 1, *np.unique(odds)]  # every way to part the questions
+    scores = [reached(each, odds, answered, refused) for each in tried]
+    assert score == pytest.approx(max(scores))
+    assert reached(threshold, odds, answered, refused) == pytest.approx(score)
+    smaller = [each for each, other in zip(tried, scores, strict=True) if other > score - 1e-9]
+    assert (odds <= threshold).tolist() == (odds <= smaller[0]).tolist()
+
+
+def test_thresholds_by_hand():
+    odds, answered, refused = np.array([3.0, -1.0, 1.0]), np.array([0.0, 1.0, 1.0]), np.array([1.0, 0.0, 0.0])
+    assert best_threshold(odds, answered, refused) == (2.0, 1.0)
+    assert best_threshold(odds, refused, answered) == (-1.5, pytest.approx(2 / 3))
+    assert best_threshold(odds, np.ones(3), np.zeros(3)) == (3.5, 1.0)
+
+
+def test_equal_odds_go_together():
+    odds = np.zeros(3)
+    assert best_threshold(odds, np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 1.0])) == (-0.5, pytest.approx(2 / 3))
+    assert best_threshold(odds, np.array([1.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0])) == (0.5, pytest.approx(2 / 3))

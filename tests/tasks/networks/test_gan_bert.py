@@ -6,7 +6,7 @@ import pytest
 
 from onion import Observer, Runner
 from onion.models.encoder import Encoder
-from onion.tasks.data.texts import batch_of
+from onion.tasks.batches import batch_of
 from onion.tasks.networks.gan_bert import Discriminator, FakeGenerator, Generator, log_fake, log_real
 from onion.testing import Batches
 from tests.tasks.helpers import HIDDEN

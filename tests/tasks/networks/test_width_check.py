@@ -6,7 +6,7 @@ import pytest
 from onion import CompositionError
 from onion.checkpointing import rng
 from onion.models.encoder import Encoder
-from onion.tasks.data.texts import arguments
+from onion.tasks.batches import arguments
 from onion.tasks.networks.width_check import refuse_unfit
 from onion.tasks.registry import TASKS, get_task
 from tests.tasks.helpers import HIDDEN

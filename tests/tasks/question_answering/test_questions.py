@@ -4,9 +4,8 @@ import pytest
 
 from onion.errors import DataError
 from onion.tasks.question_answering.questions import Answer, file_questions, line_questions
-from tests.paths import ROOT
+from tests.tasks.helpers import DATA, needs_data
 
-DATA = ROOT.parent / "shared" / "data"
 CONTEXT = "The film was warm."
 
 
@@ -85,19 +84,6 @@ def test_questions_that_do_not_do(file, change, told):
         list(file_questions(path, labelled=True))
 
 
-@pytest.mark.parametrize("content", ['{"data": []}', '{"data": [{"paragraphs": [{"context": "a", "qas": []}]}]}'])
-def test_a_file_without_questions(tmp_path, content):
-    (tmp_path / "a.json").write_text(content)
-    with pytest.raises(DataError, match=r"a\.json: there are no questions in the file"):
-        list(file_questions(tmp_path / "a.json", labelled=False))
-
-
-def test_a_file_of_something_else(tmp_path):
-    (tmp_path / "a.json").write_text('[{"context": "a"}]')
-    with pytest.raises(DataError, match=r"""a\.json: is \[\{"context": "a"\}\], not an object with 'data'"""):
-        list(file_questions(tmp_path / "a.json", labelled=False))
-
-
 def test_a_table_is_told_which_form_is_wanted(tmp_path):
     (tmp_path / "a.tsv").write_text("question\tcontext\nWho?\tA film.\n")
     told = r"""a\.tsv:1: broken JSON .*; questions are read from JSON of SQuAD's form, \{"data": .*; mend the file or"""
@@ -133,7 +119,7 @@ def test_two_lines_of_the_same_id():
         list(line_questions(lines))
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")
+@needs_data
 @pytest.mark.parametrize(
     ("name", "questions", "answers", "elsewhere"),  # as the data sets' description counts them
     [

@@ -5,17 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onion.models.tokenizer import Encoding, Tokenizer
+from onion.models.tokenizer import Encoding
 from onion.tasks.question_answering.questions import Answer, Question
 from onion.tasks.question_answering.windows import NOWHERE, UNKNOWN, Windows, examples_of, note_cut, targets
 
 CONTEXT = "the film was warm and it was a great plot ."
 WORDS = CONTEXT.split()
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 @pytest.fixture(scope="module")

@@ -3,17 +3,11 @@ import paddle
 import pytest
 
 from onion.models.encoder import Encoder
-from onion.models.tokenizer import Tokenizer
 from onion.tasks.metrics.chunk_f1 import IGNORED
 from onion.tasks.token_classification.tagger import CrfTagger, Tagger, grid
 from onion.tasks.token_classification.task import DECODERS, TokenClassification
 from tests.tasks.helpers import write_tsv
 from tests.tasks.tagged import LABELS, examples_of, joined, tagged
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 @pytest.fixture

@@ -1,13 +1,10 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onion.models.tokenizer import Tokenizer
 from onion.tasks.token_classification.word_windows import STAND_IN, word_windows
-from tests.tasks.helpers import VOCAB
+from tests.tasks.helpers import IDS
 
-IDS = {token: index for index, token in enumerate(VOCAB)}
 ODD = ["", " ", "\x00", "\x07", "\u200b", "\ufffd", "\u3000", "\ufeff", "[SEP]", "[MASK]", "□"]
 SCRIPTS = [
     "a",
@@ -27,11 +24,6 @@ SCRIPTS = [
     "ß",
 ]
 ANY = st.one_of(st.sampled_from(ODD + SCRIPTS), st.text(st.characters(exclude_categories=["Cs"]), max_size=4))
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
 
 
 def pieces_of(tokenizer, word):

@@ -23,17 +23,6 @@ from tests.tasks.helpers import films, write_tsv
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
-    return tmp_path / "home" / "features"
-
-
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
-
-
-@pytest.fixture
 def data(tmp_path):
     return write_tsv(tmp_path / "a.tsv", films(50, seed=3))
 

@@ -3,7 +3,6 @@ import os
 import pytest
 
 from onion.errors import DataError
-from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.stream import FeatureStream
@@ -13,19 +12,8 @@ from tests.tasks.helpers import films, write_tsv
 from tests.tasks.tagged import tagged
 
 
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
-
-
 def plain(example):
     return {name: value.tolist() if name in ("ids", "types") else value for name, value in example.items()}
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
-    return tmp_path / "home" / "features"
 
 
 def test_a_stream_gives_what_the_cache_has_anew_in_each_pass(tmp_path, tokenizer, caplog):

@@ -25,11 +25,6 @@ STRANGE = (
 )
 
 
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
-
-
 @pytest.mark.parametrize(
     ("ids", "told"),
     [

@@ -40,11 +40,6 @@ QUESTIONS = [("a film was warm and it is fine", "a film", [("warm", 11)]), ("the
 TEXT = "A lovely film, über-fine! 中文 it's plot\u200b of actors [MASK] x"
 
 
-@pytest.fixture(scope="module")
-def tokenizer(encoder_folder):
-    return Tokenizer.from_pretrained(encoder_folder)
-
-
 def tables(name, folder):
     for number, rows in enumerate(TABLES[name]):
         path = folder / f"{number}.tsv"

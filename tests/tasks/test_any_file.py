@@ -10,13 +10,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.classification import Classification
 from onion.tasks.data.features.examples import Examples
+from onion.tasks.matching import Matching
+from onion.tasks.multilabel import MultiLabel
+from onion.tasks.question_answering.task import QuestionAnswering
+from onion.tasks.regression import Regression
 from onion.tasks.task import Task
+from onion.tasks.token_classification.task import TokenClassification
+from tests.tasks import squad_files
+from tests.tasks.squad_files import TINY
 
 TEXTS = st.sampled_from(["a film", "lovely", "the plot was 中文.", ""])
 CELLS = st.one_of(st.sampled_from(["", " ", "nan", "1e30", ",", '"', "\ufeff"]), st.text(max_size=6))
@@ -52,14 +61,40 @@ def files(draw: st.DrawFn, columns: Mapping[str, st.SearchStrategy[Any]]) -> tup
     return ending, _table(ending, [names, *[list(row.values()) for row in rows]]).encode(errors="surrogatepass")
 
 
-def check(task: Task, columns: Mapping[str, st.SearchStrategy[Any]], folder: Path, tokenizer: Tokenizer) -> None:
-    """Read many files; every one has to end well or be refused, and some have to end in each of the two ways."""
+LABELLED = {"text_a": TEXTS, "label": st.sampled_from(["good", "bad"])}
+ASKED = {"text_a": TEXTS, "text_b": TEXTS, "qid": st.sampled_from(["1", "x"])}
+TAGGED = {
+    "text_a": st.sampled_from(["a\x02film", "中\x02.", "plot"]),
+    "label": st.sampled_from(["O\x02B-x", "B-x\x02I-x"]),
+}
+CASES = {
+    "classify": (Classification(max_length=8), files(LABELLED)),
+    "classify pairs": (Classification(max_length=8), files(LABELLED | {"text_b": TEXTS})),
+    "regress": (
+        Regression(max_length=8),
+        files({"text_a": TEXTS, "text_b": TEXTS, "label": st.sampled_from(["1", "-2.5", "0"])}),
+    ),
+    "match": (Matching(max_length=8), files(ASKED | {"label": st.sampled_from(["0", "1"])})),
+    "match in pairs": (Matching(max_length=8), files(ASKED | {"text_b_neg": TEXTS})),
+    "multilabel": (
+        MultiLabel(max_length=8),
+        files({"text_a": TEXTS, "label": st.sampled_from(["x", "x,y", "", "y, z"])}),
+    ),
+    "tag": (TokenClassification(max_length=8), files(TAGGED)),
+    "read": (QuestionAnswering(**TINY), squad_files.files().map(lambda content: (".json", content))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_any_file_ends_in_features_or_in_an_error_with_its_place(name, tmp_path, tokenizer):
+    """Every file ends well or is refused, and some have to end in each of the two ways."""
+    task, contents = CASES[name]
     ended: Counter[bool] = Counter()
 
     @settings(max_examples=300)
-    @given(files(columns))
+    @given(contents)
     def run(file: tuple[str, bytes]) -> None:
-        path = folder / f"any{file[0]}"
+        path = tmp_path / f"any{file[0]}"
         path.write_bytes(file[1])
         ended[read_whole(task, path, tokenizer)] += 1
 

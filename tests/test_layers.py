@@ -1,0 +1,192 @@
+"""Who may import whom, read from the source; and that no imports go in a circle."""
+
+import ast
+
+import pytest
+
+import onion
+from tests.paths import ROOT
+
+TOPS = {"onion": "onion", "models": "onion.models", "tasks": "onion.tasks"}
+"""Folder -> the package that it is imported as."""
+
+ENGINE = (
+    "onion.engine",
+    "onion.errors",
+    "onion.host.operating_system",
+    "onion.host.process_limits",
+    "onion.messages",
+    "onion.validation",
+)
+FILES = ("onion.data.files", "onion.data.jsonl", "onion.data.opening", "onion.data.table")
+READING = (
+    "onion.tasks.data.rows",
+    "onion.tasks.data.texts",
+    "onion.tasks.question_answering.json_value",
+    "onion.tasks.data.labels",
+    "onion.tasks.data.features",
+    "onion.tasks.question_answering.answers",
+    "onion.tasks.question_answering.questions",
+    "onion.tasks.question_answering.windows",
+    "onion.tasks.token_classification.tagged_text",
+    "onion.tasks.token_classification.word_windows",
+)
+NETWORKS = (
+    "onion.tasks.networks.gan_bert",
+    "onion.tasks.networks.distillation",
+    "onion.tasks.networks.width_check",
+    "onion.tasks.networks.heads",
+    "onion.tasks.networks.multi_head",
+    "onion.tasks.token_classification.crf",
+    "onion.tasks.token_classification.tagger",
+)
+ARRAYS = ("onion.tasks.batches", "onion.tasks.probabilities")
+"""What both of them use."""
+UPPER = ("onion.models", "onion.tasks", "onion.cli", "models", "tasks")
+TESTS = ("tests", "pytest", "hypothesis")
+
+RULES = [
+    # of these modules, and of those in them, none imports these, not even within a function
+    (ENGINE, ("paddle", "numpy", "onion.items", "onion.data", "onion.device", *UPPER)),
+    (("onion.checkpointing.checkpoint", "onion.device"), ("onion.items", "onion.data", "onion.engine.runner", *UPPER)),
+    (
+        ("onion.data",),
+        (
+            "onion.items",
+            "onion.engine.runner",
+            "onion.engine.item",
+            "onion.engine.state",
+            "onion.checkpointing.checkpoint",
+            *UPPER,
+        ),
+    ),
+    (("onion.items", "onion.multitask.strategies"), UPPER),
+    (("onion.models",), ("onion.items", "onion.tasks", "onion.engine.runner", "onion.cli", "tasks", "models")),
+    (("onion.tasks",), ("onion.cli", "tasks", "models")),
+    (NETWORKS, (*FILES, *READING, "onion.tasks.task", "onion.tasks.finetune", "onion.tasks.registry")),
+    (READING, (*NETWORKS, "onion.tasks.finetune", "onion.tasks.registry")),
+    (ARRAYS, ("paddle", "onion.models", "onion.tasks", *FILES)),
+    (("onion",), TESTS),
+]
+ONLINE = "onion.online"
+COMMANDS = "onion.cli"
+"""Alone imports what is online."""
+
+CIRCLES = [
+    # not when modules are imported, but within functions
+    {"onion.engine.identity", "onion.engine.item", "onion.engine.item_tree"},
+    {"onion.online.sources.folder", "onion.online.sources.folder_aside"},
+    {"onion.online.sources.redis_stream", "onion.online.sources.redis_aside"},
+    {"onion.online.sources.spool", "onion.online.sources.spool_aside"},
+    {"onion.models.fused.training.stack", "onion.models.layers", "onion.models.fused.eligibility"},
+]
+
+
+def modules():
+    """Return module -> file, of the whole product."""
+    found = {}
+    for folder, package in TOPS.items():
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            found[".".join((package, *parts)).removesuffix(".__init__")] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(path, lazy=True):
+    """Return the modules that a file imports, but for typing; ``from onion import Tester`` imports the item's file.
+
+    Args:
+        path: the file.
+        lazy: with those that are imported within functions.
+    """
+    found, nodes = set(), list(ast.parse(path.read_text("utf-8")).body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            for alias in node.names:
+                item = f"onion.items.{onion.ITEMS.get(alias.name)}" if node.module == "onion" else ""
+                inner = f"{node.module}.{alias.name}"
+                found.add(next((name for name in (item, inner) if name in MODULES), node.module))
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            nodes += node.orelse
+        elif lazy or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            nodes += ast.iter_child_nodes(node)
+    return found
+
+
+ALL = {module: imports(path) for module, path in MODULES.items()}
+AT_THE_TOP = {module: imports(path, lazy=False) for module, path in MODULES.items()}
+
+
+def within(module, *packages):
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def reached(module, graph):
+    """Return all that comes with a module, itself too."""
+    found, left = set(), [module]
+    while left:
+        here = left.pop()
+        if here not in found:
+            found.add(here)
+            left += graph.get(here, ())
+    return found
+
+
+def circles(graph):
+    """Return the sets of modules that import each other."""
+    behind = {module: reached(module, graph) for module in graph}
+    return {
+        frozenset(other for other in behind[module] if module in behind.get(other, ()))
+        for module, imported in graph.items()
+        if any(module in behind.get(other, ()) for other in imported)
+    }
+
+
+@pytest.mark.parametrize(("packages", "forbidden"), RULES, ids=[packages[0] for packages, _ in RULES])
+def test_arrows_of_the_design(packages, forbidden):
+    for package in packages:
+        inside = [module for module in ALL if within(module, package)]
+        assert inside, f"there is no {package}"
+        for module in inside:
+            wrong = sorted(name for name in ALL[module] if within(name, *forbidden))
+            assert not wrong, f"{module} imports {wrong}"
+
+
+def test_nothing_but_the_commands_imports_what_is_online():
+    for module in ALL:
+        if not within(module, ONLINE, COMMANDS):
+            assert not [name for name in ALL[module] if within(name, ONLINE)], module
+
+
+def test_paddle_is_imported_at_the_top_of_no_engine_item_or_data_file():
+    for module, imported in AT_THE_TOP.items():
+        if not within(module, "onion.models", "onion.tasks"):
+            assert not any(within(name, "paddle") for name in imported), module
+
+
+def test_files_are_read_without_paddle():
+    for module in MODULES:
+        if within(module, *READING):
+            assert not any(within(name, "paddle", *NETWORKS) for name in reached(module, AT_THE_TOP)), module
+
+
+def test_no_imports_go_in_a_circle():
+    assert circles(AT_THE_TOP) == set()
+    assert not [circle for circle in circles(ALL) if not any(circle <= known for known in CIRCLES)]
+
+
+def test_a_circle_would_be_seen():
+    graph = {"a": {"b", "os"}, "b": {"c"}, "c": {"b"}, "d": {"d"}}
+    assert circles(graph) == {frozenset("bc"), frozenset("d")}
+
+
+def test_models_and_tasks_are_linked_where_tools_look_for_them():
+    for folder in ("models", "tasks"):
+        assert (ROOT / "onion" / folder).resolve() == (ROOT / folder).resolve()
