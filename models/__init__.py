@@ -7,7 +7,7 @@
     shapes.py, fitting.py    whether weights are those of a config                                        no Paddle
     formats/                 how: every system's files                                                    no Paddle
     hub.py                   fetch, resolve: named models -> local folders                                no Paddle
-    downloads/               how: addresses, HTTP, archives                                               no Paddle
+    downloads/               how: Hugging Face's hub, addresses, archives                                 no Paddle
     encoder.py, layers.py    Encoder: the Transformer itself
     norm.py                  LayerNorm, with a gradient that is right on the CPU too
     by_hand/                 its layers in training on the CPU, with a backward pass of their own

@@ -11,16 +11,15 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from onion.checkpointing.lock import exclusive_lock
 from onion.cli import Printable, main
 from onion.data import files
-from onion.models.downloads.sources import ALIASES, SOURCES
+from onion.models.downloads.sources import ALIASES, REPOSITORIES, SOURCES
 from tests.abilities import needs_draws_again
-from tests.models.file_server import serving, without_proxies
+from tests.models.hub_server import Repository, serving_hub
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 
 pytestmark = pytest.mark.slow
@@ -757,7 +756,7 @@ def test_words_that_make_no_command(refused, words):
     refused(*words)
 
 
-def test_debug_shows_where_it_happened(place, monkeypatch):
+def test_debug_shows_where_it_happened(trained, place, monkeypatch):
     monkeypatch.chdir(place)
     with pytest.raises(Exception, match="there is no such file"):
         main(["evaluate", "--from", "run", "--data", "none.tsv", "--debug"])
@@ -775,13 +774,12 @@ def test_cut_texts_are_told_once_a_file(trained, place, tmp_path):
 
 
 @pytest.fixture
-def mirror(monkeypatch, tmp_path):
-    """A server with the files of ernie-3.0-nano-zh under the paths of the real one, and an empty cache."""
-    without_proxies(monkeypatch)
+def served(monkeypatch, tmp_path):
+    """A hub with the repository a/bert, and empty caches."""
     monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
-    with serving() as server:
-        for file in SOURCES["ernie-3.0-nano-zh"].files:
-            server.publish(urlsplit(file.url).path, file.name.encode())
+    with serving_hub(tmp_path / "cache") as server:
+        files = {path.name: path.read_bytes() for path in tiny_encoder(tmp_path / "bert").iterdir()}
+        server.repositories["a/bert"] = Repository(files)
         yield server
 
 
@@ -791,43 +789,31 @@ def listed(place):
     return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
 
 
-def test_weights_come_from_a_mirror_once(mirror, place, tmp_path):
-    folder = tmp_path / "home" / "ernie-3.0-nano-zh"
-    get = ["weights", "get", "ernie-3.0-nano-zh", "--from-mirror", mirror.address]
-    for told in ("", "onion: it was here already; delete the folder to have it fetched again\n"):
-        done = onion(place, *get)
-        assert (done.returncode, done.stdout, done.stderr) == (0, f"{folder}\n", told)
-    assert len(mirror.requests) == 2
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "config.json",
-        "model_state.pdparams",
-        "tokenizer_config.json",
-        "vocab.txt",
-    ]
+def test_weights_come_from_the_hub_and_are_trained_without_it(served, place, tmp_path):
+    done = onion(place, "weights", "get", "a/bert")
+    folder = Path(done.stdout.rstrip("\n"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert folder.is_relative_to(tmp_path / "cache" / "hub")
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors", "vocab.txt"]
+    asked = len(served.requests)
+    words = [word if word != "tiny" else "a/bert" for word in TRAINING]
+    done = onion(place, *words, "--passes", "1", "--out", tmp_path / "run")
+    assert (done.returncode, len(served.requests)) == (0, asked), done.stderr
 
 
-def test_the_list_of_weights_says_what_is_here(mirror, place, tmp_path):
+def test_the_list_of_weights_says_what_is_here(served, place):
+    served.repositories["google-bert/bert-base-uncased"] = served.repositories["a/bert"]
     rows = listed(place)
-    assert rows["NAME"] == ["MB", "HERE", "SOURCE"]
-    assert set(rows) - {"NAME"} == {*SOURCES, *ALIASES}
-    assert rows["bert-base-uncased"] == ["440.4", "no", "huggingface.co/google-bert/bert-base-uncased"]
-    assert rows["ernie-1.0"][:2] == ["?", "no"]
-    assert rows["ernie-1.0"][-1] == "ernie-1.0-base-zh"
-    assert onion(place, "weights", "get", "ernie-3.0-nano-zh", "--from-mirror", mirror.address).returncode == 0
-    assert listed(place)["ernie-3.0-nano-zh"][:2] == ["0.0", "yes"]
-    assert listed(place)["minilm"][1] == "no"
+    assert rows["NAME"] == ["HERE", "SOURCE"]
+    assert set(rows) - {"NAME"} == {*SOURCES, *REPOSITORIES, *ALIASES}
+    assert rows["bert-base-uncased"] == ["no", "huggingface.co/google-bert/bert-base-uncased"]
+    assert rows["ernie-1.0"] == ["no", "bj.bcebos.com", "(PaddleNLP)"]
+    assert onion(place, "weights", "get", "bert-base-uncased").returncode == 0
+    rows = listed(place)
+    assert (rows["bert-base-uncased"][0], rows["minilm"][0]) == ("yes", "no")
 
 
-def test_weights_that_cannot_be_fetched(mirror, refused, place, tmp_path):
-    mirror.files.clear()
-    folder = tmp_path / "home" / "ernie-3.0-nano-zh"
-    done = onion(place, "weights", "get", "ernie-3.0-nano-zh", "--from-mirror", mirror.address)
-    assert (done.returncode, done.stdout) == (2, "")
-    told, by_hand = done.stderr.splitlines()
-    assert told.startswith(f"onion: {mirror.address}/paddlenlp/")
-    assert told.endswith(": HTTP 404 Not Found")
-    assert by_hand.startswith("Get https://bj.bcebos.com/paddlenlp/")
-    assert by_hand.endswith(f"; put them into {folder}")
-    assert not folder.exists()
-    assert "not the address of a mirror" in refused("weights", "get", "ernie-tiny", "--from-mirror", "nowhere")
-    assert "PIP_INDEX_URL" in refused("weights", "get", "minilm", "--from-mirror", mirror.address)
+def test_weights_that_cannot_be_fetched(served, refused):
+    told = refused("weights", "get", "a/none")
+    assert told.startswith(f"onion: {served.address}/a/none does not exist")
+    assert "nobody: neither a folder nor a known model" in refused("weights", "get", "nobody")

@@ -74,7 +74,6 @@ COMMANDS = "onion.cli"
 
 CIRCLES = [
     # not when modules are imported, but within functions
-    {"onion.engine.identity", "onion.engine.item", "onion.engine.item_tree"},
     {"onion.online.sources.folder", "onion.online.sources.folder_aside"},
     {"onion.online.sources.redis_stream", "onion.online.sources.redis_aside"},
     {"onion.online.sources.spool", "onion.online.sources.spool_aside"},
@@ -110,7 +109,7 @@ def imports(path, lazy=True):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively"
             for alias in node.names:
-                item = f"onion.items.{onion.ITEMS.get(alias.name)}" if node.module == "onion" else ""
+                item = f"onion.{onion.ITEMS.get(alias.name)}" if node.module == "onion" else ""
                 inner = f"{node.module}.{alias.name}"
                 found.add(next((name for name in (item, inner) if name in MODULES), node.module))
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):

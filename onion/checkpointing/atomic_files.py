@@ -1,13 +1,12 @@
 """Files that are whole or not there at all: written beside their final name, synced to the disk, then renamed.
 
-And folders that one process at a time writes to. All of it asks one object, `Files`, for what only the system can do,
+All of it asks one object, `Files`, for what only the system can do,
 so that a test can let any byte, sync, rename or removal fail.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import glob
 import os
 import shutil
@@ -18,6 +17,8 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import IO
+
+from onion.checkpointing.lock import locked, take_lock
 
 PARTIAL = ".partial"
 """The end of the name of whatever is not whole yet."""
@@ -96,7 +97,7 @@ def _temporary(path: Path) -> tuple[int, Path]:
     while True:
         # By its end the next start of a run knows what a kill has left (checkpoint.sweep).
         handle, name = tempfile.mkstemp(prefix=_beginning(path), suffix=PARTIAL, dir=path.parent)
-        _lock(handle, wait=True)
+        take_lock(handle, wait=True)
         if os.fstat(handle).st_nlink:
             return handle, Path(name)
         os.close(handle)  # another process took it for abandoned before it was locked
@@ -190,41 +191,6 @@ def sync_folder(folder: Path) -> None:
         _files.sync(handle)
     finally:
         os.close(handle)
-
-
-@contextmanager
-def locked(place: Path, wait: bool = False) -> Iterator[None]:
-    """Keep others that ask for it out of a folder, or a file; the system lets go when this process ends, however.
-
-    On a file system without locks nobody is kept out.
-
-    Args:
-        place: has to exist.
-        wait: until the other process lets go, instead of raising. Default: no.
-
-    Raises:
-        BlockingIOError: another process has it.
-    """
-    handle = os.open(place, os.O_RDONLY)
-    try:
-        _lock(handle, wait)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int, wait: bool) -> None:
-    """Lock an open file or folder until it is closed, where the file system has locks.
-
-    Raises:
-        BlockingIOError: another has it.
-    """
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        raise
-    except OSError:  # no locks here
-        pass
 
 
 def _umask() -> int:

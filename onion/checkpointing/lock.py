@@ -1,7 +1,8 @@
-"""A folder that one run at a time writes to; who comes second is told who is there.
+"""Locks between processes: of any file or folder (:func:`locked`), and of a run's folder (:func:`exclusive_lock`).
 
-The system holds the lock (``flock``) and lets go of it when the process ends, however it ends. The file ``.lock`` in
-the folder says whose it is, for people and for file systems without locks.
+The system holds a lock (``flock``) and releases it when the process ends, however it ends. The package filelock would
+replace that one call; the rest is what a run's folder needs. One run at a time writes to it, and the second is told
+whose it is: the file ``.lock`` in the folder says so, for people and for file systems without locks.
 
 A lock goes with the last copy of its open file, and a forked child is born with one. So it closes that first of all: a
 worker that outlives its killed run keeps nobody out.
@@ -21,7 +22,7 @@ import socket
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from io import FileIO
 from pathlib import Path
@@ -74,10 +75,12 @@ class _Held:
         """Take the lock and write the owner into it; tell whether it is still the one in the folder."""
         file = _opened(self._path)
         try:
-            told = _lock(self._path, file.fileno())
+            has_locks = take_lock(file.fileno())
+            if not has_locks and (owner := _owner(self._path)) and not _gone(owner):  # the owner's name has to do
+                raise BlockingIOError
             if _still_there(self._path, file.fileno()):
                 self._file = file
-                with told:
+                with suppress(OSError) if has_locks else nullcontext():  # a full disk: it holds without the name
                     _sign(self._path, file.fileno())
         finally:
             if self._file is not file:
@@ -100,6 +103,49 @@ class _Held:
 
 _held: dict[str, _Held] = {}
 _guard = RLock()
+
+
+@contextmanager
+def locked(path: Path, wait: bool = False) -> Iterator[None]:
+    """Keep others that ask for it out of a folder, or a file; the system lets go when this process ends, however.
+
+    On a file system without locks nobody is kept out.
+
+    Args:
+        path: has to exist.
+        wait: until the other process lets go, instead of raising. Default: no.
+
+    Raises:
+        BlockingIOError: another process has it.
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        take_lock(handle, wait)
+        yield
+    finally:
+        os.close(handle)
+
+
+def take_lock(handle: int, wait: bool = False) -> bool:
+    """Lock an open file or folder until its last copy is closed.
+
+    Args:
+        handle: of the file or folder.
+        wait: as in :func:`locked`.
+
+    Returns:
+        False on a file system without locks, where nothing was done.
+
+    Raises:
+        BlockingIOError: another process has it.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        raise
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
@@ -212,22 +258,6 @@ def _strange() -> OSError:
     return OSError(errno.EINVAL, "what stands there is a link, a pipe or a device, and no lock of onion; remove it")
 
 
-def _lock(path: Path, handle: int) -> AbstractContextManager[None]:
-    """Lock an open file; return what an error means when the owner's name is written.
-
-    Raises:
-        BlockingIOError: another process has it.
-    """
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return suppress(OSError)  # a full disk: it holds without the owner's name
-    except BlockingIOError:
-        raise
-    except OSError:  # no locks here: the owner's name has to do
-        _refuse_living(_owner(path))
-        return nullcontext()
-
-
 def _still_there(path: Path, handle: int) -> bool:
     try:
         return os.path.samestat(path.lstat(), os.fstat(handle))
@@ -245,24 +275,17 @@ def _sign(path: Path, handle: int) -> None:
     os.pwrite(handle, json.dumps(owner).encode(), 0)
 
 
-def _refuse_living(owner: dict[str, Any]) -> None:
-    """Raise BlockingIOError unless the owner was a process of this machine that is gone."""
-    if owner and not _gone(owner):
-        raise BlockingIOError
-
-
 def _gone(owner: dict[str, Any]) -> bool:
-    return owner.get("host") == socket.gethostname() and not _lives(owner.get("pid"))
-
-
-def _lives(pid: Any) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError, TypeError):
+    """Whether the owner was a process of this machine, and is no more."""
+    if owner.get("host") != socket.gethostname():
         return False
-    except PermissionError:  # somebody else's
+    try:
+        os.kill(owner.get("pid"), 0)  # type: ignore[arg-type]  # a file can say anything
+    except PermissionError:  # another user's
+        return False
+    except (ProcessLookupError, OverflowError, TypeError):
         return True
-    return True
+    return False
 
 
 def _owner(path: Path) -> dict[str, Any]:

@@ -74,7 +74,8 @@ def _heard(level: int) -> Iterator[None]:
     """Let what is logged from a level on be seen."""
     handler = logging.StreamHandler()
     handler.setFormatter(Printable("onion: %(message)s"))
-    logging.basicConfig(handlers=[handler], level=level)
+    # Of other libraries warnings only: httpx, which fetches models, logs each request as information.
+    logging.basicConfig(handlers=[handler], level=level if level < logging.INFO else logging.WARNING)
     log = logging.getLogger("onion")
     before = log.level
     log.setLevel(level)  # importing Paddle 3.1 or 3.2 raises the level of the root logger

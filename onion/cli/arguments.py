@@ -59,9 +59,9 @@ def parser() -> argparse.ArgumentParser:
     weights = add("weights", "list and fetch pretrained weights").add_subparsers(required=True, metavar="ACTION")
     listing = weights.add_parser("ls", help="list the known names", parents=[debug])
     listing.set_defaults(command=run.list_weights)
-    fetching = weights.add_parser("get", help="fetch weights once and print their folder", parents=[debug])
-    fetching.add_argument("name", metavar="NAME", help="one of those that weights ls lists, such as minilm")
-    fetching.add_argument("--from-mirror", dest="mirror", metavar="URL", help="host that has the same files")
+    fetching = weights.add_parser("get", help="fetch or update weights and print their folder", parents=[debug])
+    names = "one that weights ls lists, such as minilm, or a repository of Hugging Face's hub: OWNER/NAME[@REVISION]"
+    fetching.add_argument("name", metavar="NAME", help=names)
     fetching.set_defaults(command=run.fetch)
     again = add("replay", "do an online run again from its samples and its record, and compare")
     again.add_argument("folder", type=Path, metavar="DIR", help="the run's: its checkpoints and control.jsonl")
@@ -87,7 +87,7 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     add("--task", "what to learn: classify, regress, match, multilabel, tag, read, mask", metavar="NAME")
     add("--train", "what to learn from", metavar="FILE")
     add("--dev", "the same, to test on while training", metavar="FILE")
-    add("--encoder", "pretrained weights (default: minilm)", metavar="NAME|DIR")
+    add("--encoder", "folder, name of weights ls, or OWNER/NAME of the hub (default: minilm)", metavar="NAME|DIR")
     add(
         "--init",
         "begin with what another training has learned, not with --encoder; DIR is its folder or a checkpoint",
@@ -129,7 +129,7 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
 
 def _add_embed(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("--encoder", default="minilm", metavar="NAME|DIR", help="pretrained weights (default: %(default)s)")
+    add("--encoder", default="minilm", metavar="NAME|DIR", help="as in train (default: %(default)s)")
     add("--input", required=True, metavar="FILE", help=".tsv, .csv or .jsonl with text_a, text_b if any; of any size")
     add("--out", type=Path, required=True, metavar="DIR", help="new folder for cls_emb.npy: float32 [rows, hidden]")
     add("--pooling", choices=["cls", "mean", "pooler"], default="cls", help="of token vectors (default: %(default)s)")

@@ -122,7 +122,7 @@ def predict(options: argparse.Namespace) -> int:
 def embed(options: argparse.Namespace) -> int:
     """Write the vectors of texts; print one line of JSON."""
     start_paddle(options.threads)
-    from onion.tasks.embedding.embedder import files
+    from onion.tasks.embedding import files
 
     names = ["tokens", "pooling", "layer", "normalize", "max_length", "batch_size", "quiet"]
     settings = {name: getattr(options, name) for name in names}
@@ -145,25 +145,19 @@ def fetch(options: argparse.Namespace) -> int:
     """Fetch weights; print their folder."""
     from onion.models import hub
 
-    here = hub.is_here(options.name)
-    folder = hub.fetch(options.name, options.mirror)
-    if here:
-        print("onion: it was here already; delete the folder to have it fetched again", file=sys.stderr)
-    print(folder)
+    print(hub.fetch(options.name))
     return 0
 
 
 def list_weights(options: argparse.Namespace) -> int:
-    """Print a line for each known name: name, size if known, whether it is here, where it comes from."""
+    """Print a line for each known name: name, whether it is here, where it comes from."""
     from onion.models import hub
 
-    rows = [("NAME", "MB", "HERE", "SOURCE")]
-    for known in hub.known_models():
-        size = f"{known.size / 1e6:.1f}" if known.size is not None else "?"
-        rows.append((known.name, size, "yes" if known.here else "no", known.origin))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, size, here, origin in rows:
-        print(f"{name:{widths[0]}}  {size:>{widths[1]}}  {here:{widths[2]}}  {origin}")
+    rows = [("NAME", "HERE", "SOURCE")]
+    rows += [(known.name, "yes" if known.here else "no", known.origin) for known in hub.known_models()]
+    width = max(len(name) for name, _, _ in rows)
+    for name, here, origin in rows:
+        print(f"{name:{width}}  {here:4}  {origin}")
     return 0
 
 

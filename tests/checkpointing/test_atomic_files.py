@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from onion.checkpointing.atomic_files import locked, replace_file, sync_folder, write_synced
+from onion.checkpointing.atomic_files import replace_file, sync_folder, write_synced
+from onion.checkpointing.lock import locked
 
 
 def names(folder):
@@ -115,7 +116,7 @@ def test_a_locked_folder_lets_nobody_else_in_until_it_is_left(tmp_path):
 
 
 def test_a_killed_process_locks_nothing(tmp_path):
-    code = "import os, sys\nfrom pathlib import Path\nfrom onion.checkpointing.atomic_files import locked\n"
+    code = "import os, sys\nfrom pathlib import Path\nfrom onion.checkpointing.lock import locked\n"
     code += "with locked(Path(sys.argv[1])):\n    os.kill(os.getpid(), 9)"
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
     with locked(tmp_path):

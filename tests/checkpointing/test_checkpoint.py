@@ -17,8 +17,9 @@ import pytest
 
 from onion import CheckpointError
 from onion.checkpointing import checkpoint
-from onion.checkpointing.atomic_files import Files, locked, through
+from onion.checkpointing.atomic_files import Files, through
 from onion.checkpointing.checkpoint import Checkpoint, copied, folder_of, newest, prune, read, steps_in, sweep, write
+from onion.checkpointing.lock import locked
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 DTYPES = ["bool", *INTEGERS, "float16", "float32", "float64", "complex64"]

@@ -159,11 +159,11 @@ def test_named_models_are_found_like_folders(tmp_path, monkeypatch):
     small_encoder().save_pretrained(tmp_path / "minilm")
     for load in (Encoder.from_pretrained, EncoderForPretraining.from_pretrained):
         assert load("MiniLM").state_dict()
-        with pytest.raises(WeightsError, match=r"minilmm: neither a folder nor a known model .*minilm"):
+        with pytest.raises(WeightsError, match="minilmm: neither a folder nor a known model"):
             load("minilmm")
     (tmp_path / "minilm" / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] [MASK] a".replace(" ", "\n"))
     assert Tokenizer.from_pretrained("MiniLM").vocab_size == 6
-    with pytest.raises(WeightsError, match=r"minilmm: neither a folder nor a known model .*minilm"):
+    with pytest.raises(WeightsError, match="minilmm: neither a folder nor a known model"):
         Tokenizer.from_pretrained("minilmm")
 
 

@@ -113,7 +113,7 @@ def test_a_missing_folder_or_file_is_named(tmp_path):
         read_weights(tmp_path / "nowhere")
     with pytest.raises(WeightsError, match=r"model\.safetensors: no such file"):
         read_weights(tmp_path)
-    with pytest.raises(WeightsError, match=r"nowhere: neither a folder nor a known model \(bert-base-cased, "):
+    with pytest.raises(WeightsError, match="nowhere: neither a folder nor a known model"):
         Encoder.from_pretrained(tmp_path / "nowhere")
 
 

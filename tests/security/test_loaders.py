@@ -9,18 +9,16 @@ from onion.errors import OnionError
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.data.features.store import open_store
-from tests.models.file_server import serving, without_proxies
 from tests.security.loaders import (
     LOADERS,
     RAISES,
     a_checkpoint,
     json_tokenizer,
-    noted_download,
     read_checkpoint,
     sign,
     some_features,
 )
-from tests.security.payloads import bombs, payloads
+from tests.security.payloads import payloads
 
 OUTSIDE = ["../secret", "a/../../secret", "/etc/passwd", "/dev/zero", "..", "", "a\\b", "a\0b"]
 
@@ -48,16 +46,6 @@ def test_nothing_is_run_and_the_error_is_ours(tmp_path, name):
             pytest.exit(f"{name}: {payload} was run")  # no mark may hide it
     assert not raw
     assert not taken
-
-
-@pytest.mark.parametrize("notes", [*bombs(), "algorithm", "size", "validator", "done"])
-def test_notes_about_a_download_are_no_danger(tmp_path, monkeypatch, notes):
-    without_proxies(monkeypatch)
-    odd = {"algorithm": {"digest": ["shake_128", "00"]}, "size": {"size": "15"}, "validator": {"validator": 5}}
-    with serving() as server:
-        whole = {"url": f"{server.address}/model.bin", "validator": '"1"', "size": 15, "digest": None, "done": 4}
-        changed = json.dumps({**whole, **odd.get(notes, {"done": 4.5})}).encode()
-        assert noted_download(server, tmp_path, bombs().get(notes, changed)) == b"the whole model"
 
 
 # -- names that a file tells -------------------------------------------------------------------------------------------

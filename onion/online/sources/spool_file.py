@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from onion.checkpointing.atomic_files import PARTIAL, locked, rename, sync_folder
+from onion.checkpointing.atomic_files import PARTIAL, rename, sync_folder
+from onion.checkpointing.lock import locked
 from onion.errors import DataError
 from onion.paths import anchored
 

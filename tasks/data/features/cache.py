@@ -19,7 +19,8 @@ from typing import Any
 
 import attrs
 
-from onion.checkpointing.atomic_files import locked, sync_folder
+from onion.checkpointing.atomic_files import sync_folder
+from onion.checkpointing.lock import locked
 from onion.errors import DataError
 from onion.models.hub import home
 from onion.models.tokenizer import Tokenizer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from onion.checkpointing.atomic_files import locked
+from onion.checkpointing.lock import locked
 from onion.errors import DataError
 from onion.models.hub import home
 from onion.models.tokenizer import Tokenizer

@@ -1,0 +1,155 @@
+"""Repositories of Hugging Face's hub. Without Paddle.
+
+``huggingface_hub`` does the work, and its settings hold: the cache (``HF_HOME``), tokens (``HF_TOKEN``, ``hf auth
+login``), mirrors (``HF_ENDPOINT``), offline mode (``HF_HUB_OFFLINE``), proxies. Its import takes half a second, so it
+is imported where it is used.
+
+Weights are fetched last. So where they are whole, the files beside them are there too, and a download that was killed
+is never taken for a model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from onion.errors import WeightsError
+from onion.models.formats.layouts import INDEX, READERS
+
+# Of a repository's files, those that an encoder and its tokenizer are made of; the weights' names are READERS'.
+BESIDE_WEIGHTS = [
+    "config.json",
+    "merges.txt",
+    "spiece.model",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+    "vocab.txt",
+]
+# Words of letters, digits, _, - and ., which neither begin nor end with the last two, nor have them doubled.
+_NAME = re.compile(r"(?![^@]*(--|\.\.))\w([\w.-]*\w)?/\w([\w.-]*\w)?(@.+)?", re.ASCII)
+
+
+def is_repository(name: str) -> bool:
+    """Whether this has the form of a repository's name: ``OWNER/NAME`` or ``OWNER/NAME@REVISION``."""
+    return _NAME.fullmatch(name) is not None
+
+
+def fetch_repository(name: str) -> Path:
+    """The folder of a repository in the cache, as new as the hub has it; where that cannot be asked, as it is here.
+
+    Args:
+        name: ``OWNER/NAME``, for the branch ``main``, or ``OWNER/NAME@REVISION`` for a branch, a tag or a commit.
+
+    Raises:
+        WeightsError: it is not there, may not be read, cannot be reached, or has no weights that onion reads; the
+            message says which, and what to do.
+    """
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        folder = _snapshot(name)
+    # The first base is the error of the library's HTTP library: of requests, httpx or httpx2, as its version has it.
+    except (*HfHubHTTPError.__bases__, OSError, ValueError) as error:  # type: ignore[misc]
+        raise _error(name, _reason(name, error)) from error
+    if folder is None:
+        raise _error(name, f"has no weights that onion reads ({', '.join(READERS)})")
+    return folder
+
+
+def cached_repository(name: str) -> Path | None:
+    """The folder of a repository in the cache, without asking the hub; None: it is not whole there."""
+    try:
+        return _snapshot(name, local_files_only=True)
+    except (OSError, ValueError):  # what else is wrong is reported when it is fetched
+        return None
+
+
+def _snapshot(name: str, local_files_only: bool = False) -> Path | None:
+    """The folder with all that an encoder needs, the first kind of weights that is there; None: it has none."""
+    from huggingface_hub import snapshot_download
+
+    repository, _, revision = name.partition("@")
+    for patterns in ([], *map(_patterns, READERS)):
+        folder = Path(
+            snapshot_download(
+                repository,
+                revision=revision or None,
+                allow_patterns=[*BESIDE_WEIGHTS, *patterns],
+                local_files_only=local_files_only,
+                tqdm_class=_progress_bar(),
+            )
+        )
+        if patterns and _has_weights(folder, patterns[0]):
+            return folder
+    return None
+
+
+def _progress_bar() -> type:
+    from huggingface_hub.utils import tqdm  # type: ignore[attr-defined]
+
+    class ProgressBar(tqdm):
+        """Shown on a terminal only, unlike the library's own bar of files."""
+
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **{"disable": None, **options})  # type: ignore[no-untyped-call]
+
+    return ProgressBar
+
+
+def _patterns(file: str) -> list[str]:
+    """The names of a kind of weights: one file, or an index and shards."""
+    stem, _, suffix = file.rpartition(".")
+    return [file, file + INDEX, f"{stem}-*-of-*.{suffix}"]
+
+
+def _has_weights(folder: Path, file: str) -> bool:
+    if (folder / file).is_file():
+        return True
+    try:
+        shards = json.loads((folder / (file + INDEX)).read_bytes())["weight_map"].values()
+        return all((folder / shard).is_file() for shard in shards)
+    except FileNotFoundError:
+        return False
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return True  # a damaged index is told by what reads it
+
+
+def _error(name: str, reason: str) -> WeightsError:
+    from huggingface_hub import constants
+
+    return WeightsError(f"{constants.ENDPOINT}/{name} {reason}")
+
+
+def _reason(name: str, error: Exception) -> str:
+    """What was wrong, and what to do; in one line, where the library's messages have five."""
+    from huggingface_hub import constants, errors
+
+    cause = error.__cause__ or error if isinstance(error, errors.LocalEntryNotFoundError) else error
+    status = cause.response.status_code if isinstance(cause, errors.HfHubHTTPError) else None
+    login = "set HF_TOKEN or run `hf auth login`"
+    absent = f"is not in the cache ({constants.HF_HUB_CACHE}), and there is no folder {name}"
+    if isinstance(cause, errors.OfflineModeIsEnabled):
+        return f"{absent}; to fetch it, unset HF_HUB_OFFLINE"
+    if isinstance(cause, errors.GatedRepoError):
+        return f"is gated; accept its terms on that page, then {login}"
+    if isinstance(cause, errors.RepositoryNotFoundError):
+        return f"does not exist, nor a folder {name}; if it is private, {login} as someone who may read it"
+    if isinstance(cause, errors.RevisionNotFoundError):
+        return "is no branch, tag or commit of that repository"
+    if status in (401, 403):
+        return f"cannot be read (HTTP {status}): the token is not valid, or has no right to; {login} with another one"
+    if status is not None:
+        return f"cannot be read (HTTP {status}); try again later, or name a mirror in HF_ENDPOINT"
+    if isinstance(cause, OSError) and cause.filename is not None:
+        return f"cannot be written to {cause.filename}: {cause.strerror}"
+    return (
+        f"cannot be reached ({_first_line(cause)}), {absent}; name a mirror in HF_ENDPOINT, or copy the cache from a "
+        f"machine where `onion weights get {name}` works"
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
