@@ -92,7 +92,7 @@ soak: $(READY)
 online-load: $(READY)
 	@$(RUN) -m benchmarks.online_load
 
-## fetch the chart library of the page that a Control serves
+## fetch the chart library of the page that a ControlServer serves
 page: $(READY)
 	@$(RUN) scripts/page.py
 

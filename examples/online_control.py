@@ -3,7 +3,7 @@
 python examples/online_control.py OUT      makes OUT/samples.db; again, it goes on where it was stopped
 
 `LabelBalance` watches the labels, and hears on the way into each batch what other threads have posted: here new bounds.
-A Control beside it (Control(port=8765), Record()) would add the service; it is not needed for this.
+A ControlServer beside it (ControlServer(port=8765), Journal()) would add the service; it is not needed for this.
 """
 
 import json
@@ -61,7 +61,7 @@ def main(out: Path) -> None:
     draw = np.random.default_rng(1)
     ones = draw.random(SAMPLES) < np.where(np.arange(SAMPLES) < CHANGE, 0.5, 0.9)
     with SpoolWriter(out / "samples.db") as writer:
-        writer.write([{"x": [float(draw.normal())], "labels": int(one)} for one in ones], mark="all")
+        writer.write([{"x": [float(draw.normal())], "labels": int(one)} for one in ones], cursor="all")
     network = paddle.nn.Linear(1, 2)
     network.loss = lambda logits, batch: paddle.nn.functional.cross_entropy(logits, batch["labels"])
     network.forward = lambda batch: paddle.nn.functional.linear(batch["x"].astype("float32"), network.weight)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from onion import GradientMachine, Logger, ParameterUpdater, Runner, Saver
-from onion.online.drift_watch import DriftWatch
-from onion.online.progressive_test import ProgressiveTest
-from onion.online.raised_rate import RaisedRate
-from onion.online.sources import Spool, SpoolWriter
-from onion.online.stream_provider import StreamProvider
+from onion.online import Spool, SpoolWriter
+from onion.online.learning.drift_detector import DriftDetector
+from onion.online.learning.learning_rate_boost import LearningRateBoost
+from onion.online.learning.progressive_validation import ProgressiveValidation
+from onion.online.stream.stream_provider import StreamProvider
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -53,8 +53,8 @@ def learned(out: Path, watched: bool) -> list[float]:
     paddle.seed(1)
     network = Classifier(2, 2)
     updater = ParameterUpdater(paddle.optimizer.SGD(0.05, parameters=network.parameters()))
-    test, raised = ProgressiveTest(network, every=1000 // BATCH), RaisedRate(updater, times=10, steps=50)
-    watch = DriftWatch(raised.begin, test.of("accuracy"), change="down")
+    test, raised = ProgressiveValidation(network, every=1000 // BATCH), LearningRateBoost(updater, times=10, steps=50)
+    watch = DriftDetector(raised.begin, test.of("accuracy"), change="down")
     folder = out / ("watched" if watched else "plain")
     runner = Runner(
         Saver(folder, every=100),
@@ -75,5 +75,5 @@ if __name__ == "__main__":
     out = Path(sys.argv[1]) if len(sys.argv) == 2 else sys.exit(__doc__)
     out.mkdir(parents=True, exist_ok=True)
     with SpoolWriter(out / "samples.db") as writer:
-        writer.write(samples(), mark="all")
+        writer.write(samples(), cursor="all")
     print(json.dumps({"example": "online_drift", "watched": learned(out, True), "plain": learned(out, False)}))

@@ -2,11 +2,11 @@
 
     python scripts/abuse.py --seconds 60 --connections 10000
 
-A trainer learns from a spool that a producer fills, steered by a Control with a token on loopback. Hostile clients come
-in three stages: requests that no service should heed beside half and slow ones; all of them, and so many connections;
-samples with the right token that cannot be used. A stage lasts until each attack has made its requests and the training
-has made a step after that, a third of the seconds at least. Before that a friend sets the learning rate. In
-the end the run is stopped, and another one learns the same samples undisturbed, with that one command at the same
+A trainer learns from a spool that a producer fills, controlled by a ControlServer with a token on loopback. Hostile
+clients come in three stages: requests that no service should heed beside half and slow ones; all of them, and so many
+connections; samples with the right token that cannot be used. A stage lasts until each attack has made its requests and
+the training has made a step after that, a third of the seconds at least. Before that a friend sets the learning rate.
+In the end the run is stopped, and another one learns the same samples undisturbed, with that one command at the same
 place. One line of JSON; exit status 1 if the bits of the two differ, a hostile request was heeded or broke something, a
 command was lost or added, files were left open, or the training stood still.
 """
@@ -34,7 +34,7 @@ from abusing.siege import STALL, Attack, Progress, asking, how_far, lay
 from abusing.target import Target
 from abusing.trainer import STEPS
 from abusing.undisturbed import compared
-from abusing.verdict import RECORD, commands_in, wrong_answers
+from abusing.verdict import JOURNAL, commands_in, wrong_answers
 from streaming.children import Child, python
 from streaming.waiting import comes, free_port, until
 
@@ -93,7 +93,7 @@ def _attacked(target: Target, folder: Path, trainer: Child, asked: argparse.Name
         "longest_stall_s": max(each.stall for each in progress.values()),
         "answers": {name: dict(tally) for name, tally in tallies.items()},
         "wrong_answers": wrong_answers({name: tally for name, tally in tallies.items() if tally is not taken}),
-        "commands": commands_in(folder / "run" / RECORD),
+        "commands": commands_in(folder / "run" / JOURNAL),
         "handles": [begun, ended],
     }
 

@@ -2,13 +2,13 @@
 
     python scripts/hostile.py --requests 200 --seed 7
 
-A trainer learns from a spool that a producer fills, steered by a Control with a token on loopback. Requests of every
-kind in ``abusing.requests`` are drawn with the seed; now and then a friend asks for a prediction, which draws random
-numbers. Each hostile request has to be answered with a 4xx, or its connection to be closed, and each friendly one to be
-answered. In the end the run is stopped, and another one learns the same samples, which nobody asks for anything. One
-line of JSON; exit status 1 if the bits of the two differ, a request was answered otherwise, a command was lost or
-added, files were left open, half of anything was written, or the log tells of an error. What comes at the same time,
-slowly, and in crowds is in ``abuse.py``.
+A trainer learns from a spool that a producer fills, controlled by a ControlServer with a token on loopback. Requests of
+every kind in ``abusing.requests`` are drawn with the seed; now and then a friend asks for a prediction, which draws
+random numbers. Each hostile request has to be answered with a 4xx, or its connection to be closed, and each friendly
+one to be answered. In the end the run is stopped, and another one learns the same samples, which nobody asks for
+anything. One line of JSON; exit status 1 if the bits of the two differ, a request was answered otherwise, a command was
+lost or added, files were left open, half of anything was written, or the log tells of an error. What comes at the same
+time, slowly, and in crowds is in ``abuse.py``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from abusing.siege import how_far
 from abusing.target import Target
 from abusing.trainer import STEPS
 from abusing.undisturbed import compared
-from abusing.verdict import RECORD, commands_in
+from abusing.verdict import JOURNAL, commands_in
 from streaming.children import Child, python
 from streaming.waiting import comes, free_port, until
 
@@ -98,7 +98,7 @@ def _attacked(target: Target, folder: Path, trainer: Child, asked: argparse.Name
         "wrong_answers": wrong(answers),
         "predictions": predictions[True],
         "predictions_refused": predictions[False],
-        "commands": commands_in(folder / "run" / RECORD),
+        "commands": commands_in(folder / "run" / JOURNAL),
         "handles": [begun, ended],
     }
 

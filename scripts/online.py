@@ -4,7 +4,7 @@
 
 The client pauses the run, lets it make steps, changes a learning rate, saves, kills the trainer by SIGKILL and starts
 it again, stops it and starts it again. In the end each sample has to be in the weights exactly once, each command has
-to be in the record exactly once, and the run done again from its samples and its record has to have the same bits. One
+to be in the journal exactly once, and the run repeated from its samples and its journal has to have the same bits. One
 line of JSON; exit status 1 if one of the three does not hold.
 """
 
@@ -98,7 +98,7 @@ def _steer(ctl: Client, trainer: Child) -> None:
 
 def _proof(folder: Path, samples: int, kills: int) -> dict[str, Any]:
     counts = counts_in(folder / "run")
-    rows = [json.loads(line) for line in (folder / "run" / "control.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (folder / "run" / "journal.jsonl").read_text().splitlines()]
     commands = [(row["number"], row["command"]) for row in rows if "number" in row]
     expected = ["pause", "step", "set", "save", "resume", "set", "stop"]
     done = _onion(

@@ -1,4 +1,4 @@
-"""Fetch the page's chart library, uPlot (MIT), from npm into onion/online/service/page/vendor/.
+"""Fetch the page's chart library, uPlot (MIT), from npm into onion/online/http/page/vendor/.
 
     python scripts/page.py        ``make page`` runs it
 

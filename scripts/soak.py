@@ -2,12 +2,12 @@
 
     python scripts/soak.py --batches 86400 --limit 1200
 
-A tiny network learns through all of it: a Spool that a producer keeps filled, StreamProvider, Record, Control with a
-client that asks and now and then commands, Saver, Logger, ProgressiveTest, ReplayBuffer in a Switch, MovingAverage and
-Publish. The client samples memory, threads, open files, and the sizes of files. A straight line through the samples of
-the last three quarters tells by how much each rises in a day. Beside it the same network is trained in a bare loop of
-Paddle's: its memory grows by itself (3.3.1 keeps a list of every ``paddle.to_tensor``), and is told for comparison. One
-line of JSON; exit status 1 if something rises by more than it may, which ALLOWED tells.
+A tiny network learns through all of it: a Spool that a producer keeps filled, StreamProvider, Journal, ControlServer
+with a client that asks and now and then commands, Saver, Logger, ProgressiveValidation, ReplayBuffer in a Switch,
+MovingAverage and Publish. The client samples memory, threads, open files, and the sizes of files. A straight line
+through the samples of the last three quarters tells by how much each rises in a day. Beside it the same network is
+trained in a bare loop of Paddle's: its memory grows by itself (3.3.1 keeps a list of every ``paddle.to_tensor``), and
+is told for comparison. One line of JSON; exit status 1 if something rises by more than it may, which ALLOWED tells.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ALLOWED = {
     "checkpoints": 0.5,
     "spool": MIB,
     "spool_log": MIB,
-    "record": MIB,
+    "journal": MIB,
     "rejected": MIB,
     "log": MIB,
 }

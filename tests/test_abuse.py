@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from onion.checkpointing.checkpoint import Checkpoint
-from onion.online.service import Service
-from tests.online.service.memory_desk import TOKEN, MemoryDesk
+from onion.online.http import Service
+from tests.online.http.memory_run import TOKEN, MemoryRun
 from tests.paths import ROOT
 from tests.patience import PATIENCE
 
@@ -47,29 +47,29 @@ def asked(load, service, token, names):
 
 
 def test_a_service_that_keeps_its_token_heeds_none(load):
-    with MemoryDesk() as desk:
-        service = Service(desk, port=0, token=TOKEN)
+    with MemoryRun() as run:
+        service = Service(run, port=0, token=TOKEN)
         service.start()
         try:
             tallies = asked(load, service, TOKEN, ("wrong token", "other site", "deep", "trick"))
         finally:
             service.stop()
         assert load("abusing.verdict").wrong_answers(tallies) == {}
-        assert (desk.heard, desk.samples) == ([], [])
+        assert (run.heard, run.samples) == ([], [])
         assert tallies["wrong token"] == {"401": TRIES}
         assert tallies["other site"] == {"403": TRIES}
 
 
 def test_a_service_that_asks_for_no_token_is_found_out(load):
-    with MemoryDesk() as desk:
-        service = Service(desk, port=0)
+    with MemoryRun() as run:
+        service = Service(run, port=0)
         service.start()
         try:
             tallies = asked(load, service, TOKEN, ("wrong token",))
         finally:
             service.stop()
         assert load("abusing.verdict").wrong_answers(tallies)["wrong token: 200"] > 0
-        assert desk.heard
+        assert run.heard
 
 
 def test_no_bad_sample_can_be_used(load):

@@ -1,4 +1,4 @@
-"""``onion ctl`` against a real service with a desk in memory behind it."""
+"""``onion ctl`` against a real service with a run in memory behind it."""
 
 import io
 import json
@@ -14,26 +14,26 @@ from contextlib import contextmanager
 import pytest
 
 from onion.cli import main, remote
-from onion.online.service import Service
-from onion.online.source import Full
-from tests.online.service.memory_desk import TOKEN, MemoryDesk
+from onion.online.http import Service
+from onion.online.sources.source import Full
+from tests.online.http.memory_run import TOKEN, MemoryRun
 from tests.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)
 def _around(monkeypatch):
-    monkeypatch.setattr(remote, "PAUSE", 0.0)
+    monkeypatch.setattr(remote, "RETRY_SECONDS", 0.0)
     monkeypatch.setenv("ONION_TOKEN", TOKEN)
     monkeypatch.delenv("ONION_URL", raising=False)
 
 
 class Stand:
-    """A desk where one takes the place of the other, so that one service serves all tests."""
+    """A run where one takes the place of the other, so that one service serves all tests."""
 
-    desk = None
+    run = None
 
     def __getattr__(self, name):
-        return getattr(self.desk, name)
+        return getattr(self.run, name)
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def standing():
 @pytest.fixture
 def served(standing):
     stand, service = standing
-    with MemoryDesk() as stand.desk:
-        yield stand.desk, service
+    with MemoryRun() as stand.run:
+        yield stand.run, service
 
 
 @pytest.fixture
@@ -88,9 +88,9 @@ def test_commands(served, ctl, words, command, arguments):
 
 
 def test_looking(served, ctl):
-    desk, _ = served
-    assert json.loads(ctl("status")[1]) == desk.status()
-    assert json.loads(ctl("onion")[1]) == desk.onion()
+    run, _ = served
+    assert json.loads(ctl("status")[1]) == run.status()
+    assert json.loads(ctl("onion")[1]) == run.onion()
     assert "onion_step 10.0\n" in ctl("metrics")[1]
 
 
@@ -251,7 +251,7 @@ def test_a_token_that_goes_unencrypted_is_warned_of(ctl, monkeypatch, caplog):
 
 
 def test_samples_of_a_file(served, ctl, tmp_path, monkeypatch):
-    monkeypatch.setattr("onion.cli.control.AT_ONCE", 10)
+    monkeypatch.setattr("onion.cli.control.SAMPLES_PER_CALL", 10)
     (tmp_path / "a.jsonl").write_text("\n".join(map(str, range(25))) + "\n\n" * 30 + "25")
     assert ctl("samples", str(tmp_path / "a.jsonl"))[:2] == (0, '{"taken": 26}\n')
     assert [sample for _, sample in served[0].samples] == list(range(26))
@@ -263,7 +263,7 @@ def test_samples_of_standard_input(served, ctl, monkeypatch):
 
 
 def test_a_bad_line(served, ctl, tmp_path, monkeypatch):
-    monkeypatch.setattr("onion.cli.control.AT_ONCE", 2)
+    monkeypatch.setattr("onion.cli.control.SAMPLES_PER_CALL", 2)
     (tmp_path / "a.jsonl").write_text("1\n2\n3\n{\n")
     status, _, err = ctl("samples", str(tmp_path / "a.jsonl"))
     assert status == 2
@@ -272,20 +272,20 @@ def test_a_bad_line(served, ctl, tmp_path, monkeypatch):
 
 
 def test_where_there_is_no_room_it_waits(served, ctl, tmp_path):
-    desk, times = served[0], iter([1, 1, 0])
+    run, times = served[0], iter([1, 1, 0])
 
     def full():
         if next(times):
             raise Full(0)
 
-    desk.on_put = full
+    run.on_put = full
     (tmp_path / "a.jsonl").write_text("5")
     assert ctl("samples", str(tmp_path / "a.jsonl"))[:2] == (0, '{"taken": 1}\n')
-    assert [sample for _, sample in desk.samples] == [5]
+    assert [sample for _, sample in run.samples] == [5]
 
 
 def test_samples_that_were_taken_though_the_answer_was_lost(served, ctl, tmp_path, monkeypatch):
-    desk, _ = served
+    run, _ = served
     opened, lost = remote.Remote.opened, iter([True, False])
 
     @contextmanager
@@ -298,7 +298,7 @@ def test_samples_that_were_taken_though_the_answer_was_lost(served, ctl, tmp_pat
     monkeypatch.setattr(remote.Remote, "opened", losing)
     (tmp_path / "a.jsonl").write_text("5\n6\n")
     assert ctl("samples", str(tmp_path / "a.jsonl"))[:2] == (0, '{"taken": 2}\n')
-    assert [sample for _, sample in desk.samples] == [5, 6]
+    assert [sample for _, sample in run.samples] == [5, 6]
 
 
 def test_a_file_that_is_not_there(ctl, tmp_path):
@@ -317,17 +317,17 @@ def test_predictions(ctl, tmp_path):
 
 
 def test_events_until_the_run_ends(served, ctl):
-    desk, _ = served
-    desk.state = "ended"
-    subscribe = desk.events.subscribe
+    run, _ = served
+    run.state = "ended"
+    subscribe = run.events.subscribe
 
     def subscribe_to_an_end():
         queue = subscribe()
-        desk.events.tell("metrics", {"step": 3, "text": "好\n"})
-        desk.events.end()
+        run.events.publish("metrics", {"step": 3, "text": "好\n"})
+        run.events.end()
         return queue
 
-    desk.events.subscribe = subscribe_to_an_end
+    run.events.subscribe = subscribe_to_an_end
     status, out, _ = ctl("events")
     assert status == 0
     told = list(map(json.loads, out.splitlines()))

@@ -85,7 +85,7 @@ def test_the_samples_of_the_page_are_in_the_spool_of_its_onion(place):
     names = run("docs/online.md")
     assert names["runner"].items[3].name == "stream_provider"
     with onion.online.SpoolWriter("samples.db", producer="clicks") as writer:
-        assert writer.mark == "2"
+        assert writer.cursor == "2"
 
 
 def test_the_training_of_the_page_can_be_predicted_from(place):

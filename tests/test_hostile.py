@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from onion.checkpointing import checkpoint
-from onion.online.service import Service
-from tests.online.service.memory_desk import TOKEN, MemoryDesk
+from onion.online.http import Service
+from tests.online.http.memory_run import TOKEN, MemoryRun
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -32,17 +32,17 @@ def test_nothing_comes_of_hostile_requests():
 
 
 def answered(load, kind, times, token=TOKEN):
-    """Send some requests of a kind to a service; return what was answered, and what its desk has heard."""
+    """Send some requests of a kind to a service; return what was answered, and what its run has heard."""
     hostile, draw = load("hostile"), Random(2)
-    with MemoryDesk() as desk:
-        service = Service(desk, port=0, token=token)
+    with MemoryRun() as run:
+        service = Service(run, port=0, token=token)
         service.start()
         target = load("abusing.target").Target(int(service.url.rpartition(":")[2]), TOKEN)
         try:
             tally = Counter(hostile.sent(target, hostile.KINDS[kind], draw) for _ in range(times))
         finally:
             service.stop()
-        return {kind: tally}, desk.heard + desk.samples
+        return {kind: tally}, run.heard + run.samples
 
 
 @pytest.mark.parametrize("kind", ["ambiguous", "misshapen", "endless"])
@@ -77,7 +77,7 @@ def test_what_is_half_written_is_found(load, tmp_path):
     run_state = {"counters": {}, "generators": {}, "onion": {}, "best_step": None}
     checkpoint.make(tmp_path)
     written = checkpoint.write(tmp_path, checkpoint.Checkpoint(3, run_state, {}))
-    (tmp_path / "control.jsonl").write_text('{"a": 1}\n')
+    (tmp_path / "journal.jsonl").write_text('{"a": 1}\n')
     assert remains.half_written(tmp_path) == []
     (tmp_path / "rejected.jsonl").write_text('{"a": 1}\n{"a')
     (tmp_path / "x.partial").touch()

@@ -9,7 +9,7 @@ import pytest
 from onion import DataProvider, Logger, Preemption, Runner, RunnerItem, Saver, TensorBoard
 from onion.checkpointing import checkpoint
 from onion.models import hub
-from onion.online import Folder, Record, Spool, StreamProvider
+from onion.online import Folder, Journal, Spool, StreamProvider
 from onion.paths import anchored
 from onion.testing import Batches
 
@@ -114,7 +114,7 @@ def test_a_stream_its_record_and_what_it_rejects_stay_in_their_places(kind, here
         return {"x": sample["x"]}
 
     data = StreamProvider(source, 1, pass_every=3, prepare=whole, rejected="rejected.jsonl")
-    runner = Runner(Saver("out", every=1), Record("record.jsonl"), data, Wanders(there, 1))
+    runner = Runner(Saver("out", every=1), Journal("journal.jsonl"), data, Wanders(there, 1))
     os.chdir(there)
     if kind == "spool":
         with writer:
@@ -123,7 +123,7 @@ def test_a_stream_its_record_and_what_it_rejects_stay_in_their_places(kind, here
     runner.run(passes=1)
     os.chdir(here)
     made = {"spool": ["samples.db"], "folder": ["inbox"]}[kind]
-    assert {"out", "record.jsonl", "rejected.jsonl", *made} <= {path.name for path in here.iterdir()}
+    assert {"out", "journal.jsonl", "rejected.jsonl", *made} <= {path.name for path in here.iterdir()}
 
 
 def test_the_folder_of_models_and_features_is_told_as_it_is_meant(here, there, monkeypatch):

@@ -57,7 +57,7 @@ def test_what_is_flat_is_well(load):
 
 
 @pytest.mark.parametrize(
-    ("name", "a_batch"), [("memory", 300), ("handles", 1e-4), ("threads", 1e-4), ("record", 20), ("checkpoints", 1e-4)]
+    ("name", "a_batch"), [("memory", 300), ("handles", 1e-4), ("threads", 1e-4), ("journal", 20), ("checkpoints", 1e-4)]
 )
 def test_what_grows_a_little_with_every_batch_is_told(load, name, a_batch):
     soak = load("soak")

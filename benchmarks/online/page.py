@@ -22,11 +22,11 @@ HEAD = f"""\
 # Learning from a stream that changes
 
 Made by `python -m benchmarks.online`; not edited by hand. Every sample comes once, and is predicted before it is
-trained on (`ProgressiveTest`). Batches of {BATCH}, a hidden layer of {HIDDEN}, Adam with a learning rate of {RATE:g}.
-Figures are accuracies times 100, means over the seeds (other orders of the samples, other first weights); behind ±
-stands the sample standard deviation. `held out` is at the end of the stream, on up to {HELD_OUT} samples of each of its
-parts that no run learns. Settings were fixed before the first run, and not tuned: where `fast` is better than `drift`,
-the plain rate was too low to begin with.
+trained on (`ProgressiveValidation`). Batches of {BATCH}, a hidden layer of {HIDDEN}, Adam with a learning
+rate of {RATE:g}. Figures are accuracies times 100, means over the seeds (other orders of the samples,
+other first weights); behind ± stands the sample standard deviation. `held out` is at the end of the stream, on
+up to {HELD_OUT} samples of each of its parts that no run learns. Settings were fixed before
+the first run, and not tuned: where `fast` is better than `drift`, the plain rate was too low to begin with.
 
 ![Accuracy over time](online_drift.svg)
 

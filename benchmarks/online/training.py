@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks.online.streams import Phase
 from onion import DataProvider, GradientMachine, MovingAverage, Observer, ParameterUpdater, Runner, RunnerItem
-from onion.online.drift_watch import DriftWatch
-from onion.online.progressive_test import ProgressiveTest
-from onion.online.raised_rate import RaisedRate
-from onion.online.replay_buffer import ReplayBuffer
+from onion.online.learning.drift_detector import DriftDetector
+from onion.online.learning.learning_rate_boost import LearningRateBoost
+from onion.online.learning.progressive_validation import ProgressiveValidation
+from onion.online.learning.replay_buffer import ReplayBuffer
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -27,7 +27,8 @@ BIN = 100
 VARIANTS = {
     "plain": "nothing",
     "replay": "`ReplayBuffer(1000, ratio=1.0)`",
-    "drift": f'`DriftWatch(raised.begin, test.of("accuracy"), change="down")`, `RaisedRate(updater, {TIMES}, 60)`',
+    "drift": '`DriftDetector(raised.begin, test.of("accuracy"), change="down")`, '
+    f"`LearningRateBoost(updater, {TIMES}, 60)`",
     "fast": "nothing, but the rate that `drift` raises to is there all the time: a control, added after the first run",
     "average": "`MovingAverage(network, 0.98)`, which is what predicts",
 }
@@ -49,17 +50,17 @@ class Classifier(nn.Sequential):
         return nn.functional.cross_entropy(logits, batch["labels"])
 
 
-def rings_of(variant: str, network: Any, updater: ParameterUpdater) -> tuple[ProgressiveTest, list[RunnerItem]]:
+def rings_of(variant: str, network: Any, updater: ParameterUpdater) -> tuple[ProgressiveValidation, list[RunnerItem]]:
     """Return the test of a variant, and the items that stand between it and the updater."""
     if variant == "average":
         smooth = MovingAverage(network, 0.98)
-        return ProgressiveTest(smooth.average), [smooth]
-    test = ProgressiveTest(network)
+        return ProgressiveValidation(smooth.average), [smooth]
+    test = ProgressiveValidation(network)
     if variant == "replay":
         return test, [ReplayBuffer(1000, ratio=1.0)]
     if variant == "drift":
-        raised = RaisedRate(updater, TIMES, steps=60)
-        return test, [DriftWatch(raised.begin, test.of("accuracy"), change="down"), raised]
+        raised = LearningRateBoost(updater, TIMES, steps=60)
+        return test, [DriftDetector(raised.begin, test.of("accuracy"), change="down"), raised]
     return test, []
 
 
@@ -80,7 +81,7 @@ def train(phases: Sequence[Phase], variant: str, seed: int) -> dict[str, Any]:
         "overall": float(found.mean()),
         "after": _after_changes(found, phases),
         "held_out": [_accuracy(test, phase) for phase in phases],
-        "changes": state.metrics.get("drift_watch.changes", 0),
+        "changes": state.metrics.get("drift_detector.changes", 0),
         "curve": found[: len(found) // BIN * BIN].reshape(-1, BIN).mean(1).tolist(),
         "seconds": perf_counter() - begun,
     }
@@ -100,7 +101,7 @@ def _after_changes(right: np.ndarray, phases: Sequence[Phase], count: int = 1000
     return float(np.concatenate([right[place : place + count] for place in places]).mean())
 
 
-def _accuracy(test: ProgressiveTest, phase: Phase) -> float:
+def _accuracy(test: ProgressiveValidation, phase: Phase) -> float:
     """Return the accuracy, after the run, of what predicts, on samples that no run learns."""
     inputs, labels = phase.held_out
     return float((test.predict({"inputs": inputs}).argmax(1) == labels).mean())

@@ -13,7 +13,7 @@ from benchmarks.online_load.ways import HookIterator
 from onion import GradientMachine, ParameterUpdater, Runner, RunnerItem
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
-from onion.online import Control, Record, Spool, StreamProvider
+from onion.online import ControlServer, Journal, Spool, StreamProvider
 from onion.tasks.batches import batch_of
 from onion.tasks.classification import Classifier
 
@@ -70,7 +70,7 @@ class Training:
         with tempfile.TemporaryDirectory() as folder:
             spool = _filled(Path(folder, "samples.db"), BATCH * (WARM + steps + COOL), number)
             watch = Watch(way.client, spool.path, token, WARM, steps)
-            service = (Record(Path(folder, "control.jsonl")), Control(port=0, token=token)) if way.served else ()
+            service = (Journal(Path(folder, "journal.jsonl")), ControlServer(port=0, token=token)) if way.served else ()
             self._runner(spool, watch, *service).run(steps=WARM + steps + COOL)
         return {"batches": watch.batches(), "processor": watch.processor(), "client": watch.told}
 

@@ -14,7 +14,7 @@ from onion.engine.item import HookIterator
 
 
 class Watch(RunnerItem):
-    """Note when batches end; have the client work while they count. It stands inside the Control.
+    """Note when batches end; have the client work while they count. It stands inside the ControlServer.
 
     Args:
         words: what the client does; none: there is no client.
@@ -37,7 +37,7 @@ class Watch(RunnerItem):
         """Start the client, which gets ready while the first batches are trained on; hear it after the last."""
         if self.words:
             assert state.runner is not None
-            self._company = Company(self.words, self.spool, str(state.runner["control"].url), self._token)
+            self._company = Company(self.words, self.spool, str(state.runner["control_server"].url), self._token)
         try:
             yield
             self.told = None if self._company is None else self._company.told()

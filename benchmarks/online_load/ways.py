@@ -12,7 +12,7 @@ class HookIterator:
     Attributes:
         name: of it.
         text: for the page.
-        served: whether the run has a Record and a Control with its service.
+        served: whether the run has a Journal and a ControlServer with its service.
         client: what a client does meanwhile, as client.py has it; empty: there is none.
     """
 
@@ -22,7 +22,7 @@ class HookIterator:
     client: tuple[str, ...] = ()
 
 
-OFF = HookIterator("off", "no Record, no Control: what the others are held against", served=False)
+OFF = HookIterator("off", "no Journal, no ControlServer: what the others are held against", served=False)
 
 WAYS = (
     OFF,

@@ -35,7 +35,7 @@ from onion.checkpointing.atomic_files import (
     sync_folder,
     write_synced,
 )
-from onion.checkpointing.format_1 import renamed_item, renamed_run
+from onion.checkpointing.format_1 import renamed
 from onion.errors import CheckpointError
 from onion.paths import shortened
 
@@ -229,7 +229,7 @@ def read(path: Path) -> Checkpoint:
         with _of_onion(path / name):
             items[name.removesuffix(ARRAYS)].update(load_arrays(raw))
     if manifest["format"] == 1:
-        run, items = renamed_run(run), {renamed_item(name): values for name, values in items.items()}
+        run, items = renamed(run, items)
     return Checkpoint(step=int(manifest["step"]), run=run, items=items)
 
 

@@ -5,30 +5,43 @@ Values are the same in both formats; items, classes and their arguments had othe
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
-
-ITEMS = {
-    "averaged": "use_average",
-    "early_stop": "early_stopping",
-    "frozen": "stop_gradient",
-    "into_batch": "outputs_to_batch",
-    "limit": "time_limit",
-}
-"""Default name of an item then -> now."""
 
 CLASSES = {
     "Averaged": "UseAverage",
     "ByCost": "ByLoss",
+    "Control": "ControlServer",
+    "DriftWatch": "DriftDetector",
     "EarlyStop": "EarlyStopping",
     "Forge": "FakeGenerator",
     "Frozen": "StopGradient",
     "IntoBatch": "OutputsToBatch",
     "Limit": "TimeLimit",
     "MaskedWords": "MaskedLM",
+    "ProgressiveTest": "ProgressiveValidation",
+    "RaisedRate": "LearningRateBoost",
     "Reading": "QuestionAnswering",
+    "Record": "Journal",
     "Tagging": "TokenClassification",
     "Task": "TaskData",
 }
+"""Class then -> now."""
+
+DEFAULT_NAMES = {
+    "Averaged": ("averaged", "use_average"),
+    "Control": ("control", "control_server"),
+    "DriftWatch": ("drift_watch", "drift_detector"),
+    "EarlyStop": ("early_stop", "early_stopping"),
+    "Forge": ("forge", "fake_generator"),
+    "Frozen": ("frozen", "stop_gradient"),
+    "IntoBatch": ("into_batch", "outputs_to_batch"),
+    "Limit": ("limit", "time_limit"),
+    "RaisedRate": ("raised_rate", "learning_rate_boost"),
+    "Record": ("record", "journal"),
+}
+"""Class then -> the default name of its items then and now; an item that its user named keeps that name."""
 
 ARGUMENTS = {
     "DataProvider": {"length": "lengths"},
@@ -47,41 +60,37 @@ ARGUMENTS = {
 """Class of today -> its arguments then -> now."""
 
 
-def renamed_run(run: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a run under their names of today."""
-    renamed = {"loss" if key == "cost" else key: value for key, value in run.items()}
-    if isinstance(run.get("onion"), dict):
-        renamed["onion"] = _onion(run["onion"])
-    return renamed
+def renamed(run: dict[str, Any], items: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the values of a run, and the states of its items, under the names of today."""
+    names = dict(_renamed_items(run.get("onion")))
+    values = {"loss" if name == "cost" else name: value for name, value in run.items()}
+    if "onion" in values:
+        values["onion"] = _described(values["onion"], names)
+    return values, {names.get(name, name): state for name, state in items.items()}
 
 
-def renamed_item(name: str) -> str:
-    """Return the name of today of an item, which may be numbered (``early_stop-2``)."""
-    own, hyphen, number = name.rpartition("-")
-    if not (hyphen and number.isdecimal()):
-        return ITEMS.get(name, name)
-    return ITEMS.get(own, own) + hyphen + number
+def _renamed_items(described: Any) -> Iterator[tuple[str, str]]:
+    """Yield the names then and now of items that have others now, in inner runners too."""
+    for name, value in described.items() if isinstance(described, dict) else ():
+        if isinstance(value, dict):
+            before, now = DEFAULT_NAMES.get(str(value.get("class")), ("", ""))
+            if before and re.fullmatch(rf"{before}(-\d+)?", name):  # several of one name are numbered
+                yield name, now + name.removeprefix(before)
+            yield from _renamed_items(value)
 
 
-def _onion(onion: dict[str, Any]) -> dict[str, Any]:
-    """Rename the items of an onion, and what each was made of."""
-    return {renamed_item(name): _described(item) for name, item in onion.items()}
-
-
-def _described(value: Any) -> Any:
-    """Rename the classes and arguments in a description."""
+def _described(value: Any, names: dict[str, str]) -> Any:
+    """Rename items, classes and arguments in a description."""
     if isinstance(value, list):
-        return [_described(each) for each in value]
+        return [_described(each, names) for each in value]
     if isinstance(value, str):
-        return CLASSES.get(value, value)
+        of, dot, rest = value.partition(".")  # a class, or a function that one has made
+        return CLASSES.get(of, of) + dot + rest if not dot or ".<locals>." in value else value
     if not isinstance(value, dict):
         return value
-    if "class" not in value:
-        is_onion = all(isinstance(each, dict) and "class" in each and "in" in each for each in value.values())
-        return _onion(value) if value and is_onion else {key: _described(each) for key, each in value.items()}
-    kind = str(CLASSES.get(value["class"], value["class"]))
-    names = ARGUMENTS.get(kind, {})
-    described = {names.get(key, key): _described(each) for key, each in value.items()}
+    kind = value.get("class")
+    arguments = ARGUMENTS.get(CLASSES.get(kind, kind), {}) if isinstance(kind, str) else {}
+    described = {names.get(name, arguments.get(name, name)): _described(each, names) for name, each in value.items()}
     if isinstance(described.get("in"), str):
-        described["in"] = renamed_item(described["in"])
+        described["in"] = names.get(described["in"], described["in"])
     return described

@@ -63,13 +63,13 @@ def parser() -> argparse.ArgumentParser:
     names = "one that weights ls lists, such as minilm, or a repository of Hugging Face's hub: OWNER/NAME[@REVISION]"
     fetching.add_argument("name", metavar="NAME", help=names)
     fetching.set_defaults(command=run.fetch)
-    again = add("replay", "do an online run again from its samples and its record, and compare")
-    again.add_argument("folder", type=Path, metavar="DIR", help="the run's: its checkpoints and control.jsonl")
+    again = add("replay", "repeat an online run from its samples and its journal, and compare")
+    again.add_argument("folder", type=Path, metavar="DIR", help="the run's: its checkpoints and journal.jsonl")
     maker = "a function that takes a folder and returns the onion that saves there, such as my_run:make"
     again.add_argument("--onion", required=True, metavar="MODULE:FUNCTION", help=maker)
     again.add_argument("--out", type=Path, metavar="DIR", help="where the second run saves (default: DIR/replay)")
     again.set_defaults(command=replaying.replay)
-    _add_ctl(add("ctl", "watch and steer a run that has a Control"), debug)
+    _add_ctl(add("ctl", "watch and steer a run that has a ControlServer"), debug)
     return top
 
 
@@ -146,7 +146,9 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
 def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -> None:
     actions = command.add_subparsers(required=True, metavar="ACTION", dest="action")
     remote = Parser(add_help=False)
-    remote.add_argument("--url", help=f"of the service (default: the environment's ONION_URL, or {control.HERE})")
+    remote.add_argument(
+        "--url", help=f"of the service (default: the environment's ONION_URL, or {control.DEFAULT_URL})"
+    )
     # The token itself is never an argument: every user of the machine could read it in the list of processes.
     where = "holds the token, and only its owner can read it (default: the environment's ONION_TOKEN)"
     remote.add_argument("--token-file", type=Path, metavar="FILE", help=where)
@@ -171,7 +173,7 @@ def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -
     add("test", "run the testers", control.steer, waiting)
     stopping = add("stop", "end the run", control.stop, waiting)
     stopping.add_argument("--yes", action="store_true", help="do not ask, at a terminal either")
-    stopping.add_argument("--why", metavar="TEXT", help="kept in the run's record")
+    stopping.add_argument("--why", metavar="TEXT", help="stored in the journal")
     setting = add("set", "change settings, such as learning_rate=0.001", control.change, waiting)
     setting.add_argument("settings", nargs="+", type=_setting, metavar="NAME=VALUE")
     for name, text in (("enable", "let a ring take part"), ("disable", "leave a ring out")):

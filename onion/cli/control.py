@@ -1,4 +1,4 @@
-"""``onion ctl``: watch and steer a run by the service of its Control; HTTP is loaded when a command needs it."""
+"""``onion ctl``: watch and control a run through its ControlServer; HTTP is loaded when a command needs it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("onion")
 
-HERE = "http://127.0.0.1:8765"
-AT_ONCE = 500  # samples in one call
+DEFAULT_URL = "http://127.0.0.1:8765"
+SAMPLES_PER_CALL = 500  # samples in one call
 
 
 def look(options: argparse.Namespace) -> int:
@@ -34,10 +34,10 @@ def look(options: argparse.Namespace) -> int:
 
 def events(options: argparse.Namespace) -> int:
     """Print the events as they come, a JSON line each, until the run ends."""
-    from onion.cli.remote import SILENCE, LostError
+    from onion.cli.remote import SILENCE_SECONDS, LostError
 
     service, state = _service(options), None
-    with service.opened("GET", "/events", seconds=SILENCE) as stream:
+    with service.opened("GET", "/events", seconds=SILENCE_SECONDS) as stream:
         for event in _events(stream):
             print(_line(event), flush=True)
             state = event.get("state", state)
@@ -89,15 +89,15 @@ def samples(options: argparse.Namespace) -> int:
     """Send the lines of a file, each once; wait where there is no room."""
     service, producer, taken, first = _service(options), f"ctl-{uuid4().hex}", 0, 1
     with _opened(options.file) as file:
-        while lines := list(islice(file, AT_ONCE)):
+        while lines := list(islice(file, SAMPLES_PER_CALL)):
             last = first + len(lines) - 1
             if full := sum(bool(line.strip()) for line in lines):
-                query = urlencode({"producer": producer, "mark": last})
+                query = urlencode({"producer": producer, "cursor": last})
                 try:
                     service.call("POST", f"/samples?{query}", b"".join(lines), patient=True)
                 except OnionError as error:
-                    told = f"{options.file}, of the lines {first} to {last}: {error}"
-                    raise DataError(f"{told} The {taken} samples before were taken.") from None
+                    where = f"{options.file}, of the lines {first} to {last}: {error}"
+                    raise DataError(f"{where} The {taken} samples before were taken.") from None
             taken, first = taken + full, last + 1
     print(_line({"taken": taken}))
     return 0
@@ -125,7 +125,7 @@ def _command(
 
 def _service(options: argparse.Namespace) -> Remote:
     from onion.cli.remote import Remote
-    from onion.online.service.access import find_token, is_loopback
+    from onion.online.http.auth import find_token, is_loopback
 
     service = Remote(_url(options), find_token(file=options.token_file))
     parts = urlsplit(service.url)
@@ -136,7 +136,7 @@ def _service(options: argparse.Namespace) -> Remote:
 
 def _url(options: argparse.Namespace) -> str:
     """Return the address that was given, that of the environment, or that of this machine."""
-    url = str(options.url or os.environ.get("ONION_URL") or HERE).rstrip("/")
+    url = str(options.url or os.environ.get("ONION_URL") or DEFAULT_URL).rstrip("/")
     try:
         parts = urlsplit(url)
         fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -144,7 +144,7 @@ def _url(options: argparse.Namespace) -> str:
     except ValueError:
         fits = plain = False
     if not (fits and plain and url.isascii() and url.isprintable() and " " not in url):
-        raise OnionError(f"{url!r} is no address such as {HERE} or https://runs.example/mine.")
+        raise OnionError(f"{url!r} is no address such as {DEFAULT_URL} or https://runs.example/mine.")
     return url
 
 

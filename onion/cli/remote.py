@@ -16,12 +16,12 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Re
 import attrs
 
 from onion.errors import OnionError
-from onion.online.service.access import is_loopback
+from onion.online.http.auth import is_loopback
 
 ATTEMPTS = 5
-PAUSE = 0.2  # seconds before the second attempt; twice as long before each further one
-MARGIN = 15.0  # seconds that an answer may be on its way
-SILENCE = 60.0  # seconds; a stream of events has a heartbeat every 15
+RETRY_SECONDS = 0.2  # seconds before the second attempt; twice as long before each further one
+MARGIN_SECONDS = 15.0  # seconds that an answer may be on its way
+SILENCE_SECONDS = 60.0  # seconds; a stream of events has a heartbeat every 15
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ class Remote:
         attempt, headers = 0, {"Idempotency-Key": key} if key else {}
         while True:
             try:
-                with self.opened(method, path, body, headers, wait + MARGIN) as answer:
+                with self.opened(method, path, body, headers, wait + MARGIN_SECONDS) as answer:
                     return _content(answer)
             except BusyError as busy:
                 if not patient:
@@ -71,7 +71,7 @@ class Remote:
                 attempt += 1
                 if attempt == ATTEMPTS or (lost.refused and attempt == 1):
                     raise
-                time.sleep(PAUSE * 2 ** (attempt - 1))
+                time.sleep(RETRY_SECONDS * 2 ** (attempt - 1))
 
     @contextmanager
     def opened(
@@ -80,7 +80,7 @@ class Remote:
         path: str,
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
-        seconds: float = MARGIN,
+        seconds: float = MARGIN_SECONDS,
     ) -> Iterator[HTTPResponse]:
         """Hold the answer to a request.
 
@@ -111,7 +111,7 @@ class LostError(OnionError):
     def __init__(self, url: str, reason: object) -> None:
         self.refused = isinstance(reason, ConnectionRefusedError)
         what = "nothing listens there" if self.refused else f"the connection was lost ({reason})"
-        super().__init__(f"{url}: {what}; is the run going on, and its Control at this address? See --url.")
+        super().__init__(f"{url}: {what}; is the run under way, and its ControlServer at this address? See --url.")
 
 
 class BusyError(OnionError):

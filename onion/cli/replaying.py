@@ -1,4 +1,4 @@
-"""``onion replay``: do an online run again, from its samples and its record."""
+"""``onion replay``: repeat an online run from its samples and its journal."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ DIFFERS = 1
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Print what came out, one line of JSON; the status is 1 where it is not the same to the bit."""
+    """Print what came out, one line of JSON; the status is 1 where it is not bit-identical."""
     start_paddle()
-    from onion.online.replay import replay as again
+    from onion.online.journal.replay import replay as repeat
 
     out = options.out or options.folder / "replay"
-    told = again(options.folder, made_by(options.onion), out)
-    print(json.dumps(told, ensure_ascii=False))
-    return 0 if told["same"] else DIFFERS
+    report = repeat(options.folder, made_by(options.onion), out)
+    print(json.dumps(report, ensure_ascii=False))
+    return 0 if report["same"] else DIFFERS
 
 
 def made_by(name: str) -> Callable[[Path], Any]:
-    """Return the function that ``module:function`` names; the module may stand in the folder we are in.
+    """Return the function that ``module:function`` names; the module may be in the current folder.
 
     Raises:
         OnionError: there is no such function.
@@ -40,7 +40,7 @@ def made_by(name: str) -> Callable[[Path], Any]:
     try:
         made = getattr(importlib.import_module(module), function, None)
     except ModuleNotFoundError as error:
-        raise OnionError(f"--onion {name}: {error}; is it in the folder that you are in?") from None
+        raise OnionError(f"--onion {name}: {error}; is it in the current folder?") from None
     if not callable(made):
         raise OnionError(f"--onion {name}: {module} has no function {function}.")
     result: Callable[[Path], Any] = made

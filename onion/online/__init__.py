@@ -1,10 +1,14 @@
-"""Online learning: data that arrive while training runs, and a hand on the loop over the network.
+"""Online learning: data that arrive while training runs, and control of the running loop over the network.
 
-    from onion.online import Control, Record, Spool, StreamProvider
+    from onion.online import ControlServer, Journal, Spool, StreamProvider
 
-    Runner(Saver("run"), Record(), StreamProvider(Spool("samples.db"), pass_every=10_000), Control(), ...).run()
+    Runner(Saver("run"), Journal(), StreamProvider(Spool("samples.db"), pass_every=10_000), ControlServer(), ...).run()
 
-Extras: ``[online]`` for Control, ``[redis]`` for RedisStream and RedisWriter, ``[drift]`` for DriftWatch.
+``stream``: batches of samples as they arrive. ``sources``: where samples come from. ``journal``: what came from
+outside, and how a run is replayed. ``control``: commands and status. ``http``: the service. ``learning``: validation,
+drift, replayed samples, snapshots.
+
+Extras: ``[online]`` for ControlServer, ``[redis]`` for RedisStream and RedisWriter, ``[drift]`` for DriftDetector.
 """
 
 from __future__ import annotations
@@ -13,46 +17,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onion.online.control import Control
-    from onion.online.delayed_labels import DelayedLabels
-    from onion.online.drift_watch import DriftWatch
-    from onion.online.progressive_test import ProgressiveTest
-    from onion.online.publish import Publish
-    from onion.online.raised_rate import RaisedRate
-    from onion.online.record import Record
-    from onion.online.replay_buffer import ReplayBuffer
-    from onion.online.sources import Folder, RedisStream, RedisWriter, Spool, SpoolWriter
-    from onion.online.stream_provider import StreamProvider
-    from onion.online.switch import Switch
+    from onion.online.control.control_server import ControlServer
+    from onion.online.http import Limits
+    from onion.online.journal.journal import Journal
+    from onion.online.learning.delayed_labels import DelayedLabels
+    from onion.online.learning.drift_detector import DriftDetector
+    from onion.online.learning.learning_rate_boost import LearningRateBoost
+    from onion.online.learning.progressive_validation import ProgressiveValidation
+    from onion.online.learning.publish import Publish
+    from onion.online.learning.replay_buffer import ReplayBuffer
+    from onion.online.learning.switch import Switch
+    from onion.online.sources.folder import Folder
+    from onion.online.sources.redis_stream import RedisStream
+    from onion.online.sources.redis_writer import RedisWriter
+    from onion.online.sources.spool import Spool
+    from onion.online.sources.spool_writer import SpoolWriter
+    from onion.online.stream.stream_provider import StreamProvider
 
-ROOMS = {
-    "Control": "control",
-    "DelayedLabels": "delayed_labels",
-    "DriftWatch": "drift_watch",
-    "Folder": "sources",
-    "ProgressiveTest": "progressive_test",
-    "Publish": "publish",
-    "RaisedRate": "raised_rate",
-    "Record": "record",
-    "RedisStream": "sources",
-    "RedisWriter": "sources",
-    "ReplayBuffer": "replay_buffer",
-    "Spool": "sources",
-    "SpoolWriter": "sources",
-    "StreamProvider": "stream_provider",
-    "Switch": "switch",
+MODULES = {
+    "ControlServer": "control.control_server",
+    "DelayedLabels": "learning.delayed_labels",
+    "DriftDetector": "learning.drift_detector",
+    "Folder": "sources.folder",
+    "Journal": "journal.journal",
+    "LearningRateBoost": "learning.learning_rate_boost",
+    "Limits": "http",
+    "ProgressiveValidation": "learning.progressive_validation",
+    "Publish": "learning.publish",
+    "RedisStream": "sources.redis_stream",
+    "RedisWriter": "sources.redis_writer",
+    "ReplayBuffer": "learning.replay_buffer",
+    "Spool": "sources.spool",
+    "SpoolWriter": "sources.spool_writer",
+    "StreamProvider": "stream.stream_provider",
+    "Switch": "learning.switch",
 }
-"""In which module each name stands; it is loaded with the first use."""
+"""In which module each name is defined; it is loaded with the first use."""
 
 __all__ = [
-    "Control",
+    "ControlServer",
     "DelayedLabels",
-    "DriftWatch",
+    "DriftDetector",
     "Folder",
-    "ProgressiveTest",
+    "Journal",
+    "LearningRateBoost",
+    "Limits",
+    "ProgressiveValidation",
     "Publish",
-    "RaisedRate",
-    "Record",
     "RedisStream",
     "RedisWriter",
     "ReplayBuffer",
@@ -64,6 +75,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in ROOMS:
+    if name not in MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{ROOMS[name]}"), name)
+    return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)

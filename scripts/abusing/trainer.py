@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onion import GradientMachine, Observer, ParameterUpdater, Runner, Saver, State
-from onion.online import Control, Publish, Record, Spool, StreamProvider
+from onion.online import ControlServer, Journal, Publish, Spool, StreamProvider
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -59,7 +59,7 @@ def asked(inputs: list[Any]) -> dict[str, Any]:
     return {"inputs": np.stack([example({"id": number})["inputs"] for number in inputs]) + np.float32(noise)}
 
 
-def learner(folder: Path, control: Control) -> Runner:
+def learner(folder: Path, control: ControlServer) -> Runner:
     """Return an onion whose batches are always full, so that they depend on the good samples alone."""
     random.seed(11)
     np.random.seed(11)
@@ -72,7 +72,7 @@ def learner(folder: Path, control: Control) -> Runner:
 
     return Runner(
         Saver(folder / "run", every=500),
-        Record(),
+        Journal(),
         Publish(network, asked, lambda outputs: outputs[:, 0].tolist()),
         StreamProvider(
             Spool(folder / "samples.db", CAPACITY), BATCH, pass_every=320_000, max_wait=3600, prepare=example
@@ -85,11 +85,11 @@ def learner(folder: Path, control: Control) -> Runner:
 
 
 def main(folder: str, port: str, steps: str | None = None) -> None:
-    """Learn until it is told to stop; or so many steps, as the record in the folder tells, and listen to nobody."""
+    """Learn until it is told to stop; or so many steps, as the journal in the folder tells, and listen to nobody."""
     if steps is None:
-        learner(Path(folder), Control(port=int(port))).run()
+        learner(Path(folder), ControlServer(port=int(port))).run()
     else:
-        learner(Path(folder), Control(port=None)).run(steps=int(steps))
+        learner(Path(folder), ControlServer(port=None)).run(steps=int(steps))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from streaming.children import python
 from streaming.waiting import until
 
 from abusing.trainer import BATCH, STEPS
-from abusing.verdict import RECORD, differences, newest
+from abusing.verdict import JOURNAL, differences, newest
 from onion.online import SpoolWriter
 
 
@@ -24,8 +24,10 @@ def compared(attacked: Path, room: Path) -> dict[str, Any]:
     disturbed = newest(attacked)
     (room / "run").mkdir(parents=True)
     # The commands only: where samples were rejected is nothing that the undisturbed run has.
-    rows = [line for line in (attacked / RECORD).read_text().splitlines(keepends=True) if "command" in json.loads(line)]
-    (room / "run" / RECORD).write_text("".join(rows))
+    rows = [
+        line for line in (attacked / JOURNAL).read_text().splitlines(keepends=True) if "command" in json.loads(line)
+    ]
+    (room / "run" / JOURNAL).write_text("".join(rows))
     with SpoolWriter(room / "samples.db") as writer:
         for begin in range(0, disturbed.step * BATCH, 1000):
             writer.write([{"id": number} for number in range(begin, begin + 1000)])

@@ -12,10 +12,10 @@ import numpy as np
 from onion.checkpointing import checkpoint
 from onion.checkpointing.checkpoint import Checkpoint
 
-RECORD = "control.jsonl"
+JOURNAL = "journal.jsonl"
 """The file in a run's folder that has the commands."""
 
-PLACED = ("stream_provider", "record", "control")
+PLACED = ("stream_provider", "journal", "control_server")
 """Items whose state tells what else came, and not what was learned."""
 
 
@@ -65,7 +65,7 @@ def wrong_answers(tallies: Mapping[str, Counter[str]]) -> dict[str, int]:
     return dict(counts)
 
 
-def commands_in(record: Path) -> list[str]:
+def commands_in(journal: Path) -> list[str]:
     """Return the commands that took effect."""
-    rows = [json.loads(line) for line in record.read_text().splitlines()]
+    rows = [json.loads(line) for line in journal.read_text().splitlines()]
     return [row["command"] for row in rows if "number" in row]

@@ -7,7 +7,7 @@ from pathlib import Path
 FILES = {
     "spool": "samples.db",
     "spool_log": "samples.db-wal",
-    "record": "run/control.jsonl",
+    "journal": "run/journal.jsonl",
     "rejected": "run/rejected.jsonl",
     "log": "log.jsonl",
 }

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from onion import GradientMachine, Logger, MovingAverage, ParameterUpdater, Runner, Saver
-from onion.online import Control, ProgressiveTest, Publish, Record, ReplayBuffer, Spool, StreamProvider, Switch
+from onion.online import (
+    ControlServer,
+    Journal,
+    ProgressiveValidation,
+    Publish,
+    ReplayBuffer,
+    Spool,
+    StreamProvider,
+    Switch,
+)
 from soaking.samples import resident
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -56,13 +65,13 @@ def whole(folder: Path, port: int) -> Runner:
     return Runner(
         Saver(folder / "run", every=EVERY),
         Logger(folder / "log.jsonl", every=EVERY),
-        Record(),
+        Journal(),
         publish,
         StreamProvider(
             Spool(folder / "samples.db", CAPACITY, KEEP), BATCH, pass_every=3600 * BATCH, max_wait=60, prepare=example
         ),
-        Control(port=port),
-        ProgressiveTest(network),
+        ControlServer(port=port),
+        ProgressiveValidation(network),
         Switch(ReplayBuffer(1000, ratio=0.5)),
         smooth,
         ParameterUpdater(paddle.optimizer.Adam(0.001, parameters=network.parameters())),

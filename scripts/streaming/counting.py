@@ -8,8 +8,8 @@ from typing import Any
 import paddle
 
 from onion import GradientMachine, Observer, ParameterUpdater, Runner, Saver, Signals, State
-from onion.online import Control, Record, StreamProvider
-from onion.online.source import Source
+from onion.online import ControlServer, Journal, StreamProvider
+from onion.online.sources.source import Source
 
 
 class Counts(paddle.nn.Layer):
@@ -46,7 +46,9 @@ class Line(paddle.nn.Layer):
         return ((outputs[:, 0] - (batch["id"] % 10).astype("float32") / 10) ** 2).mean()
 
 
-def counting(source: Source, folder: Path, samples: int, control: Control | None = None, every: int = 20) -> Runner:
+def counting(
+    source: Source, folder: Path, samples: int, control: ControlServer | None = None, every: int = 20
+) -> Runner:
     """Return an onion that ends when it has been trained on so many samples."""
     counts, line = Counts(samples), Line()
     provider = StreamProvider(source, batch_size=100, pass_every=5_000, max_wait=0.02)
@@ -62,7 +64,7 @@ def counting(source: Source, folder: Path, samples: int, control: Control | None
     return Runner(
         Signals(),
         Saver(folder, every=every),
-        Record(),
+        Journal(),
         provider,
         *([] if control is None else [control]),
         Observer(on_pass_begin=enough, on_batch_end=enough),  # a kill may come when all of it is done and saved

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from onion.online import Folder, RedisStream, RedisWriter, Spool, SpoolWriter
-from onion.online.source import Source
+from onion.online.sources.source import Source
 
 CAPACITY = 20_000
 """Samples that may wait to be read."""
@@ -42,12 +42,12 @@ class SpoolPlace:
         return Spool(self._path, CAPACITY)
 
     def begin(self) -> int:
-        """Return the mark."""
-        return int(self._writer.mark or 0)
+        """Return the cursor."""
+        return int(self._writer.cursor or 0)
 
     def put(self, numbers: range) -> None:
         """Write them."""
-        self._writer.write(_samples(numbers), mark=str(numbers.stop))
+        self._writer.write(_samples(numbers), cursor=str(numbers.stop))
 
 
 class RedisPlace:
@@ -62,12 +62,12 @@ class RedisPlace:
         return RedisStream(self._url, "samples")
 
     def begin(self) -> int:
-        """Return the mark."""
-        return int(self._writer.mark or 0)
+        """Return the cursor."""
+        return int(self._writer.cursor or 0)
 
     def put(self, numbers: range) -> None:
         """Write them."""
-        self._writer.write(_samples(numbers), mark=str(numbers.stop))
+        self._writer.write(_samples(numbers), cursor=str(numbers.stop))
 
 
 class FolderPlace:

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 from onion import Runner
-from onion.online import Control
+from onion.online import ControlServer
 from streaming.counting import counting
 from streaming.places import PLACES
 
 
 def main(kind: str, folder: str, samples: str, port: str | None = None) -> None:
     """Train until all samples are there."""
-    control = None if port is None else Control(port=int(port))
+    control = None if port is None else ControlServer(port=int(port))
     source = PLACES[kind](Path(folder)).source()
     counting(source, Path(folder, "run"), int(samples), control).run()
 
@@ -22,7 +22,7 @@ def main(kind: str, folder: str, samples: str, port: str | None = None) -> None:
 def again(folder: Path) -> Runner:
     """Return the onion of a spool that is named in the environment, for ``onion replay``."""
     source = PLACES["spool"](Path(os.environ["PLACE"])).source()
-    return counting(source, folder, int(os.environ["SAMPLES"]), Control(port=None))
+    return counting(source, folder, int(os.environ["SAMPLES"]), ControlServer(port=None))
 
 
 if __name__ == "__main__":

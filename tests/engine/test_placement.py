@@ -30,7 +30,7 @@ from onion import (
     Unfreeze,
 )
 from onion.engine.placement import Around, Behind, NotInside
-from onion.online import ProgressiveTest, ReplayBuffer
+from onion.online import ProgressiveValidation, ReplayBuffer
 from onion.testing import Batches, toy_examples, toy_network
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -89,7 +89,7 @@ WRONG = {
         r"early_stopping stands inside tester, which reports tester\.loss after it, so it would stop a step late",
     ),
     "a stop inside the progressive test": (
-        lambda at: [at.data, ProgressiveTest(at.network), EarlyStopping("progressive.accuracy"), *at.learning],
+        lambda at: [at.data, ProgressiveValidation(at.network), EarlyStopping("progressive.accuracy"), *at.learning],
         "early_stopping stands inside progressive, which reports",
     ),
     "a log inside the test": (
@@ -117,7 +117,7 @@ WRONG = {
         "saver stands inside repeat",
     ),
     "a progressive test of mixed batches": (
-        lambda at: [at.data, ReplayBuffer(9), ProgressiveTest(at.network), *at.learning],
+        lambda at: [at.data, ReplayBuffer(9), ProgressiveValidation(at.network), *at.learning],
         "progressive stands inside replay_buffer, which mixes old samples into the batch",
     ),
     "a skip inside the network": (

@@ -12,7 +12,7 @@ def test_the_watch_helps_after_the_change_and_a_cut_run_ends_with_the_same_bits(
     assert len(watched) == len(plain) == 6
     assert watched[:3] == plain[:3]
     assert watched[3] > plain[3] + 0.2
-    assert "drift_watch" in printed
+    assert "drift_detector" in printed
 
     run_example("online_drift.py", tmp_path / "cut", steps=160)
     again, _ = run_example("online_drift.py", tmp_path / "cut")

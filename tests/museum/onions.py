@@ -19,18 +19,31 @@ from onion import (
     MixedPrecision,
     MovingAverage,
     NanGuard,
+    Observer,
     ParameterUpdater,
     Runner,
     Saver,
     SkipIf,
     Slot,
     SplitOnMemoryError,
+    State,
     TaskData,
     TaskSampler,
     Tester,
     schedules,
 )
 from onion.multitask.strategies import ByLoss
+from onion.online import (
+    ControlServer,
+    DriftDetector,
+    Journal,
+    LearningRateBoost,
+    ProgressiveValidation,
+    ReplayBuffer,
+    StreamProvider,
+    Switch,
+)
+from onion.online.sources.source import Sample
 from onion.training.loss_scale import LossScale
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -138,4 +151,60 @@ def tasks(folder: Path) -> Runner:
     )
 
 
-EXHIBITS = {"one": one, "tasks": tasks}
+class Listed:
+    """A source of the same samples in the same order."""
+
+    position = ""
+
+    def __init__(self, samples: list[Any]) -> None:
+        self.samples = samples
+
+    def read(self, n: int, timeout: float) -> list[Sample]:
+        begin = int(self.position or 0)
+        chosen = self.samples[begin : begin + n]
+        self.position = str(begin + len(chosen))
+        return [Sample(data, str(begin + place)) for place, data in enumerate(chosen, 1)]
+
+    def commit(self, position: str) -> None: ...
+
+    def waiting(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def as_arrays(sample: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(value, "float32") for name, value in sample.items()}
+
+
+def online(folder: Path) -> Runner:
+    """Online learning, with commands in its journal; the items had other names, and the file, too."""
+    network = begun()
+    control = ControlServer(port=None)
+    listed = [{name: array.tolist() for name, array in example.items()} for example in examples(60)]
+
+    def command(state: State) -> None:
+        if state.next_step in (3, 9):
+            control.ask("set", {"learning_rate": 0.1 / state.next_step})
+
+    updater = ParameterUpdater(paddle.optimizer.Adam(0.05, parameters=network.parameters()))
+    test = ProgressiveValidation(
+        network, {"error": lambda outputs, batch: (outputs[:, 0] - batch["y"][:, 0]) ** 2}, every=2
+    )
+    raised = LearningRateBoost(updater, times=2, steps=3)
+    return Runner(
+        Saver(folder, every=100),
+        Logger(folder / "metrics.jsonl", 1),
+        Journal(),
+        StreamProvider(Listed(listed), 3, pass_every=15, prepare=as_arrays),
+        control,
+        test,
+        DriftDetector(raised.begin, test.of("error"), longest=100),
+        raised,
+        Switch(ReplayBuffer(10, 0.5, seed=4)),
+        updater,
+        Observer(on_batch_end=command),
+        GradientMachine(network),
+    )
+
+
+EXHIBITS = {"one": one, "tasks": tasks, "online": online}

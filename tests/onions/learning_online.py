@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from onion import DataProvider, MovingAverage, Runner, RunnerItem
-from onion.online.delayed_labels import DelayedLabels
-from onion.online.drift_watch import DriftWatch
-from onion.online.progressive_test import ProgressiveTest
-from onion.online.publish import Publish
-from onion.online.raised_rate import RaisedRate
-from onion.online.replay_buffer import ReplayBuffer
+from onion.online.learning.delayed_labels import DelayedLabels
+from onion.online.learning.drift_detector import DriftDetector
+from onion.online.learning.learning_rate_boost import LearningRateBoost
+from onion.online.learning.progressive_validation import ProgressiveValidation
+from onion.online.learning.publish import Publish
+from onion.online.learning.replay_buffer import ReplayBuffer
 from tests.onions.parts import EXAMPLES, Network, adamw, begun, data, kept, learning
 
 CHANGE = 12
@@ -24,8 +24,8 @@ def error(outputs: Any, batch: Any) -> Any:
     return ((outputs - batch["y"]) ** 2)[:, 0]
 
 
-def tested(network: Any, **settings: Any) -> ProgressiveTest:
-    return ProgressiveTest(network, {"error": error}, **{"window": 9, "every": 2, **settings})
+def tested(network: Any, **settings: Any) -> ProgressiveValidation:
+    return ProgressiveValidation(network, {"error": error}, **{"window": 9, "every": 2, **settings})
 
 
 def progressive(folder: Path) -> Runner:
@@ -66,8 +66,8 @@ class Change(RunnerItem):
 def drift(folder: Path) -> Runner:
     network = Network()
     updater, test = adamw(network), tested(network)
-    raised = RaisedRate(updater, times=4, steps=6)
-    watch = DriftWatch(raised.begin, test.of("error"), longest=100)
+    raised = LearningRateBoost(updater, times=4, steps=6)
+    watch = DriftDetector(raised.begin, test.of("error"), longest=100)
     return Runner(
         *kept(folder, every=4), data(), Change(), test, watch, raised, *learning(network, updater=lambda _: updater)
     )

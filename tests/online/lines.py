@@ -1,7 +1,7 @@
 """A source that a test holds in its hand."""
 
 from onion.errors import DataError
-from onion.online.source import Sample
+from onion.online.sources.source import Sample
 
 
 class Line:

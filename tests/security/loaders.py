@@ -26,8 +26,8 @@ from onion.models.config import EncoderConfig
 from onion.models.downloads.archive import unpack
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
-from onion.online.rows import Answers, rows_of, whole_size
-from onion.online.sources import Folder, Spool
+from onion.online import Folder, Spool
+from onion.online.journal.journal import Answers, rows_of, whole_size
 from onion.tasks.classification import Classification
 from onion.tasks.data.features.cache import features_folder
 from onion.tasks.data.features.fit_cache import kept
@@ -157,7 +157,7 @@ def lines_of(folder: Path) -> list[Any]:
 
 
 def rows_in(folder: Path) -> list[Any]:
-    file, answers = folder / "control.jsonl", Answers()
+    file, answers = folder / "journal.jsonl", Answers()
     rows = [row for _, row in rows_of(file, whole_size(file))]
     for row in rows:
         answers.take(row)
@@ -209,7 +209,7 @@ LOADERS = {
     "settings in JSON": Loader("a.json", lambda folder: resolve(read_config(folder / "a.json"))),
     ".tsv": Loader("a.tsv", lambda folder: read_rows(folder / "a.tsv"), right=ANY),
     ".csv": Loader("a.csv", lambda folder: read_rows(folder / "a.csv"), right=ANY),
-    "record": Loader("control.jsonl", rows_in, put=with_newline),
+    "journal": Loader("journal.jsonl", rows_in, put=with_newline),
     "spool": Loader("samples.db", lambda folder: Spool(folder / "samples.db").read(1, 0), right=("nothing",)),
     "files removed": Loader("taken/.removed", lambda folder: Folder(folder).read(1, 0), taken),
     ".jsonl": Loader("a.jsonl", lambda folder: read_rows(folder / "a.jsonl"), right=ODD_JSON),
@@ -237,22 +237,20 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/checkpointing/atomic_files.py": "writes, and syncs",
     "onion/cli/control.py": "the answers of a service, and standard input for one",
     "onion/cli/remote.py": "the answers of a service; tests/test_cli_control.py has broken ones",
-    "onion/online/control.py": "JSON that it has written itself just before",
-    "onion/online/record.py": ("record",),
-    "onion/online/rejects.py": "appends",
-    "onion/online/replay.py": "copies a record",
-    "onion/online/replay_buffer.py": "JSON of a checkpoint that was read",
-    "onion/online/rows.py": ("record",),
-    "onion/online/rows_as_arrays.py": "JSON of a checkpoint that was read",
-    "onion/online/service/access.py": "a token",
-    "onion/online/service/bodies.py": "by wire.py; tests/online/service/test_fuzz.py",
-    "onion/online/service/files.py": "the page, which comes with the package",
-    "onion/online/service/intake.py": "by wire.py; tests/online/service/test_fuzz.py",
-    "onion/online/sources/folder_intake.py": "appends; what it takes in is read as .jsonl, .csv and .tsv",
-    "onion/online/sources/folder_shelf.py": ("files removed",),
-    "onion/online/sources/json_text.py": ("spool",),
+    "onion/online/control/control_server.py": "JSON that it has written itself just before",
+    "onion/online/http/app.py": "the page, which comes with the package",
+    "onion/online/http/auth.py": "a token",
+    "onion/online/http/messages.py": "by strict_json.py; tests/online/http/test_fuzz.py",
+    "onion/online/http/routes.py": "by strict_json.py; tests/online/http/test_fuzz.py",
+    "onion/online/journal/journal.py": ("journal",),
+    "onion/online/journal/replay.py": "copies a journal",
+    "onion/online/learning/array_rows.py": "JSON of a checkpoint that was read",
+    "onion/online/learning/replay_buffer.py": "JSON of a checkpoint that was read",
+    "onion/online/sources/folder_files.py": ("files removed",),
     "onion/online/sources/redis_stream.py": "entries of a server; test_redis_stream.py has some that are no JSON",
-    "onion/online/stream_provider.py": "JSON of a checkpoint that was read",
+    "onion/online/sources/source.py": ("spool",),
+    "onion/online/stream/stream_position.py": "appends",
+    "onion/online/stream/stream_provider.py": "JSON of a checkpoint that was read",
     "onion/items/logger.py": "JSON of a checkpoint that was read; it appends to the log",
     "onion/items/mailbox.py": "opens letters of its own process",
     "onion/training/rate_schedule.py": "JSON of a checkpoint that was read",

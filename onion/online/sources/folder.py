@@ -1,4 +1,4 @@
-"""Samples out of files that are put into a folder."""
+"""`Folder`: samples out of files that are put into a folder."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from typing import Any
 from onion.checkpointing.lock import exclusive_lock
 from onion.data.files import iter_rows
 from onion.errors import CheckpointError, CompositionError, DataError
-from onion.online.source import Position, Sample, Source
-from onion.online.sources.folder_intake import FolderIntake
-from onion.online.sources.folder_shelf import FolderShelf, Line
-from onion.online.sources.keeping import Keep, refuse_wrong_keep
+from onion.online.sources.folder_files import FolderArchive, FolderWatcher, Line
+from onion.online.sources.source import Position, ReplayReader, Retention, Sample, Source, check_retention
 from onion.paths import anchored, shortened
 from onion.validation import is_number
 
 log = logging.getLogger("onion")
 
-POLL = 0.1
-"""Seconds between two looks for new files."""
+POLL_SECONDS = 0.1
+"""Between two looks for new files."""
 
 
 class Folder(Source):
@@ -48,22 +46,23 @@ class Folder(Source):
 
     Args:
         path: the folder; made where there is none, with those in it. All of it is on one file system.
-        keep: how long files stay that no checkpoint asks for any more, for a replay of the run: a ``timedelta`` since
-            they were last changed, or how many bytes of them. Default: a day.
+        retention: how long files stay that no checkpoint asks for any more, for a replay of the run: a ``timedelta``
+            since they were last changed, or how many bytes of them. Default: a day.
         settle: seconds for which a file has not changed, by the clock of its file system. Default 1.
 
     Raises:
         CompositionError: an argument is none of these.
     """
 
-    def __init__(self, path: str | Path, keep: Keep = timedelta(days=1), settle: float = 1.0) -> None:
-        refuse_wrong_keep("Folder", keep)
+    def __init__(self, path: str | Path, retention: Retention = timedelta(days=1), settle: float = 1.0) -> None:
+        check_retention("Folder", retention)
         if not (is_number(settle) and settle >= 0):
-            raise CompositionError(f"Folder: settle={settle!r} is no number of seconds from 0.")
-        self.path, self.keep, self.settle = anchored(path), keep, settle
-        self._shelf = FolderShelf(self.path)
-        self._intake = FolderIntake(self.path, self._shelf, settle)
+            raise CompositionError(f"Folder: settle must be a number of seconds >= 0, got {settle!r}.")
+        self.path, self.retention, self.settle = anchored(path), retention, settle
+        self._archive = FolderArchive(self.path)
+        self._watcher = FolderWatcher(self.path, self._archive, settle)
         self._lock: ExitStack | None = None
+        self._consumes = True
         self._place: Line | None = None
         self._origin: str | None = None  # of the folder in which the place is
         self._rows: Iterator[tuple[int, Any]] = iter(())
@@ -88,36 +87,38 @@ class Folder(Source):
         deadline = monotonic() + timeout
         self._open()
         while not (samples := self._some(n)):
-            if self._intake.take(deadline):
+            if self._consumes and self._watcher.take(deadline):
                 continue
             left = deadline - monotonic()
             if left <= 0:
                 return []
-            sleep(min(POLL, left))
+            sleep(min(POLL_SECONDS, left))
+            if not self._consumes:
+                self._archive.scan()
         return samples
 
     def commit(self, position: Position) -> None:
-        """Put away the files that are before a position, and remove those not to be kept."""
+        """Move the files before a position to ``trained``, and remove those past their retention."""
         line, origin = place_of(position)
         if line is not None:
             self._open()
-            self._refuse_others(line, origin)
-            self._shelf.put_away(line[0])
-            self._shelf.prune(line[0], self.keep)
+            self._check_same_folder(line, origin)
+            self._archive.move_to_trained(line[0])
+            self._archive.prune(line[0], self.retention)
 
     def waiting(self) -> None:
         """Return None: rows are not counted before they are read."""
 
-    def aside(self) -> Source:
-        """Return a source of the same samples that takes no file; see ``FolderAside``."""
-        from onion.online.sources.folder_aside import FolderAside
-
-        return FolderAside(self)
+    def replay_reader(self) -> Source:
+        """Return a source of the files that a run has taken; it takes no file."""
+        reader = Folder(self.path, self.retention, self.settle)
+        reader._consumes = False
+        return ReplayReader(reader, first=position_of((1, 0), None))
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         self._forget()
-        self._intake.close()
+        self._watcher.close()
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.close()
@@ -126,22 +127,25 @@ class Folder(Source):
         return f"Folder({shortened(self.path)!r})"
 
     def _forget(self) -> None:
-        """Let go of the file that is read, and of its row that was read ahead."""
+        """Release the file that is read, and of its row that was read ahead."""
         self._rows, self._coming = iter(()), None
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def _open(self) -> None:
-        """Keep others out, see what is there, and whether it goes on here."""
-        if self._lock is None:
-            self._shelf.make()
+        """Lock the folder, and read what is in it."""
+        if not self._consumes:
+            if self._coming is None:
+                self._archive.scan()
+        elif self._lock is None:
+            self._archive.make()
             with ExitStack() as stack:
                 try:
                     stack.enter_context(exclusive_lock(self.path, self))
                 except CheckpointError as error:
                     raise DataError(str(error)) from None
-                self._shelf.mark()
-                self._shelf.look()
+                self._archive.ensure_origin()
+                self._archive.scan()
                 self._lock = stack.pop_all()
 
     def _some(self, n: int) -> list[Sample]:
@@ -156,12 +160,12 @@ class Folder(Source):
         return samples
 
     def _ready(self) -> bool:
-        """Have a row at hand, of this file or of the next one; tell whether there is any."""
+        """Read a row ahead, of this file or the next one; return whether there is one."""
         while self._coming is None:
             number, line = self._begin()
-            self._refuse_others((number, line), self._origin)
-            self._origin = self._shelf.origin
-            path = self._shelf.path_at((number, line))
+            self._check_same_folder((number, line), self._origin)
+            self._origin = self._archive.origin
+            path = self._archive.path_at((number, line))
             if path is None:
                 return False
             self._rows = (each for each in iter_rows(path) if each[0] > line)
@@ -173,24 +177,24 @@ class Folder(Source):
     def _go(self, number: int, line: int) -> None:
         """Be behind a line, and know the row that comes next in this file; behind the last one, be in the next file.
 
-        So the place tells whether a file has been read to its end: only then may it be put away.
+        So the place shows whether a file has been read to its end: only then may it be moved.
         """
         self._coming = next(self._rows, None)
         self._place = (number, line) if self._coming else (number + 1, 0)
 
-    def _refuse_others(self, line: Line, origin: str | None) -> None:
-        """Insist that this is the folder that a line is in."""
-        if origin not in (None, self._shelf.origin):
+    def _check_same_folder(self, line: Line, origin: str | None) -> None:
+        """Require that this is the folder of a position."""
+        if origin not in (None, self._archive.origin):
             raise DataError(
-                f"{self.path}: its id is {self._shelf.origin}, and that of the folder that was read up to position "
-                f"{line[0]}:{line[1]} is {origin}; put that one back, or begin a new run."
+                f"{self.path}: its id is {self._archive.origin}, and that of the folder that was read up to position "
+                f"{line[0]}:{line[1]} is {origin}; put that one back, or start a new run."
             )
 
     def _begin(self) -> Line:
         if self._place is not None:
             return self._place
-        oldest = self._shelf.oldest
-        if oldest > 1 and self._shelf.path_at((oldest, 0)) is not None:
+        oldest = self._archive.oldest
+        if oldest > 1 and self._archive.path_at((oldest, 0)) is not None:
             log.warning("%s: the first %d files have been removed; reading begins behind them", self.path, oldest - 1)
         return oldest, 0
 
@@ -201,7 +205,7 @@ def position_of(line: Line, origin: str | None) -> Position:
 
 
 def place_of(position: Position) -> tuple[Line | None, str | None]:
-    """Return the number of the file and the line, None at the beginning; and the id of the folder, if it is told.
+    """Return the number of the file and the line, None at the beginning; and the id of the folder, if it has one.
 
     Raises:
         DataError: it is no position in a folder.

@@ -1,32 +1,77 @@
-"""Samples out of a Redis Stream."""
+"""`RedisStream`: samples out of a Redis Stream."""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from datetime import timedelta
 from time import monotonic, sleep
 from typing import Any, TypeAlias
 
+import attrs
+
 from onion.errors import CompositionError, DataError
-from onion.online.source import Position, Sample, Source
-from onion.online.sources.redis_place import Place, order
-from onion.online.sources.redis_scripts import COMMIT, UNREAD
-from onion.online.sources.redis_server import AwayError, RedisServer, RefusedError
+from onion.online.sources.redis_server import COMMIT, UNREAD, AwayError, RedisServer, RefusedError
 from onion.online.sources.redis_writer import CAPACITY, RedisWriter
+from onion.online.sources.source import Position, ReplayReader, Sample, Source
 
 log = logging.getLogger("onion")
 
-PORTION = 1000
+
+@attrs.frozen
+class Place:
+    """A place in a stream: behind an entry.
+
+    Attributes:
+        id: of the entry, ``<milliseconds>-<sequence>``.
+        number: of the last entry up to here that a RedisWriter wrote; None before the first.
+    """
+
+    id: str = "0-0"
+    number: int | None = None
+
+    @staticmethod
+    def parse(position: Position) -> Place:
+        """Return the place that a position means.
+
+        Raises:
+            DataError: it is none in a stream.
+        """
+        if not position:
+            return Place()
+        found = re.fullmatch(r"(\d+-\d+)(?:#(\d+))?", position, re.ASCII)
+        if found is None:
+            raise DataError(f"{position!r} is no position in a Redis Stream; it is like 1700000000000-0#12, or empty.")
+        return Place(found[1], None if found[2] is None else int(found[2]))
+
+    def __str__(self) -> Position:
+        if self.id == "0-0":
+            return ""
+        return self.id if self.number is None else f"{self.id}#{self.number}"
+
+    def then(self, entry: str, number: int | None) -> Place | None:
+        """Return the place behind the next entry; None: this one cannot come next."""
+        gap = None not in (number, self.number) and number != (self.number or 0) + 1
+        return None if gap or order(entry) <= order(self.id) else Place(entry, number or self.number)
+
+
+def order(entry: str) -> tuple[int, int]:
+    """Return what entries are sorted by."""
+    milliseconds, _, sequence = entry.partition("-")
+    return int(milliseconds), int(sequence)
+
+
+MAX_ACKNOWLEDGED = 1000
 """Entries acknowledged at once, so that the server does other things in between."""
 
-LONGEST = 5.0
+BLOCK_SECONDS = 5.0
 """Seconds that the server waits for an entry at once."""
 
-PAUSE = 0.05
+RETRY_SECONDS = 0.05
 """Seconds until the next try where the server has answered that it cannot."""
 
-SAFE = {"appendonly": "yes", "appendfsync": "always"}
+SAFE_SETTINGS = {"appendonly": "yes", "appendfsync": "always"}
 """Settings with which what the server took in outlives it."""
 
 Fields: TypeAlias = dict[str, str]
@@ -39,11 +84,11 @@ class RedisStream(Source):
         Runner(Saver("run"), StreamProvider(stream, pass_every=10_000), ParameterUpdater(...), ...).run()
 
     Several runs may learn from the same stream, each with a group of its own. Only one run at a time reads for a group:
-    where it goes on is told by its checkpoint, and so at each connection the group is set back to that place.
+    its checkpoint says where it continues, and so at each connection the group is set back to that place.
     Acknowledged is what no checkpoint asks for any more; what all groups have acknowledged is removed.
 
     A server that is away is waited for. Nothing is lost with it and nothing comes twice if it brings all it takes in to
-    its disk first: ``appendonly yes`` and ``appendfsync always``. A server that has forgotten what this run has read
+    its disk first: ``appendonly yes`` and ``appendfsync always``. A server that has lost what this run has read
     before, or that lacks entries in between, is an error.
 
     An entry that others than RedisWriter wrote is read too: its field ``data`` as JSON if it is, or else all its
@@ -56,11 +101,11 @@ class RedisStream(Source):
         stream: the key of the stream.
         group: of the run; made where there is none. Default ``onion``.
         consumer: the name under which entries are pending in the group. Default ``trainer``.
-        keep: how long entries stay in the server's memory that nobody asks for any more, for a replay. Default: 0.
+        retention: how long entries stay in the server's memory that no group needs any more, for a replay. Default: 0.
         maxlen: for ``writer()``, as in RedisWriter. Default 100,000.
 
     Raises:
-        CompositionError: ``keep`` is no time.
+        CompositionError: ``retention`` is no time.
         OnionError: at the first read: the package redis is missing.
     """
 
@@ -71,17 +116,18 @@ class RedisStream(Source):
         group: str = "onion",
         consumer: str = "trainer",
         *,
-        keep: timedelta = timedelta(0),
+        retention: timedelta = timedelta(0),
         maxlen: int = CAPACITY,
     ) -> None:
-        if not (isinstance(keep, timedelta) and keep >= timedelta(0)):
-            raise CompositionError(f"RedisStream: keep={keep!r} is no timedelta from 0.")
-        self.stream, self.group, self.consumer, self.keep, self.maxlen = stream, group, consumer, keep, maxlen
+        if not (isinstance(retention, timedelta) and retention >= timedelta(0)):
+            raise CompositionError(f"RedisStream: retention must be a timedelta >= 0, got {retention!r}.")
+        self.stream, self.group, self.consumer, self.retention, self.maxlen = stream, group, consumer, retention, maxlen
         self._server = RedisServer(url)
         self._place = Place()
         self._set_at: int | None = None  # the connection in which the group was set to the place
         self._uncommitted: str | None = None
         self._away = self._looked = False
+        self._consumes = True
 
     @property
     def position(self) -> Position:
@@ -105,7 +151,7 @@ class RedisStream(Source):
                 return samples
 
     def commit(self, position: Position) -> None:
-        """Acknowledge what is before a position; a server that is away is told at a later read."""
+        """Acknowledge what is before a position; if the server is away, at a later read."""
         if position:
             self._uncommitted = Place.parse(position).id
             try:
@@ -126,11 +172,11 @@ class RedisStream(Source):
         """Return what puts samples in."""
         return RedisWriter(self._server.url, self.stream, producer, maxlen=self.maxlen)
 
-    def aside(self) -> Source:
-        """Return a source of the same samples that takes none of them; see ``RedisAside``."""
-        from onion.online.sources.redis_aside import RedisAside
-
-        return RedisAside(self)
+    def replay_reader(self) -> Source:
+        """Return a source of the same samples that is in no group and acknowledges nothing; see ``retention``."""
+        reader = RedisStream(self.url, self.stream, retention=self.retention)
+        reader._consumes = False
+        return ReplayReader(reader, first="0-0#0")
 
     @property
     def url(self) -> str:
@@ -138,7 +184,7 @@ class RedisStream(Source):
         return self._server.url
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Release the connection."""
         self._server.drop()
 
     def __repr__(self) -> str:
@@ -164,25 +210,28 @@ class RedisStream(Source):
             self._set_at = None
             if error.code not in ("NOGROUP", "UNBLOCKED", "MISCONF"):
                 raise self._broken(f"{error}; check the key and the server") from error
-            sleep(min(PAUSE, seconds))
+            sleep(min(RETRY_SECONDS, seconds))
         return []
 
     def _read(self, n: int, seconds: float) -> list[Sample]:
         self._set()
         samples = self._follow(self._entries(n, seconds))
-        if samples is None:  # somebody else has moved the group
+        if samples is None:  # another client has moved the group
             self._set_at = None
             self._set()
             samples = self._follow(self._entries(n, 0.0))
         if samples is None:
             raise self._broken(
-                f"entries behind position {self._place} have been removed; go on from a newer checkpoint. Nobody else "
-                "may trim the stream"
+                f"entries behind position {self._place} have been removed; resume from a newer checkpoint. No other "
+                "client may trim the stream"
             )
         return samples
 
     def _entries(self, n: int, seconds: float) -> list[tuple[str, Fields]]:
-        block = ("BLOCK", max(1, round(1000 * min(seconds, LONGEST)))) if seconds > 0 else ()
+        if not self._consumes:
+            answer = self._server.call("XRANGE", self.stream, f"({self._place.id}", "+", "COUNT", n)
+            return [(text(entry), pairs(fields)) for entry, fields in answer]
+        block = ("BLOCK", max(1, round(1000 * min(seconds, BLOCK_SECONDS)))) if seconds > 0 else ()
         ask = ("XREADGROUP", "GROUP", self.group, self.consumer, "COUNT", n, *block, "STREAMS", self.stream, ">")
         answer = self._server.call(*ask)
         return [] if answer is None else [(text(entry), pairs(fields)) for entry, fields in answer[0][1]]
@@ -202,14 +251,14 @@ class RedisStream(Source):
         return samples
 
     def _set(self) -> None:
-        """Let the group go on at the place, once a connection."""
-        if self._set_at == self._server.connections and self._server.is_connected:
+        """Set the group to the place, once a connection."""
+        if not self._consumes or (self._set_at == self._server.connections and self._server.is_connected):
             return
         last = self._last()
         if order(last or "0-0") < order(self._place.id):
             raise self._broken(
                 f"the last entry there is {last or 'none'}, and this run has read up to {self._place.id}; the server "
-                "has forgotten, or it is another one: bring its data back, or begin a new run"
+                "has forgotten, or it is another one: bring its data back, or start a new run"
             )
         try:
             self._server.call("XGROUP", "CREATE", self.stream, self.group, self._place.id, "MKSTREAM")
@@ -231,14 +280,14 @@ class RedisStream(Source):
         return text(answer[answer.index(b"last-generated-id") + 1])
 
     def _look_at_settings(self) -> None:
-        """Say once what can happen with this server."""
+        """Warn once where this server may lose samples."""
         if self._looked:
             return
         self._looked = True
-        for name, wanted in SAFE.items():
+        for name, wanted in SAFE_SETTINGS.items():
             try:
                 value = pairs(self._server.call("CONFIG", "GET", name)).get(name, wanted)
-            except RefusedError:  # nobody may ask
+            except RefusedError:  # access is denied
                 return
             if value != wanted:
                 log.warning(
@@ -246,14 +295,16 @@ class RedisStream(Source):
                     self._server.name,
                     name,
                     value,
-                    " and ".join(f"{each} {safe}" for each, safe in SAFE.items()),
+                    " and ".join(f"{each} {safe}" for each, safe in SAFE_SETTINGS.items()),
                 )
                 return
 
     def _settle(self) -> None:
         """Acknowledge what is to be, portion by portion."""
-        last, keep = self._uncommitted, round(1000 * self.keep.total_seconds())
-        while last is not None and self._server.call("EVAL", COMMIT, 1, self.stream, self.group, last, PORTION, keep):
+        last, retention = self._uncommitted, round(1000 * self.retention.total_seconds())
+        while last is not None and self._server.call(
+            "EVAL", COMMIT, 1, self.stream, self.group, last, MAX_ACKNOWLEDGED, retention
+        ):
             pass
         self._uncommitted = None
 
@@ -267,7 +318,7 @@ def text(word: Any) -> str:
 
 
 def pairs(words: list[Any]) -> Fields:
-    """Return names and values that stand one after the other as a dict."""
+    """Return a list of alternating names and values as a dict."""
     return {text(name): text(value) for name, value in zip(words[::2], words[1::2], strict=True)}
 
 

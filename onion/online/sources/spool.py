@@ -1,8 +1,9 @@
-"""Samples out of a file of this machine."""
+"""`Spool`: samples out of a file of this machine."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -10,36 +11,86 @@ from itertools import takewhile
 from pathlib import Path
 from time import monotonic, sleep, time
 
+import attrs
+
 from onion.errors import CompositionError, DataError
-from onion.online.source import Position, Sample, Source
-from onion.online.sources.json_text import value_of
-from onion.online.sources.keeping import Keep, refuse_wrong_keep
+from onion.online.sources.source import (
+    Position,
+    ReplayReader,
+    Retention,
+    Sample,
+    Source,
+    check_retention,
+    from_json,
+)
 from onion.online.sources.spool_file import CAPACITY, BusyError, NoSpaceError, SpoolFile
-from onion.online.sources.spool_place import Place, moment
 from onion.online.sources.spool_writer import SpoolWriter
 from onion.paths import anchored, shortened
 from onion.validation import is_whole
 
 log = logging.getLogger("onion")
 
-POLL = 0.01
+
+@attrs.frozen
+class Place:
+    """A place in a spool: behind a sample.
+
+    Numbers start again in each file, and repeat in an older copy that is written to. So a place also has the id of its
+    file, and the time at which its sample was put in.
+
+    Attributes:
+        number: of the sample, from 1; 0 is before the first.
+        origin: the id of the file; None: a version that knew of none has written the position.
+        at: when the sample was put in, in seconds since 1970, to the microsecond; None where there is no ``origin``.
+    """
+
+    number: int
+    origin: str | None = None
+    at: str | None = None
+
+    @staticmethod
+    def parse(position: Position) -> Place | None:
+        """Return the place that a position means; None: the beginning.
+
+        Raises:
+            DataError: it is none in a spool.
+        """
+        if not position:
+            return None
+        found = re.fullmatch(r"(\d+)(?:@([0-9a-f]{16})/(\d+\.\d{6}))?", position, re.ASCII)
+        if found is None:
+            raise DataError(
+                f"{position!r} is no position in the spool; it is like 12@0123456789abcdef/1700000000.000000, or empty."
+            )
+        return Place(int(found[1]), found[2], found[3])
+
+    def __str__(self) -> Position:
+        return str(self.number) if self.origin is None else f"{self.number}@{self.origin}/{self.at}"
+
+
+def moment(at: float) -> str:
+    """Return a time in the format of places."""
+    return f"{at:.6f}"
+
+
+POLL_SECONDS = 0.01
 """Seconds between two looks for new samples."""
 
-PERIOD = 0.1
+CHANGE_SECONDS = 0.1
 """Seconds between two changes of the file, by one that finds samples."""
 
-PATIENCE = 0.1
+BUSY_SECONDS = 0.1
 """Seconds to wait, with such a change, for a writer; it is put off otherwise."""
 
-PORTION = 1000
+MAX_REMOVED = 1000
 """Samples removed at once, and pages given back, so that no writer has to wait for long."""
 
 
 class Spool(Source):
     """Samples out of a file, an SQLite database that any process of this machine may put samples into.
 
-        spool = Spool("samples.db", keep=timedelta(days=7))
-        Runner(Saver("run"), Record(), StreamProvider(spool, pass_every=10_000), Control(), ...).run()
+        spool = Spool("samples.db", retention=timedelta(days=7))
+        Runner(Saver("run"), Journal(), StreamProvider(spool, pass_every=10_000), ControlServer(), ...).run()
 
     Samples come in the order in which they were taken, whoever wrote them (``SpoolWriter``, or ``POST /samples``). One
     run reads a spool, from a local disk. A position is the number of the last sample that was read, from 1, with the
@@ -48,25 +99,26 @@ class Spool(Source):
 
     Args:
         path: the file; made where there is none. Its folder exists.
-        capacity: how many samples may wait to be read; then writers are told ``Full``. Samples that were read do not
+        capacity: how many samples may wait to be read; then a write raises ``Full``. Samples that were read do not
             count, trained or not, so that a run that seldom saves is not short of samples. Default 100,000.
-        keep: how long samples stay that no checkpoint asks for any more, for a replay of the run: a ``timedelta`` since
-            they were written, or the size of the whole file in bytes, above which they go. Default: a day.
+        retention: how long samples stay that no checkpoint asks for any more, for a replay of the run: a ``timedelta``
+            since they were written, or the size of the whole file in bytes, above which they go. Default: a day.
 
     Raises:
         CompositionError: an argument is none of these.
     """
 
-    def __init__(self, path: str | Path, capacity: int = CAPACITY, keep: Keep = timedelta(days=1)) -> None:
+    def __init__(self, path: str | Path, capacity: int = CAPACITY, retention: Retention = timedelta(days=1)) -> None:
         if not (is_whole(capacity) and capacity >= 1):
-            raise CompositionError(f"Spool: capacity={capacity!r} is no number of samples from 1.")
-        refuse_wrong_keep("Spool", keep)
-        self.path, self.capacity, self.keep = anchored(path), capacity, keep
+            raise CompositionError(f"Spool: capacity must be an integer >= 1, got {capacity!r}.")
+        check_retention("Spool", retention)
+        self.path, self.capacity, self.retention = anchored(path), capacity, retention
         self._file = SpoolFile(path, "NORMAL")
         self._place: Place | None = None
         self._is_known = False
         self._origin: str | None = None
         self._is_set_up = False
+        self._consumes = True
         self._noted = -1
         self._committed = 0
         self._prunes = False
@@ -94,10 +146,10 @@ class Spool(Source):
             left = deadline - monotonic()
             if left <= 0:
                 return []
-            sleep(min(POLL, left))
+            sleep(min(POLL_SECONDS, left))
         places = [Place(number, self._origin, moment(at)) for number, _, at in rows]
         samples = [
-            Sample(value_of(data, f"{self.path}, sample {place.number}"), str(place))
+            Sample(from_json(data, f"{self.path}, sample {place.number}"), str(place))
             for place, (_, data, _) in zip(places, rows, strict=True)
         ]
         self._place = places[-1]
@@ -114,7 +166,7 @@ class Spool(Source):
         self._committed = 0 if place is None else place.number
         self._prunes = self._committed > 0
         if place is not None and self._prunes:
-            self._refuse_others(place, self._opened().last())
+            self._check_same_file(place, self._opened().last())
             self._tidy(idle=True)
 
     def waiting(self) -> int:
@@ -126,14 +178,14 @@ class Spool(Source):
         """Return what puts samples in."""
         return SpoolWriter(self.path, producer)
 
-    def aside(self) -> Source:
-        """Return a source of the same samples that leaves no trace here; see ``SpoolAside``."""
-        from onion.online.sources.spool_aside import SpoolAside
-
-        return SpoolAside(self)
+    def replay_reader(self) -> Source:
+        """Return a source of the same samples that changes nothing in the file."""
+        reader = Spool(self.path, self.capacity, self.retention)
+        reader._consumes = False
+        return ReplayReader(reader, first=str(Place(0)))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         self._is_set_up = self._is_known = False
         self._file.close()
 
@@ -141,12 +193,14 @@ class Spool(Source):
         return f"Spool({shortened(self.path)!r})"
 
     def _opened(self) -> SpoolFile:
-        """Return the file; once, tell its writers the capacity, and see which file it is."""
-        if not self._is_set_up:
-            self._origin = self._file.give_origin()
+        """Return the file; the first time, set the capacity for its writers, and read its id."""
+        if not self._consumes:
+            self._origin = self._file.origin()
+        elif not self._is_set_up:
+            self._origin = self._file.ensure_origin()
             if self._file.value("SELECT capacity FROM meta") != self.capacity:
-                with self._file.changing():
-                    self._file.do("UPDATE meta SET capacity = ?", (self.capacity,))
+                with self._file.transaction():
+                    self._file.execute("UPDATE meta SET capacity = ?", (self.capacity,))
             self._is_set_up, self._noted = True, -1
         return self._file
 
@@ -156,22 +210,22 @@ class Spool(Source):
         file = self._opened()
         last = file.last()  # before the samples: one that comes in between must not look like a hole
         if self._place is not None and not self._is_known:
-            self._refuse_others(self._place, last)
+            self._check_same_file(self._place, last)
             self._is_known = True
         begin = self._begin(last)
         rows = file.rows("SELECT id, data, at FROM samples WHERE id > ? ORDER BY id LIMIT ?", begin, n)
         # Numbers have no gaps: a write that was undone has given its own back.
         if rows[-1][0] != begin + len(rows) if rows else begin < last:
             raise DataError(
-                f"{self.path}: samples behind position {begin} have been removed; go on from a newer checkpoint, or "
-                "put a copy of the file back that has them. How long they stay is Spool's keep."
+                f"{self.path}: samples behind position {begin} have been removed; resume from a newer checkpoint, or "
+                "put a copy of the file back that has them. How long they stay is Spool's retention."
             )
         if rows and self._place is None and begin > 0:
             log.warning("%s: the first %d samples have been removed; reading begins behind them", self.path, begin)
         return rows
 
-    def _refuse_others(self, place: Place, last: int) -> None:
-        """Insist that this is the file that a place is in, and not another one, or an older copy of it.
+    def _check_same_file(self, place: Place, last: int) -> None:
+        """Require that this is the file of a place, not another one or an older copy of it.
 
         Args:
             place: where a run has been.
@@ -189,7 +243,7 @@ class Spool(Source):
     def _other(self, why: str) -> DataError:
         return DataError(
             f"{self.path}: {why}, so the file is not the one that was read, or an older copy of it; put that one back "
-            "with those beside it (-wal, -shm), or begin a new run."
+            "with those beside it (-wal, -shm), or start a new run."
         )
 
     def _begin(self, last: int) -> int:
@@ -202,43 +256,45 @@ class Spool(Source):
     # -- tidying ------------------------------------------------------------------------------------------------------
 
     def _tidy(self, idle: bool = False) -> None:
-        """Tell writers how far was read, and remove a portion; a writer that is at work, or a full disk, puts it off.
+        """Store how far was read, for writers, and remove a portion; postponed by a concurrent writer or a full disk.
 
-        Nothing is lost with it: it is what makes room, and not what tells where to go on.
+        Nothing is lost by that: it makes room, and is not what a run resumes from.
         """
+        if not self._consumes:
+            return
         now, file = monotonic(), self._opened()
         read = self._begin(file.last())
         behind = self._prunes or self._noted != read
         if now < self._next_tidying and not (idle and behind):
             return
         if idle:
-            file.refuse_replaced()
-        self._next_tidying = now + PERIOD
+            file.check_not_replaced()
+        self._next_tidying = now + CHANGE_SECONDS
         if behind:
             with suppress(BusyError, NoSpaceError):
                 self._change(read)
 
     def _change(self, read: int) -> None:
         file = self._file
-        with file.changing(PATIENCE):
-            file.do("UPDATE meta SET read = ?", (read,))
-            doomed = list(self._doomed()) if self._prunes else []
-            if doomed:
-                file.do("UPDATE origin SET removed = ?, removed_at = ?", doomed[-1])
-                file.do("DELETE FROM samples WHERE id <= ?", doomed[-1][:1])
-        self._noted, self._prunes = read, len(doomed) == PORTION
-        if doomed:
-            file.shrink(PORTION, PATIENCE)
+        with file.transaction(BUSY_SECONDS):
+            file.execute("UPDATE meta SET read = ?", (read,))
+            expired = list(self._expired()) if self._prunes else []
+            if expired:
+                file.execute("UPDATE origin SET removed = ?, removed_at = ?", expired[-1])
+                file.execute("DELETE FROM samples WHERE id <= ?", expired[-1][:1])
+        self._noted, self._prunes = read, len(expired) == MAX_REMOVED
+        if expired:
+            file.shrink(MAX_REMOVED, BUSY_SECONDS)
 
-    def _doomed(self) -> Iterator[tuple[int, float]]:
+    def _expired(self) -> Iterator[tuple[int, float]]:
         """Give the samples to be removed: the first ones, and without a gap even if a clock went back."""
         rows: list[tuple[int, float]] = self._file.rows(
-            "SELECT id, at FROM samples WHERE id <= ? ORDER BY id LIMIT ?", self._committed, PORTION
+            "SELECT id, at FROM samples WHERE id <= ? ORDER BY id LIMIT ?", self._committed, MAX_REMOVED
         )
-        if isinstance(self.keep, timedelta):
-            before = time() - self.keep.total_seconds()
+        if isinstance(self.retention, timedelta):
+            before = time() - self.retention.total_seconds()
             return takewhile(lambda row: row[1] <= before, rows)
-        return iter(rows) if self._size() > self.keep else iter(())
+        return iter(rows) if self._size() > self.retention else iter(())
 
     def _size(self) -> int:
         """Return the bytes of the file that are in use."""

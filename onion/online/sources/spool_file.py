@@ -17,15 +17,15 @@ from onion.paths import anchored
 
 FORMAT = 1
 APPLICATION = 0x6F6E696F
-"""Stands in the file's head, and tells it from other SQLite files."""
+"""In the file's header; it distinguishes spools from other SQLite files."""
 
 CAPACITY = 100_000
 """Samples that may wait in a file that no Spool has opened yet."""
 
-PATIENCE = 30.0
+BUSY_SECONDS = 30.0
 """Seconds to wait for another process that changes the file."""
 
-LOG_SIZE = 64 * 2**20
+LOG_BYTES = 64 * 2**20
 """Bytes that the write-ahead log keeps once it has been emptied."""
 
 _SCHEMA = """
@@ -62,8 +62,8 @@ class SpoolFile:
 
     Args:
         path: its folder exists.
-        synchronous: SQLite's word for when a change is brought to the disk: ``FULL``: before it counts; ``NORMAL``:
-            some time, and never half.
+        synchronous: SQLite's setting: ``FULL``: a change is on the disk before it counts; ``NORMAL``: some time later,
+            and never half.
 
     Raises:
         DataError: in all methods: it cannot be made, opened, read or changed; there are kinds, BusyError and
@@ -87,13 +87,13 @@ class SpoolFile:
         rows = self.rows(sql, *values)
         return rows[0][0] if rows else None
 
-    def do(self, sql: str, *rows: tuple[Any, ...]) -> None:
+    def execute(self, sql: str, *rows: tuple[Any, ...]) -> None:
         """Change something, once for each row of values."""
         with explained(self.path):
             self._opened().executemany(sql, rows)
 
     @contextmanager
-    def changing(self, patience: float = PATIENCE) -> Iterator[None]:
+    def transaction(self, patience: float = BUSY_SECONDS) -> Iterator[None]:
         """Make one change of all that is done inside; none of it happens if it fails.
 
         Args:
@@ -110,7 +110,7 @@ class SpoolFile:
                 database.execute("ROLLBACK")
             raise
 
-    def shrink(self, pages: int, patience: float = PATIENCE) -> None:
+    def shrink(self, pages: int, patience: float = BUSY_SECONDS) -> None:
         """Give so many unused pages back to the disk."""
         with self._patient(patience) as database:
             # A script, since execute() would free a single one: it takes one step where no rows come back.
@@ -126,15 +126,15 @@ class SpoolFile:
             return None
         return str(self.value("SELECT id FROM origin"))
 
-    def give_origin(self) -> str:
+    def ensure_origin(self) -> str:
         """Give the file an id unless it has one, and return that."""
         if (there := self.origin()) is not None:
             return there
-        with self.changing():
+        with self.transaction():
             if self.origin() is None:  # or else another process was faster
                 self.rows(_ORIGIN)
-                self.do(_GIVE, (_random(),))
-        return self.give_origin()
+                self.execute(_GIVE, (_random(),))
+        return self.ensure_origin()
 
     def written_at(self, number: int) -> float | None:
         """Return when a sample was put in, in seconds since 1970; None: it was removed, and not as the last one."""
@@ -143,8 +143,8 @@ class SpoolFile:
             at = self.value("SELECT removed_at FROM origin WHERE removed = ?", number)
         return at
 
-    def refuse_replaced(self) -> None:
-        """Insist that the file that is open is the one that stands at the path.
+    def check_not_replaced(self) -> None:
+        """Require that the open file is still the one at the path.
 
         Raises:
             DataError: it is not.
@@ -160,7 +160,7 @@ class SpoolFile:
             )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         database, self._database = self._database, None
         if database is not None and self._process == os.getpid():
             with explained(self.path):
@@ -175,7 +175,7 @@ class SpoolFile:
             try:
                 yield database
             finally:
-                database.execute(f"PRAGMA busy_timeout = {round(1000 * PATIENCE)}")
+                database.execute(f"PRAGMA busy_timeout = {round(1000 * BUSY_SECONDS)}")
 
     def _opened(self) -> sqlite3.Connection:
         if self._database is not None and self._process != os.getpid():
@@ -191,11 +191,11 @@ class SpoolFile:
         if _is_missing(self.path):
             make(self.path)
         address = f"{self.path.as_uri()}?mode=rw"
-        database = sqlite3.connect(address, PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
+        database = sqlite3.connect(address, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
         try:
-            _refuse_others(self.path, database)
+            _check_format(self.path, database)
             database.execute(f"PRAGMA synchronous = {self._synchronous}")
-            database.execute(f"PRAGMA journal_size_limit = {LOG_SIZE}")
+            database.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         except BaseException:
             database.close()
             raise
@@ -255,15 +255,15 @@ _MEANINGS: tuple[tuple[str, type[DataError], str], ...] = (
     ("locked", BusyError, "another process has held it for long: end that, or wait for it"),
     ("is full", NoSpaceError, "make room on the disk"),
     ("not a database", DataError, "this is another kind of file; choose another path for the spool"),
-    ("malformed", DataError, "the file is damaged: put a whole copy in its place, or take it away to begin anew"),
-    ("no such table", DataError, "the file is damaged: put a whole copy in its place, or take it away to begin anew"),
+    ("malformed", DataError, "the file is damaged: put a whole copy in its place, or remove it to start again"),
+    ("no such table", DataError, "the file is damaged: put a whole copy in its place, or remove it to start again"),
     ("readonly", DataError, "samples are put into this file and removed: let this user write it and its folder"),
 )
 """Signs in SQLite's messages: their numbers are known to Python from 3.11 on only."""
 
 
 def _is_missing(path: Path) -> bool:
-    """Tell whether there is no file; one without a byte counts as none, as it does for SQLite."""
+    """Return whether there is no file; an empty one counts as none, as for SQLite."""
     try:
         return path.stat().st_size == 0
     except FileNotFoundError:
@@ -272,7 +272,7 @@ def _is_missing(path: Path) -> bool:
         raise DataError(f"{path}: {error.strerror}; check the path, and who may read it.") from error
 
 
-def _refuse_others(path: Path, database: sqlite3.Connection) -> None:
+def _check_format(path: Path, database: sqlite3.Connection) -> None:
     if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise DataError(f"{path}: this SQLite file is no spool; choose another path for the spool.")
     (form,) = database.execute("SELECT format FROM meta").fetchone() or (None,)

@@ -1,44 +1,39 @@
-"""What puts samples into a spool."""
+"""`SpoolWriter`: puts samples into a spool."""
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
-from time import monotonic, sleep, time
-from typing import Any
+from time import time
 
 from onion.errors import DataError
-from onion.online.source import Full, Intake
-from onion.online.sources.json_text import texts_of
+from onion.online.sources.source import Full, SampleWriter
 from onion.online.sources.spool_file import NoSpaceError, SpoolFile
 from onion.paths import anchored, shortened
 
 log = logging.getLogger("onion")
 
-POLL = 0.02
-"""Seconds between two looks whether there is room."""
-
-LATER = 30.0
-"""Seconds after which it is worth trying again on a full disk."""
+DISK_FULL_SECONDS = 30.0
+"""After which it is worth trying again on a full disk."""
 
 
-class SpoolWriter(Intake):
+class SpoolWriter(SampleWriter):
     """Put samples into a spool, from any process of this machine.
 
         with SpoolWriter("samples.db", producer="clicks", block=60) as writer:
-            for lot, samples in enumerate(lots, start=int(writer.mark or 0) + 1):
-                writer.write(samples, mark=str(lot))
+            for number, samples in enumerate(lots, start=int(writer.cursor or 0) + 1):
+                writer.write(samples, cursor=str(number))
 
-    Samples that were taken are on the disk (SQLite with ``synchronous=FULL``), and so is the producer's mark, or
-    neither: a producer that was killed goes on behind its mark. A write with the mark that is there already takes
-    nothing, so one that does not know whether it got through writes again.
+    Samples that were taken are on the disk (SQLite with ``synchronous=FULL``), and so is the producer's cursor, or
+    neither: a producer that was killed continues behind its cursor. A write with the cursor that is there already takes
+    nothing, so one that does not know whether it succeeded writes again.
 
-    Many writers may write at once, each for itself; the file of a local disk, not of a network. Only one thread uses a
-    writer at a time, and only one process writes for a producer that has marks.
+    Many writers may write concurrently; the file is on a local disk, not on a network's. Only one thread uses a writer
+    at a time, and only one process writes for a producer that has cursors.
 
     Args:
         path: the spool's file; made where there is none. Its folder exists.
-        producer: whose mark it is. Default ``default``.
+        producer: whose cursor it is. Default ``default``.
         block: seconds to wait for room; ``math.inf``: as long as it takes. Default None: not at all.
 
     Raises:
@@ -49,65 +44,34 @@ class SpoolWriter(Intake):
         self.path, self.producer, self.block = anchored(path), producer, block
         self._file = SpoolFile(path, "FULL")
 
-    def write(self, samples: list[Any], mark: str | None = None) -> int:
-        """Put samples at the end, all of them or none; they are on disk when this returns.
-
-        Args:
-            samples: JSON values.
-            mark: how far the producer has got. None leaves the mark as it is.
-
-        Returns:
-            How many were taken; 0 where this mark is there already.
-
-        Raises:
-            Full: there is no room, on the disk or in the spool.
-            DataError: a sample is no JSON value, or there are more than could ever have room.
-        """
-        texts = texts_of(samples)
-        if not texts and mark is None:
-            return 0
-        deadline = monotonic() + (self.block or 0.0)
-        while (taken := self._put(texts, mark)) is None:
-            left = deadline - monotonic()
-            if left <= 0:
-                raise Full
-            sleep(min(POLL, left))
-        return taken
-
     @property
-    def mark(self) -> str | None:
-        """The mark of the last write of this producer that had one; None before its first."""
-        mark: str | None = self._file.value("SELECT mark FROM marks WHERE producer = ?", self.producer)
-        return mark
+    def cursor(self) -> str | None:
+        """The cursor of the last write of this producer that had one; None before its first."""
+        # The table keeps the name that files of earlier versions have.
+        cursor: str | None = self._file.value("SELECT mark FROM marks WHERE producer = ?", self.producer)
+        return cursor
 
     def close(self) -> None:
-        """Let go of the file; a later write opens it again."""
+        """Close the file; a later write opens it again."""
         self._file.close()
-
-    def __enter__(self) -> SpoolWriter:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"SpoolWriter({shortened(self.path)!r}, {self.producer!r})"
 
-    def _put(self, texts: list[str], mark: str | None) -> int | None:
-        """Return how many samples were taken; None: there is no room for them."""
+    def _try_write(self, texts: list[str], cursor: str | None) -> int | None:
         file, now = self._file, time()
         try:
-            with file.changing():
-                if mark is not None and mark == self.mark:
+            with file.transaction():
+                if cursor is not None and cursor == self.cursor:
                     return 0
                 if not self._has_room(len(texts)):
                     return None
-                file.do("INSERT INTO samples (data, at) VALUES (?, ?)", *((text, now) for text in texts))
-                if mark is not None:
-                    file.do("INSERT OR REPLACE INTO marks VALUES (?, ?)", (self.producer, mark))
+                file.execute("INSERT INTO samples (data, at) VALUES (?, ?)", *((text, now) for text in texts))
+                if cursor is not None:
+                    file.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (self.producer, cursor))
         except NoSpaceError as error:
             log.warning("no samples are taken: %s", error)
-            raise Full(LATER) from error
+            raise Full(DISK_FULL_SECONDS) from error
         return len(texts)
 
     def _has_room(self, n: int) -> bool:
@@ -115,6 +79,6 @@ class SpoolWriter(Intake):
         if n > capacity:
             raise DataError(
                 f"{self.path}: {n} samples in one write are more than the spool's capacity, {capacity}; write fewer at "
-                "once."
+                "a time."
             )
         return self._file.last() - int(read) + n <= int(capacity)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from onion.online.sources import Folder, RedisStream, Spool
+from onion.online import Folder, RedisStream, Spool
 
 SHARE = st.floats(0, 1)
 STEPS = st.lists(
@@ -62,9 +62,9 @@ quietly = settings(max_examples=40, suppress_health_check=[HealthCheck.function_
 @quietly
 @given(STEPS)
 def test_spool(tmp_path, steps):
-    spool = Spool(tmp_path / f"{next(lots)}.db", keep=0)
+    spool = Spool(tmp_path / f"{next(lots)}.db", retention=0)
     with spool.writer() as writer:
-        follow(steps, lambda: Spool(spool.path, keep=0), writer.write)
+        follow(steps, lambda: Spool(spool.path, retention=0), writer.write)
 
 
 @quietly
@@ -76,7 +76,7 @@ def test_folder(tmp_path, steps):
     def write(lot):
         (folder / f"{next(lots):06}.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in lot))
 
-    follow(steps, lambda: Folder(folder, keep=0, settle=0), write)
+    follow(steps, lambda: Folder(folder, retention=0, settle=0), write)
 
 
 @quietly

@@ -67,7 +67,7 @@ def test_a_server_that_was_killed_is_away_and_then_there_again(own_redis):
     own_redis.kill()
     with pytest.raises(AwayError):
         server.call("GET", "a")
-    assert server.pause <= redis_server.FIRST  # it had been there
+    assert server.pause <= redis_server.FIRST_RETRY_SECONDS  # it had been there
 
 
 def test_nothing_is_sent_twice():

@@ -26,7 +26,7 @@ def file(path):
 
 
 def put(file, text="1"):
-    file.do("INSERT INTO samples (data, at) VALUES (?, 0)", (text,))
+    file.execute("INSERT INTO samples (data, at) VALUES (?, 0)", (text,))
 
 
 def test_it_is_made_when_it_is_asked_first(path, file):
@@ -46,7 +46,7 @@ def test_a_file_without_a_byte_counts_as_none(path, file):
 def test_many_may_make_it_at_once(path):
     def open_and_put(_):
         file = SpoolFile(path, "FULL")
-        with file.changing():
+        with file.transaction():
             put(file)
         file.close()
 
@@ -59,7 +59,7 @@ def test_many_may_make_it_at_once(path):
 
 
 def test_a_log_that_a_removed_file_has_left_is_not_taken_for_its_own(path, file):
-    with file.changing():
+    with file.transaction():
         put(file)
     log = path.with_name("samples.db-wal")
     rest = log.read_bytes()
@@ -82,24 +82,24 @@ def test_a_kill_while_it_is_made_leaves_none(path, file):
 
 def test_a_change_is_whole_or_not_at_all(file):
     def put_and_fail():
-        with file.changing():
+        with file.transaction():
             put(file)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         put_and_fail()
     assert file.last() == 0
-    with file.changing():
+    with file.transaction():
         put(file)
     assert file.last() == 1
 
 
 def test_pages_are_given_back(path, file):
-    with file.changing():
+    with file.transaction():
         for _ in range(100):
             put(file, "x" * 10_000)
-    with file.changing():
-        file.do("DELETE FROM samples", ())
+    with file.transaction():
+        file.execute("DELETE FROM samples", ())
     free = file.value("PRAGMA freelist_count")
     file.shrink(100)
     assert file.value("PRAGMA freelist_count") == free - 100
@@ -112,16 +112,16 @@ def test_a_held_file_is_told(path, file, monkeypatch):
     file.last()
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(BusyError, match="locked; another process has held it for long"), file.changing(0.0):
+    with pytest.raises(BusyError, match="locked; another process has held it for long"), file.transaction(0.0):
         pass
     other.execute("ROLLBACK")
     other.close()
-    with file.changing(0.0):
+    with file.transaction(0.0):
         put(file)
 
 
 def test_a_short_patience_is_for_one_change_only(file):
-    with file.changing(0.0):
+    with file.transaction(0.0):
         assert file.value("PRAGMA busy_timeout") == 30_000
     file.shrink(1, 0.0)
     assert file.value("PRAGMA busy_timeout") == 30_000
@@ -130,7 +130,7 @@ def test_a_short_patience_is_for_one_change_only(file):
 def test_a_full_disk_is_told_and_changes_nothing(file):
     file.last()
     file.rows(f"PRAGMA max_page_count = {file.value('PRAGMA page_count')}")
-    with pytest.raises(NoSpaceError, match="full; make room on the disk"), file.changing():
+    with pytest.raises(NoSpaceError, match="full; make room on the disk"), file.transaction():
         put(file, "x" * 100_000)
     file.rows("PRAGMA max_page_count = 1000000")
     assert file.last() == 0
@@ -148,13 +148,13 @@ def other_tables(path):
 
 def newer(path):
     file = SpoolFile(path, "FULL")
-    file.do("UPDATE meta SET format = ?", (2,))
+    file.execute("UPDATE meta SET format = ?", (2,))
     file.close()
 
 
 def torn(path):
     file = SpoolFile(path, "FULL")
-    with file.changing():
+    with file.transaction():
         for _ in range(100):
             put(file, "x" * 1000)
     file.close()
@@ -207,18 +207,18 @@ def test_every_error_of_sqlite_is_told(path, error):
 
 @pytest.mark.parametrize("replace", [True, False])
 def test_a_file_that_was_taken_away_is_noticed(path, file, replace):
-    file.refuse_replaced()
+    file.check_not_replaced()
     file.last()
-    file.refuse_replaced()
+    file.check_not_replaced()
     path.unlink()
     if replace:
         spool_file.make(path)
     with pytest.raises(DataError, match="removed or replaced while it was in use"):
-        file.refuse_replaced()
+        file.check_not_replaced()
 
 
 def test_it_is_opened_again_after_it_was_closed(file):
-    with file.changing():
+    with file.transaction():
         put(file)
     file.close()
     file.close()
@@ -231,7 +231,7 @@ def test_a_forked_child_opens_its_own(path):
         "from onion.online.sources.spool_file import SpoolFile\n"
         "file = SpoolFile(sys.argv[1], 'FULL')\n"
         "def put():\n"
-        "    with file.changing(): file.do('INSERT INTO samples (data, at) VALUES (?, 0)', ('1',))\n"
+        "    with file.transaction(): file.execute('INSERT INTO samples (data, at) VALUES (?, 0)', ('1',))\n"
         "put()\n"
         "before = file._database\n"
         "if child := os.fork():\n"

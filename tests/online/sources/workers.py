@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from onion.online.sources import Folder, RedisStream, RedisWriter, Spool, SpoolWriter
+from onion.online import Folder, RedisStream, RedisWriter, Spool, SpoolWriter
 
 LOT, BATCH, EVERY = 5, 7, 3
 """Samples written at once; read at once; reads between two checkpoints."""
@@ -16,7 +16,7 @@ CAPACITY = 60
 
 def source_of(kind, place):
     if kind == "spool":
-        return Spool(Path(place, "samples.db"), CAPACITY, keep=0)
+        return Spool(Path(place, "samples.db"), CAPACITY, retention=0)
     if kind == "redis":
         return RedisStream(place, "samples")
     return Folder(place, settle=0)
@@ -28,8 +28,8 @@ def write(kind, place, total):
         writer = SpoolWriter(Path(place, "samples.db"), "numbers", block=math.inf)
     else:
         writer = RedisWriter(place, "samples", "numbers", maxlen=CAPACITY, block=math.inf)
-    for begin in range(int(writer.mark or 0), total, LOT):
-        writer.write([{"id": number} for number in range(begin, begin + LOT)], mark=str(begin + LOT))
+    for begin in range(int(writer.cursor or 0), total, LOT):
+        writer.write([{"id": number} for number in range(begin, begin + LOT)], cursor=str(begin + LOT))
         print(begin, flush=True)
 
 
@@ -40,7 +40,7 @@ def write_files(folder, total):
         # In the order in which a file goes on, so that none is missed in between.
         if (folder / name).exists() or any(list((folder / each).glob(f"*-{name}")) for each in ("taken", "trained")):
             continue
-        if begin < told(folder.with_name("written")):
+        if begin < describe(folder.with_name("written")):
             continue
         partial = folder / f"{name}.partial"
         partial.write_text("".join(json.dumps({"id": number}) + "\n" for number in range(begin, begin + LOT)))
@@ -51,7 +51,7 @@ def write_files(folder, total):
 
 def read(kind, place, total, weights):
     """Count the numbers; tell each checkpoint, which has the place and the counts."""
-    position, counts = told(weights) or ("", {})
+    position, counts = describe(weights) or ("", {})
     before, reads = position, 0
     source = source_of(kind, place)
     source.position = position
@@ -71,7 +71,7 @@ def read(kind, place, total, weights):
     sys.stdin.readline()  # and who is to be killed is there, until nobody wants to kill it any more
 
 
-def told(path):
+def describe(path):
     return json.loads(path.read_text()) if path.exists() else 0
 
 

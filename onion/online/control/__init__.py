@@ -1,0 +1,1 @@
+"""Control of a running job: `ControlServer`, its commands, and the API between the run and other threads."""

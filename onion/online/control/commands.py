@@ -1,0 +1,298 @@
+"""The commands of a run: what each one checks and does, and the queue in which they wait for a batch boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from onion.engine.runner import Runner
+from onion.engine.state import State
+from onion.errors import OnionError
+from onion.items.saver import Saver
+from onion.items.tester import Tester
+from onion.online.control.run_api import Answer, Refused
+from onion.online.learning.switch import Switch
+from onion.training.adjustable import Adjustable
+from onion.validation import is_whole
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+    from onion.online.journal.journal import Journal
+
+Arguments = Mapping[str, Any]
+
+MAX_REASON = 1000
+"""Characters of a reason to stop."""
+
+
+@attrs.define
+class Pause:
+    """Whether the run waits, and from where on.
+
+    Attributes:
+        on: Whether it waits once it has drawn ``until`` batches.
+        until: Counted over the whole run.
+        drawn: Batches drawn by now.
+    """
+
+    on: bool = False
+    until: int = 0
+    drawn: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether the run waits now."""
+        return self.on and self.drawn >= self.until
+
+
+@attrs.frozen
+class Command:
+    """One kind of command.
+
+    Attributes:
+        check: Raises Refused for invalid arguments; nothing has been changed.
+        act: Carries it out between two batches; returns a JSON value.
+    """
+
+    check: Callable[[Runner, Arguments], None]
+    act: Callable[[State, Pause, Arguments], Any]
+
+
+def settings_of(runner: Runner) -> dict[str, Adjustable]:
+    """Return what can be adjusted, by ``<item>.<setting>``."""
+    return {
+        f"{item.name}.{name}": adjustable for item in runner.walk() for name, adjustable in item.adjustable().items()
+    }
+
+
+def switches_of(runner: Runner) -> dict[str, Switch]:
+    """Return the switches by the name of the item in each."""
+    return {switch.items[0].name: switch for switch in runner.all(Switch)}
+
+
+# -- the run -----------------------------------------------------------------------------------------------------------
+
+
+def _nothing(runner: Runner, arguments: Arguments) -> None:
+    _only(arguments)
+
+
+def _check_step(runner: Runner, arguments: Arguments) -> None:
+    _only(arguments, "n")
+    n = arguments.get("n", 1)
+    if not (is_whole(n) and 1 <= n <= 10**9):
+        raise Refused(f"n must be an integer between 1 and 1,000,000,000, got {n!r}.")
+
+
+def _check_stop(runner: Runner, arguments: Arguments) -> None:
+    _only(arguments, "why")
+    why = arguments.get("why", "")
+    if not isinstance(why, str) or len(why) > MAX_REASON:
+        raise Refused(f"why must be a text of at most {MAX_REASON} characters.")
+
+
+def _pause(state: State, pause: Pause, arguments: Arguments) -> None:
+    pause.on, pause.until = True, 0
+
+
+def _resume(state: State, pause: Pause, arguments: Arguments) -> None:
+    pause.on, pause.until = False, 0
+
+
+def _step(state: State, pause: Pause, arguments: Arguments) -> None:
+    pause.on, pause.until = True, pause.drawn + int(arguments.get("n", 1))
+
+
+def _stop(state: State, pause: Pause, arguments: Arguments) -> None:
+    state.stop(arguments.get("why") or "stopped by a command")
+
+
+# -- savers and testers ------------------------------------------------------------------------------------------------
+
+
+def _check_save(runner: Runner, arguments: Arguments) -> None:
+    _only(arguments)
+    _require(runner.all(Saver), "the run has no Saver.")
+
+
+def _check_test(runner: Runner, arguments: Arguments) -> None:
+    _only(arguments)
+    _require(runner.all(Tester), "the run has no Tester.")
+
+
+def _save(state: State, pause: Pause, arguments: Arguments) -> dict[str, Any]:
+    savers = [] if state.runner is None else state.runner.all(Saver)
+    saved = [saver.save(state) for saver in savers]
+    return {"saved": True} if all(saved) else {"saved": False, "when": "once the next batch, or the pass, is finished"}
+
+
+def _test(state: State, pause: Pause, arguments: Arguments) -> dict[str, float]:
+    testers = [] if state.runner is None else state.runner.all(Tester)
+    for tester in testers:
+        tester.act(state)
+    names = tuple(f"{tester.name}." for tester in testers)
+    return {name: value for name, value in state.metrics.items() if name.startswith(names)}
+
+
+# -- settings and rings ------------------------------------------------------------------------------------------------
+
+
+def _check_set(runner: Runner, arguments: Arguments) -> None:
+    known = settings_of(runner)
+    _require(arguments, "no setting was given.")
+    for name, value in arguments.items():
+        try:
+            known[_full_name(known, name)].refuse(name, value)
+        except OnionError as error:
+            raise Refused(str(error)) from None
+
+
+def _set(state: State, pause: Pause, arguments: Arguments) -> dict[str, float]:
+    known = {} if state.runner is None else settings_of(state.runner)
+    names = {_full_name(known, name): value for name, value in arguments.items()}
+    for name, value in names.items():
+        known[name].set(int(value) if known[name].whole else float(value))
+    return {name: known[name].get() for name in names}
+
+
+def _full_name(known: Mapping[str, Adjustable], name: str) -> str:
+    """Return ``<item>.<setting>`` of a name that may lack the item."""
+    fits = [full for full in known if name == full or full.partition(".")[2] == name]
+    if len(fits) != 1:
+        what = "several settings" if fits else "no setting"
+        raise Refused(f"{name!r} is {what}; there are {', '.join(fits or known) or 'none'}.")
+    return fits[0]
+
+
+def _check_ring(runner: Runner, arguments: Arguments) -> None:
+    _only(arguments, "ring")
+    _switch(runner, arguments.get("ring"))
+
+
+def _switch(runner: Runner, name: object) -> Switch:
+    known = switches_of(runner)
+    fits = [switch for inner, switch in known.items() if name in (inner, switch.name)]
+    if not fits:
+        raise Refused(f"{name!r} is no ring with a Switch; there are {', '.join(known) or 'none'}.", 404)
+    return fits[0]
+
+
+def _turn(on: bool) -> Callable[[State, Pause, Arguments], None]:
+    def turn(state: State, pause: Pause, arguments: Arguments) -> None:
+        assert state.runner is not None
+        _switch(state.runner, arguments["ring"]).on = on
+
+    return turn
+
+
+# -- all of them -------------------------------------------------------------------------------------------------------
+
+COMMANDS: dict[str, Command] = {
+    "pause": Command(_nothing, _pause),
+    "resume": Command(_nothing, _resume),
+    "step": Command(_check_step, _step),
+    "stop": Command(_check_stop, _stop),
+    "save": Command(_check_save, _save),
+    "test": Command(_check_test, _test),
+    "set": Command(_check_set, _set),
+    "enable": Command(_check_ring, _turn(True)),
+    "disable": Command(_check_ring, _turn(False)),
+}
+
+
+def _only(arguments: Arguments, *names: str) -> None:
+    unknown = sorted(map(str, arguments.keys() - set(names)))
+    if unknown:
+        raise Refused(f"{unknown[0]!r} is no argument of this command; it has {', '.join(names) or 'none'}.")
+
+
+def _require(there: object, why: str) -> None:
+    if not there:
+        raise Refused(why, 404)
+
+
+MAX_QUEUED = 1000
+"""How many commands wait for the next batch boundary."""
+
+
+@attrs.frozen
+class QueuedCommand:
+    """A command, and where its answer goes."""
+
+    command: str
+    arguments: dict[str, Any]
+    key: str | None
+    answer: Future[Answer]
+
+
+class CommandQueue:
+    """Accepts commands from all threads while a run is under way, and keeps them in order.
+
+    ``ask`` is for every thread; all else is for that of the run.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[QueuedCommand] = SimpleQueue()
+        self._lock = Lock()
+        self._run: tuple[Runner, Journal] | None = None
+
+    def begin(self, runner: Runner, journal: Journal) -> None:
+        """Accept the commands that this run can carry out."""
+        self._run = runner, journal
+
+    def end(self) -> None:
+        """Accept no more, and refuse what was not carried out."""
+        with self._lock:
+            self._run = None
+        while (queued := self.take()) is not None:
+            settle(queued.answer, Refused("the run has ended; the command was not carried out.", 409))
+
+    def ask(self, command: str, arguments: Mapping[str, Any], key: str | None = None) -> Future[Answer]:
+        """Queue a command; return the future of its answer.
+
+        Raises:
+            Refused: No run is under way, there is no such command, its arguments are invalid there, another command
+                had this key, or too many wait.
+        """
+        with self._lock:
+            if self._run is None:
+                raise Refused("no run is under way.", 409)
+            runner, journal = self._run
+            if (known := journal.answers.of(key)) is not None:
+                if not journal.answers.is_same(key, command, arguments):
+                    raise Refused("this key was another command's; give each command a key of its own.", 409)
+                return known
+            if command not in COMMANDS:
+                raise Refused(f"{command!r} is no command; there are {', '.join(COMMANDS)}.", 404)
+            COMMANDS[command].check(runner, arguments)
+            if self.count() >= MAX_QUEUED:
+                raise Refused(f"{MAX_QUEUED} commands wait already; try again.", 503)
+            queued = QueuedCommand(command, dict(arguments), key, journal.answers.expect(key, command, arguments))
+            self._waiting.put(queued)
+            return queued.answer
+
+    def count(self) -> int:
+        """Return how many wait."""
+        return self._waiting.qsize()
+
+    def take(self, timeout: float = 0.0) -> QueuedCommand | None:
+        """Return the next one; wait for it so many seconds at most. None: there is none."""
+        try:
+            return self._waiting.get(timeout=timeout)
+        except Empty:
+            return None
+
+
+def settle(future: Future[Answer] | None, outcome: Answer | Refused) -> None:
+    """Set the outcome of a command, unless it has one."""
+    if future is None or future.done():
+        return
+    if isinstance(outcome, Answer):
+        future.set_result(outcome)
+    else:
+        future.set_exception(outcome)

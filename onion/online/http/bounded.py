@@ -1,0 +1,187 @@
+"""uvicorn with bounds: what its own protocol and server leave open is limited here, in time and number."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from functools import partial
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from onion.online.http.limits import MIB, Limits
+
+LINGER_BYTES = MIB
+"""How much of a request is read and discarded after its response, so that a client that still sends can read it."""
+
+TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+ARRIVING = (h11.IDLE, h11.SEND_BODY)
+
+BACKLOG = 128
+"""Connections that wait in the system."""
+
+ACCEPTED_AT_ONCE = 16
+"""Connections taken out of the backlog in one turn of the event loop, so open at most in addition to the limit."""
+
+CLOSE_SECONDS = 5
+"""How long responses under way may take when the service stops."""
+
+
+def bounded_server(app: Any, limits: Limits, closing: asyncio.Event) -> uvicorn.Server:
+    """Return a server that keeps the limits.
+
+    Args:
+        app: The ASGI application.
+        limits: Of connections and requests.
+        closing: Set when the server closes.
+    """
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=partial(BoundedProtocol, limits),  # type: ignore[arg-type]  # it is called and nothing else
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        backlog=ACCEPTED_AT_ONCE,
+        limit_concurrency=limits.connections + 1,  # of calls; those of clients that have gone count too
+        timeout_keep_alive=limits.keep_alive,  # type: ignore[arg-type]  # given to loop.call_later, which takes floats
+        timeout_graceful_shutdown=CLOSE_SECONDS,
+        h11_max_incomplete_event_size=limits.header,
+    )
+    return ClosingServer(config, closing)
+
+
+class ClosingServer(uvicorn.Server):
+    """A server that keeps no client waiting when it closes, and leaves no connection behind."""
+
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
+        super().__init__(config)
+        self._closing = closing
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen with the whole backlog; uvicorn has one number for it and for what is accepted at once."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(BACKLOG)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close all connections."""
+        self._closing.set()
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # where they are closed
+
+
+class BoundedProtocol(H11Protocol):
+    """One connection. uvicorn bounds neither the time of a request, nor that of a reader, nor the connections."""
+
+    def __init__(self, limits: Limits, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.access_log = False
+        self._limits = limits
+        self._arrival: asyncio.TimerHandle | None = None
+        self._departure: asyncio.TimerHandle | None = None
+        self._discarded: int | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Accept a connection, or close it where there are too many."""
+        if len(self.connections) >= self._limits.connections:
+            self.transport = transport
+            transport.abort()
+            return
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # so that pause_writing is called for every byte that is not read
+        transport.max_size = self._limits.header  # type: ignore[attr-defined]  # asyncio's: bytes parsed at a time
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop all timers."""
+        _cancel(self._arrival)
+        _cancel(self._departure)
+        if self in self.connections:
+            super().connection_lost(exc)
+            self._unset_keepalive_if_required()  # uvicorn does so only where there was no error
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, or discard it."""
+        if self._discarded is not None:
+            self._discard(data)
+            return
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Discard the rest of an answered request; watch the next one."""
+        is_unread = self.conn.their_state is h11.SEND_BODY
+        super().on_response_complete()
+        if is_unread:
+            self._linger()
+        elif self.conn.their_state is h11.SEND_BODY:  # of the next request, which waited behind this one
+            self._watch()
+
+    def pause_writing(self) -> None:
+        """Close a connection whose client does not read."""
+        super().pause_writing()
+        self._departure = self.loop.call_later(self._limits.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop that timer."""
+        super().resume_writing()
+        _cancel(self._departure)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer with 400, or close the connection where a response is under way already."""
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # garbage behind a request that is being answered
+            self.transport.abort()
+
+    def shutdown(self) -> None:
+        """Close at once a connection whose request is incomplete."""
+        if self.conn.their_state in ARRIVING:
+            self.transport.abort()
+        else:
+            super().shutdown()
+
+    def _watch(self) -> None:
+        """Keep one timer from the first byte of a request, or the connection, to its last byte."""
+        if self.conn.their_state not in ARRIVING:
+            _cancel(self._arrival)
+            self._arrival = None
+        elif self._arrival is None:
+            self._arrival = self.loop.call_later(self._limits.seconds, self._cut)
+
+    def _linger(self) -> None:
+        """Close a connection on which an answered request still comes in: not at once, which loses the response.
+
+        What comes is not parsed any more: chunks of a byte each would take processor time from the training.
+        """
+        if self.transport.is_closing():
+            return
+        self._unset_keepalive_if_required()
+        _cancel(self._arrival)
+        self._arrival = self.loop.call_later(self._limits.keep_alive, self.transport.abort)
+        self._discarded = 0
+        self.transport.write_eof()
+
+    def _discard(self, data: bytes) -> None:
+        self._discarded = (self._discarded or 0) + len(data)
+        if self._discarded > LINGER_BYTES:
+            self.transport.abort()
+
+    def _cut(self) -> None:
+        """Close a connection whose request does not end."""
+        if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
+            self.transport.write(TOO_SLOW)
+        self.transport.close()
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

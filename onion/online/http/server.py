@@ -1,0 +1,176 @@
+"""The service of a run: a socket and one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread, get_ident
+from typing import TYPE_CHECKING
+
+from onion.errors import OnionError
+from onion.online.control.run_api import RunAPI
+from onion.online.http.auth import VARIABLE, Access, find_token, is_loopback
+from onion.online.http.limits import Limits
+
+if TYPE_CHECKING:
+    from uvicorn import Server
+
+log = logging.getLogger("onion")
+
+PORT = 8765
+BACKLOG = 128  # connections that wait in the system until the server is up
+STOP_SECONDS = 10
+NEEDED = ("fastapi", "prometheus_client", "uvicorn")
+LOGGERS = ("uvicorn.error", "asyncio")
+
+
+class Service:
+    """Answer HTTP calls about a run, in a thread of its own; it handles no signals.
+
+        service = Service(run, port=0, token_file="token")
+        service.start()
+        print(service.url)
+        service.stop()
+
+    Args:
+        run: The run.
+        host: Address to listen at. Default ``127.0.0.1``.
+        port: Default 8765; 0: any that is free.
+        token: That calls have to bring: ``Authorization: Bearer TOKEN``. At least 16 characters. Default: the one in
+            ``token_file`` or in the environment variable ``ONION_TOKEN``.
+        token_file: A file with the token, which only its owner can read.
+        limits: What is accepted.
+
+    Raises:
+        OnionError: The extra ``[online]`` is not installed, the token is invalid, there is none while the host is
+            not this machine, or the port is none.
+    """
+
+    def __init__(
+        self,
+        run: RunAPI,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        *,
+        token: str | None = None,
+        token_file: str | Path | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        _require_extra()
+        if not 0 <= port <= 65535:
+            raise OnionError(f"port must be between 0 (any) and 65535, got {port}.")
+        self._run, self._host, self._port, self._limits = run, host, port, limits or Limits()
+        self._access = Access(find_token(token, token_file))
+        if self._access.token is None and not is_loopback(host):
+            raise OnionError(
+                f"The service would listen at {host} without a token, so anybody there could control the run. Give a "
+                f"token (token=, token_file=, or the environment variable {VARIABLE}), or listen at 127.0.0.1."
+            )
+        self._server: Server | None = None
+        self._thread: Thread | None = None
+        self._url = ""
+
+    @property
+    def url(self) -> str:
+        """Where it listens, such as ``http://127.0.0.1:8765``; empty before the first start."""
+        return self._url
+
+    def start(self) -> None:
+        """Listen from now on.
+
+        Raises:
+            OnionError: It listens already, or the host and port cannot be had.
+        """
+        if self._thread is not None:
+            raise OnionError(f"The service listens already, at {self._url}.")
+        listening = _bind(self._host, self._port)
+        host, port = listening.getsockname()[:2]
+        self._url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        if self._access.token is None:
+            log.warning(
+                "%s has no token: every user and program of this machine can control the run. Set %s to close it.",
+                self._url,
+                VARIABLE,
+            )
+        self._server = _server(self._run, self._access, self._limits)
+        self._thread = Thread(target=_serve, args=(self._server, listening), name="onion-service", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the calls under way, for 5 seconds at most, and close everything; no effect when it is closed."""
+        thread, server = self._thread, self._server
+        if thread is None or server is None:
+            return
+        server.should_exit = True
+        thread.join(STOP_SECONDS)
+        if thread.is_alive():
+            log.warning("%s: a call is still at work in its thread; it is left behind.", self._url)
+        self._thread = self._server = None
+
+
+def _require_extra() -> None:
+    for name in NEEDED:
+        if find_spec(name) is None:
+            raise OnionError(f"The service needs {name}; install it by: pip install 'onion-paddle[online]'")
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens: a caller who connects from now on is answered."""
+    listening = None
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        # With its protocol named: asyncio switches Nagle's algorithm off (40 ms a call) where it sees that it is TCP.
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        if listening is not None:
+            listening.close()
+        raise OnionError(
+            f"The service cannot listen at {host}, port {port}: {error.strerror}. Choose another port; 0 takes any."
+        ) from None
+    return listening
+
+
+def _server(run: RunAPI, access: Access, limits: Limits) -> Server:
+    # Imported here: a run without a service loads no web framework, and one without the extra has been told so before.
+    from onion.online.http.app import make_app
+    from onion.online.http.bounded import bounded_server
+
+    closing = asyncio.Event()
+    return bounded_server(make_app(run, access, limits, closing), limits, closing)
+
+
+def _serve(server: Server, listening: socket.socket) -> None:
+    """Run a server to its end; its log goes to onion's, at debug level unless it is an error."""
+    ours = _Ours()
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(ours)
+    try:
+        server.run([listening])
+    except BaseException:
+        log.exception("The service has failed; the run continues without it.")
+    finally:
+        for name in LOGGERS:
+            logging.getLogger(name).removeFilter(ours)
+        listening.close()
+
+
+class _Ours(logging.Filter):
+    """Takes what is logged in this thread over into onion's log; other threads may have servers of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = get_ident()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.thread != self._thread:
+            return True
+        level = record.levelno if record.levelno >= logging.ERROR else logging.DEBUG
+        log.log(level, "service: %s", record.getMessage(), exc_info=record.exc_info)
+        return False

@@ -1,0 +1,1 @@
+"""What came into a run from outside: `Journal`, and how a run is replayed from it."""

@@ -1,0 +1,1 @@
+"""Learning from a stream: validation on new batches, drift, replayed samples, snapshots that predict."""

@@ -1,0 +1,1 @@
+"""Batches of samples as they arrive."""

@@ -1,0 +1,175 @@
+"""Samples on their way into the next batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import islice, takewhile
+from time import monotonic
+from typing import Any, TypeAlias
+
+import attrs
+
+from onion.online.sources.source import Position, Sample, Source
+
+Prepare: TypeAlias = Callable[[Any], Any]
+Collate: TypeAlias = Callable[[list[Any]], Any]
+
+
+@attrs.frozen
+class RejectedSample:
+    """A sample that cannot be used, and why."""
+
+    sample: Sample
+    reason: str
+
+
+@attrs.define
+class _Entry:
+    sample: Sample
+    example: Any = None
+    reason: str | None = None
+
+
+@attrs.frozen
+class AssembledBatch:
+    """What was taken of the source for one batch.
+
+    Attributes:
+        batch: As ``collate`` made it; None where there were no good samples.
+        samples: How many good ones are in it.
+        rejected: Those that stood among them.
+        position: The place behind the last of them all.
+    """
+
+    batch: Any
+    samples: int
+    rejected: Sequence[RejectedSample]
+    position: Position
+
+
+class BatchAssembler:
+    """Read samples ahead, as far as the next batch needs them, and separate those that cannot be used.
+
+    A rejected sample goes with the good one behind it. So what a batch takes of the source depends on the samples
+    alone, and not on when they came.
+
+    Args:
+        source: Where they come from.
+        prepare: Makes an example of a sample's data; what it raises is the reason for a rejection.
+        collate: Makes a batch of examples.
+    """
+
+    def __init__(self, source: Source, prepare: Prepare | None, collate: Collate) -> None:
+        self._source, self._prepare, self._collate = source, prepare, collate
+        self._entries: deque[_Entry] = deque()
+        self._like: list[Any] = []
+        self.like: Any = None
+        """The data of a sample that was in the last batch; the next ones have to go with it."""
+        self.good = 0
+        self._came: float | None = None
+
+    @property
+    def age(self) -> float:
+        """Seconds since the first good sample came; 0 without one."""
+        return 0.0 if self._came is None else monotonic() - self._came
+
+    @property
+    def overdue(self) -> int:
+        """How many rejected samples wait for a good one behind them, with none before them."""
+        return sum(1 for _ in takewhile(lambda entry: entry.reason is not None, self._entries))
+
+    def go_with(self, data: Any) -> None:
+        """Require the next batch to collate with a sample of the last one, unless that can no longer be prepared."""
+        with suppress(Exception):
+            self._like, self.like = [data if self._prepare is None else self._prepare(data)], data
+
+    def more(self, n: int, timeout: float) -> None:
+        """Read up to ``n`` more samples; wait for the first of them.
+
+        Raises:
+            DataError: The source has no more to give.
+        """
+        for sample in self._source.read(n, timeout):
+            entry = _Entry(sample)
+            try:
+                entry.example = sample.data if self._prepare is None else self._prepare(sample.data)
+            except Exception as error:
+                entry.reason = describe(error)
+            else:
+                self.good += 1
+                self._came = self._came or monotonic()
+            self._entries.append(entry)
+
+    def take(self, n: int) -> AssembledBatch | None:
+        """Return a batch of the first ``n`` good samples; None if some of them do not go with the others.
+
+        Then these are rejected, and more are wanted.
+        """
+        chosen = self._first(n)
+        good = [entry for entry in chosen if entry.reason is None]
+        try:
+            if self._like:  # all of a batch may be odd in the same way
+                self._collate([*self._like, good[0].example])
+            batch = self._collate([entry.example for entry in good])
+        except Exception:
+            if not self._sift(good):
+                raise  # each goes with the others and all do not: collate is to blame, and not a sample
+            return None
+        self._like, self.like = [good[0].example], good[0].sample.data
+        return self._taken(chosen, batch)
+
+    def skip(self, n: int) -> AssembledBatch:
+        """Take the first ``n`` samples, rejected ones that have no good one before them."""
+        return self._taken(list(islice(self._entries, n)), None)
+
+    def _first(self, n: int) -> list[_Entry]:
+        chosen: list[_Entry] = []
+        for entry in self._entries:
+            chosen.append(entry)
+            n -= entry.reason is None
+            if n == 0:
+                break
+        return chosen
+
+    def _sift(self, entries: list[_Entry]) -> bool:
+        """Reject those that do not collate with the last batch, or with most of this one; return whether any were."""
+        like = self._like or self._usual(entries)
+        reasons = [self._clash([*like, entry.example]) for entry in entries]
+        for entry, reason in zip(entries, reasons, strict=True):
+            if reason is not None:
+                entry.reason = reason
+                self.good -= 1
+        return any(reason is not None for reason in reasons)
+
+    def _usual(self, entries: list[_Entry]) -> list[Any]:
+        """Return the first example that most of the others go with; the first of all where there is no such."""
+        for entry in entries:
+            clashes = sum(self._clash([entry.example, other.example]) is not None for other in entries)
+            if 2 * clashes < len(entries):
+                return [entry.example]
+        return [entry.example for entry in entries[:1] if self._clash([entry.example]) is None]
+
+    def _clash(self, examples: list[Any]) -> str | None:
+        """Return why examples make no batch; None: they do."""
+        try:
+            self._collate(examples)
+        except Exception as error:
+            return describe(error)
+        return None
+
+    def _taken(self, chosen: list[_Entry], batch: Any) -> AssembledBatch:
+        for _ in chosen:
+            self._entries.popleft()
+        samples = sum(entry.reason is None for entry in chosen)
+        self.good -= samples
+        self._came = monotonic() if self.good else None
+        rejected = [RejectedSample(entry.sample, entry.reason) for entry in chosen if entry.reason is not None]
+        return AssembledBatch(batch, samples, rejected, chosen[-1].sample.position)
+
+
+def describe(error: Exception) -> str:
+    """Return the kind and the words of an error in one line, as a reason; a stranger's sample may be in it."""
+    words = f"{type(error).__name__}: {error}"[:500]
+    return "".join(letter if letter.isprintable() else " " for letter in words)

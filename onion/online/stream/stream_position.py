@@ -1,0 +1,149 @@
+"""How far a run has read its stream: `StreamPosition`, and the samples it could not use: `DeadLetters`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from onion.checkpointing.atomic_files import sync, write
+from onion.errors import CheckpointError
+from onion.online.sources.source import Position
+from onion.online.stream.batch_assembler import AssembledBatch, RejectedSample
+
+log = logging.getLogger("onion")
+
+
+MAX_BYTES = 64 * 2**20
+"""How large the file gets."""
+
+MAX_SAMPLE = 10_000
+"""How many characters of a sample's JSON are written."""
+
+
+class DeadLetters:
+    """Rows ``{"position", "reason", "sample"}``, one JSON object a line; after 64 MiB they are counted only.
+
+    Attributes:
+        path: The file, made with the first row. None: they are only counted.
+        count: How many samples were rejected.
+        offset: The length of the file.
+    """
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self.count = self.offset = 0
+
+    def open(self, path: Path) -> None:
+        """Cut off the rows that came after the checkpoint: their samples come again.
+
+        Raises:
+            CheckpointError: The file cannot be written.
+        """
+        self.path = path
+        try:
+            if path.exists() and path.stat().st_size > self.offset:
+                os.truncate(path, self.offset)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def add(self, rejected: Sequence[RejectedSample]) -> None:
+        """Write a row for each.
+
+        Raises:
+            CheckpointError: The file cannot be written.
+        """
+        if not rejected:
+            return
+        if self.count == 0:
+            log.warning("samples are rejected, the first because of %s; see %s", rejected[0].reason, self.path)
+        self.count += len(rejected)
+        if self.path is None or self.offset >= MAX_BYTES:
+            return
+        content = b"".join(_row(each) for each in rejected)
+        try:
+            with self.path.open("ab") as file:
+                write(file, content)
+            self.offset += len(content)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def settle(self) -> None:
+        """Bring the file to the disk.
+
+        Raises:
+            CheckpointError: It cannot be written.
+        """
+        try:
+            if self.path is not None and self.offset and self.path.exists():
+                with self.path.open("ab") as file:
+                    sync(file)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> CheckpointError:
+        return CheckpointError(f"cannot write the rejected samples to {self.path}: {error.strerror}.")
+
+
+def _row(rejected: RejectedSample) -> bytes:
+    sample: Any = rejected.sample.data
+    text = json.dumps(sample, ensure_ascii=False, default=repr)
+    if len(text) > MAX_SAMPLE:
+        sample = text[:MAX_SAMPLE]
+    row = {"position": rejected.sample.position, "reason": rejected.reason, "sample": sample}
+    return json.dumps(row, ensure_ascii=False, default=repr).encode(errors="replace") + b"\n"
+
+
+@attrs.define
+class StreamPosition:
+    """What was taken of a stream, from the beginning of the first run on.
+
+    Attributes:
+        position: The place behind the last sample; ``""``: the beginning.
+        batches: How many were handed out.
+        samples: How many are in them.
+        in_pass: How many of these are in the pass under way.
+        dead_letters: Those that could not be used.
+    """
+
+    position: Position = ""
+    batches: int = 0
+    samples: int = 0
+    in_pass: int = 0
+    dead_letters: DeadLetters = attrs.field(factory=DeadLetters)
+
+    def add(self, taken: AssembledBatch) -> None:
+        """Be behind what was taken.
+
+        Raises:
+            CheckpointError: The rejected samples among it cannot be written.
+        """
+        self.position = taken.position
+        self.samples += taken.samples
+        self.in_pass += taken.samples
+        self.dead_letters.add(taken.rejected)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all of it as JSON scalars; what was rejected so far is on the disk."""
+        self.dead_letters.settle()
+        return {
+            "position": self.position,
+            "batches": self.batches,
+            "samples": self.samples,
+            "in_pass": self.in_pass,
+            "rejected": self.dead_letters.count,
+            "rejected_bytes": self.dead_letters.offset,
+        }
+
+    @classmethod
+    def of(cls, saved: Mapping[str, Any]) -> StreamPosition:
+        """Return what ``state_dict`` gave; other keys do not matter."""
+        dead_letters = DeadLetters()
+        dead_letters.count, dead_letters.offset = int(saved["rejected"]), int(saved["rejected_bytes"])
+        batches, samples, in_pass = (int(saved[name]) for name in ("batches", "samples", "in_pass"))
+        return cls(str(saved["position"]), batches, samples, in_pass, dead_letters)

@@ -1,0 +1,298 @@
+"""`StreamProvider`: batches of samples as they arrive."""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onion.data.batch_boundary import PATIENCE
+from onion.data.batching import collate as stack
+from onion.data.error_location import say_where
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.state import State
+from onion.errors import CompositionError, HookError
+from onion.items.data_provider import refuse_other_data
+from onion.items.saver import Saver
+from onion.online.journal.journal import Journal, beside_checkpoints
+from onion.online.sources.source import Position, Source
+from onion.online.stream.batch_assembler import BatchAssembler, Collate, Prepare
+from onion.online.stream.batch_decisions import BatchDecisions
+from onion.online.stream.stream_position import StreamPosition
+from onion.paths import anchored
+from onion.validation import is_number, is_whole
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+
+
+class StreamProvider(RunnerItem):
+    """Make batches of samples as they arrive, from a source that never ends.
+
+        spool = Spool("samples.db")
+        Runner(Saver("run", every=500), Journal(), StreamProvider(spool, batch_size=32, pass_every=10_000), ...).run()
+
+    A batch is full, or as large as it got in ``max_wait`` seconds since its first sample came. A pass is a number of
+    samples, or a time; so what acts at the ends of passes (Saver, Tester) works on a stream too.
+
+    **Each sample goes into the weights exactly once.** The place in the source is saved in the checkpoint that has the
+    weights: what was delivered and is not in it is delivered again after a crash, what is in it is not. The source may
+    remove what is in all checkpoints that the run may resume from.
+
+    With a Journal further out a run can be replayed bit by bit, though the sizes of batches, and the ends of passes by
+    time, depend on when samples came. While nothing comes, a Mailbox or a ControlServer further in is served.
+
+    Args:
+        source: where samples come from: ``Spool``, ``RedisStream``, ``Folder``, or yours (see ``sources/source.py``).
+        batch_size: samples a batch. Default 32.
+        max_wait: seconds from a batch's first sample until it is given though it is not full. Default 1.
+        pass_every: a number of samples, from 1, or a ``timedelta``. By time, a pass has a batch at least, and one that
+            was cut and is resumed has its whole time once more.
+        prepare: makes an example of a sample's data (JSON); what it raises is the reason why the sample is rejected.
+            Default: the data are the example.
+        collate: makes a batch of a list of examples. One that does not go with the others is rejected. Default: stack
+            arrays and numbers field by field.
+        rejected: the file for samples that cannot be used. Default: ``rejected.jsonl`` in the Saver's folder; without a
+            Saver they are only counted.
+
+    Raises:
+        CompositionError: an argument is none of these, or another item brings data too.
+        DataError: in the run: the source is broken, or lacks what has to come next.
+        HookError: a run inside this one reads the stream too.
+    """
+
+    provides_data = True
+    # Samples read ahead are read again; when the time of a pass is up is nothing that a resumed run repeats.
+    transient = ("_assembler", "_places", "_decisions", "source", "_state", "_like")
+
+    def __init__(
+        self,
+        source: Source,
+        batch_size: int = 32,
+        *,
+        pass_every: int | timedelta,
+        max_wait: float = 1.0,
+        prepare: Prepare | None = None,
+        collate: Collate = stack,
+        rejected: str | Path | None = None,
+    ) -> None:
+        _check_arguments(source, batch_size, max_wait, pass_every)
+        self.source, self.batch_size, self.max_wait, self.pass_every = source, batch_size, max_wait, pass_every
+        self.rejected = None if rejected is None else anchored(rejected)
+        self.prepare, self.collate = prepare, collate
+        self._assembler = BatchAssembler(source, prepare, collate)
+        self._decisions = BatchDecisions()
+        self._state: weakref.ref[State] | None = None
+        self._keeps = self._under_way = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin at the beginning of the source."""
+        self._progress = StreamPosition()
+        self._places: dict[int, Position] = {}
+        """Where the run stood in the source at each checkpoint, by its step."""
+        self._like: Any = None
+
+    def check(self, runner: Runner) -> None:
+        """Require that no other item brings data, and that the Journal is outside."""
+        refuse_other_data(self, runner)
+        inside = runner.inside(self)
+        for journal in runner.all(Journal):
+            if any(journal is item for item in inside):
+                raise CompositionError(f"{journal.name} is inside {self.name}; move it further out (before it).")
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def initialize(self, state: State) -> HookIterator:
+        """Continue behind the last sample that is in the weights; release the source at the end."""
+        if self._under_way:
+            raise HookError(
+                f"{self.name} is read by the run around this one, and a sample is delivered once; give the inner run "
+                "data of its own."
+            )
+        self._under_way, self._state = True, weakref.ref(state)
+        self._decisions = BatchDecisions(_journal_of(state))
+        self._keeps = bool(state.runner is not None and state.runner.all(Saver))
+        try:
+            if self.rejected is not None or self._keeps:
+                self._progress.dead_letters.open(
+                    self.rejected or beside_checkpoints(state, "rejected.jsonl", self.name)
+                )
+            self._assembler = BatchAssembler(self.source, self.prepare, self.collate)
+            if self._like is not None:
+                self._assembler.go_with(self._like)
+            self.source.position = self._progress.position
+            yield
+        finally:
+            self._under_way = False
+            self._decisions.close()
+            self.source.close()
+
+    def on_pass(self, state: State) -> HookIterator:
+        """Put the batches of this pass on the state."""
+        if isinstance(self.pass_every, timedelta):
+            self._decisions.begin_pass(self.pass_every)
+        state.batches = StreamBatches(self, state)
+        yield
+        if not state.pass_cut:
+            self._progress.in_pass = 0
+        if not self._keeps:  # nothing resumes from what was saved
+            self.source.commit(self._progress.position)
+
+    def is_ready(self, timeout: float) -> bool:
+        """Return whether a batch can be given, or the pass is over; wait for samples so many seconds at most."""
+        if self.is_over():
+            return True
+        assembler, wanted = self._assembler, self._wanted()
+        if assembler.good < wanted:
+            assembler.more(wanted - assembler.good, min(timeout, self._patience()))
+            if bad := self._decisions.passed_by(self._progress.batches, assembler.overdue, self.batch_size):
+                self._progress.add(assembler.skip(bad))
+        return assembler.good >= wanted or self._patience() == 0.0
+
+    def is_over(self) -> bool:
+        """Return whether the pass is over; and stays so."""
+        if isinstance(self.pass_every, timedelta):
+            return self._decisions.ends_pass(self._progress.batches, begun=self._progress.in_pass > 0)
+        return self._progress.in_pass >= self.pass_every
+
+    def give(self) -> Any:
+        """Return the next batch, once it is ready; None if its samples turned out not to go together."""
+        wanted = self._wanted()
+        assembled = self._assembler.take(min(wanted, self._assembler.good))
+        if assembled is None:
+            return None
+        self._decisions.given(self._progress.batches, assembled.samples, wanted)
+        self._progress.add(assembled)
+        self._progress.batches += 1
+        return assembled.batch
+
+    def _wanted(self) -> int:
+        """Return how many samples the next batch has, if they come in time."""
+        size = self._decisions.size(self._progress.batches)
+        if size is not None:
+            return size
+        if isinstance(self.pass_every, timedelta):
+            return self.batch_size
+        return min(self.batch_size, self.pass_every - self._progress.in_pass)
+
+    def _patience(self) -> float:
+        """Return for how many seconds the next batch waits to be full; inf: until it has its samples."""
+        if self._assembler.good == 0 or self._decisions.waits(self._progress.batches):
+            return inf
+        return max(0.0, self.max_wait - self._assembler.age)
+
+    @property
+    def place(self) -> str:
+        """Where the next sample is, for a person to read."""
+        progress = self._progress
+        return f"{self.name}, batch {progress.batches} of the run, behind {progress.position or 'the beginning'}"
+
+    # -- log values and saving ----------------------------------------------------------------------------------------
+
+    def on_checkpoints_pruned(self, steps: Sequence[int]) -> None:
+        """Let the source remove what no checkpoint asks for again.
+
+        Args:
+            steps: of the checkpoints that the run may resume from. Where one is from before the last start, and so its
+                place not known, nothing is removed yet.
+        """
+        if steps and all(step in self._places for step in steps):
+            self.source.commit(self._places[min(steps)])
+            self._places = {step: self._places[step] for step in steps}
+            if not self._under_way:  # at the end of the run
+                self.source.close()
+
+    def identity(self) -> dict[str, Any]:
+        """Return the kind of the source: a place is one of its own. Sizes of batches and passes may change."""
+        return {"source": type(self.source).__name__}
+
+    def log_values(self) -> dict[str, float]:
+        """Return samples handed out and rejected, resumed runs included, and how many wait, where that is known."""
+        waiting = self.waiting()
+        queue = {} if waiting is None else {"queue": float(waiting)}
+        return {"examples": self._progress.samples, "rejected": self._progress.dead_letters.count, **queue}
+
+    @property
+    def rejected_count(self) -> int:
+        """How many samples were rejected, resumed runs included."""
+        return self._progress.dead_letters.count
+
+    def waiting(self) -> int | None:
+        """Return how many samples wait to be handed out; None: the source does not know. For the run's thread."""
+        waiting = self.source.waiting()
+        return None if waiting is None else waiting + self._assembler.good
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the place behind the last batch, and the counts; what was rejected so far is on the disk."""
+        saved = self._progress.state_dict()
+        state = None if self._state is None else self._state()
+        if state is not None:
+            # Where a step is saved twice, with samples passed by in between, only the first is known to be there.
+            self._places.setdefault(state.step, self._progress.position)
+        return {**saved, "step": -1 if state is None else state.step, "like": json.dumps(self._assembler.like)}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Restore the place."""
+        self._progress = StreamPosition.of(saved)
+        self._places = {int(saved["step"]): self._progress.position}
+        self._like = json.loads(saved["like"])
+
+
+def _check_arguments(source: object, batch_size: object, max_wait: object, pass_every: object) -> None:
+    if not callable(getattr(source, "read", None)) or not hasattr(source, "position"):
+        raise CompositionError(f"StreamProvider reads a Source, such as Spool(path), and not {source!r}.")
+    if not (is_whole(batch_size) and batch_size >= 1):
+        raise CompositionError(f"StreamProvider: batch_size must be an integer >= 1, got {batch_size!r}.")
+    if not (is_number(max_wait) and max_wait >= 0):
+        raise CompositionError(f"StreamProvider: max_wait must be a number of seconds >= 0, got {max_wait!r}.")
+    if isinstance(pass_every, timedelta) and pass_every > timedelta(0):
+        return
+    if not (is_whole(pass_every) and pass_every >= 1):
+        raise CompositionError(
+            f"StreamProvider: pass_every must be a number of samples or a timedelta, > 0, got {pass_every!r}."
+        )
+
+
+def _journal_of(state: State) -> Journal | None:
+    journals = [] if state.runner is None else state.runner.all(Journal)
+    return journals[0] if journals else None
+
+
+class StreamBatches(Iterator[Any]):
+    """The batches of a pass.
+
+    Where a batch is under way that wants another one, as that of Accumulate does, a stop waits for it, as elsewhere.
+    """
+
+    def __init__(self, provider: StreamProvider, state: State) -> None:
+        self._provider, self._state = provider, weakref.ref(state)
+        self._begun: int | None = None
+
+    def __next__(self) -> Any:
+        state = self._state()
+        assert state is not None, "batches are drawn by a run"
+        between, self._begun = state.batch_id != self._begun, state.batch_id
+        try:
+            while not (between and state.pass_stopped is not None):
+                if self.ready(PATIENCE):
+                    if self._provider.is_over():
+                        break
+                    if (batch := self._provider.give()) is not None:
+                        return batch
+        except Exception as error:
+            say_where(error, self._provider.place)
+            state.data_error = error
+            raise
+        raise StopIteration
+
+    def ready(self, timeout: float) -> bool:
+        """Return whether the next batch is there, or the pass over."""
+        return self._provider.is_ready(timeout)
+
+    def __length_hint__(self) -> Any:
+        return 0 if self._provider.is_over() else NotImplemented

@@ -1,0 +1,18 @@
+"""A service with a run in memory behind it."""
+
+import pytest
+
+from tests.online.http.memory_run import serving
+
+
+@pytest.fixture
+def served():
+    with serving() as (run, service):
+        yield run, service
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """For the tests that leave nothing behind in the run."""
+    with serving() as (run, service):
+        yield run, service

@@ -1,0 +1,211 @@
+"""What is the same for every call; status, drawing, metrics, the page's files, limits."""
+
+import asyncio
+import json
+import math
+
+import pytest
+
+from onion.errors import OnionError
+from onion.online.control.run_api import Refused
+from onion.online.http import Limits
+from onion.online.http.app import page_routes, read_page
+from tests.online.http.calls import call
+from tests.online.http.memory_run import TOKEN, serving
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nothing", 404),
+        ("GET", "/pause", 405),
+        ("POST", "/pause/", 404),
+        ("DELETE", "/settings", 405),
+        ("GET", "/docs", 404),
+        ("GET", "/openapi.json", 404),
+        ("GET", "/static/../app.py", 404),
+        ("GET", "/static/%2e%2e/app.py", 404),
+        ("GET", "//etc/passwd", 404),
+        ("POST", "/rings/../../etc/passwd/enable", 404),
+    ],
+)
+def test_what_is_not_there(shared, method, path, status):
+    got, _, answer = call(shared[1], method, path)
+    assert got == status
+    assert list(answer) == ["error"]
+
+
+def test_a_defect_behind_the_run_is_an_answer_and_in_the_log(served, caplog):
+    run, service = served
+    run.on_put = lambda: 1 / 0
+    status, _, answer = call(service, "POST", "/samples", "1")
+    assert (status, answer) == (500, {"error": "The service failed: ZeroDivisionError; its log has more."})
+    assert call(service, "GET", "/status")[0] == 200
+    assert [record.name for record in caplog.records] == ["onion"]
+    assert caplog.records[0].exc_info[0] is ZeroDivisionError
+
+
+@pytest.mark.parametrize("path", ["/status", "/onion", "/metrics", "/events", "/nothing"])
+def test_everything_that_is_of_the_run_needs_the_token(shared, path):
+    service = shared[1]
+    for token in (None, TOKEN + "x", TOKEN[:-1], ""):
+        status, headers, answer = call(service, "GET", path, token=token)
+        assert status == 401
+        assert headers["www-authenticate"] == "Bearer"
+        assert "Bearer" in answer["error"]
+
+
+def test_without_the_token_nothing_is_steered(shared):
+    run, service = shared
+    for path in ("/pause", "/samples", "/predict", "/stop"):
+        assert call(service, "POST", path, "1", token=None)[0] == 401
+    assert call(service, "PATCH", "/settings", {"learning_rate": 0.2}, token="wrong" * 5)[0] == 401
+    assert run.heard == run.samples == []
+
+
+def test_every_answer_keeps_browsers_in_bounds(shared):
+    for path, token in (("/status", TOKEN), ("/status", None), ("/nothing", TOKEN), ("/", None)):
+        headers = call(shared[1], "GET", path, token=token)[1]
+        assert headers["content-security-policy"].startswith("default-src 'self';")
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == ("no-cache" if path == "/" else "no-store")
+
+
+def test_the_page_of_another_site_gets_nothing(shared):
+    run, service = shared
+    assert call(service, "POST", "/pause", headers={"Origin": "https://evil.example"})[0] == 403
+    assert call(service, "GET", "/status", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert run.heard == []
+    assert call(service, "GET", "/status", headers={"Origin": service.url})[0] == 200
+
+
+def test_long_headers_are_refused():
+    with serving(limits=Limits(header=2000)) as (_, service):
+        assert call(service, "GET", "/status", headers={"X": "x" * 1500})[0] == 200
+        assert call(service, "GET", "/status", headers={"X": "x" * 2100})[0] in (400, 431)
+
+
+def test_status_is_that_of_the_run(shared):
+    run, service = shared
+    status, headers, body = call(service, "GET", "/status")
+    assert (status, body) == (200, run.status())
+    assert headers["cache-control"] == "no-store"
+
+
+def test_figures_that_are_no_numbers_are_null(served):
+    run, service = served
+    run.loss, run.metrics = math.nan, {"a": math.inf}
+    body = call(service, "GET", "/status")[2]
+    assert body["loss"] is None
+    assert body["metrics"] == {"a": None}
+
+
+def test_onion(shared):
+    run, service = shared
+    assert call(service, "GET", "/onion")[2] == run.onion()
+
+
+def test_metrics_are_prometheus_text(served):
+    from prometheus_client.parser import text_string_to_metric_families
+
+    run, service = served
+    run.metrics = {'hostile"} 1\nonion_step 99': 0.5, "nothing": None}
+    call(service, "GET", "/etc/passwd")
+    call(service, "GET", "/rings/x")
+    call(service, "POST", "/step?n=3")
+    text = call(service, "GET", "/metrics")[2].decode()
+    found = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert found["onion_step",] == 10
+    assert found["onion_pass",] == 1
+    assert found["onion_loss",] == 0.5
+    assert found["onion_queue_samples",] == 7
+    assert found["onion_rejected_samples",] == 3
+    assert found["onion_commands_total",] == 1
+    assert found["onion_metric", 'hostile"} 1\nonion_step 99'] == 0.5
+    assert ("onion_metric", "nothing") not in found
+    assert found["onion_reading", "learning_rate"] == 0.1
+    assert found["onion_http_requests_total", "POST", "/step", "200"] == 1
+    assert found["onion_http_requests_total", "GET", "other", "404"] == 2
+
+
+def test_a_figure_that_is_not_there_is_left_out(served):
+    run, service = served
+    run.loss = None
+    assert b"onion_loss" not in call(service, "GET", "/metrics")[2]
+
+
+def test_answers_are_json_that_any_reader_takes(served):
+    run, service = served
+    run.metrics = {"\ud800": 1.0}  # half a pair, in a name of somebody's metric
+    assert json.dumps(call(service, "GET", "/status")[2]["metrics"]) == r'{"\ud800": 1.0}'
+
+
+def test_made_up_methods_are_counted_as_one(served):
+    service = served[1]
+    for method in ("DELETE", "BREW", "WHEN"):
+        call(service, method, "/nothing")
+    text = call(service, "GET", "/metrics")[2].decode()
+    assert 'onion_http_requests_total{method="other",path="other",status="404"} 3.0' in text
+    assert "BREW" not in text
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"body": 0}, {"connections": 1.5}, {"seconds": -1}, {"keep_alive": float("inf")}, {"samples": True}]
+)
+def test_a_limit_is_a_number_above_0(wrong):
+    with pytest.raises(OnionError, match=next(iter(wrong))):
+        Limits(**wrong)
+
+
+def test_times_may_be_parts_of_a_second():
+    assert Limits(seconds=0.1, keep_alive=0.5).seconds == 0.1
+
+
+@pytest.fixture
+def page(tmp_path):
+    folder = tmp_path / "page"
+    (folder / "vendor").mkdir(parents=True)
+    (folder / "index.html").write_text("<p>页")
+    (folder / "vendor" / "chart.js").write_text("1")
+    (folder / "vendor" / "LICENSE").write_text("MIT")
+    (tmp_path / "secret.js").write_text("2")
+    return folder
+
+
+def ask(folder, path, **names):
+    endpoint = next(route.endpoint for route in page_routes(folder).routes if route.path == path)
+    return asyncio.run(endpoint(**names))
+
+
+def test_the_page_and_its_files(page):
+    index = ask(page, "/")
+    assert (index.body.decode(), index.media_type) == ("<p>页", "text/html; charset=utf-8")
+    script = ask(page, "/static/{name:path}", name="vendor/chart.js")
+    assert (script.body, script.media_type) == (b"1", "text/javascript; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "../secret.js", "vendor", "vendor/LICENSE", "vendor/../../secret.js", "/etc/passwd"]
+)
+def test_nothing_else(page, name):
+    with pytest.raises(Refused) as refused:
+        ask(page, "/static/{name:path}", name=name)
+    assert refused.value.status == 404
+
+
+def test_without_a_page_there_is_none(tmp_path):
+    assert read_page(tmp_path / "nothing") == {}
+    with pytest.raises(Refused):
+        ask(tmp_path / "nothing", "/")
+
+
+def test_files_that_change_later_do_not(page):
+    router = page_routes(page)
+    (page / "index.html").write_text("another")
+    endpoint = next(route.endpoint for route in router.routes if route.path == "/")
+    assert asyncio.run(endpoint()).body.decode() == "<p>页"

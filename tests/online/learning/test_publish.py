@@ -1,0 +1,588 @@
+"""Publish: predictions from snapshots while the training goes on; and work that other threads leave to the run."""
+
+import random
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import paddle
+import pytest
+
+from onion import (
+    CompositionError,
+    DataProvider,
+    GradientMachine,
+    MovingAverage,
+    Observer,
+    ParameterUpdater,
+    Runner,
+    Saver,
+)
+from onion.checkpointing import rng
+from onion.online.control.run_api import Refused
+from onion.online.learning.publish import BoundaryExecutor, Publish
+from onion.testing import Batches, PlannedError, assert_resumes_exactly, toy_examples, toy_network
+from tests.abilities import needs_draws_again
+from tests.onions.learning_online import LEARNING_ONLINE
+from tests.patience import PATIENCE
+from tests.toys import Dropped, bits
+
+
+class Counter(paddle.nn.Layer):
+    """A network of two parameters far apart, which count its steps; its outputs are [both, for each input]."""
+
+    def __init__(self, size=1):
+        super().__init__()
+        self.first = self.create_parameter([size], default_initializer=paddle.nn.initializer.Constant(0.0))
+        self.between = paddle.nn.Linear(64, 64)
+        self.last = self.create_parameter([size], default_initializer=paddle.nn.initializer.Constant(0.0))
+
+    def forward(self, batch):
+        return batch["x"] * paddle.stack([self.first[0], self.last[-1]])
+
+    def loss(self, outputs, batch):
+        return -(self.first.sum() + self.last.sum())
+
+
+def counting(network, rate=1.0):
+    optimizer = paddle.optimizer.SGD(rate, parameters=[network.first, network.last])
+    return [ParameterUpdater(optimizer), GradientMachine(network)]
+
+
+def prepare(inputs):
+    return {"x": np.array(inputs, "float32").reshape(-1, 1)}
+
+
+def finish(outputs):
+    return outputs.tolist()
+
+
+def publishing(network, **options):
+    return Publish(network, prepare, finish, **{"every": 1, **options})
+
+
+def ones(count):
+    return Batches([{"x": np.ones([2, 1], "float32")}] * count)
+
+
+def test_predictions_are_of_the_newest_snapshot_and_tell_its_step():
+    network, told = Counter(), []
+    publish = publishing(network, every=2)
+
+    def ask(state):
+        try:
+            told.append(publish.predict([1, 10]))
+        except Refused as refused:
+            told.append(refused.status)
+
+    look = Observer(on_batch_end=ask)
+    Runner(look, publish, ones(5), *counting(network)).run(passes=1)
+    two, four = ({"predictions": [[n, n], [10 * n, 10 * n]], "step": n} for n in (2, 4))
+    assert told == [503, two, two, four, four]
+    assert publish.predict([1]) == {"predictions": [[5, 5]], "step": 5}, "the end of the run is published too"
+
+
+def test_before_the_first_snapshot_it_says_so():
+    publish = publishing(Counter())
+    with pytest.raises(Refused, match="nothing is published yet") as caught:
+        publish.predict([1])
+    assert caught.value.status == 503
+
+
+def test_inputs_that_do_not_do_are_refused_with_the_reason():
+    network = Counter()
+    publish = publishing(network)
+    Runner(publish, ones(1), *counting(network)).run(passes=1)
+    with pytest.raises(Refused, match="the inputs are invalid: ValueError: could not convert") as caught:
+        publish.predict(["a"])
+    assert caught.value.status == 400
+
+
+def test_the_average_is_what_is_published():
+    network = toy_network()
+    smooth = MovingAverage(network, 0.5)
+    publish = Publish(smooth, lambda inputs: {"x": np.array(inputs, "float32")}, finish, every=1)
+    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
+    Runner(publish, DataProvider(toy_examples(12), 4), smooth, updater, GradientMachine(network)).run(passes=1)
+    row = toy_examples(1)[0]["x"]
+    wanted, own = (each({"x": paddle.to_tensor(row[None])}).tolist() for each in (smooth.average, network))
+    assert publish.predict([row.tolist()])["predictions"] == wanted != own
+
+
+@pytest.mark.filterwarnings("ignore:When training, we now always track")
+def test_a_snapshot_has_buffers_and_is_in_evaluation_mode():
+    paddle.seed(1)
+    network = paddle.nn.Sequential(paddle.nn.Linear(8, 8), paddle.nn.BatchNorm1D(8), paddle.nn.Dropout(0.9))
+    publish = Publish(network, lambda inputs: paddle.ones([2, 8]), finish, every=1)
+    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
+    batches = Batches([np.random.default_rng(0).normal(size=[4, 8]).astype("float32")] * 3)
+    machine = GradientMachine(network, lambda outputs, batch: outputs.mean())
+    Runner(publish, batches, updater, machine).run(passes=1)
+    network.eval()
+    assert publish.predict([0, 0])["predictions"] == network(paddle.ones([2, 8])).tolist()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_prediction_is_of_a_half_updated_network(threads):
+    """Its first and its last parameter count the same steps."""
+    network, over, found = Counter(size=100_000), threading.Event(), []
+    publish = publishing(network)
+    come = threading.Event()
+
+    def wait_for_another(state):
+        publish.predict([1])  # draws nothing, so others need not wait for the run, which waits for them
+        if state.step % 10 == 2:
+            come.clear()
+            assert come.wait(PATIENCE)
+
+    def ask():
+        while not over.is_set():
+            try:
+                answer = publish.predict([1])
+            except Refused:
+                continue
+            found.append((*answer["predictions"][0], answer["step"]))
+            come.set()
+
+    with ThreadPoolExecutor(threads) as pool:
+        asking = [pool.submit(ask) for _ in range(threads)]
+        try:
+            Runner(Observer(on_batch_end=wait_for_another), publish, ones(150), *counting(network)).run(passes=1)
+        finally:
+            over.set()
+        for each in asking:
+            each.result(PATIENCE)
+    assert all(first == last == step for first, last, step in found)
+    assert len({step for _, _, step in found}) > 5
+
+
+def trained(publish_it, tmp_path):
+    """The bits of a run with dropout, momentum and clipping, and the place of Paddle's generator."""
+    paddle.seed(7)
+    network = Dropped()
+    smooth = MovingAverage(network, 0.9)
+    clip = paddle.nn.ClipGradByGlobalNorm(0.5)
+    optimizer = paddle.optimizer.AdamW(0.02, parameters=network.parameters(), grad_clip=clip)
+    publish = Publish(smooth, lambda inputs: {"x": np.array(inputs, "float32")}, finish, every=3)
+    over, come, answers, errors = threading.Event(), threading.Event(), [], []
+    row = toy_examples(1)[0]["x"].tolist()
+
+    def ask():
+        while not over.is_set():
+            try:
+                answers.append(publish.predict([row] * 5))
+                come.set()
+            except Refused:
+                continue
+            except Exception as error:
+                errors.append(error)
+                return
+
+    def wait_for_one(state):
+        if publish_it and state.step == 50:
+            publish.predict([row] * 5)  # draws nothing, so others need not wait for the run, which waits for them
+            come.wait(PATIENCE)
+
+    data = DataProvider(toy_examples(64), 4, shuffle=True)
+    look = Observer(on_batch_end=wait_for_one)
+    rings = [Saver(tmp_path), look, publish, data, smooth, ParameterUpdater(optimizer), GradientMachine(network)]
+    runner = Runner(*rings)
+    threads = [threading.Thread(target=ask) for _ in range(3 if publish_it else 0)]
+    for thread in threads:
+        thread.start()
+    try:
+        state = runner.run(passes=6)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert errors == []
+    assert bool(answers) == publish_it
+    generator = paddle.get_rng_state()[0].__getstate__()
+    return bits(network), bits(smooth.average), float(state.loss), generator
+
+
+def test_the_training_comes_to_the_same_bits_whoever_predicts(tmp_path):
+    assert trained(True, tmp_path / "with") == trained(False, tmp_path / "without")
+
+
+class Noisy(Dropped):
+    """A network that draws random numbers of every kind, in evaluation mode too, for inputs that are asked for."""
+
+    asks = staticmethod(lambda batch: True)
+
+    def forward(self, batch):
+        outputs = super().forward(batch)
+        if not self.training and self.asks(batch):
+            outputs = outputs + paddle.rand([1]) + random.random() + np.random.random()
+        return outputs
+
+
+def noisily_trained(ask=lambda publish, state: None, network=Noisy, prepare=prepare, **options):
+    """The bits of a run in which predictions draw random numbers, and the places of the generators at its end.
+
+    ``ask`` is called within each batch; the last thing that a batch does is to draw a number of each kind.
+    """
+    paddle.seed(7)
+    random.seed(7)
+    np.random.seed(7)
+    network = network()
+    publish = Publish(network, prepare, finish, every=1, **options)
+    drawn = []
+
+    def look(state):
+        ask(publish, state)
+        drawn.append((random.random(), np.random.random(), paddle.rand([1]).item()))
+
+    updater = ParameterUpdater(paddle.optimizer.AdamW(0.02, parameters=network.parameters()))
+    data = DataProvider(toy_examples(32), 4, shuffle=True)
+    Runner(Observer(on_batch_end=look), publish, data, updater, GradientMachine(network)).run(passes=2)
+    return bits(network), drawn, rng.capture()
+
+
+ROW = toy_examples(1)[0]["x"].tolist()
+
+
+def rows_of(inputs):
+    return {"x": np.array(inputs, "float32")}
+
+
+def rows_with_noise(inputs):
+    noise = np.random.random() + random.random()
+    return {"x": np.array(inputs, "float32") + noise}
+
+
+@needs_draws_again
+@pytest.mark.parametrize(("network", "make"), [(Noisy, rows_of), (Dropped, rows_with_noise)])
+def test_random_numbers_that_a_prediction_draws_are_not_missed_by_the_training(network, make):
+    def ask(publish, state):
+        publish.predict([ROW])
+        with pytest.raises(Refused):
+            publish.predict("x")
+
+    alone = noisily_trained(network=network, prepare=make)
+    assert noisily_trained(ask, network, make) == alone
+
+
+class Waiting:
+    """Predictions of another thread, one a batch; the run goes on once it waits for them."""
+
+    def __init__(self, pool, inputs):
+        self.pool, self.inputs, self.asked, self.threads, self.answers = pool, inputs, threading.Event(), [], []
+
+    def __call__(self, publish, state):
+        if not self.answers:
+            submit = publish._boundary.submit
+
+            def tell(work):
+                future = submit(work)
+                self.asked.set()
+                return future
+
+            publish._boundary.submit = tell
+        self.asked.clear()
+        self.answers.append(self.pool.submit(publish.predict, self.inputs))
+        assert self.asked.wait(PATIENCE)
+
+
+@needs_draws_again
+@pytest.mark.parametrize("options", [{}, {"draws": True}])
+def test_other_threads_that_draw_to_predict_wait_for_the_end_of_the_batch(options):
+    def make(inputs):
+        threads.append(threading.get_ident())
+        return rows_of(inputs)
+
+    threads = []
+    alone = noisily_trained(prepare=rows_of)
+    with ThreadPoolExecutor(1) as pool:
+        ask = Waiting(pool, [ROW])
+        assert noisily_trained(ask, prepare=make, **options) == alone
+        steps = [answer.result(PATIENCE)["step"] for answer in ask.answers]
+    assert steps == list(range(1, 17)), "each of the snapshot of the batch in which it came"
+    assert set(threads) == {threading.get_ident()}
+
+
+def test_other_threads_that_draw_nothing_do_not_wait():
+    """The first one shows that they draw nothing; then the run itself may wait for the others."""
+    steps = []
+
+    def ask(publish, state):
+        publish.predict([ROW])
+        steps.append(pool.submit(publish.predict, [ROW]).result(PATIENCE)["step"])
+
+    with ThreadPoolExecutor(1) as pool:
+        noisily_trained(ask, Dropped, rows_of)
+    assert steps == list(range(1, 17))
+
+
+@needs_draws_again
+def test_random_numbers_that_only_some_inputs_need_are_told(caplog):
+    class Rarely(Noisy):
+        asks = staticmethod(lambda batch: bool((batch["x"] > 100).any()))
+
+    def ask(publish, state):
+        publish.predict([ROW])
+        if state.step == 5:
+            pool.submit(publish.predict, [[101.0] * len(ROW)]).result(PATIENCE)
+        told.append((state.step, publish._draws))
+
+    told = []
+    with ThreadPoolExecutor(1) as pool:
+        noisily_trained(ask, Rarely, rows_of)
+    assert told[4:6] == [(5, False), (6, True)]
+    [error] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert error.startswith("publish: a prediction has drawn random numbers, though the first of this run had not")
+
+
+def test_gradients_and_modes_of_threads_do_not_touch_each_other():
+    """What Publish relies on: Paddle's switch for gradients is of a thread, and not of the process."""
+    inside, checked, seen = threading.Event(), threading.Event(), []
+
+    def predict():
+        with paddle.no_grad():
+            inside.set()
+            checked.wait(PATIENCE)
+
+    thread = threading.Thread(target=predict)
+    thread.start()
+    inside.wait(PATIENCE)
+    weight = paddle.ones([2])
+    weight.stop_gradient = False
+    (weight * 2).sum().backward()
+    checked.set()
+    thread.join(PATIENCE)
+    with paddle.no_grad():
+        other = threading.Thread(target=lambda: seen.append((weight * 2).stop_gradient))
+        other.start()
+        other.join(PATIENCE)
+    assert weight.grad.tolist() == [2, 2]
+    assert seen == [False]
+
+
+def test_a_prediction_that_takes_long_does_not_hold_the_training_up_and_the_next_step_tries_again():
+    steps, answer = [], []
+    held, may_go = threading.Event(), threading.Event()
+
+    class Slow(Counter):
+        def forward(self, batch):
+            if batch["x"][0].item() == 7:
+                held.set()
+                assert may_go.wait(PATIENCE)
+            return super().forward(batch)
+
+    network = Slow()
+    publish = publishing(network, every=3)
+
+    def look(state):
+        if state.step == 4:
+            publish.predict([1])  # draws nothing, so the others do not wait for the run
+            answer.append(pool.submit(publish.predict, [7]))  # holds the copy of step 3, which is due again at step 9
+            assert held.wait(PATIENCE)
+        if state.step == 10:
+            may_go.set()
+            answer[0].result(PATIENCE)
+        steps.append(publish._live.step if publish._live else None)
+
+    with ThreadPoolExecutor(1) as pool:
+        Runner(Observer(on_batch_end=look), publish, ones(11), *counting(network)).run(passes=1)
+    assert steps == [None, None, 3, 3, 3, 6, 6, 6, 6, 6, 11]
+    assert answer[0].result() == {"predictions": [[21, 21]], "step": 3}
+
+
+def test_a_resumed_run_publishes_what_was_loaded(tmp_path):
+    def run(steps, ask=lambda state: None):
+        network = Counter()
+        publish = publishing(network, every=100)
+        look = Observer(on_batch_begin=ask)
+        rings = [Saver(tmp_path, every=1), publish, look, ones(9), *counting(network)]
+        Runner(*rings).run(steps=steps)
+
+    run(3)
+    seen = []
+    run(4, lambda state: seen.append(state.runner[Publish].predict([1])))
+    assert seen == [{"predictions": [[3, 3]], "step": 3}]
+
+
+def test_a_second_run_has_published_nothing_before_its_first_period():
+    network = Counter()
+    publish = publishing(network, every=2)
+    Runner(publish, ones(2), *counting(network)).run(passes=1)
+    asked = Observer(on_batch_begin=lambda state: publish.predict([1]))
+    with pytest.raises(Refused, match="nothing is published yet"):
+        Runner(publish, asked, ones(2), *counting(network)).run(passes=1)
+
+
+def test_a_run_that_fails_leaves_the_last_snapshot():
+    network = Counter()
+    publish = publishing(network, every=2)
+
+    def fail(state):
+        if state.step == 3:
+            raise PlannedError
+
+    with pytest.raises(PlannedError):
+        Runner(publish, Observer(on_batch_begin=fail), ones(5), *counting(network)).run(passes=1)
+    assert publish.predict([1]) == {"predictions": [[2, 2]], "step": 2}
+
+
+@needs_draws_again
+def test_a_resumed_run_comes_to_the_same_bits(tmp_path):
+    kind = LEARNING_ONLINE["publish"]
+    assert_resumes_exactly(kind.make, tmp_path, passes=kind.passes, cuts=[1, 4])
+
+
+def test_a_run_may_go_on_with_it_or_without(tmp_path):
+    for publishes in (False, True, False):
+        network = Counter()
+        rings = [publishing(network)] if publishes else []
+        runner = Runner(Saver(tmp_path, every=1), *rings, ones(9), *counting(network))
+        state = runner.run(steps=1 if not rings and not list(tmp_path.iterdir()) else 2)
+    assert state.step == 2
+
+
+async def coroutine(inputs): ...
+
+
+@pytest.mark.parametrize("functions", [(None, finish), (prepare, 3), (coroutine, finish)])
+def test_what_is_no_plain_function_is_refused(functions):
+    with pytest.raises(CompositionError, match="must be plain functions"):
+        Publish(Counter(), *functions)
+
+
+def test_standing_inside_what_moves_the_weights_is_refused():
+    network = Counter()
+    updater, machine = counting(network)
+    with pytest.raises(CompositionError, match="publish is inside parameter_updater, which moves the weights"):
+        Runner(ones(1), updater, publishing(network), machine)
+    smooth = MovingAverage(network)
+    with pytest.raises(CompositionError, match="publish is inside moving_average, which moves the weights"):
+        Runner(ones(1), smooth, publishing(smooth), updater, machine)
+
+
+MODULES = (
+    "delayed_labels",
+    "drift_detector",
+    "progressive_validation",
+    "publish",
+    "learning_rate_boost",
+    "replay_buffer",
+)
+
+
+def test_the_items_that_learn_from_a_stream_load_neither_paddle_nor_river_when_they_are_imported():
+    imports = "; ".join(f"import onion.online.learning.{name}" for name in MODULES)
+    code = f"import sys; {imports}; print([name for name in ('paddle', 'river') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def pool():
+    with ThreadPoolExecutor(1) as made:
+        yield made
+
+
+def here():
+    return threading.get_ident()
+
+
+def left(executor, pool, work):
+    """Have another thread submit work."""
+    return pool.submit(executor.submit, work).result(PATIENCE)
+
+
+def test_without_a_run_it_is_done_at_once(pool):
+    executor = BoundaryExecutor()
+    assert executor.is_idle
+    assert executor.call(here) == here()
+    assert pool.submit(executor.call, here).result(PATIENCE) != here()
+
+
+def test_a_run_does_it_in_its_own_thread_when_it_stands_still(pool):
+    executor = BoundaryExecutor()
+    with executor.active():
+        assert executor.is_idle
+        assert not pool.submit(lambda: executor.is_idle).result(PATIENCE)
+        first, second = left(executor, pool, here), left(executor, pool, lambda: 1 / 0)
+        assert not first.done()
+        executor.run_pending()
+        assert first.result(0) == here()
+        with pytest.raises(ZeroDivisionError):
+            second.result(0)
+        assert executor.call(here) == here()
+
+
+def test_who_waits_gets_what_came_of_it(pool):
+    executor, asked = BoundaryExecutor(), threading.Event()
+    submit = executor.submit
+
+    def tell(work):
+        future = submit(work)
+        asked.set()
+        return future
+
+    executor.submit = tell
+    with executor.active():
+        waiting = pool.submit(executor.call, here)
+        assert asked.wait(PATIENCE)
+        executor.run_pending()
+        assert waiting.result(PATIENCE) == here()
+
+
+@pytest.mark.parametrize("how", ["over", "failed", "ended"])
+def test_what_waits_at_the_end_of_a_run_is_done(pool, how):
+    executor = BoundaryExecutor()
+    futures = []
+
+    def run():
+        with executor.active():
+            futures.append(left(executor, pool, here))
+            if how == "failed":
+                raise KeyError
+            if how == "ended":
+                executor.end()
+                assert futures[0].done()
+                assert left(executor, pool, here) is None
+
+    if how == "failed":
+        with pytest.raises(KeyError):
+            run()
+    else:
+        run()
+    assert futures[0].result(0) == here()
+    assert left(executor, pool, here) is None
+
+
+def test_a_run_inside_leaves_the_outer_one_under_way(pool):
+    executor = BoundaryExecutor()
+    with executor.active():
+        with executor.active():
+            pass
+        assert left(executor, pool, here) is not None
+
+
+def test_who_asks_again_and_again_does_not_hold_the_run_up(pool):
+    executor, done = BoundaryExecutor(), []
+
+    def again():
+        done.append(None)
+        left(executor, pool, again)
+
+    with executor.active():
+        left(executor, pool, again)
+        executor.run_pending()
+        assert len(done) == 1
+
+
+def test_ctrl_c_is_for_the_run(pool):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    executor = BoundaryExecutor()
+    with executor.active():
+        future = left(executor, pool, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            executor.run_pending()
+        assert isinstance(future.exception(0), KeyboardInterrupt)
