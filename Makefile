@@ -10,35 +10,40 @@ FAST := $(wildcard tests/test_*.py) tests/testing tests/data tests/items
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy lint bench parity kill interrupt exactly-once online abuse hostile spoil soak online-load page draw sst2 results composition wheel portable arm lowest gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test interrupt exactly-once online attack-service hostile spoil soak online-load web-assets figures train-sst2 results composition wheel portable arm gpu-dry gpu
 
-## the main job, from nothing to predictions
+## train and predict with the example of the README, from nothing
 train: $(READY)
 	@$(RUN) examples/main_job.py $(TEXTS)
 
-## these lines
+## list the targets
 help:
-	@awk '/^## / {sub(/^## /, ""); text = text (text ? sprintf("\n%-20s", "") : "") $$0; next} \
-	      text {sub(/:.*/, ""); printf "make %-15s%s\n", $$0, text; text = ""}' $(firstword $(MAKEFILE_LIST))
+	@awk '/^## / {sub(/^## /, ""); text = text (text ? sprintf("\n%-22s", "") : "") $$0; next} \
+	      text {sub(/:.*/, ""); printf "make %-17s%s\n", $$0, text; text = ""}' $(firstword $(MAKEFILE_LIST))
 
-## lint and all tests, by two processes at the same time; WORKERS=1 for another number
+## lint and all tests, by WORKERS (2) processes at the same time
 test: lint
 	$(RUN) -m pytest $(AT_ONCE)
 
-## the engine, its data and its items, as far as that takes a minute: without what is marked slow
+## the tests of the engine, its data and its items that are not marked slow: about a minute
 test-fast: $(READY)
 	$(RUN) -m pytest $(AT_ONCE) -q -m 'not slow' $(FAST)
 
-## the tests N times in a row, by default 5, beside LOAD busy processes, by default 8: what depends on time will fail.
+## the tests N times (5), beside LOAD (8) busy processes: what depends on time will fail.
 ## TESTS="tests/items tests/models" does a part
 test-busy: $(READY)
-	@$(RUN) scripts/busy_tests.py $(if $(N),--runs $(N)) $(if $(LOAD),--load $(LOAD)) --workers $(WORKERS) -- $(TESTS)
+	@$(RUN) -m scripts.busy_tests $(if $(N),--runs $(N)) $(if $(LOAD),--load $(LOAD)) --workers $(WORKERS) -- $(TESTS)
 
-## formatting, style and types
+## check formatting, style and types
 lint: $(READY)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+
+## format the code
+format: $(READY)
+	$(RUN) -m ruff check --select I --fix --quiet .
+	$(RUN) -m ruff format .
 
 ## onion beside its peers, in turns: benchmarks/results.md. NAMES="loop data" does a part; the peers go where
 ## those of `make parity` go
@@ -48,105 +53,104 @@ bench: $(READY)
 ## onion beside transformers, sentence-transformers and PaddleNLP: a table. They go into environments of their
 ## own (3 GB) in ONION_PARITY, by default onion-parity in the user's cache
 parity: $(READY)
-	@$(RUN) scripts/parity.py
+	@$(RUN) -m scripts.parity
 
-## runs killed anywhere by SIGKILL and started again, each held against one that was not: a table. N=1000 for more
-## than 200; SEED to draw the same again; JOBS at the same time, by default 2
-kill: $(READY)
-	@$(RUN) scripts/kill.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
+## runs killed anywhere by SIGKILL and resumed, each compared with an uninterrupted run: a table. N runs
+## (200), JOBS (2) at the same time; SEED to draw the same again
+crash-test: $(READY)
+	@$(RUN) -m scripts.crash_test $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
-## runs that get Ctrl-C while they save, in the foreground and in the background, and go on in the same process, each held
-## against one that did not: a table. N=100 for less than 500; SEED to draw the same again
+## runs that get Ctrl-C while they save, in the foreground and in the background, and are resumed in the same process, each
+## compared with an uninterrupted run: a table. N runs (500); SEED to draw the same again
 interrupt: $(READY)
-	@$(RUN) scripts/interrupt.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
+	@$(RUN) -m scripts.interrupt $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
 
 ## trainer, producer and redis-server killed anywhere, every sample counted in the weights: a line of JSON a
-## source. SOURCES="spool redis folder"; N samples, by default 100,000; KILLS, by default 200 a source; SEED
+## source. SOURCES="spool redis folder"; N samples (100,000); KILLS (200) a source; SEED
 exactly-once: $(READY)
-	@$(RUN) scripts/exactly_once.py $(foreach each,$(SOURCES),--source $(each)) $(if $(N),--samples $(N)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+	@$(RUN) -m scripts.online.exactly_once $(foreach each,$(SOURCES),--source $(each)) $(if $(N),--samples $(N)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
-## a producer, a trainer and a control client: a run that is steered, killed, started again, stopped, counted,
-## and done again
+## a producer, a trainer and a control client: a run that is controlled, killed, resumed, stopped, counted and replayed
 online: $(READY)
-	@$(RUN) scripts/online.py $(if $(N),--samples $(N))
+	@$(RUN) -m scripts.online.steered $(if $(N),--samples $(N))
 
-## a run that is attacked in every way at once has to learn the same bits. TIME in seconds, by default 60; SEED
-abuse: $(READY)
-	@$(RUN) scripts/abuse.py $(if $(TIME),--seconds $(TIME)) $(if $(SEED),--seed $(SEED))
+## a run whose service is attacked in every way at once has to learn the same bits. TIME in seconds (60); SEED
+attack-service: $(READY)
+	@$(RUN) -m scripts.service_attack siege $(if $(TIME),--seconds $(TIME)) $(if $(SEED),--seed $(SEED))
 
-## spoilt data files of every task through all commands: each ends well or with one message, and nothing is half-written.
-## N files, by default 300; SEED
+## broken data files of every task through all commands: each succeeds or ends with one message, and nothing is
+## half-written. N files (300); SEED
 spoil: $(READY)
-	@$(RUN) scripts/spoil.py $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
+	@$(RUN) -m scripts.spoil $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
 
-## hostile requests to the service of a run, one by one: each is refused, and the run learns the same bits. N=1000 for
-## more than 200; SEED to draw the same again
+## hostile requests to the service of a run, one by one: each is refused, and the run learns the same bits. N requests
+## (200); SEED to draw the same again
 hostile: $(READY)
-	@$(RUN) scripts/hostile.py $(if $(N),--requests $(N)) $(if $(SEED),--seed $(SEED))
+	@$(RUN) -m scripts.service_attack requests $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
 
-## a day of batches through a whole online run: what grows is told
+## a day of batches through a whole online run: reports what grows
 soak: $(READY)
-	@$(RUN) scripts/soak.py
+	@$(RUN) -m scripts.soak
 
-## what a service costs the training, and what it takes in: docs/online_load.md
+## what the service costs the training, and what it takes in: docs/online_load.md
 online-load: $(READY)
 	@$(RUN) -m benchmarks.online_load
 
 ## fetch the chart library of the page that a ControlServer serves
-page: $(READY)
-	@$(RUN) scripts/page.py
+web-assets: $(READY)
+	@$(RUN) -m scripts.web_assets
 
 ## the README's picture
-draw: $(READY)
+figures: $(READY)
 	$(RUN) examples/nested_test.py --draw docs/onion.svg
 
 ## one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
-sst2: $(READY)
-	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make sst2 DATA=..."; exit 2; }
+train-sst2: $(READY)
+	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make train-sst2 DATA=..."; exit 2; }
 	$(VENV)/bin/onion train --task classify --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --out out/sst2
 
 results composition gpu: DATA = ../shared/data
 
-## onion's figures on real data beside Hugging Face's: docs/results.md. Hours; goes on where it stopped.
+## onion's figures on real data beside Hugging Face's: docs/results.md. Hours; resumes where it stopped.
 ## ROWS="mrpc rte" and SIDES=onion do a part; DATA is the folder of all data sets
 results: $(READY)
 	@$(RUN) -m benchmarks.results $(ROWS) --data $(DATA) $(if $(SIDES),--sides $(SIDES))
 
-## the examples of several tasks or networks beside plain training: docs/composition.md. Hours; goes on where it
+## the examples of several tasks or networks beside plain training: docs/composition.md. Hours; resumes where it
 ## stopped. ROWS="joint_mrpc siamese" does a part; DATA is the folder of all data sets
 composition: $(READY)
 	@$(RUN) -m benchmarks.composition $(ROWS) --data $(DATA)
 
 ## what goes onto the package index, in dist/
 wheel: $(READY)
-	@$(RUN) scripts/page.py || echo "the page in this wheel will have no curves"
+	@$(RUN) -m scripts.web_assets || echo "the page in this wheel will have no curves"
 	$(RUN) -m build --wheel --outdir dist .
 
 ## tests/models by the kernels for AVX2; and, emulated, every task on a processor without AVX-512, which needs qemu-user
 ## (without it, error 77; in CI a failure). PARTS=native or PARTS=emulated does one of them
 portable: $(READY)
-	@$(RUN) scripts/portable.py $(PARTS) --workers $(WORKERS)
+	@$(RUN) -m scripts.portable $(PARTS) --workers $(WORKERS)
 
-## onion on emulated ARM (qemu-user, apt): a part of the tests, and a training that is cut and resumed. Debian's Python
+## onion on emulated ARM (qemu-user, apt): a part of the tests, and a training that is cut off and resumed. Debian's Python
 ## and the wheels go into ONION_ARM (0.8 GB), by default onion-arm in the user's cache. TESTS="tests/data" does a part
 arm: $(READY)
-	@$(RUN) scripts/arm.py $(TESTS)
+	@$(RUN) -m scripts.arm $(TESTS)
 
-LOWEST := .venv-lowest
-lowest gpu-dry: TESTS ?= tests
+MIN_DEPS := .venv-min-deps
+test-min-deps gpu-dry: TESTS ?= tests
 
-## all tests with the lowest versions that setup.cfg admits, which Python 3.10 and 3.11 have; and a run that is
-## resumed with Paddle 2.6. TESTS="tests/items tests/models" does a part
-lowest: $(LOWEST)/.ready $(LOWEST)-paddle2/.ready
-	$(LOWEST)/bin/python -m pytest -x -q -p no:cacheprovider $(AT_ONCE) $(TESTS)
-	$(LOWEST)-paddle2/bin/python .ci/resume_a_little.py
+## all tests with the lowest versions that setup.cfg admits (Python 3.10 or 3.11), and a run that is resumed with
+## Paddle 2.6. TESTS="tests/items tests/models" does a part
+test-min-deps: $(MIN_DEPS)/.ready $(MIN_DEPS)-paddle2/.ready
+	$(MIN_DEPS)/bin/python -m pytest -x -q -p no:cacheprovider $(AT_ONCE) $(TESTS)
+	$(MIN_DEPS)-paddle2/bin/python .ci/resume_a_little.py
 
 # Paddle 3.0 does less: AdamW cannot set its state there on the CPU. Of Paddle 2 the bound in setup.cfg itself is tried.
-$(LOWEST)/.ready: INSTEAD := paddlepaddle==3.1.0
+$(MIN_DEPS)/.ready: INSTEAD := paddlepaddle==3.1.0
 
-$(LOWEST)/.ready $(LOWEST)-paddle2/.ready: setup.cfg scripts/lowest.py
+$(MIN_DEPS)/.ready $(MIN_DEPS)-paddle2/.ready: setup.cfg scripts/min_deps.py
 	$(PYTHON) -m venv --clear $(@D)
-	$(PYTHON) scripts/lowest.py $(INSTEAD) > $(@D)/pins.txt
+	$(PYTHON) scripts/min_deps.py $(INSTEAD) > $(@D)/pins.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(@D)/pins.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
@@ -159,7 +163,7 @@ WITHOUT_A_WORD := PYTHONWARNINGS="ignore:You are using GPU version Paddle"
 ## cannot do is skipped, with the reason. And: has it a GPU kernel for every operator that onion uses? TESTS as above
 gpu-dry: $(GPU)/.ready
 	$(WITHOUT_A_WORD) $(GPU)/bin/python -m pytest -q -p no:cacheprovider $(AT_ONCE) $(TESTS)
-	$(WITHOUT_A_WORD) $(GPU)/bin/python scripts/gpu_operators.py
+	$(WITHOUT_A_WORD) $(GPU)/bin/python -m scripts.gpu_operators
 
 GPU_PYTHON ?= $(PYTHON)
 REPORT ?= out/gpu.md
@@ -168,7 +172,7 @@ REPORT ?= out/gpu.md
 ## can be pasted into an issue: docs/gpu.md. GPU_PYTHON is a Python with onion and a Paddle for GPUs in it; nothing is
 ## installed. PARTS="tests kills" does a part; DATA is the folder of all data sets; REPORT is where it is written
 gpu:
-	@$(GPU_PYTHON) scripts/gpu.py $(PARTS) --data $(DATA) --report $(REPORT)
+	@$(GPU_PYTHON) -m scripts.gpu $(PARTS) --data $(DATA) --report $(REPORT)
 
 # Paddle 2.6 was built for numpy 1.
 $(GPU)/.ready: setup.cfg pyproject.toml

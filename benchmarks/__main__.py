@@ -2,8 +2,8 @@
 
     python -m benchmarks [NAME ...]
 
-Each runs as ``python -m benchmarks.NAME --keep``; one that fails is told, and the others go on (exit status 1). A
-benchmark that was not run keeps the section that it has.
+Each runs as ``python -m benchmarks.NAME --keep``; one that fails is reported, and the others are run all the same (exit
+status 1). A benchmark that was not run keeps the section that it has.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.common.measured import MEASURED, read
-from benchmarks.common.processes import ROOT
+from benchmarks.frame import ROOT
+from benchmarks.frame.section import MEASURED, read
 from onion.checkpointing.atomic_files import replace_file
 
 NAMES = ("loop", "finetune", "finetune-avx2", "inference", "inference-avx2", "layers", "data", "saving", "growth")
@@ -33,7 +33,7 @@ rounds; a ratio is taken within each round. What is meant by each figure stands 
 def page(folder: Path = MEASURED) -> str:
     """Return the page of all that was kept."""
     kept = [folder / f"{name}.json" for name in NAMES]
-    return "\n".join([HEAD, *(read(path).section() for path in kept if path.is_file())])
+    return "\n".join([HEAD, *(read(path).markdown() for path in kept if path.is_file())])
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -6,15 +6,17 @@ python -m benchmarks.layers [DEV.tsv] [--encoder minilm] [--layers 1 2] [--round
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.common.driver import DATA, no_data
-from benchmarks.common.measured import Figure, Measured
-from benchmarks.common.options import parser_of
+from benchmarks.frame import DATA
+from benchmarks.frame.processes import turned
+from benchmarks.frame.section import Benchmark, Figure, Section, lacks_data
+from benchmarks.frame.worker import version_of
 from onion import DataProvider, Forward, Runner
-from onion.device import paddle, use_threads
+from onion.device import use_threads
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
@@ -28,17 +30,8 @@ Texts a second that a classifier with all layers of an encoder and one with {{fe
 alternates. What a student loses in accuracy stands in docs/composition.md."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure and tell; return the exit status."""
-    parser = parser_of("layers", __doc__, rounds=9)
-    parser.add_argument(
-        "file", nargs="?", type=Path, default=DATA / "glue" / "sst-2" / "dev.tsv", help="labelled texts"
-    )
-    parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
-    parser.add_argument("--layers", type=int, nargs="+", default=[1, 2], help="those that the small one has")
-    given = parser.parse_args(arguments)
-    if no_data(given.file.parent, "bench"):
-        return 2
+def measure(section: Section, given: Namespace) -> None:
+    """Predict the file by both in every round."""
     use_threads()
     task = Classification(max_length=128).fitted(given.file)
     examples = cached_features(task, given.file, Tokenizer.from_pretrained(given.encoder))
@@ -49,14 +42,11 @@ def main(arguments: list[str] | None = None) -> int:
         runner.run(passes=1)  # the first run also makes what later ones find made
     rounds = []
     for number in range(given.rounds):
-        order = [0, 1] if number % 2 == 0 else [1, 0]
-        found = {place: len(examples) / _seconds(runners[place]) for place in order}
+        found = {place: len(examples) / _seconds(runners[place]) for place in turned([0, 1], number)}
         rounds.append((found[0], found[1]))
-    how = HOW.format(few=len(given.layers), encoder=given.encoder, name=given.file.name)
-    figures = figures_of(rounds, whole.config.num_hidden_layers, len(given.layers))
-    measured = Measured("layers", "Layers", how, given.rounds, figures, versions={"paddlepaddle": paddle().__version__})
-    measured.tell(given.keep)
-    return 0
+    section.how = HOW.format(few=len(given.layers), encoder=given.encoder, name=given.file.name)
+    section.figures += figures_of(rounds, whole.config.num_hidden_layers, len(given.layers))
+    section.versions["paddlepaddle"] = version_of("paddlepaddle")
 
 
 def _seconds(runner: Runner) -> float:
@@ -72,6 +62,18 @@ def figures_of(rounds: list[tuple[float, float]], whole: int, few: int) -> list[
         Figure(f"{few} layers", "texts a second", [second for _, second in rounds], digits=0),
         Figure("the few beside all", "times as fast", [second / first for first, second in rounds]),
     ]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure; return the exit status."""
+    benchmark = Benchmark("layers", "Layers", HOW, __doc__, rounds=9)
+    add = benchmark.parser.add_argument
+    add("file", nargs="?", type=Path, default=DATA / "glue" / "sst-2" / "dev.tsv", help="labelled texts")
+    add("--encoder", default="minilm", help="a known name or a folder")
+    add("--layers", type=int, nargs="+", default=[1, 2], help="those that the small one has")
+    if lacks_data(benchmark.parser.parse_args(arguments).file.parent, "bench"):
+        return 2
+    return benchmark.run(measure, arguments)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
     python -m benchmarks.saving [--encoder minilm] [--batch 32] [--length 32] [--steps 12] [--every 4] [--rounds 5]
         [--keep]
 
-Both ways the folders hold the same bytes at the end, which is checked before a time is told.
+Both ways the folders hold the same bytes at the end, which is checked before a time is reported.
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 import tempfile
+from argparse import Namespace
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -17,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common.measured import Figure, Measured
-from benchmarks.common.options import parser_of
+from benchmarks.frame.processes import turned
+from benchmarks.frame.section import Benchmark, Figure, Section
+from benchmarks.frame.worker import version_of
 from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver
 from onion.checkpointing import checkpoint
 from onion.device import use_threads
@@ -51,33 +54,27 @@ class Pooled(paddle.nn.Layer):
         return self.encoder(batch).sequence_output
 
     def loss(self, outputs: paddle.Tensor, batch: Any) -> paddle.Tensor:
-        """Return the mean square."""
         return (outputs**2).mean()
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Measure and tell."""
-    parser = parser_of("saving", __doc__, rounds=5)
-    parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
-    for name, default in (("batch", 32), ("length", 32), ("steps", 12), ("every", 4)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    given = parser.parse_args(arguments)
+def measure(section: Section, given: Namespace) -> None:
+    """Train and save both ways in every round."""
     use_threads()
     encoder = Encoder.from_pretrained(given.encoder)
     random = np.random.default_rng(0)
     batches = random.integers(FIRST_ID, encoder.config.vocab_size, size=(given.steps, given.batch, given.length))
     rounds, size = [], 0
     for number in range(given.rounds):
-        order = WAYS if number % 2 == 0 else WAYS[::-1]
         with tempfile.TemporaryDirectory() as room:
-            found = {way: _run(encoder, batches, Path(room) / way, way == WAYS[1], given.every) for way in order}
-            _refuse_difference(*(Path(room) / way for way in WAYS))
-            size = _bytes_of(Path(room) / WAYS[0])
+            folders = {way: Path(room) / way for way in WAYS}
+            order = turned(WAYS, number)
+            found = {way: _run(encoder, batches, folders[way], way == WAYS[1], given.every) for way in order}
+            _require_equal(*folders.values())
+            size = _bytes_of(folders[WAYS[0]])
         rounds.append(found)
-    how = HOW.format(batch=given.batch, length=given.length, every=given.every, size=size / 2**20)
-    versions = {"paddlepaddle": paddle.__version__}
-    measured = Measured("saving", "Saving", how, given.rounds, figures_of(rounds), versions=versions)
-    measured.tell(given.keep)
+    section.how = HOW.format(batch=given.batch, length=given.length, every=given.every, size=size / 2**20)
+    section.figures += figures_of(rounds)
+    section.versions["paddlepaddle"] = version_of("paddlepaddle")
 
 
 def _run(encoder: Encoder, batches: np.ndarray, folder: Path, background: bool, every: int) -> tuple[float, float]:
@@ -101,8 +98,8 @@ def _run(encoder: Encoder, batches: np.ndarray, folder: Path, background: bool, 
     return statistics.median(plain), statistics.median(saved) - statistics.median(plain)
 
 
-def _refuse_difference(one: Path, other: Path) -> None:
-    """Insist that both ways have saved the same."""
+def _require_equal(one: Path, other: Path) -> None:
+    """Require that both ways have saved the same."""
     first, second = checkpoint.newest(one), checkpoint.newest(other)
     assert first is not None
     assert second is not None
@@ -126,5 +123,14 @@ def figures_of(rounds: list[dict[str, tuple[float, float]]]) -> list[Figure]:
     ]
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """Measure; return the exit status."""
+    benchmark = Benchmark("saving", "Saving", HOW, __doc__, rounds=5)
+    benchmark.parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
+    for name, default in (("batch", 32), ("length", 32), ("steps", 12), ("every", 4)):
+        benchmark.parser.add_argument(f"--{name}", type=int, default=default)
+    return benchmark.run(measure, arguments)
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,7 @@
 """onion on an emulated ARM processor: tests, a training cut and resumed to the bit, every task; ``make arm`` runs it.
 
 Debian's Python for arm64 and the wheels for it are unpacked into a folder (``$ONION_ARM``, or ``onion-arm`` in the
-user's cache; 0.8 GB) and run by qemu-user. Nothing is installed into this system, and nobody need be root.
+user's cache; 0.8 GB) and run by qemu-user. Nothing is installed into this system, and root is not needed.
 
 Exit status: 0 if all passed; 1 if anything failed, or the emulation cannot be had and the environment says ``CI``; 77
 if it cannot be had elsewhere. Then a line says why.
@@ -58,19 +58,19 @@ def main(tests: list[str]) -> int:
 def _every_task(python: Path, family: str) -> bool:
     """Make the journey of ``make portable``: each task trained, cut, resumed, evaluated, predicted with, embedded."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT / "scripts", ROOT))), "ONION_HOME": f"{folder}/home"}
-        prepared = _passes(sys.executable, "-W", "ignore", "-m", "emulating.material", family, folder, **paths)
-        return prepared and _passes(python, "-m", "emulating.journey", folder, **paths)
+        paths = {"PYTHONPATH": str(ROOT), "ONION_HOME": f"{folder}/home"}
+        prepared = _passes(sys.executable, "-W", "ignore", "-m", "scripts.portable.material", family, folder, **paths)
+        return prepared and _passes(python, "-m", "scripts.portable.journey", folder, **paths)
 
 
 def _passes(*command: str | Path, **variables: str) -> bool:
     """Run a command of our own, whose products use one thread; tell whether it ended well."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
-    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0  # noqa: S603
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
 
 
 def home() -> Path:
-    """Where all of it stands."""
+    """Return where all of it is."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get("ONION_ARM") or cache / "onion-arm").absolute()
 
@@ -159,7 +159,7 @@ def _packages(system: Path) -> Path:
 
 def _run(command: list[str | Path]) -> str:
     """Run a command; return what it printed."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words only
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise NotHadError(f"{command[0]} failed: {(done.stderr or done.stdout).strip()[-1000:]}")
     return done.stdout.strip()

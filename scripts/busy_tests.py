@@ -1,6 +1,6 @@
 """Run the tests again and again on a machine that is busy: a verdict that depends on time will change.
 
-    python scripts/busy_tests.py --runs 5 --load 8 --workers 2
+    python -m scripts.busy_tests --runs 5 --load 8 --workers 2
 
 As many processes as asked for do nothing but take processor time beside each run. A line a run with its outcome and its
 seconds, and the tests that failed; exit status 1 if one of the runs did. Words behind ``--`` are for pytest, such as
@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from scripts.console import parser_of
+
 SPIN = "while True: pass"
 
 
@@ -29,7 +31,7 @@ def main() -> int:
     with _busy(asked.load):
         for number in range(1, asked.runs + 1):
             begun = time.monotonic()
-            done = subprocess.run([*command, *asked.words], capture_output=True, text=True, check=False)  # noqa: S603
+            done = subprocess.run([*command, *asked.words], capture_output=True, text=True, check=False)
             print(f"{number:>3}  {time.monotonic() - begun:>7.0f}  {_outcome(done)}", flush=True)
             statuses.append(done.returncode)
     return 1 if any(statuses) else 0
@@ -38,7 +40,7 @@ def main() -> int:
 @contextmanager
 def _busy(load: int) -> Iterator[None]:
     """Keep so many processes at work that has no end."""
-    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(load)]  # noqa: S603
+    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(load)]
     try:
         yield
     finally:
@@ -56,7 +58,7 @@ def _outcome(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def _asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, seed=False)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--load", type=int, default=8, help="busy processes beside them")
     parser.add_argument("--workers", type=int, default=2, help="of pytest-xdist")

@@ -4,7 +4,7 @@ Run where sentence-transformers is installed (not a dependency of onion; ``make 
 such an environment behind); the file was made with its version 6.2.0, transformers 5.23.0 and torch 2.13.0 on the CPU
 in float32. It holds the vectors before and after the last module, which normalises:
 
-    python scripts/make_golden_embeddings.py ~/.cache/onion/minilm
+    python -m scripts.make_golden_embeddings ~/.cache/onion/minilm
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from references.by_sentences import MAKER, mean_vectors
+
+from scripts.reference_outputs.texts import mean_vectors
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "tasks" / "golden" / "minilm_mean.npz"
 TEXTS = [
@@ -28,9 +29,9 @@ TEXTS = [
 
 def main(folder: str) -> None:
     """Run the reference once and write its inputs and outputs."""
-    means, normalized = mean_vectors(folder, TEXTS)
-    np.savez_compressed(GOLDEN, texts=np.array(TEXTS), means=means, normalized=normalized, maker=np.array(MAKER))
-    print(f"{GOLDEN}: {GOLDEN.stat().st_size} bytes, by {MAKER}")
+    found = mean_vectors(folder, TEXTS)
+    np.savez_compressed(GOLDEN, texts=np.array(TEXTS), **found)
+    print(f"{GOLDEN}: {GOLDEN.stat().st_size} bytes, by {found['maker']}")
 
 
 if __name__ == "__main__":

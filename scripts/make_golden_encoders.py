@@ -1,10 +1,10 @@
 """Write tests/models/golden/ARCHITECTURE/: small random encoders as the references save them, and what they compute.
 
 Run where the reference is installed (none is a dependency of onion), once for each; ``make parity`` leaves such
-environments behind, see scripts/references/requirements-*.txt:
+environments behind, see scripts/reference_outputs/requirements-*.txt:
 
-    python scripts/make_golden_encoders.py transformers
-    python scripts/make_golden_encoders.py paddlenlp
+    python -m scripts.make_golden_encoders transformers
+    python -m scripts.make_golden_encoders paddlenlp
 
 A folder holds a sub-folder for each layout and ``expected.npz``, made by transformers for BERT and RoBERTa and by
 PaddleNLP for ERNIE, in float32 on the CPU: a batch, the outputs, and the gradient of every parameter under our names
@@ -19,8 +19,7 @@ import importlib
 import sys
 from pathlib import Path
 
-from references.architectures import CASES
-from references.folders import write
+from scripts.reference_outputs.architectures import CASES, write
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "models" / "golden"
 # Whose outputs are the expected ones.
@@ -46,7 +45,7 @@ LAYOUTS = {
 
 def main(reference: str) -> None:
     """Write what one reference has to give."""
-    by = importlib.import_module(f"references.by_{reference}")
+    by = importlib.import_module(f"scripts.reference_outputs.by_{reference}")
     for name, layouts in LAYOUTS[reference].items():
         case = CASES[name]
         write(by, case, GOLDEN / name, layouts, expected=AUTHORITY[case.family] == reference)

@@ -6,7 +6,7 @@ tests use for odd inputs, run over real texts; where the two differ the script s
 each time (one thread), but not with every version of sentencepiece, so the model is kept. Run where PaddleNLP is
 installed (not a dependency of onion; the digests were made with PaddleNLP 2.8.1 and sentencepiece 0.2.3):
 
-    python scripts/make_golden_ernie_tiny.py ../shared/data
+    python -m scripts.make_golden_ernie_tiny ../shared/data
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from make_golden_tokenizers import SPECIAL, digest, read_lines
+from scripts.make_golden_tokenizers import SPECIAL, digest, read_lines
 
 FOLDER = Path(__file__).parent.parent / "tests" / "models" / "golden" / "ernie_tiny_tokenizer"
 MODEL, WORDS, VOCAB, DIGESTS = "spm_cased_simp_sampled.model", "dict.wordseg.pickle", "vocab.txt", "digests.json"
@@ -58,7 +57,7 @@ def train(lines: list[str]) -> bytes:
 
     out = io.BytesIO()
     # The model keeps the table's path, so that is a short one.
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # type: ignore[attr-defined]
         Path("rules.tsv").write_text(rules(), encoding="utf-8")
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines),
@@ -113,7 +112,7 @@ class Plain:
         import sentencepiece
 
         self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / MODEL))
-        self.words = set(pickle.loads((folder / WORDS).read_bytes()))  # noqa: S301  (our own)
+        self.words = set(pickle.loads((folder / WORDS).read_bytes()))
         tokens = (folder / VOCAB).read_text(encoding="utf-8").removesuffix("\n").split("\n")
         self.vocab = {token: index for index, token in enumerate(tokens)}
 

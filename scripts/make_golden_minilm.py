@@ -3,13 +3,14 @@
 Run where torch and transformers are installed (not a dependency of onion); the reference was made with torch 2.13.0 and
 transformers 5.23.0 on the CPU in float32:
 
-    python scripts/make_golden_minilm.py ~/.cache/onion/minilm
+    python -m scripts.make_golden_minilm ~/.cache/onion/minilm
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +45,7 @@ def main(folder: str) -> None:
     pairs = [text if pair is None else (text, pair) for text, pair in TEXTS]
     found = [tokenizer(*((p,) if isinstance(p, str) else p), return_tensors="np") for p in pairs]
     length = max(one["input_ids"].shape[1] for one in found)
-    batch = {
+    batch: dict[str, Any] = {
         name: np.stack([np.pad(one[name][0], (0, length - one[name].shape[1])) for one in found]).astype(np.int64)
         for name in ("input_ids", "token_type_ids", "attention_mask")
     }

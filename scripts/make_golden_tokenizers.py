@@ -7,14 +7,14 @@ differs from the others the script stops. ERNIE's character tokenizers come in n
 Run where the reference is installed (none is a dependency of onion; the digests were made with transformers 5.23.0 and
 PaddleNLP 2.8.1 on Python 3.11, Unicode 14), once for each:
 
-    python scripts/make_golden_tokenizers.py ../shared/data transformers
-    python scripts/make_golden_tokenizers.py ../shared/data paddlenlp
-    python scripts/make_golden_tokenizers.py ../shared/data plain
+    python -m scripts.make_golden_tokenizers ../shared/data transformers
+    python -m scripts.make_golden_tokenizers ../shared/data paddlenlp
+    python -m scripts.make_golden_tokenizers ../shared/data plain
 
 RoBERTa's vocabulary being published with its weights only, ``merges.txt`` holds merges that the ``tokenizers`` library
 has learned from these texts, half of each language:
 
-    python scripts/make_golden_tokenizers.py ../shared/data merges
+    python -m scripts.make_golden_tokenizers ../shared/data merges
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _kind(character: str) -> str:
 
 
 def byte_pieces(word: str, ranks: dict[tuple[str, str], int]) -> list[str]:
-    """The pieces of a word: the pair that was learned first is joined wherever it stands, again and again."""
+    """The pieces of a word: the pair that was learned first is joined wherever it is, again and again."""
     pieces = [byte_letters()[byte] for byte in word.encode()]
     while True:
         best = min(set(pairwise(pieces)), key=lambda pair: ranks.get(pair, len(ranks)), default=("", ""))

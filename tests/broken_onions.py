@@ -1,4 +1,4 @@
-"""Onions that do not survive a kill, each for one reason, and one that does: what ``make kill`` has to tell apart.
+"""Onions that do not survive a kill, each for one reason, and one that does: what ``make crash-test`` must tell apart.
 
 None of them needs Paddle, so that a process with one of them starts at once.
 """

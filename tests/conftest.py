@@ -1,17 +1,11 @@
 """What all tests share: a home of their own for what onion keeps on the disk."""
 
 import signal
-import sys
-from importlib import import_module
-from pathlib import Path
 
 import hypothesis
 import pytest
 
 import onion  # noqa: F401 - before any test imports Paddle, whose math library it chooses
-from tests.paths import ROOT
-
-SCRIPTS = ROOT / "scripts"
 
 # The same examples every time (but for constants, which Hypothesis takes from the modules that a worker has loaded),
 # however slow the machine: a deadline would be a timed assertion. What is found by chance is looked for with
@@ -30,17 +24,6 @@ def home_of_the_tests(tmp_path_factory):
     patch.setenv("ONION_HOME", str(tmp_path_factory.mktemp("home")))
     yield
     patch.undo()
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of scripts/; those of them that a test has imported are forgotten at its end."""
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    yield import_module
-    for name in set(sys.modules) - before:
-        if SCRIPTS in Path(getattr(sys.modules[name], "__file__", None) or "").parents:
-            del sys.modules[name]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""scripts/exactly_once.py and scripts/online.py: real processes, real kills, and a proof that can fail."""
+"""scripts/online: real processes, real kills, and a proof that can fail."""
 
 import json
 import subprocess
@@ -9,17 +9,21 @@ import numpy as np
 import pytest
 
 from onion.checkpointing import checkpoint
+from scripts.online import exactly_once, sources
 from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-SCRIPTS = ROOT / "scripts"
-
 
 def run(script, *words):
     done = subprocess.run(
-        [sys.executable, SCRIPTS / script, *words], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [sys.executable, "-m", f"scripts.online.{script}", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     return done.returncode, done.stdout.splitlines(), done.stderr
 
@@ -27,33 +31,32 @@ def run(script, *words):
 @pytest.mark.parametrize("source", ["spool", "folder"])
 def test_every_sample_is_counted_once(source):
     words = ["--source", source, "--samples", "3000", "--kills", "3", "--seed", "5", "--pause", "0.15"]
-    status, lines, errors = run("exactly_once.py", *words)
+    status, lines, errors = run("exactly_once", *words)
     told = json.loads(lines[-1])
     assert (status, told["exact"], told["counts"]) == (0, True, {"1": 3000}), errors
     assert sum(told["kills"].values()) == 3
 
 
 def test_a_steered_run_is_done_again():
-    status, lines, errors = run("online.py", "--samples", "15000")
+    status, lines, errors = run("steered", "--samples", "15000")
     told = json.loads(lines[-1])
     assert status == 0, (told, errors)
     assert told["exactly_once"] is told["commands_once"] is told["same_when_done_again"] is True
     assert told["kills"] == 1
 
 
-def test_what_is_counted_is_what_the_newest_checkpoint_has(tmp_path, load):
-    counts_in = load("streaming.counted").counts_in
+def test_what_is_counted_is_what_the_newest_checkpoint_has(tmp_path):
     counts = np.array([[1.0], [1.0], [2.0], [0.0]], "float32")
     run_state = {"counters": {}, "generators": {}, "onion": {}, "best_step": None}
     checkpoint.make(tmp_path)
     checkpoint.write(tmp_path, checkpoint.Checkpoint(3, run_state, {"counts": {"table.weight": counts}}))
-    assert counts_in(tmp_path) == Counter({1.0: 2, 2.0: 1, 0.0: 1})
+    assert exactly_once.counts_in(tmp_path) == Counter({1.0: 2, 2.0: 1, 0.0: 1})
     with pytest.raises(SystemExit, match="holds no checkpoint"):
-        counts_in(tmp_path / "other")
+        exactly_once.counts_in(tmp_path / "other")
 
 
-def test_a_producer_of_files_goes_on_behind_the_newest_wherever_it_is(tmp_path, load):
-    place = load("streaming.places").FolderPlace(tmp_path)
+def test_a_producer_of_files_goes_on_behind_the_newest_wherever_it_is(tmp_path):
+    place = sources.FolderPlace(tmp_path)
     assert place.begin() == 0
     place.put(range(5))
     assert place.begin() == 5

@@ -1,6 +1,7 @@
 """What ``make gpu`` says: without a GPU, and of parts that pass, fail or lack something."""
 
 import json
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import paddle
 import pytest
 
+from scripts.gpu import __main__ as gpu_script
 from tests.abilities import gpus, needs
 from tests.paths import ROOT
 
@@ -48,26 +50,26 @@ nobody gave any
 """
 
 
-def test_the_page_tells_the_machine_each_part_and_the_last_lines(load):
-    outcome = load("on_gpu.parts").Outcome
+def test_the_page_tells_the_machine_each_part_and_the_last_lines():
+    outcome = gpu_script.Outcome
     outcomes = [
         outcome("one", "something", "passed", 2.4, "all went well\n"),
         outcome("two", "another thing", "failed (status 3)", 10.0, "```\nit went wrong\n\n"),
         outcome("three", "a third", "not run: no data", 0.0, "nobody gave any\n"),
     ]
     machine = {"GPU": "A Card, 8 GiB", "odd": "one | other"}
-    page = load("on_gpu.report").page
+    page = gpu_script.page
     assert page(machine, outcomes) == PAGE
     assert page(machine, outcomes[:1]).startswith("# onion on A Card: no part failed\n")
 
 
-def test_only_the_last_lines_are_told_and_more_of_what_failed(load):
-    outcome = load("on_gpu.parts").Outcome
+def test_only_the_last_lines_are_told_and_more_of_what_failed():
+    outcome = gpu_script.Outcome
     output = "".join(f"line {number}\n" for number in range(100))
-    page = load("on_gpu.report").page({}, [outcome("one", "it", "passed", 1, output)])
+    page = gpu_script.page({}, [outcome("one", "it", "passed", 1, output)])
     assert "line 88\n" in page
     assert "line 87\n" not in page
-    page = load("on_gpu.report").page({}, [outcome("one", "it", "failed (status 1)", 1, output)])
+    page = gpu_script.page({}, [outcome("one", "it", "failed (status 1)", 1, output)])
     assert "line 60\n" in page
     assert "line 59\n" not in page
 
@@ -81,10 +83,9 @@ def test_only_the_last_lines_are_told_and_more_of_what_failed(load):
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "failed (status -9)"),
     ],
 )
-def test_a_part_is_run_and_its_output_kept(code, verdict, load, tmp_path, capfd):
-    parts = load("on_gpu.parts")
-    part = parts.Part("it", (parts.PYTHON, "-c", code), lacks={1: "nothing is there"})
-    found = parts.run("one", part, tmp_path, tmp_path)
+def test_a_part_is_run_and_its_output_kept(code, verdict, tmp_path, capfd):
+    part = gpu_script.Part("it", (gpu_script.PYTHON, "-c", code), lacks={1: "nothing is there"})
+    found = gpu_script.run("one", part, tmp_path, tmp_path)
     assert found.verdict == verdict
     assert found.failed == verdict.startswith("failed")
     shown = capfd.readouterr().out
@@ -94,40 +95,38 @@ def test_a_part_is_run_and_its_output_kept(code, verdict, load, tmp_path, capfd)
     assert ("bad" in found.output) == (verdict == "failed (status 3)")
 
 
-def test_a_part_has_its_variables_and_the_folder_of_data(load, tmp_path):
-    parts = load("on_gpu.parts")
+def test_a_part_has_its_variables_and_the_folder_of_data(tmp_path):
     code = "import os, sys; print(os.environ['NVIDIA_TF32_OVERRIDE'], sys.argv[1])"
-    part = parts.Part("it", (parts.PYTHON, "-c", code, parts.DATA), parts.EXACT)
-    assert parts.run("one", part, tmp_path, tmp_path / "data").output == f"0 {tmp_path / 'data'}\n"
+    part = gpu_script.Part("it", (gpu_script.PYTHON, "-c", code, gpu_script.DATA), gpu_script.EXACT)
+    assert gpu_script.run("one", part, tmp_path, tmp_path / "data").output == f"0 {tmp_path / 'data'}\n"
 
 
 @needs(paddle.is_compiled_with_cuda(), "needs a Paddle for GPUs, which need not be there")
-def test_paddle_knows_the_flags_that_are_set(load):
-    for flag in load("on_gpu.parts").SAME_BITS.keys() - load("on_gpu.parts").EXACT.keys():
+def test_paddle_knows_the_flags_that_are_set():
+    for flag in gpu_script.SAME_BITS.keys() - gpu_script.EXACT.keys():
         assert not paddle.get_flags(flag)[flag]
 
 
-def test_every_part_runs_files_that_are_there(load):
-    for part in load("on_gpu.parts").PARTS.values():
+def test_every_part_runs_files_that_are_there():
+    for part in gpu_script.PARTS.values():
         files = [word for word in part.command if word.endswith(".py")]
-        modules = [after.replace(".", "/") for word, after in pairwise(part.command) if word == "-m"]
+        modules = [ROOT / after.replace(".", "/") for word, after in pairwise(part.command) if word == "-m"]
         assert [file for file in files if not (ROOT / file).is_file()] == []
-        assert [each for each in modules if each.startswith("benchmarks") and not (ROOT / each).is_dir()] == []
+        ours = [path for path in modules if path.parent != ROOT]
+        assert [path for path in ours if not (path.is_dir() or path.with_suffix(".py").is_file())] == []
 
 
 @pytest.fixture
-def gpu(load, monkeypatch):
+def gpu(monkeypatch):
     """The script on a machine that seems to have a GPU."""
-    script = load("gpu")
-    monkeypatch.setattr(script, "_paddle", lambda: (SimpleNamespace(), ""))
-    monkeypatch.setattr(script, "described", lambda paddle, root: {"GPU": "A Card, 8 GiB"})
-    parts = load("on_gpu.parts")
+    monkeypatch.setattr(gpu_script, "_paddle", lambda: (SimpleNamespace(), ""))
+    monkeypatch.setattr(gpu_script, "described", lambda paddle, root: {"GPU": "A Card, 8 GiB"})
 
     def of(code):
-        return parts.Part("it", (parts.PYTHON, "-c", code))
+        return gpu_script.Part("it", (gpu_script.PYTHON, "-c", code))
 
-    monkeypatch.setattr(script, "PARTS", {"good": of("print('fine')"), "bad": of("raise SystemExit('wrong')")})
-    return script
+    monkeypatch.setattr(gpu_script, "PARTS", {"good": of("print('fine')"), "bad": of("raise SystemExit('wrong')")})
+    return gpu_script
 
 
 def test_one_part_that_fails_stops_none_and_the_status_is_1(gpu, tmp_path, capfd):
@@ -147,7 +146,7 @@ def test_only_what_is_asked_for_is_run(gpu, tmp_path):
 
 @WITHOUT
 def test_without_a_gpu_nothing_is_run(tmp_path):
-    command = [sys.executable, "scripts/gpu.py", "--report", str(tmp_path / "gpu.md")]
+    command = [sys.executable, "-m", "scripts.gpu", "--report", str(tmp_path / "gpu.md")]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1
     assert run.stdout.startswith("nothing was run: Paddle ")
@@ -156,15 +155,15 @@ def test_without_a_gpu_nothing_is_run(tmp_path):
 
 
 def test_a_python_without_onion_is_told(tmp_path):
-    run = subprocess.run([sys.executable, "-S", "-E", "scripts/gpu.py"], cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-S", "-E", "-m", "scripts.gpu"], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1
-    assert "has no onion; name a Python that has onion by GPU_PYTHON=..." in run.stdout
+    assert re.search(r"has no [\w.]+; name a Python that has onion by GPU_PYTHON=\.\.\.", run.stdout)
 
 
 def test_the_training_that_is_measured_learns(tmp_path):
     small = {"layers": 1, "hidden": 64, "words": 20, "batch": 8, "length": 12, "steps": 30}
     given = [word for name, value in small.items() for word in (f"--{name}", str(value))]
-    command = [sys.executable, "scripts/on_gpu/training.py", *given]
+    command = [sys.executable, "-m", "scripts.gpu.training", *given]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     told = json.loads(run.stdout.splitlines()[-1])
     assert told["steps"] == 30

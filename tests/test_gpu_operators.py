@@ -1,10 +1,11 @@
-"""What ``make gpu-dry`` says of operators: read from Paddle's log, compared with what is registered."""
+"""What ``make gpu-dry`` says of operators: read from Paddle's log, compared with what is kernels."""
 
 import subprocess
 import sys
 
 import pytest
 
+from scripts.gpu_operators import kernels as operators
 from tests.paths import ROOT
 
 PADDLE_2 = """\
@@ -24,8 +25,8 @@ I1122 17:48:34.500001  8591 api.cc:72815] add kernel: {"input":["CPU, NCHW, int6
 """
 
 
-def test_kernels_and_their_types_are_read_from_the_log(load):
-    assert load("operators.recorded").kernels_in(PADDLE_2.splitlines()) == {
+def test_kernels_and_their_types_are_read_from_the_log():
+    assert operators.kernels_in(PADDLE_2.splitlines()) == {
         "add": {"float32", "int64"},
         "embedding_grad": {"float32"},
         "adamw": {"float32"},
@@ -35,13 +36,13 @@ def test_kernels_and_their_types_are_read_from_the_log(load):
 
 
 @pytest.fixture
-def small(tmp_path, load):
+def small(tmp_path):
     """A process that adds two numbers and goes back; a second one that fails."""
     text = "import paddle\nx = paddle.ones([2])\nx.stop_gradient = False\n(x * x).sum().backward()\n"
     (tmp_path / "adds.py").write_text(text)
     (tmp_path / "fails.py").write_text("raise SystemExit('it went wrong')\n")
     (tmp_path / "idle.py").write_text("")
-    return load("operators.recorded"), tmp_path
+    return operators, tmp_path
 
 
 def test_this_paddle_tells_of_forward_and_backward(small):
@@ -65,9 +66,8 @@ def of(backend, *dtypes):
 FLOATS = ("float32", "float16", "bfloat16")
 
 
-def test_floating_point_is_needed_in_16_bits_too_and_integers_as_they_are(load):
-    registered = load("operators.registered")
-    needed = registered.needed_of({"add": {"float32", "int64"}, "equal": {"int64"}, "all": {"bool"}})
+def test_floating_point_is_needed_in_16_bits_too_and_integers_as_they_are():
+    needed = operators.needed_of({"add": {"float32", "int64"}, "equal": {"int64"}, "all": {"bool"}})
     assert needed["add"] == {*FLOATS, "int64"}
     assert needed["equal"] == {"int64"}
     assert needed["all"] == {"bool"}
@@ -85,22 +85,21 @@ def test_floating_point_is_needed_in_16_bits_too_and_integers_as_they_are(load):
         ([], set(FLOATS)),
     ],
 )
-def test_what_is_missing(kernels, missing, load):
-    (verdict,) = load("operators.registered").verdicts({"add": FLOATS}, {"add": kernels})
+def test_what_is_missing(kernels, missing):
+    (verdict,) = operators.verdicts({"add": FLOATS}, {"add": kernels})
     assert verdict.missing == missing
     assert verdict.fails == bool(missing)
 
 
 @pytest.mark.parametrize(("there", "fails"), [(("float32", "float16"), False), (("float32",), True), (FLOATS, False)])
-def test_a_way_around_is_for_the_types_it_names(there, fails, load, monkeypatch):
-    registered = load("operators.registered")
-    way = registered.HookIterator(frozenset({"bfloat16"}), "another road")
-    monkeypatch.setattr(registered, "WAYS", {"add": way})
-    found = registered.verdicts({"add": FLOATS}, {"add": of("GPU", *there)})
+def test_a_way_around_is_for_the_types_it_names(there, fails, monkeypatch):
+    way = operators.HookIterator(frozenset({"bfloat16"}), "another road")
+    monkeypatch.setattr(operators, "WAYS", {"add": way})
+    found = operators.verdicts({"add": FLOATS}, {"add": of("GPU", *there)})
     assert found[0].fails == fails
-    assert ("another road" in registered.rendered(found)) == (there == ("float32", "float16"))
-    assert ("NO WAY AROUND" in registered.rendered(found)) == fails
-    assert registered.idle_ways(found) == (["add"] if there == FLOATS else [])
+    assert ("another road" in operators.rendered(found)) == (there == ("float32", "float16"))
+    assert ("NO WAY AROUND" in operators.rendered(found)) == fails
+    assert operators.idle_ways(found) == (["add"] if there == FLOATS else [])
 
 
 def test_a_paddle_for_the_cpu_has_nothing_to_look_for():
@@ -108,6 +107,6 @@ def test_a_paddle_for_the_cpu_has_nothing_to_look_for():
 
     if paddle.is_compiled_with_cuda():
         pytest.skip("this Paddle is for GPUs")
-    run = subprocess.run([sys.executable, "scripts/gpu_operators.py"], cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-m", "scripts.gpu_operators"], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 2
     assert "this Paddle is for the CPU" in run.stdout

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.slow
 
 
 def interrupt(*words):
-    """Run scripts/interrupt.py; return its exit status and what it printed."""
-    command = [sys.executable, "scripts/interrupt.py", *words]
+    """Run scripts.interrupt; return its exit status and what it printed."""
+    command = [sys.executable, "-m", "scripts.interrupt", *words]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return done.returncode, done.stdout
 

@@ -6,6 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
+from scripts.parity import common as table
+from scripts.parity import encoders
+from scripts.reference_outputs import architectures
 from tests.paths import ROOT
 
 BERT = ROOT / "tests" / "models" / "golden" / "bert"
@@ -25,24 +28,21 @@ BERT = ROOT / "tests" / "models" / "golden" / "bert"
         ({"outputs": 1, "unit": "lines"}, False),
     ],
 )
-def test_a_row_agrees_only_below_the_limit(load, values, agrees):
-    table = load("comparison.table")
+def test_a_row_agrees_only_below_the_limit(values, agrees):
     row = table.Row("bert", "transformers 1", "torch", **values)
     assert row.agrees is agrees
     assert table.all_agree([row, row]) is agrees
     assert row.cells[-1] == ("equal" if agrees else "DIFFERS")
 
 
-def test_nothing_compared_is_not_agreement(load):
-    table = load("comparison.table")
+def test_nothing_compared_is_not_agreement():
     assert not table.all_agree([])
     assert table.worst([]) == math.inf
     assert math.isnan(table.worst([0.0, math.nan, 1.0]))
     assert table.worst([0.0, math.inf]) == math.inf
 
 
-def test_the_table_has_a_line_for_each_row(load):
-    table = load("comparison.table")
+def test_the_table_has_a_line_for_each_row():
     rows = [table.Row("bert", "transformers 1", "torch", 2e-6, 0.5), table.Row("ids", "other 2", "9 lines", 0.0)]
     head, rule, first, second = table.rendered(rows).split("\n")
     assert head.split() == ["what", "against", "layouts", "outputs", "gradients", "verdict"]
@@ -52,7 +52,7 @@ def test_the_table_has_a_line_for_each_row(load):
 
 
 @pytest.fixture
-def tampered(load, tmp_path):
+def tampered(tmp_path):
     """The row of a golden model of which something in ``expected.npz`` was changed."""
 
     def row(change):
@@ -60,7 +60,7 @@ def tampered(load, tmp_path):
         expected = dict(np.load(folder / "expected.npz"))
         change(expected)
         np.savez(folder / "expected.npz", **expected)
-        return load("comparison.encoders")._read(folder)
+        return encoders._read(folder)
 
     return row
 
@@ -100,9 +100,9 @@ def test_a_parameter_that_only_the_reference_has_is_seen(tampered):
     assert row.gradients == math.inf
 
 
-def test_live_models_differ_from_the_golden_ones(load):
+def test_live_models_differ_from_the_golden_ones():
     """Other sizes, weights and batches, the same architecture; and each row of a batch has a token."""
-    found = load("references.architectures")
+    found = architectures
     for name, golden in found.CASES.items():
         live = found.live(golden, 5)
         assert (live.name, live.family) == (name, golden.family)

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from scripts.portable import __main__ as portable
+
 
 @pytest.fixture
-def watched(load, tmp_path):
+def watched(tmp_path):
     """Watch Python code to its end; return the end, the steps that were told, and what stands in standard error."""
 
     def run(code, limit=600.0):
         told, errors = [], tmp_path / "errors.txt"
         command = [sys.executable, "-u", "-c", code]
-        watch = load("emulating.watch").watch
-        end = watch(command, os.environ, tmp_path, errors, limit, lambda *each: told.append(each))
+        end = portable.watch(command, os.environ, tmp_path, errors, limit, lambda *each: told.append(each))
         assert all(seconds >= 0 for _, seconds in told)
         return end, [step for step, _ in told], errors.read_text()
 
@@ -24,10 +25,10 @@ def watched(load, tmp_path):
 
 
 @pytest.fixture
-def on_linux(load, monkeypatch):
+def on_linux(monkeypatch):
     """Take this machine for Linux on x86-64."""
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(load("emulating.emulator").platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(portable.platform, "machine", lambda: "x86_64")
 
 
 # -- a process that says what it does ----------------------------------------------------------------------------------
@@ -63,48 +64,46 @@ def test_a_step_that_hangs_is_ended_and_named(watched):
 
 
 @pytest.mark.parametrize(("variable", "status"), [("", 77), ("true", 1)])
-def test_without_an_emulator_that_is_told(load, on_linux, monkeypatch, tmp_path, capsys, variable, status):
+def test_without_an_emulator_that_is_told(on_linux, monkeypatch, tmp_path, capsys, variable, status):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CI", variable)
-    assert load("portable").main(["emulated"]) == status
+    assert portable.main(["emulated"]) == status
     output, errors = capsys.readouterr()
     assert output.startswith("emulated: FAILED, " if variable else "emulated: NOT RUN, ")
     assert errors.startswith("nothing was run on a processor without AVX-512: qemu-x86_64 is not installed; ")
 
 
-def test_another_system_is_told_that_the_emulator_is_none_for_it(load, monkeypatch):
-    emulator = load("emulating.emulator")
-    monkeypatch.setattr(emulator.platform, "machine", lambda: "aarch64")
-    with pytest.raises(emulator.NoEmulatorError, match="for Linux on x86-64 only"):
-        emulator.emulated("-c", "pass")
+def test_another_system_is_told_that_the_emulator_is_none_for_it(monkeypatch):
+    monkeypatch.setattr(portable.platform, "machine", lambda: "aarch64")
+    with pytest.raises(portable.NoEmulatorError, match="for Linux on x86-64 only"):
+        portable.emulated("-c", "pass")
 
 
-def test_an_emulated_process_that_dies_is_a_failure_of_both_families(load, on_linux, monkeypatch, tmp_path, capfd):
+def test_an_emulated_process_that_dies_is_a_failure_of_both_families(on_linux, monkeypatch, tmp_path, capfd):
     emulator = tmp_path / "qemu-x86_64"
     emulator.write_text('#!/bin/sh\necho "Paddle loaded"\necho "$@" >&2\nkill -ILL $$\n')
     emulator.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert load("portable").main(["emulated"]) == 1
+    assert portable.main(["emulated"]) == 1
     lines = capfd.readouterr().out.splitlines()
     for family in ("bert", "ernie"):
         at = next(place for place, line in enumerate(lines) if line.startswith(f"{family:8}FAILED"))
         assert "'Paddle loaded' was ended by signal 4" in lines[at]
-        assert lines[at + 1].startswith(f"-cpu max {sys.executable} -m emulating.journey ")
+        assert lines[at + 1].startswith(f"-cpu max {sys.executable} -m scripts.portable.journey ")
     assert lines[-1].startswith("emulated: FAILED, ")
 
 
 # -- the environment of the parts --------------------------------------------------------------------------------------
 
 
-def test_what_was_chosen_for_this_processor_is_chosen_again(load, monkeypatch, tmp_path):
+def test_what_was_chosen_for_this_processor_is_chosen_again(monkeypatch, tmp_path):
     from onion.host.math_library import kernels_for
 
-    processor = load("emulating.processor")
-    for name in processor.CHOSEN:
+    for name in portable.CHOSEN:
         monkeypatch.setenv(name, "7")
-    described, limited = processor.described(tmp_path), processor.limited(tmp_path)
-    assert not described.keys() & set(processor.CHOSEN)
-    assert {name: limited[name] for name in processor.CHOSEN} == {
+    described, limited = portable.described(tmp_path), portable.limited(tmp_path)
+    assert not described.keys() & set(portable.CHOSEN)
+    assert {name: limited[name] for name in portable.CHOSEN} == {
         "MKL_DEBUG_CPU_TYPE": "5",
         "ONEDNN_MAX_CPU_ISA": "AVX2",
     }

@@ -8,6 +8,8 @@ from random import Random
 
 import pytest
 
+from scripts.spoil import changes, trial
+from scripts.spoil import files as tables
 from tests.paths import ROOT
 from tests.patience import PATIENCE
 
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_commands_end_well_or_with_a_message():
-    command = [sys.executable, "scripts/spoil.py", "--count", "7", "--seed", "3", "--limit", str(PATIENCE)]
+    command = [sys.executable, "-m", "scripts.spoil", "--count", "7", "--seed", "3", "--limit", str(PATIENCE)]
     done = subprocess.run([*command, "--apart", "40"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
@@ -28,9 +30,9 @@ def test_commands_end_well_or_with_a_message():
 # -- the files ---------------------------------------------------------------------------------------------------------
 
 
-def files(load, folder, count, seed):
+def files(folder, count, seed):
     folder.mkdir()
-    made = load("spoiling.ways").spoilt_files(folder, seed)
+    made = changes.spoilt_files(folder, seed)
     return [next(made) for _ in range(count)]
 
 
@@ -41,28 +43,27 @@ def content(path):
         return None
 
 
-def test_a_seed_tells_which_files_there_are(load, tmp_path):
-    one, same, other = (files(load, tmp_path / name, 39, seed) for name, seed in (("1", 5), ("2", 5), ("3", 6)))
+def test_a_seed_tells_which_files_there_are(tmp_path):
+    one, same, other = (files(tmp_path / name, 39, seed) for name, seed in (("1", 5), ("2", 5), ("3", 6)))
     told = [[(each.task, each.way, content(each.path)) for each in made] for made in (one, same, other)]
     assert told[0] == told[1] != told[2]
 
 
-def test_every_way_and_task_has_its_turn(load, tmp_path):
-    ways = load("spoiling.ways")
-    kinds = [way.__name__ for module in (ways.of_bytes, ways.cells, ways.places) for way in module.WAYS]
-    assert len(kinds) > ways.SELDOM  # with the file that comes in the place of another
-    made = files(load, tmp_path / "all", len(kinds), 1)
+def test_every_way_and_task_has_its_turn(tmp_path):
+    kinds = [way.__name__ for ways in changes.WAYS.values() for way in ways]
+    assert len(kinds) > changes.SELDOM  # with the file that comes in the place of another
+    made = files(tmp_path / "all", len(kinds), 1)
     missing = set(kinds) - {each.way for each in made}
     assert len(missing) <= 1
     assert "endless_line" in {each.way for each in made}
-    assert {each.task for each in made} == set(load("spoiling.tables").TASKS)
+    assert {each.task for each in made} == set(tables.TASKS)
 
 
 @pytest.mark.parametrize("task", ["classify", "regress", "match", "multilabel", "tag", "mask", "read"])
-def test_a_file_is_good_before_it_is_spoilt(load, tmp_path, task):
+def test_a_file_is_good_before_it_is_spoilt(tmp_path, task):
     from onion.tasks.registry import get_task
 
-    tables, contents = load("spoiling.tables"), []
+    contents = []
     for ending in tables.endings(task):
         path = tmp_path / f"a{ending}"
         path.write_bytes(tables.written(tables.good_records(task, Random(1)), ending))
@@ -94,22 +95,19 @@ def test_a_file_is_good_before_it_is_spoilt(load, tmp_path, task):
         ({"status": 2, "said": f"onion: {'x' * 1000}\n"}, "says a line of 1007 characters"),
     ],
 )
-def test_how_a_command_ended(load, ended, told):
-    trial = load("spoiling.trial")
+def test_how_a_command_ended(ended, told):
     faults = list(trial.faults_of_end(trial.Ended(**ended), apart=False))
     assert not faults if told is None else told in " ".join(faults)
 
 
-def test_a_process_may_log_before_its_message(load):
-    trial = load("spoiling.trial")
+def test_a_process_may_log_before_its_message():
     ended = trial.Ended(2, "onion: note\nonion: note\nonion: note\nonion: wrong\n")
     assert list(trial.faults_of_end(ended, apart=True)) == []
     assert list(trial.faults_of_end(trial.Ended(0, "onion: note\n"), apart=True)) == []
 
 
-def test_a_hang_and_an_error_are_found_out(load, tmp_path, monkeypatch):
-    trial, commands = load("spoiling.trial"), load("spoiling.commands")
-    command = commands.Command("train", [], tmp_path / "out")
+def test_a_hang_and_an_error_are_found_out(tmp_path, monkeypatch):
+    command = trial.Command("train", [], tmp_path / "out")
     monkeypatch.setattr(trial, "main", lambda words: signal_and_wait())
 
     def signal_and_wait():
@@ -123,25 +121,24 @@ def test_a_hang_and_an_error_are_found_out(load, tmp_path, monkeypatch):
     assert "hangs" in trial.run_apart(command, 1).broken
 
 
-def test_who_interrupts_a_command_ends_all_of_them(load, tmp_path, monkeypatch):
-    trial, commands = load("spoiling.trial"), load("spoiling.commands")
+def test_who_interrupts_a_command_ends_all_of_them(tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "main", lambda words: trial.TERMINATED)
     with pytest.raises(KeyboardInterrupt):
-        trial.run_here(commands.Command("train", [], tmp_path / "out"), PATIENCE)
+        trial.run_here(trial.Command("train", [], tmp_path / "out"), PATIENCE)
 
 
-def test_half_written_features_are_found_out_and_removed(load, tmp_path):
-    keeping, folder = load("spoiling.keeping"), tmp_path / "features"
-    assert keeping.kept_features(folder) == {}
+def test_half_written_features_are_found_out_and_removed(tmp_path):
+    folder = tmp_path / "features"
+    assert trial.kept_features(folder) == {}
     (folder / "store").mkdir(parents=True)
     (folder / "store" / "ids.npy").write_bytes(b"1")
-    before = keeping.kept_features(folder)
-    assert list(keeping.faults_of_features(folder, before)) == []
+    before = trial.kept_features(folder)
+    assert list(trial.faults_of_features(folder, before)) == []
     (folder / ".part-1").mkdir()
     (folder / "half.json").write_text("{")
     (folder / "whole.json").write_text('{"value": 1, "sum": 2}')
     (folder / "store" / "ids.npy").write_bytes(b"2")
-    faults = sorted(keeping.faults_of_features(folder, before))
+    faults = sorted(trial.faults_of_features(folder, before))
     assert faults == [
         "the features .part-1 are not whole",
         "the features half.json are not whole",
@@ -150,17 +147,17 @@ def test_half_written_features_are_found_out_and_removed(load, tmp_path):
     assert [path.name for path in folder.iterdir()] == ["store"]
 
 
-def test_half_written_output_is_found_out(load, tmp_path):
-    keeping, out = load("spoiling.keeping"), tmp_path / "out"
-    assert list(keeping.faults_of_output(out, 2)) == []
+def test_half_written_output_is_found_out(tmp_path):
+    out = tmp_path / "out"
+    assert list(trial.faults_of_output(out, 2)) == []
     out.write_text("{}")
-    assert list(keeping.faults_of_output(out, 0)) == []
-    assert list(keeping.faults_of_output(out, 2)) == ["out is there"]
-    keeping.remove(out)
+    assert list(trial.faults_of_output(out, 0)) == []
+    assert list(trial.faults_of_output(out, 2)) == ["out is there"]
+    trial.remove(out)
     out.mkdir()
     (out / "run.json").write_text("{}")
-    assert list(keeping.faults_of_output(out, 2)) == []
+    assert list(trial.faults_of_output(out, 2)) == []
     (out / ".a.partial").write_text("")
-    assert list(keeping.faults_of_output(out, 0)) == [".a.partial is left"]
-    keeping.remove(out)
+    assert list(trial.faults_of_output(out, 0)) == [".a.partial is left"]
+    trial.remove(out)
     assert not out.exists()

@@ -11,19 +11,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common.driver import DATA, no_data
-from benchmarks.common.measured import Figure, Measured, versions_of
-from benchmarks.common.options import parser_of
-from benchmarks.common.rounds import Round, alternate
-from benchmarks.common.sides import THREADS, Side, all_ready
-from benchmarks.data.figures import ONION, PEER, of_cache, of_starts, of_texts, of_training, refuse_difference
-from benchmarks.data.sets import MAX_LENGTH, SETS, SST2, Set
+from benchmarks.frame.processes import THREADS, Round, Side, all_ready, alternate, ratios, values
+from benchmarks.frame.section import Benchmark, Figure, Section
 from onion.models import hub
+from onion.models.tokenizer import Tokenizer
 
+ONION, PEER = "onion", "transformers"
+GOAL_TOKENS, GOAL_WAITS, GOAL_HELP = 1e6, 1.0, 0.3
+MEGABYTE = 1e6
+MAX_LENGTH = 128
 PARTS = ("texts", "cache", "starts", "training")
 HOW = f"""\
 Texts: training files to token ids of at most {MAX_LENGTH}, in one process a side; transformers' fast tokenizer takes
@@ -36,50 +38,56 @@ NOTES = (
     "every text through it.",
     "The time to the first batch is from the start of the process; transformers' has no cache of ids, so it tokenises.",
 )
-PEER_ENVIRONMENT = "transformers"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure and tell; return the exit status."""
-    parser = parser_of("data", __doc__, rounds=5)
-    for name, default, text in (
-        ("starts", 3, "rounds of starts"),
-        ("steps", 100, "of the training whose memory is told"),
-    ):
-        parser.add_argument(f"--{name}", type=int, default=default, help=text)
-    parser.add_argument("--data", type=Path, default=DATA, help="the folder of data sets")
-    parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS, metavar="PART", help=f"of {PARTS}")
-    given = parser.parse_args(arguments)
-    if no_data(given.data, "bench"):
-        return 2
-    bench = Bench(given.data)
+@dataclass(frozen=True)
+class Set:
+    """A data set.
+
+    Attributes:
+        title: as tables tell it.
+        file: its training file, within the folder of data sets.
+        vocabulary: a folder in that of data sets; None: that of MiniLM.
+    """
+
+    title: str
+    file: str
+    vocabulary: str | None = None
+
+    def tokenizer(self, data: Path, room: Path) -> Path:
+        """Return the folder of its tokenizer; one that both sides can read is made in ``room`` if need be."""
+        if self.vocabulary is None:
+            return hub.resolve("minilm")
+        folder = room / self.vocabulary.replace("/", "-")
+        tokenizer = Tokenizer.from_pretrained(data / self.vocabulary)
+        tokenizer.settings["tokenizer_class"] = "BertTokenizerFast"
+        tokenizer.save_pretrained(folder)
+        return folder
+
+
+SST2 = Set("SST-2", "glue/sst-2/train.tsv")
+CHN = Set("ChnSentiCorp", "chnsenticorp/train.tsv", "vocab/bert-base-chinese")
+SETS = (SST2, CHN)
+
+
+def measure(section: Section, given: Namespace) -> None:
+    """Measure what was chosen."""
+    bench = Bench(given.data.resolve(), section)
     for part in given.only:
-        bench.figures += {
+        section.figures += {
             "texts": lambda: bench.texts(given.rounds),
             "cache": lambda: bench.cache(given.rounds),
             "starts": lambda: bench.starts(given.starts),
             "training": lambda: bench.training(given.steps),
         }[part]()
-    measured = Measured("data", "Data", HOW, given.rounds, bench.figures, list(NOTES), versions_of(bench.lasts))
-    measured.tell(given.keep)
-    return 0
+    section.notes += NOTES
 
 
 class Bench:
-    """The parts of the benchmark, which share their folder of data.
+    """The parts of the benchmark, which share their folder of data, and report versions to a section."""
 
-    Args:
-        data: the folder.
-
-    Attributes:
-        figures: found so far.
-        lasts: what sides told at their ends.
-    """
-
-    def __init__(self, data: Path) -> None:
-        self.data = data.resolve()
-        self.figures: list[Figure] = []
-        self.lasts: list[dict[str, Any]] = []
+    def __init__(self, data: Path, section: Section) -> None:
+        self.data, self.section = data, section
 
     def texts(self, rounds: int) -> list[Figure]:
         """Tokenise in turns, each set on its own."""
@@ -91,47 +99,44 @@ class Bench:
         job = {"file": str(self.data / each.file), "tokenizer": str(folder), "max_length": MAX_LENGTH}
         threads = {"RAYON_NUM_THREADS": str(THREADS)}
         sides = [
-            Side(ONION, "benchmarks.data.by_onion", job, environment=threads),
-            Side(PEER, "benchmarks.data.by_transformers", job, PEER_ENVIRONMENT, threads),
+            Side(ONION, "benchmarks.data.onion_sides:texts", job, environment=threads),
+            Side(PEER, "benchmarks.data.transformers_sides:texts", job, PEER, threads),
         ]
         with all_ready(sides):
-            refuse_difference(each.title, alternate(sides, 1, digest=True)[0])
-            told = alternate(sides, rounds)
-        self.lasts += [side.last for side in sides]
-        return of_texts(each.title, told)
+            require_equal_ids(each.title, alternate(sides, 1, digest=True)[0])
+            found = alternate(sides, rounds)
+        self.section.add_versions(sides)
+        return of_texts(each.title, found)
 
     def cache(self, rounds: int) -> list[Figure]:
-        """Read cached features; the first round, in which they may be made, is not told."""
-        side = Side(ONION, "benchmarks.data.cached", self.job())
+        """Read cached features; the first round, in which they may be made, does not count."""
+        side = Side(ONION, "benchmarks.data.onion_sides:cached", self.job())
         with all_ready([side]):
-            told = alternate([side], 1 + rounds)[1:]
-        self.lasts.append(side.last)
-        return [of_cache(told)]
+            found = alternate([side], 1 + rounds)[1:]
+        self.section.add_versions([side])
+        return [of_cache(found)]
 
     def starts(self, rounds: int) -> list[Figure]:
         """Begin trainings and end them with the first step; the first round warms the cache of files."""
-        told = [self._trained(1)[0] for _ in range(1 + rounds)]
-        return list(of_starts(told[1:], [seconds_of_help() for _ in range(1 + rounds)][1:]))
+        found = [self._trained(1)[0] for _ in range(1 + rounds)]
+        return list(of_starts(found[1:], [seconds_of_help() for _ in range(1 + rounds)][1:]))
 
     def training(self, steps: int) -> list[Figure]:
         """Train once on each side."""
-        told, peaks = self._trained(steps)
-        return list(of_training([told], [peaks]))
+        found, peaks = self._trained(steps)
+        return list(of_training([found], [peaks]))
 
     def _trained(self, steps: int) -> tuple[Round, dict[str, int]]:
-        """Train by both sides, one after the other in processes of their own; return what they tell, and peaks."""
-        told: Round = {}
+        """Train by both sides, one after the other in processes of their own; return their answers, and peaks."""
+        found: Round = {}
         peaks: dict[str, int] = {}
-        for name, module, peer in (
-            (ONION, "benchmarks.data.training", None),
-            (PEER, "benchmarks.data.hugging_face_training", PEER_ENVIRONMENT),
-        ):
-            side = Side(name, module, {**self.job(), "begun": time.time()}, peer)
-            with all_ready([side]):
-                told[name] = side.round(steps=steps)
+        for name, peer in ((ONION, None), (PEER, PEER)):
+            job = {**self.job(), "begun": time.time()}
+            side = Side(name, f"benchmarks.data.{name}_sides:training", job, peer, stays=False)
+            found[name] = side.round(steps=steps)
             peaks[name] = side.last["peak_bytes"]
-            self.lasts.append(side.last)
-        return told, peaks
+            self.section.add_versions([side])
+        return found, peaks
 
     def job(self) -> Mapping[str, Any]:
         """Return the fine-tuning, by the names that both sides know."""
@@ -158,6 +163,72 @@ def seconds_of_help() -> float:
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-c", call], stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - begun
+
+
+def require_equal_ids(title: str, told: Round) -> None:
+    """Require that both sides, both ways, found the same ids.
+
+    Raises:
+        SystemExit: they did not; no times are reported then.
+    """
+    digests = {told[side][f"{way} digest"] for side in (ONION, PEER) for way in ("features", "tokenizer")}
+    if len(digests) > 1:
+        raise SystemExit(f"{title}: the sides found different ids, so no times are reported")
+
+
+def of_texts(title: str, rounds: Sequence[Round]) -> Iterator[Figure]:
+    """Yield texts a second of both sides, and by how much onion's are more."""
+    for side, way, what in (
+        (ONION, "features", "onion, file to features"),
+        (ONION, "tokenizer", "onion, texts to ids"),
+        (PEER, "features", "transformers, file to ids"),
+        (PEER, "tokenizer", "transformers, texts to ids"),
+    ):
+        yield Figure(f"{title}: {what}", "texts a second", values(rounds, side, way), digits=0)
+    yield Figure(f"{title}: file to features, onion beside transformers", "x", _all(rounds), at_least=1.0)
+    yield Figure(f"{title}: texts to ids, the same", "x", ratios(rounds, ONION, PEER, "tokenizer"), at_least=1.0)
+
+
+def _all(rounds: Sequence[Round]) -> list[float]:
+    """Onion with reading the file against the peer's tokenizer alone: its texts are in a list already."""
+    return [each[ONION]["features"] / each[PEER]["tokenizer"] for each in rounds]
+
+
+def of_cache(rounds: Sequence[Round]) -> Figure:
+    """Return tokens a second of features from the cache."""
+    speed = values(rounds, ONION, "tokens")
+    return Figure("features from the cache through DataProvider", "tokens a second", speed, None, GOAL_TOKENS, 0)
+
+
+def of_training(rounds: Sequence[Round], peaks: Sequence[Mapping[str, int]]) -> Iterator[Figure]:
+    """Yield waits and memory of trainings.
+
+    Args:
+        rounds: of trainings; the same number of steps on both sides.
+        peaks: side -> bytes, for each round.
+    """
+    for each in rounds:
+        if each[ONION]["steps"] != each[PEER]["steps"]:
+            raise SystemExit("the sides made different numbers of steps")
+    waits = [100 * share for share in values(rounds, ONION, "waits")]
+    yield Figure("share of a training that waits for data", "%", waits, GOAL_WAITS, digits=3)
+    for side in (ONION, PEER):
+        yield Figure(f"peak memory of a training, {side}", "MB", [peak[side] / MEGABYTE for peak in peaks], digits=0)
+
+
+def of_starts(rounds: Sequence[Round], helps: Sequence[float]) -> Iterator[Figure]:
+    """Yield how long it takes to begin."""
+    yield Figure("`onion --help`", "s", helps, GOAL_HELP, digits=3)
+    yield Figure("start of a training to its first batch, onion, features cached", "s", values(rounds, ONION, "first"))
+    yield Figure("the same, transformers, which tokenises", "s", values(rounds, PEER, "first"))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure; return the exit status."""
+    benchmark = Benchmark("data", "Data", HOW, __doc__, rounds=5, parts=PARTS, data=True)
+    benchmark.parser.add_argument("--starts", type=int, default=3, help="rounds of starts")
+    benchmark.parser.add_argument("--steps", type=int, default=100, help="of the training whose memory is measured")
+    return benchmark.run(measure, arguments)
 
 
 if __name__ == "__main__":

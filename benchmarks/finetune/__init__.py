@@ -1,9 +1,8 @@
-"""``python -m benchmarks.finetune``: from a raw file to updated weights, beside transformers' and PaddleNLP's Trainer.
+"""From a raw file to updated weights, beside transformers' and PaddleNLP's Trainer.
 
-parts.py     the three trainings: files and models, the same for all sides
-side.py      a process with one engine
-engines/     one a file: what a user of that engine would write
-work.py      what all of them share: the clock, the rows of a file
-products.py  what the matrix products of a training step take by themselves
-figures.py   what is told of the rounds
+__main__.py    the three trainings, figures and goals: python -m benchmarks.finetune
+work.py        what the sides share, and a process with one engine
+*_engine.py    what a user of that engine would write: ``LIBRARIES``; ``losses(job)`` trains a few batches in the order
+               of the file and without dropout, and returns the loss of each; ``train(job)`` trains as a user would,
+               and returns at least ``seconds`` and ``steps``
 """

@@ -1,13 +1,15 @@
-"""What the sides share: a clock that can be stopped, the rows of a file. Needs nothing but Python."""
+"""What the sides share: a process with one engine, a clock that can be stopped, the rows of a file. Pure Python."""
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
-from benchmarks.results.hugging_face.files import table
+from benchmarks.results.files import table
 
 Job = dict[str, Any]
 """Of a training: ``engine`` and what that takes besides; ``folder`` of the encoder, ``still`` the same without dropout,
@@ -15,6 +17,19 @@ Job = dict[str, Any]
 ``max_length``, ``batch_size``, ``lr``, ``weight_decay``, ``clip``, ``seed``."""
 
 CLASSES = 2
+LIBRARIES: list[str] = []
+
+
+def prepare(job: Job) -> Callable[..., dict[str, Any]]:
+    """Load the engine that the job names; rounds ask for ``losses`` or ``train``."""
+    engine = import_module(f"benchmarks.finetune.{job['engine']}_engine")
+    LIBRARIES.extend(engine.LIBRARIES)
+
+    def work(ask: str) -> dict[str, Any]:
+        gc.collect()  # an optimizer of Paddle's refers to itself: its moments stay until such rings are looked for
+        return {"costs": engine.losses(job)} if ask == "costs" else dict(engine.train(job))
+
+    return work
 
 
 def trainer_arguments(job: Job, room: str) -> dict[str, Any]:

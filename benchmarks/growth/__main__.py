@@ -8,20 +8,101 @@ Encoders make whole training steps on random ids; while one size grows, the othe
 
 from __future__ import annotations
 
+import math
+import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common.measured import Measured, versions_of
-from benchmarks.common.options import parser_of
-from benchmarks.common.rounds import alternate
-from benchmarks.common.sides import THREADS, Side, all_ready
-from benchmarks.growth.axes import AXES, ROWS, Axis
-from benchmarks.growth.figures import notes_of_rows, of_axis, of_rows, told
-from benchmarks.growth.stores import make
+from benchmarks.frame.processes import THREADS, Side, all_ready, alternate
+from benchmarks.frame.section import Benchmark, Figure, Section
+from benchmarks.growth.rows import write_rows
 
+
+@dataclass(frozen=True)
+class Axis:
+    """One thing that grows while all others stay.
+
+    Attributes:
+        name: as sides know it.
+        what: is measured, for the table.
+        sizes: from the smallest.
+        why: the line is as it is.
+        side: that measures it, in this folder.
+        unit: of the times, and ``scale``: that many of them are a second.
+    """
+
+    name: str
+    what: str
+    sizes: tuple[int, ...]
+    why: str
+    side: str = "steps:encoder"
+    unit: str = "ms"
+    scale: float = 1e3
+
+
+LOOPS = "steps:loops"
+AXES = (
+    Axis(
+        "batch",
+        "a training step by batch size",
+        (1, 2, 4, 8, 16, 32, 64, 128),
+        "a straight line above a fixed part: AdamW and clipping go over all parameters, however small the batch",
+    ),
+    Axis(
+        "length",
+        "a training step by length",
+        (16, 32, 64, 128, 256, 512),
+        "a straight line above the same fixed part, until attention, whose scores grow with the square, is most of it; "
+        "at 512 one array of scores has 67 MB, and the C library gives such memory back to the system and takes it "
+        "anew in many steps (page faults)",
+    ),
+    Axis(
+        "layers",
+        "a training step by layers",
+        (1, 2, 4, 8, 12),
+        "a straight line above what the embeddings and their part of AdamW cost",
+    ),
+    Axis(
+        "width",
+        "a training step by width",
+        (128, 256, 512, 768),
+        "products grow with the square (4 per doubling), all else with the width (2); narrow ones are mostly the else",
+    ),
+    Axis(
+        "tasks",
+        "a batch of a TaskSampler over a MultiHead by tasks",
+        (1, 2, 4, 8, 16, 32, 64),
+        "a straight line above the tiny network: a choice goes over all tasks, since a strategy may weigh each anew",
+        LOOPS,
+        "µs",
+        1e6,
+    ),
+    Axis(
+        "rings",
+        "a batch by rings that do nothing",
+        (10, 30, 100, 300, 1000),
+        "two straight lines: Python keeps the frames of nested calls in pieces of 16 KiB, here one for some 80 rings, "
+        "and asks the system for every further one anew in each batch",
+        LOOPS,
+        "µs",
+        1e6,
+    ),
+)
+ROWS = (10**3, 10**4, 10**5, 10**6, 10**7)
+WHY_ROWS = (
+    "fixed costs for few rows; for many a little more than a straight line: a sort of one random number a row, and a "
+    "checksum of all files"
+)
+WHY_MEMORY = (
+    "the features stay on the disk, in files that are mapped; what grows is the order of the pass and the lengths that "
+    "it is made by, 8 bytes a row each, and the batches cut out of it"
+)
 NAMES = (*(axis.name for axis in AXES), "rows")
 HOW = f"""\
 One size grows while the others stay. Encoders: whole training steps (forward, backward, clipping, AdamW) on random ids
@@ -31,48 +112,100 @@ features of 4 to 12 tokens, a process for each number, the first batch of a shuf
 length, the files being in the page cache."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure and tell; return the exit status."""
-    parser = parser_of("growth", __doc__, rounds=5)
-    parser.add_argument("--only", nargs="*", choices=NAMES, default=NAMES, metavar="AXIS", help=f"of {NAMES}")
-    given = parser.parse_args(arguments)
-    measured = Measured("growth", "Growth", HOW, given.rounds, [])
-    lasts = grow([axis for axis in AXES if axis.name in given.only], given.rounds, measured)
+def measure(section: Section, given: Namespace) -> None:
+    """Measure what was chosen."""
+    grow([axis for axis in AXES if axis.name in given.only], section)
     if "rows" in given.only:
-        grow_rows(ROWS, given.rounds, measured)
-    measured.versions = versions_of(lasts)
-    measured.tell(given.keep)
-    return 0
+        grow_rows(ROWS, section)
 
 
-def grow(axes: Sequence[Axis], rounds: int, measured: Measured) -> list[dict[str, Any]]:
-    """Measure axes, those of one module in one process; return what the sides told at their ends."""
-    lasts = []
-    for module in dict.fromkeys(axis.module for axis in axes):
-        own = [axis for axis in axes if axis.module == module]
-        side = Side("onion", module, {"threads": THREADS, "axes": {axis.name: axis.sizes for axis in own}})
+def grow(axes: Sequence[Axis], section: Section) -> None:
+    """Measure axes, those of one side in one process."""
+    for name in dict.fromkeys(axis.side for axis in axes):
+        own = [axis for axis in axes if axis.side == name]
+        job = {"threads": THREADS, "axes": {axis.name: axis.sizes for axis in own}}
+        side = Side("onion", f"benchmarks.growth.{name}", job)
         with all_ready([side]):
-            found = [each["onion"] for each in alternate([side], rounds)]
-        lasts.append(side.last)
+            found = [each["onion"] for each in alternate([side], section.rounds)]
+        section.add_versions([side])
         for axis in own:
             times = {size: [each[axis.name][str(size)] for each in found] for size in axis.sizes}
-            measured.figures += of_axis(axis, times)
-            measured.notes.append(told(axis.what[0].upper() + axis.what[1:], times, axis.why))
-    return lasts
+            section.figures += of_axis(axis, times)
+            section.notes.append(growth_note(axis.what[0].upper() + axis.what[1:], times, axis.why))
 
 
-def grow_rows(sizes: Sequence[int], rounds: int, measured: Measured) -> None:
+def grow_rows(sizes: Sequence[int], section: Section) -> None:
     """Measure numbers of rows, each in fresh processes."""
     found: dict[int, list[dict[str, Any]]] = {size: [] for size in sizes}
     with tempfile.TemporaryDirectory() as room:
-        stores = {size: make(Path(room) / str(size), size) for size in sizes}
-        for _ in range(rounds):
+        stores = {size: write_rows(Path(room) / str(size), size) for size in sizes}
+        for _ in range(section.rounds):
             for size, store in stores.items():
-                side = Side("onion", "benchmarks.growth.rows", {"folder": str(store), "warm": str(stores[sizes[0]])})
-                with all_ready([side]):
-                    found[size].append(side.round())
-    measured.figures += of_rows(found)
-    measured.notes += notes_of_rows(found)
+                job = {"folder": str(store), "warm": str(stores[sizes[0]])}
+                side = Side("onion", "benchmarks.growth.rows", job, stays=False)
+                found[size].append(side.round())
+    section.figures += of_rows(found)
+    section.notes += notes_of_rows(found)
+
+
+Times = Mapping[int, Sequence[float]]
+"""Size -> seconds (or whatever grows), one for each round."""
+
+MEGABYTE = 1e6
+
+
+def growth(times: Times) -> list[float]:
+    """Return by how much the cost grows from each size to the next, per doubling: 2 is a straight line."""
+    medians = {size: statistics.median(values) for size, values in times.items()}
+    sizes = list(medians)
+    return [(medians[large] / medians[small]) ** (1 / math.log2(large / small)) for small, large in pairwise(sizes)]
+
+
+def growth_note(what: str, times: Times, why: str) -> str:
+    """Return a note on how something grows."""
+    factors = ", ".join(f"{factor:.2f}" for factor in growth(times))
+    sizes = list(times)
+    return f"{what}, growth per doubling from {sizes[0]:,} to {sizes[-1]:,}: {factors}. {why[0].upper()}{why[1:]}."
+
+
+def of_axis(axis: Axis, times: Times) -> Iterator[Figure]:
+    """Yield the time at each size."""
+    for size, values in times.items():
+        yield Figure(f"{axis.what}: {size}", axis.unit, [axis.scale * value for value in values])
+
+
+def of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> Iterator[Figure]:
+    """Yield times and memory at each number of rows.
+
+    Args:
+        found: rows -> what the side told, for each round.
+    """
+    for rows, rounds in found.items():
+        for name, what, unit, scale in (
+            ("first", "first batch of cached features", "ms", 1e3),
+            ("order", "order of a pass", "ms", 1e3),
+            ("own", "memory of its own for both", "MB", 1 / MEGABYTE),
+            ("peak", "peak memory of the process with the mapped files", "MB", 1 / MEGABYTE),
+        ):
+            yield Figure(f"{what}: {rows:,} rows", unit, [scale * each[name] for each in rounds], digits=1)
+
+
+def notes_of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> list[str]:
+    """Return notes on how they grow."""
+    first, order = (
+        {rows: [each[name] for each in rounds] for rows, rounds in found.items()} for name in ("first", "order")
+    )
+    own = statistics.median([each["own"] for each in found[max(found)]]) / max(found)
+    return [
+        growth_note("First batch of cached features", first, WHY_ROWS),
+        growth_note("Order of a pass", order, "the sort"),
+        f"Memory of its own with the first batch of {max(found):,} rows: {own:.0f} bytes a row; {WHY_MEMORY}.",
+    ]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure; return the exit status."""
+    return Benchmark("growth", "Growth", HOW, __doc__, rounds=5, parts=NAMES).run(measure, arguments)
 
 
 if __name__ == "__main__":

@@ -3,38 +3,30 @@
     python -m benchmarks.inference [--rounds 5] [--only short long] [--peers NAME ...] [--data FOLDER] [--avx2] [--keep]
 
 ``short`` is MiniLM on SST-2's test sentences, ``long`` an encoder of ERNIE 1.0 base's shape on texts of ChnSentiCorp.
-All sides read the same folder; what they compute is compared before any time is told.
+All sides read the same folder; what they compute is compared before any time is reported.
 """
 
 from __future__ import annotations
 
+import base64
+import statistics
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.common.driver import no_data
-from benchmarks.common.limits import add_limit, limited
-from benchmarks.common.measured import Measured, of_memory, versions_of
-from benchmarks.common.options import add_parts, parser_of
-from benchmarks.common.rounds import alternate
-from benchmarks.common.sides import Side, all_ready
+import numpy as np
+
+from benchmarks.frame.processes import Answer, FailedError, Round, Side, all_ready, alternate, ratios, values
+from benchmarks.frame.section import Benchmark, Figure, Section
+from benchmarks.frame.tables import percentile
 from benchmarks.inference import models
-from benchmarks.inference.figures import (
-    CLOSE,
-    GOALS,
-    GOALS_AVX2,
-    INT8,
-    ONION,
-    ONNX,
-    TORCH,
-    against_onnx,
-    differences,
-    of_bulk,
-    of_share,
-    of_singles,
-)
+
+CLOSE = 1e-4
+ONION, TORCH, ONNX, INT8 = "onion", "transformers", "ONNX Runtime", "ONNX Runtime int8"
+WAYS = {"classify": "classification", "embed": "embedding"}
 
 HOW = f"""\
 Raw texts in, numbers out, tokenising included. Short: MiniLM (6 layers of 384, its real weights) on the 872 test
@@ -43,13 +35,30 @@ ChnSentiCorp, at most 256 tokens. Classification gives probabilities, embedding 
 at a time, the short ones first on every side; transformers also as they come, which is what its users do. One text:
 each of the first texts alone. Each side is a process with 2 threads; float32 sides agree with onion to {CLOSE:g}."""
 
+
+class Goals(NamedTuple):
+    """What is aimed at.
+
+    Attributes:
+        bulk: side -> at least so many times as fast with all texts.
+        alone: with one text, at most so many times ONNX Runtime's median.
+    """
+
+    bulk: Mapping[str, float]
+    alone: float
+
+
+GOALS = Goals({TORCH: 2.0}, 1.0)
+GOALS_AVX2 = Goals({TORCH: 2.0, ONNX: 1.0}, 1.3)
+
 SHORT_PEERS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
-    TORCH: ("by_transformers", "transformers", {}),
-    "sentence-transformers": ("sentences", "transformers", {}),
-    ONNX: ("onnx", "onnx", {"int8": False}),
-    INT8: ("onnx", "onnx", {"int8": True}),
-    "paddle.inference": ("paddle_inference", None, {}),
+    TORCH: ("transformers_engine.ways", "transformers", {}),
+    "sentence-transformers": ("transformers_engine.sentence_ways", "transformers", {}),
+    ONNX: ("onnx_engine.ways", "onnx", {"int8": False}),
+    INT8: ("onnx_engine.ways", "onnx", {"int8": True}),
+    "paddle.inference": ("paddle_inference_engine.ways", None, {}),
 }
+"""Name -> its engine, its environment, and what its job says besides."""
 LONG_PEERS = {name: SHORT_PEERS[name] for name in (TORCH, ONNX)}
 
 PARTS: dict[str, tuple[Callable[[Path, Path], dict[str, Any]], Mapping[str, Any], int]] = {
@@ -59,52 +68,129 @@ PARTS: dict[str, tuple[Callable[[Path, Path], dict[str, Any]], Mapping[str, Any]
 """Title -> its job, its peers, and how many texts are given alone in a round."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure and tell; return the exit status."""
-    parser = parser_of("inference", __doc__, rounds=5)
-    add_parts(parser, PARTS)
-    add_limit(parser)
-    settings = parser.parse_args(arguments)
-    if no_data(settings.data, "bench"):
-        return 2
-    measured = Measured(*limited(settings, "inference", "Inference", HOW), settings.rounds, [])
-    for title in settings.only:
-        _measure(measured, title, settings.peers, settings.data, settings.avx2)
-    measured.notes.append(
-        "the peak memory of a side that exports a model (ONNX Runtime, paddle.inference) includes that"
-    )
-    measured.tell(settings.keep)
-    return 0
-
-
-def _measure(measured: Measured, title: str, wanted: Sequence[str] | None, data: Path, avx2: bool) -> None:
-    """Run a part, and add what was found.
+def measure(section: Section, given: Namespace) -> None:
+    """Run the parts, and add what was found.
 
     Raises:
         FailedError: a side ended, or computes something else.
     """
-    make, peers, singles = PARTS[title]
-    with TemporaryDirectory() as folder:
-        job = {**make(Path(folder), data), "singles": singles}
-        sides = [Side(ONION, "benchmarks.inference.side", {**job, "engine": "onion"})]
-        for name, (engine, peer, more) in peers.items():
-            if wanted is None or name in wanted:
-                engine += "_avx2" * (avx2 and engine == "onnx")
-                sides.append(Side(name, "benchmarks.inference.side", {**job, **more, "engine": engine}, peer))
-        with all_ready(sides):
-            apart = differences(
-                {side.name: side.round(ask="results") for side in sides}, [n for n in peers if n != INT8]
-            )
-            bulk = alternate(sides, measured.rounds, ask="bulk")
-            alone = alternate(sides, measured.rounds, ask="singles")
-    goals = GOALS_AVX2 if avx2 else GOALS
-    measured.figures += of_bulk(bulk, len(job["texts"]), title, goals.bulk)
-    measured.figures += [*of_share(bulk, title), *of_singles(alone, title)]
-    if any(side.name == ONNX for side in sides):
-        measured.figures += against_onnx(alone, title, goals.alone)
-    measured.figures += of_memory({side.name: side.last for side in sides}, f"{title}, ")
-    measured.notes += [f"{title}: {side} differs from onion by {apart[side]:.1g} at most" for side in apart]
-    measured.versions |= versions_of(side.last for side in sides)
+    goals = GOALS_AVX2 if given.avx2 else GOALS
+    for title in given.only:
+        make, peers, singles = PARTS[title]
+        with TemporaryDirectory() as folder:
+            job = {**make(Path(folder), given.data), "singles": singles, "avx2": given.avx2}
+            sides = [Side(ONION, "benchmarks.inference.work", {**job, "engine": "onion_engine.ways"})]
+            for name, (engine, peer, more) in peers.items():
+                if given.peers is None or name in given.peers:
+                    sides.append(Side(name, "benchmarks.inference.work", {**job, **more, "engine": engine}, peer))
+            with all_ready(sides):
+                results = {side.name: side.round(ask="results") for side in sides}
+                apart = differences(results, [name for name in peers if name != INT8])
+                bulk = alternate(sides, given.rounds, ask="bulk")
+                alone = alternate(sides, given.rounds, ask="singles")
+        section.figures += of_bulk(bulk, len(job["texts"]), title, goals.bulk)
+        section.figures += [*of_share(bulk, title), *of_singles(alone, title)]
+        if any(side.name == ONNX for side in sides):
+            section.figures += against_onnx(alone, title, goals.alone)
+        section.add_memory(sides, f"{title}, ")
+        section.add_versions(sides)
+        section.notes += [f"{title}: {side} differs from onion by {apart[side]:.1g} at most" for side in apart]
+    section.notes.append(
+        "the peak memory of a side that exports a model (ONNX Runtime, paddle.inference) includes that"
+    )
+
+
+def differences(results: Mapping[str, Answer], exact: Sequence[str]) -> dict[str, float]:
+    """Return how far each side's numbers are from onion's at most.
+
+    Args:
+        results: of each side, way -> bytes of float32 in base 64.
+        exact: sides that have to be equal to ``CLOSE``.
+
+    Raises:
+        FailedError: one is not, or gave another number of values.
+    """
+    own = results[ONION]
+    found = {}
+    for side, ways in results.items():
+        if side == ONION:
+            continue
+        found[side] = max(_difference(ways[way], own[way.removesuffix(" in order")]) for way in ways)
+        if side in exact and not found[side] <= CLOSE:
+            raise FailedError(f"{side} computes something else than onion: the numbers differ by {found[side]:g}")
+    return found
+
+
+def _difference(one: str, other: str) -> float:
+    left, right = (np.frombuffer(base64.b64decode(each), "<f4") for each in (one, other))
+    return float(np.abs(left - right).max()) if left.shape == right.shape else float("inf")
+
+
+def of_bulk(rounds: Sequence[Round], texts: int, title: str, goals: Mapping[str, float]) -> list[Figure]:
+    """Return the speed of every side and way, and onion's as a ratio to it.
+
+    Args:
+        rounds: side -> way -> seconds for all texts.
+        texts: how many.
+        title: of the texts, in a few words.
+        goals: side -> at least so many times as fast.
+    """
+    found = []
+    for side, way in _ways(rounds[0]):
+        name = way.removesuffix(" in order")
+        speed = [texts / each for each in values(rounds, side, way)]
+        ordered = f", {'as they come' if way != name else 'short ones first'}" if side == TORCH else ""
+        found.append(Figure(f"{title}, {WAYS[name]}: {side}{ordered}", "texts a second", speed, digits=1))
+        if side != ONION:
+            times = [each[side][way] / each[ONION][name] for each in rounds]
+            found.append(Figure("onion beside it", "times as fast", times, at_least=goals.get(side)))
+    return found
+
+
+def of_share(rounds: Sequence[Round], title: str) -> list[Figure]:
+    """Return the share of tokenising in a classification of all texts."""
+    shares = {
+        side: [100 * each[side]["tokenise"] / each[side]["classify"] for each in rounds]
+        for side, ways in rounds[0].items()
+        if "tokenise" in ways
+    }
+    return [Figure(f"{title}, of it tokenising: {side}", "%", share, digits=1) for side, share in shares.items()]
+
+
+def of_singles(rounds: Sequence[Round], title: str) -> list[Figure]:
+    """Return the median and the 99th percentile of what one text waits.
+
+    Args:
+        rounds: side -> way -> seconds of each text.
+        title: of the texts.
+    """
+    found = []
+    for side, way in _ways(rounds[0]):
+        waits = [[1000 * wait for wait in each[side][way]] for each in rounds]
+        what = f"{title}, {WAYS[way]} of one text: {side}"
+        found.append(Figure(f"{what}, p50", "ms", [statistics.median(each) for each in waits]))
+        found.append(Figure(f"{what}, p99", "ms", [percentile(each, 99) for each in waits]))
+    return found
+
+
+def against_onnx(rounds: Sequence[Round], title: str, goal: float) -> list[Figure]:
+    """Return onion's p50 divided by that of ONNX Runtime in float32."""
+    medians = [
+        {side: {way: statistics.median(waits) for way, waits in ways.items()} for side, ways in each.items()}
+        for each in rounds
+    ]
+    text = f"{title}, {{}} of one text: onion's p50 to ONNX Runtime's"
+    return [Figure(text.format(WAYS[way]), "", ratios(medians, ONION, ONNX, way), at_most=goal) for way in WAYS]
+
+
+def _ways(one: Round) -> list[tuple[str, str]]:
+    return [(side, way) for side, ways in one.items() for way in ways if way != "tokenise"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure; return the exit status."""
+    benchmark = Benchmark("inference", "Inference", HOW, __doc__, 5, PARTS, peers=True, data=True, avx2=True)
+    return benchmark.run(measure, arguments)
 
 
 if __name__ == "__main__":

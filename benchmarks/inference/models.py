@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common.driver import DATA
+from benchmarks.frame import DATA
 from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder

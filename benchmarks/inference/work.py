@@ -1,23 +1,56 @@
-"""What the sides share: batches of similar length, a softmax, the clock. Needs numpy only."""
+"""What the sides share: a process with one engine, batches of similar length, a softmax, the clock. numpy only."""
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+LIBRARIES: list[str] = []
+WARM = 8
+"""Texts that are computed before any is timed."""
 
 BATCH = 64
 """Texts that an engine is given at once."""
 
 Job = dict[str, Any]
-"""``folder`` of the model; ``head`` (its file), ``max_length``; ``texts``; ``engine``, and what that takes besides."""
+"""``folder`` of the model; ``head`` (its file), ``max_length``; ``texts``, and how many ``singles``; ``avx2``;
+``engine`` (``MODULE.FUNCTION``), and what that takes besides."""
 
-HookIterator = Callable[[Sequence[str]], Any]
+Engine = Callable[[Sequence[str]], Any]
 
 
-def in_order(run: HookIterator) -> HookIterator:
+def prepare(job: Job) -> Callable[..., dict[str, Any]]:
+    """Load the engine and warm it up; rounds ask for ``results``, or how long they take (``bulk``, ``singles``)."""
+    name, _, function = job["engine"].partition(".")
+    engine = import_module(f"benchmarks.inference.{name}")
+    texts, ways = job["texts"], getattr(engine, function)(job)
+    LIBRARIES.extend(engine.LIBRARIES)
+    for way in ways.values():
+        way(texts[:WARM])
+        way(texts[:1])
+
+    def work(ask: str) -> dict[str, Any]:
+        if ask == "results":
+            return {name: _written(way(texts)) for name, way in ways.items() if name != "tokenise"}
+        if ask == "bulk":
+            return {name: seconds(way, texts) for name, way in ways.items()}
+        lone = {name: way for name, way in ways.items() if "order" not in name}
+        return {name: [seconds(way, [text]) for text in texts[: job["singles"]]] for name, way in lone.items()}
+
+    return work
+
+
+def _written(found: np.ndarray) -> str:
+    """Return the bytes of float32, for JSON."""
+    return base64.b64encode(np.ascontiguousarray(found, "<f4").tobytes()).decode()
+
+
+def in_order(run: Engine) -> Engine:
     """Let an engine have texts as they come."""
 
     def way(texts: Sequence[str]) -> np.ndarray:
@@ -26,7 +59,7 @@ def in_order(run: HookIterator) -> HookIterator:
     return way
 
 
-def by_length(run: HookIterator) -> HookIterator:
+def by_length(run: Engine) -> Engine:
     """Let an engine have the short texts first, which wastes little on padding; results are put back in order."""
 
     def way(texts: Sequence[str]) -> np.ndarray:
@@ -57,7 +90,7 @@ def head_of(job: Job) -> tuple[np.ndarray, np.ndarray]:
         return head["weight"], head["bias"]
 
 
-def seconds(way: HookIterator, texts: Sequence[str]) -> float:
+def seconds(way: Engine, texts: Sequence[str]) -> float:
     """Time one call."""
     start = time.perf_counter()
     way(texts)

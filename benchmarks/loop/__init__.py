@@ -1,8 +1,6 @@
 """What a loop costs a batch beside the same loop written by hand: onion's, and its peers'.
 
-work.py       the work that is the same for all, and the clock
-engines/      one file for each engine and for each bare loop
-side.py       a process of one environment, in which they take turns
-figures.py    what is told of the rounds
-__main__.py   python -m benchmarks.loop
+work.py       the work that is the same for all, the clock, and a process in which engines take turns
+*_engines.py  each engine and each bare loop, a function, written as its user would write it
+__main__.py   peers, figures and goals: python -m benchmarks.loop
 """

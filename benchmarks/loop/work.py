@@ -1,9 +1,15 @@
-"""The work that is the same for all: batches, a Linear(8, 1), a clock in it. It needs numpy only: see side.py."""
+"""The work that is the same for all: batches, a Linear(8, 1), a clock in it; and the process of one environment.
+
+Its bare loop and its engines take turns in it, so that they have the same machine. It needs numpy only.
+"""
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +25,27 @@ RATE = 0.01
 """Of plain SGD."""
 CLOSE = 1e-6
 """By which parameters may differ that count as the same."""
+BARE = "bare"
+WARM = 200
+"""Batches of the pass that is not timed."""
 
+LIBRARIES: list[str] = []
 CALLS: list[float] = []
 """When the network was called, in seconds."""
+
+
+class Engine(NamedTuple):
+    """How a loop is run.
+
+    Attributes:
+        train: a pass over batches with that many callbacks that do nothing; returns the parameters.
+        ready: makes the batches as it wants them, before any clock runs.
+        libraries: whose versions are reported, by the names that pip knows.
+    """
+
+    train: Callable[[list[Any], int], Parameters]
+    ready: Callable[[list[Example]], list[Any]]
+    libraries: Sequence[str]
 
 
 def note_call() -> None:
@@ -58,3 +82,53 @@ def taken(weight: Any, bias: Any) -> Parameters:
 def difference(one: Parameters, other: Parameters) -> float:
     """Return the largest difference of any parameter."""
     return max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True))
+
+
+def prepare(job: Mapping[str, Any]) -> Callable[[], dict[str, float]]:
+    """Make the batches ready, and train once with each side before any time is reported.
+
+    Args:
+        job: ``batches``, how many; ``sides``, name -> (``MODULE.ENGINE``, callbacks), the bare loop among them.
+    """
+    made = examples(job["batches"])
+    sides = {name: _training(engine, callbacks, made) for name, (engine, callbacks) in job["sides"].items()}
+    warm = {name: _training(engine, callbacks, made[:WARM]) for name, (engine, callbacks) in job["sides"].items()}
+    _round(list(warm), warm, len(made[:WARM]))
+    turn = 0
+
+    def work() -> dict[str, float]:
+        nonlocal turn
+        names = list(sides)
+        turn = (turn + 1) % len(names)
+        return _round(names[turn:] + names[:turn], sides, len(made))
+
+    return work
+
+
+def _training(engine: str, callbacks: int, made: list[Example]) -> Callable[[], Parameters]:
+    module, _, name = engine.partition(".")
+    chosen: Engine = import_module(f"benchmarks.loop.{module}").ENGINES[name]
+    LIBRARIES.extend(set(chosen.libraries) - set(LIBRARIES))
+    batches = chosen.ready(made)
+    return lambda: chosen.train(batches, callbacks)
+
+
+def _round(order: list[str], sides: Mapping[str, Callable[[], Parameters]], batches: int) -> dict[str, float]:
+    """Return the microseconds a batch of each side.
+
+    Raises:
+        SystemExit: one did not compute the same as the bare loop.
+    """
+    times: dict[str, float] = {}
+    learned: dict[str, Parameters] = {}
+    for name in order:
+        gc.collect()
+        gc.disable()
+        learned[name] = sides[name]()
+        times[name] = 1e6 * seconds_between(batches)
+        gc.enable()
+    for name, parameters in learned.items():
+        far = difference(parameters, learned[BARE])
+        if not far <= CLOSE:
+            raise SystemExit(f"{name} ends {far} away from the bare loop's parameters: not the same work, no times")
+    return times

@@ -42,11 +42,9 @@ class Classifier(nn.Sequential):
         super().__init__(nn.Linear(width, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 2))
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the logits."""
         return super().forward(batch["inputs"])
 
     def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the cross-entropy."""
         return nn.functional.cross_entropy(logits, batch["labels"])
 
 

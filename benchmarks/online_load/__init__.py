@@ -1,11 +1,6 @@
-"""What ``python -m benchmarks.online_load`` does: what a service costs a training, and what it bears meanwhile.
+"""What a service costs a training, and what it takes in meanwhile: docs/online_load.md.
 
-samples.py      samples of the lengths that SST-2's have, made up
-ways.py         in what ways the same batches are trained on: without the service, with it, with its clients
-training.py     one run in one way: seconds a batch, and what the client tells
-client.py       what a client does, in a process of its own
-page.py         docs/online_load.md
-__main__.py     round after round
-
-What it has in common with other measurements stands in benchmarks/common.
+training.py   one run in one way: without the service, with it, with its clients; seconds a batch
+client.py     the samples, which are made up, and what a client does, in a process of its own
+__main__.py   round after round, and the page: python -m benchmarks.online_load
 """

@@ -1,7 +1,8 @@
-"""A client in a process of its own: ``python -m benchmarks.online_load.client SPOOL URL WHAT [LOT]``.
+"""A client in a process of its own, and the samples, made up, with as many tokens as the sentences of SST-2 have.
 
-It says ``ready`` when it could begin, begins at the first line that it is sent, ends at the second one, and tells what
-it did as a line of JSON. The token is in the environment, as ``onion ctl`` has it.
+``python -m benchmarks.online_load.client SPOOL URL WHAT [LOT]`` says ``ready`` when it could begin, begins at the first
+line that it is sent, ends at the second one, and reports what it did as a line of JSON. The token is in the
+environment, as ``onion ctl`` has it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,18 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.online_load.samples import made_up
+import numpy as np
+
 from onion.online import SpoolWriter
+
+VOCABULARY = 30_522
+"""Of BERT; the first ids are those of special tokens."""
+
+FIRST, CLS, SEP = 1000, 101, 102
+
+MEDIAN, SPREAD, SHORTEST, LONGEST = 11, 0.6, 3, 66
+"""Of the lengths, which are drawn from a log-normal distribution: that gives a mean of 13 tokens, and 32 or so in the
+longest of 32 samples, as the training file of SST-2 does, special tokens included."""
 
 SETTING = "parameter_updater.learning_rate"
 RATES = (1e-5, 2e-5)
@@ -28,6 +39,17 @@ PAUSE = 0.5
 
 LOTS = 50
 """Different ones that are sent in turns."""
+
+
+def made_up(count: int, seed: int) -> list[dict[str, Any]]:
+    """Return samples as they stand in a spool: ``{"ids": [token, ...], "label": 0 or 1}``."""
+    random = np.random.default_rng(seed)
+    lengths = np.clip(np.rint(random.lognormal(np.log(MEDIAN), SPREAD, count)), SHORTEST, LONGEST).astype(int)
+    return [{"ids": _ids(random, length), "label": int(random.integers(2))} for length in lengths]
+
+
+def _ids(random: np.random.Generator, length: int) -> list[int]:
+    return [CLS, *random.integers(FIRST, VOCABULARY, length - 2).tolist(), SEP]
 
 
 class Caller:
@@ -89,7 +111,8 @@ def write(spool: Path, url: str, over: Event, lot: int) -> dict[str, Any]:
 
 def steer(spool: Path, url: str, over: Event) -> dict[str, Any]:
     """Set the learning rate again and again, once at least, at moments that are drawn; tell how long answers took."""
-    caller, draw, seconds, refused = Caller(url), random.Random(os.getpid()), [], 0
+    caller, draw, refused = Caller(url), random.Random(os.getpid()), 0
+    seconds: list[float] = []
     while not over.wait(draw.uniform(0, PAUSE)) or not (seconds or refused):
         body = json.dumps({SETTING: RATES[len(seconds) % 2]}).encode()
         begun = perf_counter()

@@ -1,15 +1,17 @@
 """benchmarks/finetune: no time of sides that differ; what is told of the rounds; our own side trains."""
 
-import importlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.common.processes import FailedError
-from benchmarks.common.sides import Side, all_ready
-from benchmarks.finetune import figures, parts, products, work
+from benchmarks.finetune import __main__ as finetune
+from benchmarks.finetune import onion_engine, work
+from benchmarks.frame.processes import FailedError, Side, all_ready
+from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
+from onion.models.weights import read_weights
 from tests.tasks.helpers import HIDDEN, VOCAB, films, tiny_encoder, write_tsv
 
 ROWS = 5
@@ -31,24 +33,24 @@ def part(tmp_path):
         np.savez(room / "head.npz", weight=weight, bias=np.zeros(2, np.float32))
         return {"folder": str(room / "tiny"), "head": str(room / "head.npz"), "max_length": 12}
 
-    return parts.Part("films", "films.tsv", model, 3)
+    return finetune.Part("films", "films.tsv", model, 3)
 
 
 @pytest.mark.parametrize("ending", ["\n", ""])
 def test_the_first_rows_of_a_file_come_with_what_stands_above_them(tmp_path, ending):
     file = tmp_path / "all.tsv"
     file.write_bytes(("text_a\tlabel\n" + "\n".join(f"row {row}\t0" for row in range(ROWS)) + ending).encode())
-    found = parts.head_of(file, 2, tmp_path / "some.tsv")
+    found = finetune.head_of(file, 2, tmp_path / "some.tsv")
     assert found.read_bytes() == b"text_a\tlabel\nrow 0\t0\nrow 1\t0\n"
-    assert parts.head_of(file, ROWS, found).read_bytes().count(b"\n") == ROWS + 1
+    assert finetune.head_of(file, ROWS, found).read_bytes().count(b"\n") == ROWS + 1
     with pytest.raises(ValueError, match="fewer than 6 rows"):
-        parts.head_of(file, ROWS + 1, found)
+        finetune.head_of(file, ROWS + 1, found)
 
 
 def test_rows_that_one_tokenizer_cuts_differently_are_left_out(tmp_path):
     rows = [("4～6 hours", "0"), ("a + b, 4-6, ～ is one, ² too", "1"), ("plain: $5 + 6^2 = 好！", "0"), ("more", "1")]
     file = write_tsv(tmp_path / "train.tsv", rows)
-    assert parts.head_of(file, 2, tmp_path / "some.tsv").read_text().splitlines()[1:] == [
+    assert finetune.head_of(file, 2, tmp_path / "some.tsv").read_text().splitlines()[1:] == [
         "plain: $5 + 6^2 = 好！\t0",
         "more\t1",
     ]
@@ -73,25 +75,25 @@ def test_a_clock_that_is_stopped_does_not_count(monkeypatch):
 def test_each_side_reads_the_same_model_and_its_twin_without_dropout(part, data, tmp_path):
     job = json.loads(json.dumps(part.job(tmp_path, data, 2)))
     for folder, dropout in (("folder", 0.1), ("still", 0.0), ("paddlenlp", 0.1), ("paddlenlp still", 0.0)):
-        config = parts.EncoderConfig.read(job[folder])
+        config = EncoderConfig.read(job[folder])
         assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (dropout, dropout), folder
-        arrays, own = (parts.read_weights(parts.Path(job[name])).arrays for name in (folder, "folder"))
+        arrays, own = (read_weights(Path(job[name])).arrays for name in (folder, "folder"))
         assert all(np.array_equal(arrays[name], own[name]) for name in own), folder
-    assert (parts.Path(job["paddlenlp"]) / "vocab.txt").read_text(encoding="utf-8").split() == VOCAB
+    assert (Path(job["paddlenlp"]) / "vocab.txt").read_text(encoding="utf-8").split() == VOCAB
 
 
 def test_the_products_are_those_of_a_layer():
-    assert products.shapes(2, 8) == [(2, 2), (2, 2), (2, 2), (2, 2), (2, 8), (8, 2)]
-    found = [product().shape for product in products._products(5, 2, 8)]
+    assert onion_engine.shapes(2, 8) == [(2, 2), (2, 2), (2, 2), (2, 2), (2, 8), (8, 2)]
+    found = [product().shape for product in onion_engine.products_of(5, 2, 8)]
     assert found == [[5, 8], [5, 2], [2, 8]]
 
 
 def test_costs_that_differ_are_refused_and_others_told():
-    losses = {"onion": [0.5, 0.25], figures.GROUPED: [0.5, 0.25 + 2**-11]}
-    assert figures.differences(losses) == {figures.GROUPED: 2**-11}
+    losses = {"onion": [0.5, 0.25], finetune.GROUPED: [0.5, 0.25 + 2**-11]}
+    assert finetune.differences(losses) == {finetune.GROUPED: 2**-11}
     for wrong in ([0.5, 0.252], [0.5], [], [0.5, float("nan")]):
         with pytest.raises(FailedError, match="grouped by length does not do onion's work"):
-            figures.differences(losses | {figures.GROUPED: wrong})
+            finetune.differences(losses | {finetune.GROUPED: wrong})
 
 
 def trained(seconds, steps=2):
@@ -100,11 +102,11 @@ def trained(seconds, steps=2):
 
 def test_speeds_are_told_and_beside_onion():
     rounds = [
-        {figures.TRANSFORMERS: trained(8.0), "onion": trained(4.0)},
-        {"onion": trained(2.0), figures.TRANSFORMERS: trained(3.0)},
+        {finetune.TRANSFORMERS: trained(8.0), "onion": trained(4.0)},
+        {"onion": trained(2.0), finetune.TRANSFORMERS: trained(3.0)},
     ]
     told = [
-        (each.what, list(each.values), each.met) for each in figures.of_speed(rounds, "films", 64, 2, figures.GOALS)
+        (each.what, list(each.values), each.met) for each in finetune.of_speed(rounds, "films", 64, 2, finetune.GOALS)
     ]
     assert told == [
         ("films: onion", [16.0, 32.0], None),
@@ -115,21 +117,21 @@ def test_speeds_are_told_and_beside_onion():
 
 def test_another_number_of_updates_has_no_time():
     with pytest.raises(FailedError, match="films: onion made 3 updates, not 2"):
-        figures.of_speed([{"onion": trained(1.0, 3)}], "films", 64, 2, figures.GOALS)
+        finetune.of_speed([{"onion": trained(1.0, 3)}], "films", 64, 2, finetune.GOALS)
 
 
 def test_the_share_is_of_a_step():
     rounds = [{"onion": {"products": 0.25, "step": 0.5}}, {"onion": {"products": 0.75, "step": 1.0}}]
-    assert [(list(each.values), each.met) for each in figures.of_share(rounds, "films")] == [([0.5, 0.75], True)]
+    assert finetune.of_share(rounds, "films").cells()[3] == "at least 0.6: met"
 
 
 def test_our_side_trains_in_a_process_of_its_own(part, data, tmp_path):
     job = {**part.job(tmp_path, data, 3), "engine": "onion"}
-    side = Side("onion", "benchmarks.finetune.side", job)
+    side = Side("onion", "benchmarks.finetune.work", job)
     with all_ready([side]):
         losses, again = (side.round(ask="costs")["costs"] for _ in range(2))
         found = side.round(ask="train")
-    assert len(losses) == parts.FEW
+    assert len(losses) == finetune.FEW
     assert losses == pytest.approx(again, abs=1e-5)
     assert losses[0] == pytest.approx(np.log(2), abs=0.5)
     assert found["steps"] == 3
@@ -139,7 +141,6 @@ def test_our_side_trains_in_a_process_of_its_own(part, data, tmp_path):
 
 
 def test_one_step_is_no_training(capsys):
-    main = importlib.import_module("benchmarks.finetune.__main__").main
     with pytest.raises(SystemExit):
-        main(["--steps", "1"])
-    assert "--steps is at least 2" in capsys.readouterr().err
+        finetune.main(["--steps", "1"])
+    assert "--steps: must be at least 2" in capsys.readouterr().err

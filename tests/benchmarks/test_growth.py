@@ -1,29 +1,26 @@
 """benchmarks/growth: straight lines are told as such; all of our own sides run, on small sizes."""
 
-import json
-
 import pytest
 
-from benchmarks.common.measured import Measured
+from benchmarks.frame.section import Section
 from benchmarks.growth import __main__ as growth
-from benchmarks.growth import encoder, loops, rows, stores
-from benchmarks.growth import figures as told
-from benchmarks.growth.axes import AXES, Axis
+from benchmarks.growth import rows, steps
+from benchmarks.growth.__main__ import AXES, Axis
 
 
 def test_growth_is_per_doubling():
-    assert told.growth({1: [3.0, 5.0, 4.0], 2: [8.0], 8: [128.0], 16: [128.0]}) == pytest.approx([2.0, 4.0, 1.0])
+    assert growth.growth({1: [3.0, 5.0, 4.0], 2: [8.0], 8: [128.0], 16: [128.0]}) == pytest.approx([2.0, 4.0, 1.0])
 
 
 def test_a_note_tells_growth_and_why():
-    assert told.told("A step", {10: [1.0], 20: [2.0], 40: [3.0]}, "straight") == (
+    assert growth.growth_note("A step", {10: [1.0], 20: [2.0], 40: [3.0]}, "straight") == (
         "A step, growth per doubling from 10 to 40: 2.00, 1.50. Straight."
     )
 
 
 def test_times_are_told_in_the_axis_unit():
     axis = Axis("rings", "a batch by rings", (10,), "", unit="µs", scale=1e6)
-    (figure,) = told.of_axis(axis, {10: [1e-6, 3e-6]})
+    (figure,) = growth.of_axis(axis, {10: [1e-6, 3e-6]})
     assert figure.cells()[:2] == ("a batch by rings: 10", "2.00 µs")
 
 
@@ -32,8 +29,8 @@ def test_memory_is_told_by_row():
         1000: [{"first": 0.1, "order": 0.01, "own": 4e6, "peak": 5e6}],
         2000: [{"first": 0.2, "order": 0.02, "own": 80000, "peak": 6e6}],
     }
-    assert [figure.median for figure in told.of_rows(found)] == pytest.approx([100, 10, 4, 5, 200, 20, 0.08, 6])
-    notes = told.notes_of_rows(found)
+    assert [figure.median for figure in growth.of_rows(found)] == pytest.approx([100, 10, 4, 5, 200, 20, 0.08, 6])
+    notes = growth.notes_of_rows(found)
     assert notes[0].startswith("First batch of cached features, growth per doubling from 1,000 to 2,000: 2.00.")
     assert notes[-1].startswith("Memory of its own with the first batch of 2,000 rows: 40 bytes a row; ")
 
@@ -43,37 +40,35 @@ def test_every_axis_grows():
         assert list(axis.sizes) == sorted(set(axis.sizes))
 
 
-@pytest.mark.parametrize("name", encoder.BASE)
+@pytest.mark.parametrize("name", steps.BASE)
 def test_an_encoder_steps_at_any_size(name, monkeypatch):
-    monkeypatch.setattr(encoder, "VOCABULARY", 1010)
-    monkeypatch.setattr(encoder, "BASE", {"batch": 2, "length": 4, "layers": 1, "width": 64})
-    encoder.network.cache_clear()
-    larger = 2 * encoder.BASE[name]
-    assert encoder.prepare({"threads": 1, "axes": {name: [larger]}})()[name][str(larger)] > 0
-    encoder.network.cache_clear()
+    monkeypatch.setattr(steps, "VOCABULARY", 1010)
+    monkeypatch.setattr(steps, "BASE", {"batch": 2, "length": 4, "layers": 1, "width": 64})
+    steps.network.cache_clear()
+    larger = 2 * steps.BASE[name]
+    assert steps.encoder({"threads": 1, "axes": {name: [larger]}})()[name][str(larger)] > 0
+    steps.network.cache_clear()
 
 
 @pytest.mark.parametrize(("name", "size"), [("tasks", 3), ("rings", 5)])
 def test_loops_run_at_any_size(name, size, monkeypatch):
-    monkeypatch.setattr(loops, "BATCHES", 12)
-    assert loops.seconds_of_batch(name, size) > 0
+    monkeypatch.setattr(steps, "BATCHES", 12)
+    assert steps.seconds_of_batch(name, size) > 0
 
 
 def test_rows_are_opened_ordered_and_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(stores, "CHUNK", 30)
-    few, more = (stores.make(tmp_path / str(count), count) for count in (40, 70))
+    monkeypatch.setattr(rows, "CHUNK", 30)
+    few, more = (rows.write_rows(tmp_path / str(count), count) for count in (40, 70))
     assert len(rows.open_store(more)) == 70
     found = rows.prepare({"folder": str(more), "warm": str(few)})()
     assert {"first", "order", "own", "peak"} == set(found)
     assert found["first"] > 0
 
 
-def test_a_round_of_rings_in_a_process_of_its_own(tmp_path):
-    axis = Axis("rings", "a batch by rings", (1, 2), "straight", "benchmarks.growth.loops", "µs", 1e6)
-    measured = Measured("growth", "Growth", "", 2, [])
-    lasts = growth.grow([axis], 2, measured)
-    assert [len(figure.values) for figure in measured.figures] == [2, 2]
-    assert measured.notes[0].startswith("A batch by rings, growth per doubling from 1 to 2: ")
-    assert lasts[0]["peak_bytes"] > 0
-    measured.keep(tmp_path)
-    assert json.loads((tmp_path / "growth.json").read_text())["rounds"] == 2
+def test_a_round_of_rings_in_a_process_of_its_own():
+    axis = Axis("rings", "a batch by rings", (1, 2), "straight", "steps:loops", "µs", 1e6)
+    section = Section("growth", "Growth", "", 2)
+    growth.grow([axis], section)
+    assert [len(figure.values) for figure in section.figures] == [2, 2]
+    assert section.notes[0].startswith("A batch by rings, growth per doubling from 1 to 2: ")
+    assert "paddlepaddle" in section.versions

@@ -1,4 +1,4 @@
-"""benchmarks/layers.py: both sides classify the file in turns; what is told follows from what was measured."""
+"""benchmarks.layers: both sides classify the file in turns; what is told follows from what was measured."""
 
 from benchmarks import layers
 from tests.tasks.helpers import films, tiny_encoder, write_tsv

@@ -1,10 +1,11 @@
 """benchmarks/loop: what is told of the rounds; the clock; no time of sides that differ; our own sides run."""
 
-import importlib
 import sys
 
 import pytest
 
+from benchmarks.loop import __main__ as loop
+from benchmarks.loop import work
 from tests.paths import ROOT
 
 ROUNDS = [
@@ -21,44 +22,16 @@ ROUNDS = [
 ]
 
 
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of benchmarks/loop."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.loop.{name}")
-
-
-@pytest.fixture
-def figures(load):
-    return load("figures")
-
-
-@pytest.fixture
-def side(load):
-    return load("side")
-
-
-@pytest.fixture
-def work(load):
-    return load("work")
-
-
-@pytest.fixture
-def slow(figures):
-    return figures.Peer("Slow", "slow", "bare_slow", "env")
-
-
-@pytest.fixture
-def quick(figures):
-    return figures.Peer("Quick", "quick", "bare_slow")
+SLOW = loop.Peer("Slow", "slow", "bare_slow", "env")
+QUICK = loop.Peer("Quick", "quick", "bare_slow")
 
 
 def by_name(lines):
     return {line.what: line for line in lines}
 
 
-def test_onion_is_told_above_its_bare_loop_with_its_goals(figures):
-    told = by_name(figures.of_onion(ROUNDS))
+def test_onion_is_told_above_its_bare_loop_with_its_goals():
+    told = by_name(loop.of_onion(ROUNDS))
     assert told["onion, minimal: above it"].values == [4.0, 6.0]
     assert told["onion, minimal: above it"].met
     assert told["onion, ten more items: above it"].values == [12.0, 18.0]
@@ -68,59 +41,57 @@ def test_onion_is_told_above_its_bare_loop_with_its_goals(figures):
     assert told["onion, minimal: above the bare loop with `to_tensors`"].values == [5.0, 9.0]
 
 
-def test_a_goal_that_is_missed_is_told_as_such(figures):
+def test_a_goal_that_is_missed_is_told_as_such():
     rounds = [{"onion": {**each["onion"], "lean": 106.0, "ten": 116.0}} for each in ROUNDS]
-    told = by_name(figures.of_onion(rounds))
+    told = by_name(loop.of_onion(rounds))
     assert told["onion, minimal: above it"].met is False
     assert told["onion, ten more items: above it"].met is False
 
 
-def test_a_peer_is_told_above_its_own_bare_loop(figures, slow):
-    told = by_name(figures.of_peer(slow, ROUNDS))
+def test_a_peer_is_told_above_its_own_bare_loop():
+    told = by_name(loop.of_peer(SLOW, ROUNDS))
     assert told["Slow: above it"].values == [20.0, 10.0]
     assert told["Slow: a callback more"].values == pytest.approx([2.0, 1.0])
 
 
-def test_the_verdict_names_the_peers_that_do_not_cost_more(figures, slow, quick):
+def test_the_verdict_names_the_peers_that_do_not_cost_more():
     told = "onion's minimal loop beside {} peers, by quartiles of the rounds; a batch: {}; a ring or callback: {}."
-    assert figures.verdict([slow], ROUNDS) == told.format(1, "below all", "below all")
-    assert figures.verdict([slow, quick], ROUNDS) == told.format(2, "below 1, above Quick", "below 1, above Quick")
+    assert loop.verdict([SLOW], ROUNDS) == told.format(1, "below all", "below all")
+    assert loop.verdict([SLOW, QUICK], ROUNDS) == told.format(2, "below 1, above Quick", "below 1, above Quick")
 
 
-def test_the_verdict_does_not_tell_apart_what_overlaps(figures, quick):
+def test_the_verdict_does_not_tell_apart_what_overlaps():
     many = [58.0, 62.0]
     rounds = [
         {**each, "Quick": {"bare": 50.0, "lean": 55.0, "many": more}} for each, more in zip(ROUNDS, many, strict=True)
     ]
-    assert figures.verdict([quick], rounds).endswith(
+    assert loop.verdict([QUICK], rounds).endswith(
         "a batch: below 0, not told apart from Quick; a ring or callback: below 0, not told apart from Quick."
     )
 
 
-def test_a_peer_has_its_bare_loop_and_two_numbers_of_callbacks(slow):
-    assert slow.sides == {"bare": ("bare_slow", 0), "lean": ("slow", 0), "many": ("slow", 20)}
+def test_a_peer_has_its_bare_loop_and_two_numbers_of_callbacks():
+    assert SLOW.sides == {"bare": ("bare_slow", 0), "lean": ("slow", 0), "many": ("slow", 20)}
 
 
-def test_every_engine_has_its_file(figures):
-    sides = [figures.ONION_SIDES, *(peer.sides for peer in figures.PEERS)]
-    names = {engine for each in sides for engine, _ in each.values()}
-    there = {file.stem for file in (ROOT / "benchmarks" / "loop" / "engines").glob("*.py")}
-    assert there == {*names, "__init__", "on_onion", "on_paddle", "on_torch"}
+def test_every_peer_has_an_environment_and_engines_that_are_there():
+    for peer in loop.PEERS.values():
+        for engine in (peer.engine, peer.bare):
+            module, name = engine.split(".")
+            source = (ROOT / "benchmarks" / "loop" / f"{module}.py").read_text(encoding="utf-8")
+            assert f'    "{name}": Engine(' in source
+        requirements = ROOT / "scripts" / "reference_outputs" / f"requirements-{peer.environment}.txt"
+        assert peer.environment is None or requirements.is_file()
 
 
-def test_every_environment_has_its_requirements(figures):
-    names = {peer.environment for peer in figures.PEERS} - {None}
-    assert all((ROOT / "scripts" / "references" / f"requirements-{name}.txt").is_file() for name in names)
-
-
-def test_the_clock_is_of_the_last_calls(work):
+def test_the_clock_is_of_the_last_calls():
     work.CALLS[:] = [0.0, 5.0, 6.0, 8.0]
     assert work.seconds_between(3) == pytest.approx(1.5)
     assert work.CALLS == []
 
 
 @pytest.fixture
-def engine(monkeypatch, work):
+def engine(monkeypatch):
     """Put an engine there that learns what it is told to."""
 
     def put(name, learned):
@@ -130,29 +101,29 @@ def engine(monkeypatch, work):
             return work.taken(learned, [0.0])
 
         module = type(sys)(name)
-        module.LIBRARIES, module.ready, module.train = ("numpy",), list, train
-        monkeypatch.setitem(sys.modules, f"benchmarks.loop.engines.{name}", module)
+        module.ENGINES = {"engine": work.Engine(train, list, ["numpy"])}
+        monkeypatch.setitem(sys.modules, f"benchmarks.loop.{name}", module)
 
     return put
 
 
-def test_all_sides_are_timed_where_they_learn_the_same(engine, side):
+def test_all_sides_are_timed_where_they_learn_the_same(engine):
     engine("one", [1.0])
     engine("other", [1.0 + 5e-7])
-    ask = side.prepare({"batches": 10, "sides": {"bare": ("one", 0), "lean": ("other", 0)}})
+    ask = work.prepare({"batches": 10, "sides": {"bare": ("one.engine", 0), "lean": ("other.engine", 0)}})
     assert all(set(ask()) == {"bare", "lean"} for _ in range(3))
 
 
 @pytest.mark.parametrize("learned", [1.1, float("nan")])
-def test_no_time_is_told_where_a_side_learns_something_else(engine, side, learned):
+def test_no_time_is_told_where_a_side_learns_something_else(engine, learned):
     engine("one", [1.0])
     engine("other", [learned])
     with pytest.raises(SystemExit, match=r"lean ends .* away"):
-        side.prepare({"batches": 10, "sides": {"bare": ("one", 0), "lean": ("other", 0)}})
+        work.prepare({"batches": 10, "sides": {"bare": ("one.engine", 0), "lean": ("other.engine", 0)}})
 
 
-def test_a_small_run_of_onion_alone(load, capsys):
-    assert load("__main__").main(["--rounds", "2", "--batches", "20", "--only"]) == 0
+def test_a_small_run_of_onion_alone(capsys):
+    assert loop.main(["--rounds", "2", "--batches", "20", "--only"]) == 0
     told = capsys.readouterr().out
     assert "onion, ten more items: above it" in told
     assert "2 rounds on" in told

@@ -1,37 +1,30 @@
 """benchmarks/online: what the streams are made of, what a run tells, what is run again, what is drawn."""
 
-import importlib
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from benchmarks.online import __main__ as online
+from benchmarks.online import picture, streams, training
+from benchmarks.online.streams import Phase
 from tests.paths import ROOT
 
 
 @pytest.fixture
-def load(monkeypatch):
-    """Import a module of benchmarks/online."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.online.{name}")
-
-
-@pytest.fixture
-def turned(load):
+def turned():
     """Two phases of points, of which the second has the labels of the first turned round."""
     random = np.random.default_rng(0)
     inputs = random.normal(size=(700, 8)).astype("float32")
     labels = (inputs[:, 0] > 0).astype("int64")
     first, second, other = slice(0, 320), slice(320, 640), slice(640, 700)
-    phase = load("streams").Phase
     return [
-        phase(inputs[first], labels[first], (inputs[other], labels[other])),
-        phase(inputs[second], 1 - labels[second], (inputs[other], 1 - labels[other])),
+        Phase(inputs[first], labels[first], (inputs[other], labels[other])),
+        Phase(inputs[second], 1 - labels[second], (inputs[other], 1 - labels[other])),
     ]
 
 
-def test_reviews_are_sorted_by_their_words_and_no_text_comes_twice(load, tmp_path):
-    streams = load("streams")
+def test_reviews_are_sorted_by_their_words_and_no_text_comes_twice(tmp_path):
     rows = [("酒店", "房间%d"), ("这本书", "作者%d"), ("笔记本", "键盘%d")]
     lines = [f"{number % 2}\t{one}{other % number}" for number in range(8) for one, other in rows]
     lines += [lines[0], "1\t酒店的书", "0\t很好"]
@@ -45,15 +38,15 @@ def test_reviews_are_sorted_by_their_words_and_no_text_comes_twice(load, tmp_pat
     assert streams.domain_of("很好") is None
 
 
-def test_a_hashed_text_has_length_1_and_tells_texts_apart(load):
-    hashed = load("streams").hashed
-    assert np.linalg.norm(hashed("房间很好")) == pytest.approx(1)
-    assert hashed("").sum() == 0
-    assert (hashed("房间") != hashed("间房")).any(), "their characters are the same, their pairs are not"
+def test_a_hashed_text_has_length_1_and_tells_texts_apart():
+    assert np.linalg.norm(streams.hashed("房间很好")) == pytest.approx(1)
+    assert streams.hashed("").sum() == 0
+    assert (streams.hashed("房间") != streams.hashed("间房")).any(), (
+        "their characters are the same, their pairs are not"
+    )
 
 
-def test_turned_labels_are_those_of_other_samples(load, tmp_path):
-    streams = load("streams")
+def test_turned_labels_are_those_of_other_samples(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text("label\ttext_a\n" + "".join(f"{n % 2}\tfilm {n}\n" for n in range(310)), encoding="utf-8")
     np.save(tmp_path / "minilm-310.npy", np.arange(310, dtype="float32").reshape(-1, 1))
@@ -66,64 +59,47 @@ def test_turned_labels_are_those_of_other_samples(load, tmp_path):
 
 
 @pytest.mark.parametrize("variant", ["plain", "replay", "drift", "fast", "average"])
-def test_a_run_tells_what_happened(load, turned, variant):
-    found = load("training").train(turned, variant, 1)
+def test_a_run_tells_what_happened(turned, variant):
+    found = training.train(turned, variant, 1)
     assert len(found["curve"]) == 6
     assert np.mean(found["curve"]) == pytest.approx(found["overall"], abs=0.05)
     assert found["after"] < found["overall"]
     assert found["held_out"][0] == pytest.approx(1 - found["held_out"][1])
-    assert load("training").train(turned, variant, 1)["curve"] == found["curve"]
+    assert training.train(turned, variant, 1)["curve"] == found["curve"]
     assert (found["changes"] > 0) == (variant == "drift")
 
 
-def test_every_variant_is_another_run(load, turned):
-    training = load("training")
+def test_every_variant_is_another_run(turned):
     curves = {variant: training.train(turned, variant, 1)["curve"] for variant in training.VARIANTS}
     assert len({tuple(curve) for curve in curves.values()}) == len(curves)
 
 
-def test_what_is_there_is_not_run_again_until_the_data_are_others(load, turned, tmp_path, monkeypatch, capsys):
-    main, streams = load("__main__"), load("streams")
-    kept = importlib.import_module("benchmarks.common.kept")
+def test_the_page_and_its_picture_have_every_variant(turned, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("signal.signal", lambda *given: None)
-    monkeypatch.setattr(main, "use_threads", lambda count: count)
-    monkeypatch.setattr(main, "SEEDS", (1,))
+    monkeypatch.setattr(online, "use_threads", lambda count: count)
+    monkeypatch.setattr(online, "SEEDS", (1,))
 
     def make(path, seed, out, each=320):
         return turned
 
     stream = streams.Stream("made", "A made one", "A text.", "train.tsv", ("one", "other"), make)
-    monkeypatch.setattr(main, "STREAMS", (stream,))
-    file = tmp_path / "train.tsv"
-    file.write_text("a")
+    monkeypatch.setattr(online.Online, "streams", (stream,))
+    (tmp_path / "train.tsv").write_text("a")
     table = tmp_path / "page.md"
     words = ["--data", str(tmp_path), "--out", str(tmp_path / "out"), "--table", str(table)]
-    assert main.main(words) == 0
-    assert "5 of 5: made, average, seed 1" in capsys.readouterr().out
+    assert online.Online.main(words) == 0
+    assert "5 of 5: made, average, seed 1\n    accuracy " in capsys.readouterr().out
     page = table.read_text(encoding="utf-8")
-    assert page.count("\n| ") == 7
-    assert "not run yet" not in page
-    assert main.main(words) == 0
-    assert " of " not in capsys.readouterr().out.replace(str(table), "")
-    kept.sum_of.cache_clear()
-    file.write_text("b")
-    assert main.main(words) == 0
-    assert "1 of 5: made, plain, seed 1" in capsys.readouterr().out
+    assert (page.count("\n| "), "not run yet" in page) == (7, False)
     root = ElementTree.fromstring((tmp_path / "online_drift.svg").read_bytes())
     assert len(root.findall("{*}path[@class='curve']")) == 5
 
 
-def test_without_data_it_says_so(load, tmp_path, capsys):
-    assert load("__main__").main(["--data", str(tmp_path / "nowhere")]) == 2
-    assert "the data sets are not in" in capsys.readouterr().err
-
-
-def test_a_line_of_the_picture_is_the_mean_of_the_seeds(load):
-    module = load("picture")
-    drawing = module.picture([module.Panel("A title", {"a": [[1.0, 1.0], [0.1, 0.1]], "b": []}, [1])], 100)
+def test_a_line_of_the_picture_is_the_mean_of_the_seeds():
+    drawing = picture.picture([picture.Panel("A title", {"a": [[1.0, 1.0], [0.1, 0.1]], "b": []}, [1])], 100)
     root = ElementTree.fromstring(drawing)
     (curve,) = root.findall("{*}path[@class='curve']")
-    middle = module.TOP + module.HEIGHT / 2
+    middle = picture.TOP + picture.HEIGHT / 2
     assert {float(word) for word in curve.get("d").split()[1::2]} == {middle}
     assert [each.text for each in root.findall("{*}text") if each.get("fill")] == ["a", "b"]
     assert "200 samples" in drawing

@@ -1,57 +1,45 @@
 """benchmarks/online_load: the samples, a run in each kind of way, what a page makes of figures."""
 
-import importlib
-
 import numpy as np
 import pytest
 
-from tests.paths import ROOT
+from benchmarks.frame.processes import FailedError
+from benchmarks.online_load import __main__ as load
+from benchmarks.online_load import client, training
+from onion.models.config import EncoderConfig
+
+WAYS = {way.name: way for way in training.WAYS}
 
 
 @pytest.fixture
-def load(monkeypatch):
-    """Import a module of benchmarks/online_load."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.online_load.{name}")
-
-
-@pytest.fixture
-def training(load):
+def tiny():
     """A tiny encoder with the vocabulary of the samples."""
-    from onion.models.config import EncoderConfig
-
-    module = load("training")
     shape = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-    return module.Training(EncoderConfig(vocab_size=load("samples").VOCABULARY, max_position_embeddings=80, **shape))
+    return training.Training(EncoderConfig(vocab_size=client.VOCABULARY, max_position_embeddings=80, **shape))
 
 
-def way(load, name):
-    return next(each for each in load("ways").WAYS if each.name == name)
-
-
-def test_samples_are_as_long_as_those_of_sst_2(load):
-    samples = load("samples").made_up(3200, seed=1)
+def test_samples_are_as_long_as_those_of_sst_2():
+    samples = client.made_up(3200, seed=1)
     lengths = np.array([len(each["ids"]) for each in samples])
     assert 12 < lengths.mean() < 14
     assert 30 < lengths.reshape(-1, 32).max(1).mean() < 45
     assert (lengths.min(), lengths.max() <= 66) == (3, True)
     assert {each["label"] for each in samples} == {0, 1}
-    assert load("samples").made_up(5, seed=1) == load("samples").made_up(5, seed=1)
-    assert load("samples").made_up(5, seed=1) != load("samples").made_up(5, seed=2)
+    assert client.made_up(5, seed=1) == client.made_up(5, seed=1)
+    assert client.made_up(5, seed=1) != client.made_up(5, seed=2)
 
 
-def test_every_round_has_all_ways_and_there_and_back(load):
-    ways = load("ways")
-    rounds = [ways.order(number) for number in range(2 * len(ways.WAYS))]
-    assert all(sorted(each.name for each in one) == sorted(each.name for each in ways.WAYS) for one in rounds)
-    places = [one.index(ways.OFF) for one in rounds]
-    assert set(places) == set(range(len(ways.WAYS)))
-    assert {one + other for one, other in zip(places[::2], places[1::2], strict=True)} == {len(ways.WAYS) - 1}
+def test_every_round_has_all_ways_and_there_and_back():
+    rounds = [training.order(number) for number in range(2 * len(training.WAYS))]
+    assert all(sorted(each.name for each in one) == sorted(each.name for each in training.WAYS) for one in rounds)
+    places = [one.index(training.OFF) for one in rounds]
+    assert set(places) == set(range(len(training.WAYS)))
+    assert {one + other for one, other in zip(places[::2], places[1::2], strict=True)} == {len(training.WAYS) - 1}
 
 
 @pytest.mark.parametrize("name", ["off", "idle"])
-def test_a_run_counts_its_batches(load, training, name):
-    told = training.run(way(load, name), 0, steps=3)
+def test_a_run_counts_its_batches(tiny, name):
+    told = tiny.run(WAYS[name], 0, steps=3)
     assert len(told["batches"]) == 3
     assert min(told["batches"]) > 0
     assert told["processor"] > 0
@@ -59,38 +47,38 @@ def test_a_run_counts_its_batches(load, training, name):
 
 
 @pytest.mark.parametrize(("name", "steps"), [("watched", 300), ("http 100", 60), ("spool 1", 60), ("commands", 150)])
-def test_a_client_works_while_batches_count(load, training, name, steps):
-    told = training.run(way(load, name), 1, steps)
-    client = told["client"]
+def test_a_client_works_while_batches_count(tiny, name, steps):
+    told = tiny.run(WAYS[name], 1, steps)
+    heard = told["client"]
     assert len(told["batches"]) == steps
     if name == "watched":
-        assert client["events"] > 0
+        assert heard["events"] > 0
     elif name == "commands":
-        assert client["refused"] == 0
-        assert min(client["seconds"]) > 0
+        assert heard["refused"] == 0
+        assert min(heard["seconds"]) > 0
     else:
-        assert client["refused"] == 0
-        assert client["taken"] > 0
-        assert client["taken"] % int(name.split()[1]) == 0
+        assert heard["refused"] == 0
+        assert heard["taken"] > 0
+        assert heard["taken"] % int(name.split()[1]) == 0
 
 
-def test_a_client_that_fails_is_told(load, tmp_path):
-    company = load("company").Company(("nothing",), tmp_path / "samples.db", "http://127.0.0.1:9", "a token")
+def test_a_client_that_fails_is_told(tmp_path):
+    process = training.Client(("nothing",), tmp_path / "samples.db", "http://127.0.0.1:9", "a token")
     try:
-        company.begin()
-        with pytest.raises(importlib.import_module("benchmarks.common.processes").FailedError, match="status 1"):
-            company.told()
+        process.begin()
+        with pytest.raises(FailedError, match="status 1"):
+            process.told()
     finally:
-        company.stop()
+        process.stop()
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
-def result(load, seconds, load_average=0.1):
+def result(seconds, load_average=0.1):
     """A round in which each way took so many seconds a batch; those that are not named, one."""
     ways = {}
-    for each in load("ways").WAYS:
+    for each in training.WAYS:
         took = seconds.get(each.name, 1.0)
         client = {"taken": 500, "seconds": 2.0, "refused": 0} if each.client[:1] in (("post",), ("write",)) else None
         if each.client[:1] == ("steer",):
@@ -100,9 +88,9 @@ def result(load, seconds, load_average=0.1):
     return {"ways": ways, **about}
 
 
-def test_a_page_tells_medians_of_ratios_within_rounds(load):
-    rounds = [result(load, {"off": 1.0, "idle": 1.1}), result(load, {"off": 2.0, "idle": 2.0})]
-    page = load("page").page([*rounds, result(load, {"off": 4.0, "idle": 4.08})], 2)
+def test_a_page_tells_medians_of_ratios_within_rounds():
+    rounds = [result({"off": 1.0, "idle": 1.1}), result({"off": 2.0, "idle": 2.0})]
+    page = load.page([*rounds, result({"off": 4.0, "idle": 4.08})])
     assert "| idle | the service is there, and nobody calls | 2000 | 2.0 % (1.0 to 6.0) | 2.0 % (1.0 to 6.0) |" in page
     assert "| http 1 | 250 (250 to 250) | 0 |" in page
     assert "| 300 | 500 | 990 | 1000 | 0 |" in page
@@ -110,31 +98,19 @@ def test_a_page_tells_medians_of_ratios_within_rounds(load):
     assert "other work" not in page
 
 
-def test_a_page_tells_of_other_work_and_of_what_was_not_run(load):
-    assert "load average of up to 2.5" in load("page").page([result(load, {}, 2.5)], 2)
-    empty = load("page").page([], 2)
-    assert empty.count("not run yet") > len(load("ways").WAYS)
+def test_a_page_tells_of_other_work_and_of_what_was_not_run():
+    assert "load average of up to 2.5" in load.page([result({}, 2.5)])
+    empty = load.page([])
+    assert empty.count("not run yet") > len(training.WAYS)
     assert "Machine" not in empty
 
 
-def test_a_quantile_is_one_of_the_values(load):
-    quantile = load("page").quantile
-    assert [quantile([3, 1, 2], share) for share in (0.01, 0.5, 0.99)] == [1, 2, 3]
-    assert quantile(list(range(1, 201)), 0.99) == 198
-
-
-def test_a_round_that_is_there_is_not_run_again(load, training, tmp_path, monkeypatch, capsys):
-    main = load("__main__")
+def test_a_round_is_kept(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("signal.signal", lambda *given: None)
-    monkeypatch.setattr(main, "use_threads", lambda count: count)
-    monkeypatch.setattr(main, "Training", lambda: training)
-    monkeypatch.setattr(main, "order", lambda number: load("ways").WAYS[:2])
-    monkeypatch.setattr(main, "page", lambda found, threads: f"{len(found)} rounds, {threads} threads")
+    monkeypatch.setattr(load, "use_threads", lambda count: count)
+    monkeypatch.setattr(load, "Training", lambda: tiny)
+    monkeypatch.setattr(load, "order", lambda number: training.WAYS[:2])
+    monkeypatch.setattr(load, "page", lambda found: f"{len(found)} rounds of {len(found[0]['ways']) if found else 0}")
     words = ["--rounds", "1", "--steps", "2", "--out", str(tmp_path / "out"), "--table", str(tmp_path / "page.md")]
-    assert main.main(words) == 0
-    assert "1 of 1: 0" in capsys.readouterr().out
-    assert (tmp_path / "page.md").read_text() == "1 rounds, 2 threads"
-    assert main.main(words) == 0
-    assert "of 1:" not in capsys.readouterr().out
-    assert main.main([*words, "--rounds", "2"]) == 0
-    assert "1 of 1: 1" in capsys.readouterr().out
+    assert load.OnlineLoad.main(words) == 0
+    assert (tmp_path / "page.md").read_text() == "1 rounds of 2"

@@ -9,7 +9,7 @@ import paddle
 import pytest
 
 from onion.host import kernels
-from scripts.operators.recorded import LEVEL, kernels_in
+from scripts.gpu_operators.kernels import LEVEL, kernels_in
 from tests.abilities import needs_layers_by_hand
 from tests.paths import ROOT
 from tests.patience import PATIENCE

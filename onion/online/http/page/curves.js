@@ -1,4 +1,4 @@
-// One small chart a curve, drawn by uPlot (https://github.com/leeoniya/uPlot, MIT), which `make page` fetches.
+// One small chart a curve, drawn by uPlot (https://github.com/leeoniya/uPlot, MIT), which `make web-assets` fetches.
 
 import { find, make, short, write } from "./dom.js";
 import { Series } from "./series.js";
@@ -67,7 +67,7 @@ class Curve {
     const caption = make("figcaption", {}, make("span", { className: "name", textContent: title, title }), this.value);
     find("plots").append(make("figure", {}, caption, this.box));
     if (window.uPlot) this.#open();
-    else this.box.append(make("p", { textContent: "The curve would be here: run “make page”." }));
+    else this.box.append(make("p", { textContent: "The curve would be here: run “make web-assets”." }));
   }
 
   draw() {

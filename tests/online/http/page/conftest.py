@@ -34,7 +34,7 @@ def has_library():
 def curves():
     """For tests that look at curves."""
     if not has_library():
-        pytest.skip("the chart library is not there (make page)")
+        pytest.skip("the chart library is not there (make web-assets)")
 
 
 @pytest.fixture

@@ -396,7 +396,7 @@ def test_without_a_token_the_page_waits_until_it_is_asked_again(tab, serve):
 def test_without_the_chart_library_it_says_where_the_curves_would_be(tab, serve, run):
     tab.route("**/vendor/*", lambda route: route.fulfill(status=404))
     tab.goto(serve().url)
-    text(tab, ".plot", "run “make page”")
+    text(tab, ".plot", "run “make web-assets”")
     run.go(2)
     text(tab, "figcaption .value", "1")
     tab.click("text=Pause")

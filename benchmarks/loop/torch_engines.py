@@ -1,0 +1,271 @@
+"""Engines on torch. Each imports its library itself, so that a process holds no other one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.nn.functional import mse_loss
+
+from benchmarks.loop.work import (
+    BATCH,
+    INPUTS,
+    RATE,
+    Engine,
+    Example,
+    Parameters,
+    first_weight,
+    note_call,
+    taken,
+)
+
+Batch = tuple[torch.Tensor, torch.Tensor]
+
+
+def ready(examples: list[Example]) -> list[Batch]:
+    """Return pairs of tensors."""
+    return [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in examples]
+
+
+def ready_fields(examples: list[Example]) -> list[dict[str, torch.Tensor]]:
+    """Return dicts of tensors."""
+    return [{"x": x, "y": y} for x, y in ready(examples)]
+
+
+class Noted(torch.nn.Linear):
+    """A Linear with a clock."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        note_call()
+        return super().forward(x)
+
+
+def network() -> Noted:
+    """Return a new Linear(8, 1), always the same."""
+    linear = Noted(INPUTS, 1)
+    with torch.no_grad():
+        linear.weight.copy_(torch.from_numpy(first_weight().T))
+        linear.bias.zero_()
+    return linear
+
+
+def sgd(linear: torch.nn.Module) -> torch.optim.SGD:
+    """Return the optimizer."""
+    return torch.optim.SGD(linear.parameters(), lr=RATE)
+
+
+def parameters(linear: torch.nn.Linear) -> Parameters:
+    """Return what was learned."""
+    return taken(linear.weight.detach(), linear.bias.detach())
+
+
+def bare(batches: list[Batch], callbacks: int = 0) -> Parameters:
+    """The loop by hand."""
+    linear = network()
+    optimizer = sgd(linear)
+    linear.train()
+    for x, y in batches:
+        loss = mse_loss(linear(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return parameters(linear)
+
+
+def ignite(batches: list[Batch], callbacks: int) -> Parameters:
+    """Ignite; a callback is a handler of the end of an iteration."""
+    from ignite.engine import Engine as Ignite
+    from ignite.engine import Events
+
+    linear = network()
+    optimizer = sgd(linear)
+    linear.train()
+
+    def update(engine: Any, batch: Batch) -> None:
+        x, y = batch
+        loss = mse_loss(linear(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    trainer = Ignite(update)
+    for _ in range(callbacks):
+        trainer.add_event_handler(Events.ITERATION_COMPLETED, lambda engine: None)
+    trainer.run(batches, max_epochs=1)
+    return parameters(linear)
+
+
+def lightning(batches: list[Batch], callbacks: int) -> Parameters:
+    """Lightning, with the setting it has for measuring its own loss: no log, no checkpoint, no bar, no summary."""
+    import lightning as library
+
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="lightning")
+
+    class Regression(library.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = network()
+
+        def training_step(self, batch: Batch, number: int) -> torch.Tensor:
+            x, y = batch
+            return mse_loss(self.linear(x), y)
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return sgd(self.linear)
+
+    class Ready:
+        """The batches; a list would be taken for several sources."""
+
+        def __len__(self) -> int:
+            return len(batches)
+
+        def __iter__(self) -> Iterator[Batch]:
+            return iter(batches)
+
+    class Nothing(library.Callback):
+        def on_train_batch_start(self, *told: Any) -> None:
+            pass
+
+        def on_train_batch_end(self, *told: Any) -> None:
+            pass
+
+    module = Regression()
+    nothing = [Nothing() for _ in range(callbacks)]
+    trainer = library.Trainer(barebones=True, accelerator="cpu", devices=1, max_epochs=1, callbacks=nothing)
+    trainer.fit(module, Ready())
+    return parameters(module.linear)
+
+
+def mmengine(batches: list[Batch], callbacks: int) -> Parameters:
+    """mmengine, without any of its default hooks; it takes torch's DataLoader only, which hands out the batches."""
+    from mmengine.hooks import Hook
+    from mmengine.model import BaseModel
+    from mmengine.optim import OptimWrapper
+    from mmengine.runner import Runner
+    from torch.utils.data import DataLoader
+
+    class Regression(BaseModel):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = network()
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor, mode: str = "tensor") -> dict[str, torch.Tensor]:
+            return {"loss": mse_loss(self.linear(x), y)}
+
+    class Nothing(Hook):
+        def before_train_iter(self, *told: Any, **more: Any) -> None:
+            pass
+
+        def after_train_iter(self, *told: Any, **more: Any) -> None:
+            pass
+
+    default_hooks = ("runtime_info", "timer", "sampler_seed", "logger", "param_scheduler", "checkpoint")
+    model = Regression()
+    with tempfile.TemporaryDirectory() as folder:
+        Runner(
+            model,
+            folder,
+            train_dataloader=DataLoader(batches, batch_size=None),
+            train_cfg={"by_epoch": True, "max_epochs": 1},
+            optim_wrapper=OptimWrapper(sgd(model)),
+            default_hooks=dict.fromkeys(default_hooks),
+            custom_hooks=[Nothing() for _ in range(callbacks)],
+            log_level=logging.ERROR,
+            experiment_name=f"loop_{id(model)}",
+        ).train()
+    return parameters(model.linear)
+
+
+def hugging_face(batches: list[dict[str, torch.Tensor]], callbacks: int) -> Parameters:
+    """Hugging Face's Trainer, which takes the batches from a method as they are."""
+    from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+    from transformers.utils.logging import set_verbosity_error
+
+    set_verbosity_error()
+
+    class Regression(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = network()
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"loss": mse_loss(self.linear(x), y)}
+
+    class Ready(Trainer):
+        def get_train_dataloader(self) -> Any:
+            return self.train_dataset
+
+    class Nothing(TrainerCallback):
+        def on_step_begin(self, *told: Any, **more: Any) -> None:
+            pass
+
+        def on_step_end(self, *told: Any, **more: Any) -> None:
+            pass
+
+    module = Regression()
+    optimizer = sgd(module)
+    constant = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        lean = TrainingArguments(
+            folder,
+            num_train_epochs=1,
+            per_device_train_batch_size=BATCH,
+            max_grad_norm=0.0,
+            use_cpu=True,
+            logging_strategy="no",
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            logging_nan_inf_filter=False,
+        )
+        nothing = [Nothing() for _ in range(callbacks)]
+        trainer = Ready(module, lean, train_dataset=batches, optimizers=(optimizer, constant), callbacks=nothing)
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    return parameters(module.linear)
+
+
+def keras(batches: list[Batch], callbacks: int) -> Parameters:
+    """Keras on torch.
+
+    Without any callback it reports the ends of batches to a pool of threads, which takes longer than one callback
+    here. So one that does nothing is always there.
+    """
+    os.environ["KERAS_BACKEND"] = "torch"
+    import keras as library
+
+    class Dense(library.layers.Dense):
+        def call(self, x: Any) -> Any:
+            note_call()
+            return super().call(x)
+
+    class Nothing(library.callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
+            pass
+
+        def on_train_batch_end(self, batch: int, logs: object = None) -> None:
+            pass
+
+    dense = Dense(1)
+    model = library.Sequential([library.Input([INPUTS]), dense])
+    dense.kernel.assign(first_weight())
+    model.compile(optimizer=library.optimizers.SGD(RATE), loss="mse", jit_compile=False)
+    nothing = [Nothing() for _ in range(1 + callbacks)]
+    model.fit((batch for batch in batches), steps_per_epoch=len(batches), epochs=1, verbose=0, callbacks=nothing)
+    return taken(library.ops.convert_to_numpy(dense.kernel), library.ops.convert_to_numpy(dense.bias))
+
+
+ENGINES = {
+    "bare": Engine(bare, ready, ["torch"]),
+    "ignite": Engine(ignite, ready, ["pytorch-ignite"]),
+    "lightning": Engine(lightning, ready, ["lightning"]),
+    "mmengine": Engine(mmengine, ready, ["mmengine"]),
+    "hugging_face": Engine(hugging_face, ready_fields, ["transformers", "accelerate"]),
+    "keras": Engine(keras, ready, ["keras"]),
+}

@@ -1,0 +1,301 @@
+"""A run killed, resumed, and compared with the uninterrupted one; each run is a process of its own.
+
+The parent has imported all that is needed and has computed nothing, so it has one thread, and a forked child costs its
+own work only.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, perf_counter
+from typing import Any, NoReturn, Protocol, TypeAlias
+
+import numpy as np
+
+from onion import Runner
+from onion.checkpointing.atomic_files import through
+from onion.checkpointing.checkpoint import steps_in
+from scripts.crash_test.differences import differences, torn
+from scripts.crash_test.points import Census, FatalFiles, Point, Reaper, Tell, draw, kinds_in, witnessed
+
+DRAWS = 20
+"""How many points may lie behind the end of a run before an attempt is given up. The second of two often does, as the
+run that went on is shorter."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An attempt that is due.
+
+    Attributes:
+        onion: its name.
+        kind: of the first kill.
+        twice: whether the run that went on is killed too, in any way.
+        seed: of the points.
+    """
+
+    onion: str
+    kind: str
+    twice: bool
+    seed: str
+
+
+@dataclass(frozen=True)
+class GradientRollback:
+    """What came of one.
+
+    Attributes:
+        onion: its name.
+        points: where it was killed; none: it was run a second time, to see that it is the same every time.
+        complaints: what was wrong.
+    """
+
+    onion: str
+    points: tuple[Point, ...]
+    complaints: tuple[str, ...]
+
+    @property
+    def kinds(self) -> list[str]:
+        """Of the kills."""
+        return [point.kind for point in self.points]
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything was wrong."""
+        return bool(self.complaints)
+
+
+class Place:
+    """Where the runs of an onion are, and how they go.
+
+    Args:
+        name: of the onion.
+        onion: the onion.
+        folder: for its runs.
+        limit: seconds after which a run hangs.
+    """
+
+    def __init__(self, name: str, onion: Kind, folder: Path, limit: float) -> None:
+        self.name, self._onion, self._folder, self._limit = name, onion, folder / name, limit
+        self._whole = self._folder / "whole"
+
+    def whole(self) -> tuple[Census | None, GradientRollback]:
+        """Run the onion without a kill, twice; return what is counted of it (None: it failed) and what differs."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        end = self._run(self._whole, None)
+        complaints = tuple(_unless_done(end, self._whole)) or self._restart([], self._folder / "again")
+        census = end.said("census")
+        return (census[0] if census and not complaints else None), GradientRollback(self.name, (), tuple(complaints))
+
+    def follow(self, plan: Plan, census: Census) -> GradientRollback:
+        """Draw points until they are reached, and die there."""
+        chance = random.Random(plan.seed)
+        for _ in range(DRAWS):
+            points = [draw(census, plan.kind, chance)]
+            if plan.twice:
+                points.append(draw(census, chance.choice(kinds_in(census)), chance))
+            attempt = self.kill(points, plan.seed)
+            if attempt is not None:
+                return attempt
+        return GradientRollback(self.name, tuple(points), (f"not reached, and no other point in {DRAWS} draws",))
+
+    def kill(self, points: Sequence[Point], name: str) -> GradientRollback | None:
+        """Run to each point in turn, then to the end; None if a point was not reached."""
+        folder = self._folder / name
+        try:
+            ends: list[End] = []
+            for point in points:
+                end = self._run(folder, point)
+                if end.code == 0:
+                    return None
+                complaints = [*_unless_killed(end, point, folder), *torn(folder), *_unless_progress([*ends, end])]
+                if complaints:
+                    return GradientRollback(self.name, tuple(points), tuple(complaints))
+                ends.append(end)
+            return GradientRollback(self.name, tuple(points), self._restart(ends, folder))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            words_of(folder).unlink(missing_ok=True)
+
+    def _restart(self, before: Iterable[End], folder: Path) -> tuple[str, ...]:
+        """Run to the end; return what is wrong then."""
+        end = self._run(folder, None)
+        complaints = [*_unless_done(end, folder), *_unless_progress([*before, end])]
+        return tuple(complaints or differences(folder, self._whole))
+
+    def _run(self, folder: Path, point: Point | None) -> End:
+        return run(self._onion, folder, point, self._limit)
+
+
+def _unless_done(end: End, folder: Path) -> Iterator[str]:
+    if end.late:
+        yield f"hung:{_last_words(folder)}"
+    elif end.code:
+        yield f"ended with {end.code}:{_last_words(folder)}"
+
+
+def _unless_killed(end: End, point: Point, folder: Path) -> Iterator[str]:
+    if not end.killed or (end.late and not point.by_clock):
+        yield from _unless_done(end, folder)
+
+
+def _unless_progress(ends: Sequence[End]) -> Iterator[str]:
+    """Each run has to begin where the newest checkpoint before it was, or further."""
+    saved = 0
+    for end in ends:
+        for begun in end.said("begun"):
+            if begun < saved:
+                yield f"began at step {begun}, though the checkpoint of step {saved} had its final name"
+        saved = max([saved, *end.said("saved")])
+
+
+def _last_words(folder: Path, lines: int = 16) -> str:
+    """Return what the last run printed in the end."""
+    words = words_of(folder).read_text(errors="replace").splitlines()
+    return "".join(f"\n      {line}" for line in words[-lines:])
+
+
+class Kind(Protocol):
+    """An onion that can be made again and again, always the same."""
+
+    @property
+    def passes(self) -> int | None:
+        """How far ``Runner.run`` goes."""
+
+    @property
+    def steps(self) -> int | None:
+        """How far ``Runner.run`` goes."""
+
+    def make(self, folder: Path) -> Runner:
+        """Compose it; all that it writes is in the folder."""
+
+
+Onions: TypeAlias = Mapping[str, Kind]
+
+
+def run(onion: Kind, folder: Path, point: Point | None, limit: float) -> End:
+    """Run an onion to its end, or to a point; a child that hangs is late.
+
+    Args:
+        onion: what to run.
+        folder: its folder; what it prints is beside it, in ``words_of(folder)``.
+        point: where it dies, or None.
+        limit: seconds after which it hangs.
+    """
+
+    def work(tell: Tell) -> None:
+        begun = perf_counter()
+        reaper = Reaper(point, tell)
+        with through(FatalFiles(reaper, folder)):
+            seed(0)  # as a script does at its top
+            runner = witnessed(onion.make(folder), reaper)
+            if steps_in(folder):
+                seed(1)  # whatever a resumed run needs has to come from its checkpoint
+            runner.run(onion.passes, onion.steps)
+        tell({"census": {**reaper.seen, "clock": perf_counter() - begun}})
+
+    return live(work, words_of(folder), limit, point.number if point and point.by_clock else None)
+
+
+def words_of(folder: Path) -> Path:
+    """Return the file with what the runs of a folder printed."""
+    return folder.with_name(f"{folder.name}.txt")
+
+
+def seed(seed: int) -> None:
+    """Set the random generators of Python, numpy and Paddle."""
+    random.seed(seed)
+    np.random.seed(seed)
+    if "paddle" in sys.modules:
+        sys.modules["paddle"].seed(seed)
+
+
+@dataclass(frozen=True)
+class End:
+    """How a child ended.
+
+    Attributes:
+        code: its exit status, or minus the signal that ended it.
+        late: whether the parent ended it, because its time was up.
+        told: what it said to the parent.
+    """
+
+    code: int
+    late: bool
+    told: list[dict[str, Any]]
+
+    @property
+    def killed(self) -> bool:
+        """Whether it died by SIGKILL, its own or the parent's."""
+        return self.code == -signal.SIGKILL
+
+    def said(self, what: str) -> list[Any]:
+        """Return all it told under a name."""
+        return [each[what] for each in self.told if what in each]
+
+
+def live(work: Callable[[Tell], None], words: Path, limit: float, kill_after: float | None = None) -> End:
+    """Run a function in a child.
+
+    Args:
+        work: the function; it can tell the parent something.
+        words: the file that gets what the child prints, its traceback, and where it hangs when the limit is near.
+        limit: the seconds after which it hangs, and is killed.
+        kill_after: the seconds after which it is killed anyway; None: never.
+    """
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _live(work, writing, words, limit)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        lines, late = _listen(pipe.fileno(), limit if kill_after is None else kill_after)
+        if late:
+            os.kill(child, signal.SIGKILL)
+            lines += pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return End(code, late, [json.loads(line) for line in lines.splitlines()])
+
+
+def _live(work: Callable[[Tell], None], writing: int, words: Path, limit: float) -> NoReturn:
+    """Be the child: no ``finally`` of the parent may run in it, and no exit handler."""
+
+    def tell(said: dict[str, Any]) -> None:
+        os.write(writing, (json.dumps(said) + "\n").encode())
+
+    code = 1
+    try:
+        output = os.open(words, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        faulthandler.dump_traceback_later(0.9 * limit, file=2)
+        work(tell)
+        code = 0
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(code)
+
+
+def _listen(pipe: int, seconds: float) -> tuple[bytes, bool]:
+    """Return what comes through a pipe until its other end closes, and whether the time was up before."""
+    heard, end = b"", monotonic() + seconds
+    while select.select([pipe], [], [], max(end - monotonic(), 0))[0]:
+        more = os.read(pipe, 65536)
+        if not more:
+            return heard, False
+        heard += more
+    return heard, True

@@ -1,0 +1,47 @@
+"""Whether Paddle has a GPU kernel for every operator that training and prediction use; ``make gpu-dry`` runs it.
+
+    python -m scripts.gpu_operators
+
+It needs a GPU build of Paddle and no GPU. The operators are not listed by hand: a process trains, tests and predicts on
+the paths that a GPU takes, and Paddle's own log says which kernels ran (kernels.py). Where one ran with
+floating-point numbers, kernels for float32, float16 and bfloat16 have to be registered; else for the types it ran with.
+Exit status 1 if one is missing and no way around it is named in kernels.py, or one is named in vain; 2 if
+this Paddle is for the CPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import onion  # noqa: F401 - before Paddle, whose math library it chooses
+from scripts.gpu_operators.kernels import FailedError, idle_ways, needed_of, recorded, rendered, verdicts
+
+# isort: split
+import paddle
+
+ROOT = Path(__file__).parents[2]
+
+
+def main() -> int:
+    """Record, compare and tell; return the exit status."""
+    if not paddle.is_compiled_with_cuda():
+        print("this Paddle is for the CPU and has no GPU kernels to look for; `make gpu-dry` installs one that has")
+        return 2
+    try:
+        used = recorded("scripts.gpu_operators.trained", ROOT)
+    except FailedError as error:
+        print(error)
+        return 1
+    found = verdicts(needed_of(used), paddle.base.core._get_registered_phi_kernels("all"))
+    failed, idle = [verdict.name for verdict in found if verdict.fails], idle_ways(found)
+    print(rendered(found))
+    print(f"\nPaddle {paddle.__version__}, CUDA {paddle.version.cuda()}: {len(found)} operators", end=", ")
+    print(f"{sum(not each.missing for each in found)} with all their GPU kernels, {len(failed)} without a way around")
+    if idle:
+        print(f"ways around that nothing has taken: {', '.join(idle)}; take them out of gpu_operators/kernels.py")
+    return 1 if failed or idle else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Interrupt runs that are saving, resume them in the same process, and compare each with an uninterrupted run.
+
+    python -m scripts.interrupt --count 500 --seed 6
+
+Each onion is run to its end once, with a checkpoint after every batch: in the foreground and in the background. Then
+runs of it get Ctrl-C: before a write, sync, rename or removal of a disk that is a little slow (up to three times, so
+that one comes while the run leaves, or waits for the thread that writes), or before a line of the code that saves. No
+Signals item is around them, and each time the run is started again at once in this process, as in a notebook: the
+very same onion, or a new one. Wherever a run begins, and at the end, every checkpoint with a final name has
+to be whole; no run may be refused; and the last one has to come to the bits of the run that was not interrupted.
+
+A table; exit status 1 if anything was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from random import Random
+
+from scripts.console import columns, parser_of
+from scripts.interrupt.attempt import MODES, WAYS, GradientRollback, Place
+
+ONIONS = ("noise", "best", "average", "slot")
+"""Those of the catalogue that are tried by default."""
+
+
+def main() -> int:
+    """Try what was asked for; return the exit status."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when the onions\' module loads Paddle
+    asked = _asked()
+    logging.getLogger("onion").setLevel(logging.ERROR)  # resuming from a checkpoint is no news here
+    print(f"seed {asked.seed}", flush=True)
+    onions = import_module(asked.onions).ONIONS
+    with tempfile.TemporaryDirectory() as folder:
+        places = [Place(name, onions[name], mode, Path(folder)) for name in asked.onion or ONIONS for mode in MODES]
+        attempts = list(_attempts(places, asked.count, asked.seed))
+    print(_table(attempts))
+    return 1 if not attempts or any(attempt.complaints for attempt in attempts) else 0
+
+
+def _asked() -> argparse.Namespace:
+    parser = parser_of(__doc__)
+    parser.add_argument("--count", type=int, default=500, help="runs to interrupt")
+    parser.add_argument("--onions", default="tests.onions", help="the module that has them, by name, as ONIONS")
+    parser.add_argument("--onion", action="append", help=f"one of them; default: {', '.join(ONIONS)}")
+    return parser.parse_args()
+
+
+def _attempts(places: list[Place], count: int, seed: int) -> Iterator[GradientRollback]:
+    """Interrupt the onions in turns, in both ways; tell what was wrong at once."""
+    order = Random(seed).sample(places, len(places))
+    for number in range(count):
+        place, way = order[number % len(order)], WAYS[number // len(order) % len(WAYS)]
+        attempt = place.interrupt(way, number, f"{seed}-{number}")
+        for complaint in attempt.complaints:
+            print(f"{number} {attempt.onion}, {attempt.mode}, before each {way} drawn: {complaint}", flush=True)
+        yield attempt
+
+
+def _table(attempts: list[GradientRollback]) -> str:
+    rows: list[tuple[object, ...]] = [
+        ("saving in the", "before", "tries", "interrupts", "torn", "refused", "other bits")
+    ]
+    for mode in MODES:
+        for way in WAYS:
+            some = [attempt for attempt in attempts if (attempt.mode, attempt.way) == (mode, way)]
+            rows.append((mode, way, *_figures(some)))
+    return columns([*rows, ("all", "", *_figures(attempts))])
+
+
+def _figures(attempts: list[GradientRollback]) -> list[int]:
+    interrupts = sum(attempt.interrupts for attempt in attempts)
+    wrong = [sum(bool(getattr(attempt, what)) for attempt in attempts) for what in ("torn", "refused", "other")]
+    return [len(attempts), interrupts, *wrong]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

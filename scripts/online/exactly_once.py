@@ -1,0 +1,111 @@
+"""Kill trainer, producer and redis-server at any moment, and count: each sample has gone into the weights exactly once.
+
+    python -m scripts.online.exactly_once --samples 100000 --kills 200 --seed 7
+    python -m scripts.online.exactly_once --source redis --samples 2000 --kills 5
+
+A producer puts numbered samples in, a trainer learns from them: a network with a parameter a sample, to which the SGD
+of a batch adds 1 for each time that the sample is in it. Processes are killed by SIGKILL after times drawn with the
+seed, and started again; the last samples come when all kills are done. In the end every parameter of the newest
+checkpoint has to be exactly 1. One line of JSON a source; exit status 1 if a count is another. A kill takes the process
+away, not the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from onion.checkpointing import checkpoint
+from scripts.console import parser_of
+from scripts.online.processes import Child, python
+from scripts.online.producer import HELD
+from scripts.online.sources import PLACES, redis_server
+
+LIMIT = 1800.0
+"""Seconds after which something hangs."""
+
+
+def main() -> int:
+    """Try each source that was asked for; return the exit status."""
+    asked = _asked()
+    exact = True
+    for kind in asked.source or list(PLACES):
+        with tempfile.TemporaryDirectory() as folder:
+            told = prove(kind, Path(folder), asked.samples, asked.kills, asked.seed, asked.pause)
+        print(json.dumps(told), flush=True)
+        exact = exact and told["exact"] is True
+    return 0 if exact else 1
+
+
+def prove(kind: str, folder: Path, samples: int, kills: int, seed: int, pause: float) -> dict[str, object]:
+    """Run trainer and producer of a source with so many kills; count."""
+    draw = random.Random(seed)
+    began, held = time.monotonic(), folder / HELD
+    if kills:
+        held.touch()
+    with _children(kind, folder, samples, seed, pause) as children:
+        done = Counter[str]()
+        while not all(child.over for name, child in children.items() if name != "redis-server"):
+            if time.monotonic() - began > LIMIT:
+                raise SystemExit(f"{kind}: not finished after {LIMIT:g} s, {dict(done)} kills")
+            time.sleep(draw.uniform(0.0, 4.0))
+            if sum(done.values()) < kills:
+                name = draw.choice(list(children))
+                children[name].kill()
+                done[name] = children[name].kills
+            else:
+                held.unlink(missing_ok=True)
+    counts = counts_in(folder / "run")
+    return {
+        "source": kind,
+        "samples": samples,
+        "exact": bool(counts.keys() == {1.0} and counts[1.0] == samples),
+        "counts": {f"{count:g}": number for count, number in counts.items()},
+        "kills": dict(done),
+        "seed": seed,
+        "seconds": round(time.monotonic() - began),
+    }
+
+
+@contextmanager
+def _children(kind: str, folder: Path, samples: int, seed: int, pause: float) -> Iterator[dict[str, Child]]:
+    children: dict[str, Child] = {}
+    try:
+        if kind == "redis":
+            children["redis-server"] = Child(lambda: redis_server(folder))
+        children["producer"] = python("scripts.online.producer", kind, folder, samples, pause, seed)
+        children["trainer"] = python("scripts.online.trainer", kind, folder, samples)
+        yield children
+    finally:
+        for child in children.values():
+            child.end()
+
+
+def _asked() -> argparse.Namespace:
+    parser = parser_of(__doc__)
+    parser.add_argument("--source", action="append", choices=list(PLACES), help="only this one; may be given again")
+    parser.add_argument("--samples", type=int, default=100_000)
+    parser.add_argument("--kills", type=int, default=200, help="for each source")
+    parser.add_argument("--pause", type=float, default=0.25, help="seconds between two lots of a producer")
+    return parser.parse_args()
+
+
+def counts_in(folder: Path) -> Counter[float]:
+    """Return how many parameters of the newest checkpoint have which value."""
+    newest = checkpoint.newest(folder)
+    if newest is None:
+        raise SystemExit(f"{folder} holds no checkpoint")
+    [table] = newest.items["counts"].values()
+    return Counter(float(count) for count in table.ravel())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

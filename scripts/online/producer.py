@@ -1,0 +1,30 @@
+"""A process that puts samples in: ``python -m scripts.online.producer KIND FOLDER SAMPLES PAUSE SEED``."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from pathlib import Path
+
+from scripts.online.sources import PLACES
+
+HELD = "held"
+"""The file in the folder that lets the last lot wait, as long as it is there."""
+
+
+def main(kind: str, folder: str, samples: str, pause: str, seed: str) -> None:
+    """Put samples in, in lots of 1 to 200, with so many seconds between two."""
+    place, draw = PLACES[kind](Path(folder)), random.Random(int(seed))
+    begin, total = place.begin(), int(samples)
+    while begin < total:
+        end = min(total, begin + draw.randint(1, 200))
+        while end == total and Path(folder, HELD).exists():
+            time.sleep(0.05)
+        place.put(range(begin, end))
+        begin = end
+        time.sleep(float(pause))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

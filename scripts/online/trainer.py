@@ -1,0 +1,94 @@
+"""A process that trains: ``python -m scripts.online.trainer KIND FOLDER SAMPLES [PORT]``.
+
+Its network has a parameter a sample, which counts how often the sample was trained on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import paddle
+
+from onion import GradientMachine, Observer, ParameterUpdater, Runner, Saver, Signals, State
+from onion.online import ControlServer, Journal, StreamProvider
+from onion.online.sources.source import Source
+from scripts.online.sources import PLACES
+
+
+def main(kind: str, folder: str, samples: str, port: str | None = None) -> None:
+    """Train until all samples are there."""
+    control = None if port is None else ControlServer(port=int(port))
+    source = PLACES[kind](Path(folder)).source()
+    counting(source, Path(folder, "run"), int(samples), control).run()
+
+
+def again(folder: Path) -> Runner:
+    """Return the onion of a spool that is named in the environment, for ``onion replay``."""
+    source = PLACES["spool"](Path(os.environ["PLACE"])).source()
+    return counting(source, folder, int(os.environ["SAMPLES"]), ControlServer(port=None))
+
+
+class Counts(paddle.nn.Layer):
+    """A parameter a sample. The gradient of the loss is -1 for each time that a sample is in the batch."""
+
+    def __init__(self, samples: int) -> None:
+        super().__init__()
+        self.table = paddle.nn.Embedding(samples, 1)
+        self.table.weight.set_value(paddle.zeros([samples, 1]))
+
+    def forward(self, batch: dict[str, Any]) -> Any:
+        return self.table(batch["id"])
+
+    def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
+        """Return minus their sum, so that SGD with the learning rate 1 adds 1 to each."""
+        return -outputs.sum()
+
+
+class Line(paddle.nn.Layer):
+    """A network beside it, whose learning rate may be changed without the counts' being touched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        paddle.seed(5)
+        self.fc = paddle.nn.Linear(1, 1)
+
+    def forward(self, batch: dict[str, Any]) -> Any:
+        """Return a guess of the last digit of each sample's number, by its last two."""
+        return self.fc((batch["id"] % 100).astype("float32").reshape([-1, 1]) / 100)
+
+    def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
+        return ((outputs[:, 0] - (batch["id"] % 10).astype("float32") / 10) ** 2).mean()
+
+
+def counting(
+    source: Source, folder: Path, samples: int, control: ControlServer | None = None, every: int = 20
+) -> Runner:
+    """Return an onion that ends when it has been trained on so many samples."""
+    counts, line = Counts(samples), Line()
+    provider = StreamProvider(source, batch_size=100, pass_every=5_000, max_wait=0.02)
+    counted = ParameterUpdater(paddle.optimizer.SGD(1.0, parameters=counts.parameters()))
+    counted.name = "counted"
+    machine = GradientMachine(counts)
+    machine.name = "counts"
+
+    def enough(state: State) -> None:
+        if provider.log_values()["examples"] >= samples:
+            state.stop("all samples are there")
+
+    return Runner(
+        Signals(),
+        Saver(folder, every=every),
+        Journal(),
+        provider,
+        *([] if control is None else [control]),
+        Observer(on_pass_begin=enough, on_batch_end=enough),  # a kill may come when all of it is done and saved
+        Runner(ParameterUpdater(paddle.optimizer.Adam(0.01, parameters=line.parameters())), GradientMachine(line)),
+        Runner(counted, machine),
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,63 @@
+"""What is sampled of a process and its files, and by how much a line through the samples rises in a day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+FILES = {
+    "spool": "samples.db",
+    "spool_log": "samples.db-wal",
+    "journal": "run/journal.jsonl",
+    "rejected": "run/rejected.jsonl",
+    "log": "log.jsonl",
+}
+
+
+def figures(process: int, folder: Path) -> dict[str, int]:
+    """Return bytes of memory, numbers of threads and of open files of a process, and bytes of its files and folder."""
+    sizes = {name: _size(folder / file) for name, file in FILES.items()}
+    checkpoints = len(list((folder / "run").glob("step-*")))
+    return {
+        "memory": resident(process),
+        "threads": len(list(Path("/proc", str(process), "task").iterdir())),
+        "handles": len(list(Path("/proc", str(process), "fd").iterdir())),
+        "checkpoints": checkpoints,
+        **sizes,
+    }
+
+
+def resident(process: int | str) -> int:
+    """Return the bytes of memory that a process has."""
+    for line in Path("/proc", str(process), "status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise ProcessLookupError(f"the process {process} has ended")
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+SETTLED = 0.25
+"""The part of a run after which it has filled what it fills once: buffers, windows, the spool, pools of memory."""
+
+
+def rise(steps: Sequence[int], values: Sequence[float], day: int) -> float:
+    """Return by how much a straight line through the settled samples (least squares) rises in so many batches.
+
+    Args:
+        steps: of the samples, ascending.
+        values: of the samples.
+        day: batches.
+
+    Raises:
+        ValueError: there are fewer than three samples in the settled part.
+    """
+    settled = np.asarray(steps, float) >= SETTLED * steps[-1]
+    if settled.sum() < 3:
+        raise ValueError(f"{settled.sum()} samples are too few for a line; let it run for longer.")
+    slope, _ = np.polyfit(np.asarray(steps, float)[settled], np.asarray(values, float)[settled], 1)
+    return float(slope) * day

@@ -1,0 +1,114 @@
+"""Give broken data files to every command that reads such files; ``make spoil`` runs it.
+
+    python -m scripts.spoil --count 300 --seed 6
+
+A file of a task is good at first, and then spoilt in a way that is drawn with the seed (changes.py):
+cut, in another encoding, with bits flipped, other columns or values, brackets a hundred thousand deep, or no file at
+all but a pipe, a folder, a device. It is what is learned from, whole and as a stream, what is tested on, evaluated,
+predicted from, as a file and as lines of standard input, and embedded. The commands are called in this process, every
+``--apart``-th as a process of its own.
+
+Every command has to end with status 0, or with status 2 and one message: no traceback, nothing that a terminal would
+obey, no line without bounds. Nothing may be half-written, neither the output nor the kept features, and what was there
+stays. What is wrong is reported as it is found, and at the end in one line of JSON; then the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when Paddle is loaded: so small a network gains nothing by more
+
+from scripts.console import parser_of
+from scripts.spoil.changes import spoilt_files
+from scripts.spoil.files import TASKS
+from scripts.spoil.trial import (
+    Command,
+    Ground,
+    Kept,
+    commands_for,
+    faults_of_end,
+    faults_of_features,
+    faults_of_output,
+    kept_features,
+    lay,
+    remove,
+    run_apart,
+    run_here,
+)
+
+
+def run() -> int:
+    """Do what was asked for; return the exit status."""
+    asked = _asked()
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["ONION_HOME"] = f"{name}/home"
+        folder = Path(name, "ground")
+        folder.mkdir()
+        told = spoil(lay(folder), asked.count, asked.seed, asked.apart, asked.limit)
+    print(json.dumps(told, ensure_ascii=False))
+    return 1 if told["faults"] else 0
+
+
+def spoil(ground: Ground, count: int, seed: int, apart: int, limit: int) -> dict[str, Any]:
+    """Give spoilt files to the commands; return what came of it.
+
+    Args:
+        ground: what the commands need besides; the models are trained here.
+        count: files.
+        seed: of all draws.
+        apart: of so many commands one is run as a process of its own.
+        limit: seconds after which a command hangs.
+    """
+    begun, ended, ways, faults = time.monotonic(), Counter[str](), Counter[str](), []
+    for task in TASKS:
+        words = ground.training(task, ground.good(task), ground.good(task), ground.run(task))
+        if (done := run_here(Command("train", words, ground.run(task)), limit)).status != 0:
+            raise RuntimeError(f"cannot train {task} on a good file: {done.said}{done.broken}")
+    before, number = kept_features(ground.features), 0
+    rooms = ground.folder / "spoilt"
+    rooms.mkdir()
+    for place, spoilt in enumerate(islice(spoilt_files(rooms, seed), count)):
+        ways[spoilt.way] += 1
+        for command in commands_for(spoilt, ground):
+            number += 1
+            status, wrong = _tried(command, ground, before, number % apart == 0, limit)
+            ended[f"{command.name} {status}"] += 1
+            for each in wrong:
+                faults.append(f"file {place} ({spoilt.task}, {spoilt.way}), {command.name}: {each}")
+                print(faults[-1], file=sys.stderr, flush=True)
+    seconds = round(time.monotonic() - begun, 1)
+    told = {"seed": seed, "files": count, "commands": number, "apart": number // apart, "seconds": seconds}
+    return {**told, "ended": dict(sorted(ended.items())), "ways": dict(sorted(ways.items())), "faults": faults}
+
+
+def _tried(command: Command, ground: Ground, before: Kept, apart: bool, limit: int) -> tuple[int | None, list[str]]:
+    """Run a command; return its status, and what was wrong."""
+    ended = run_apart(command, limit) if apart else run_here(command, limit)
+    wrong = list(faults_of_end(ended, apart))
+    if ended.status is not None:
+        wrong += faults_of_output(command.output, ended.status)
+    wrong += faults_of_features(ground.features, before)
+    remove(command.output)
+    return ended.status, wrong
+
+
+def _asked() -> argparse.Namespace:
+    parser = parser_of(__doc__)
+    parser.add_argument("--count", type=int, default=300, help="files")
+    parser.add_argument("--apart", type=int, default=20, help="of so many commands one is a process of its own")
+    parser.add_argument("--limit", type=int, default=600, help="seconds after which a command hangs")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(run())
