@@ -1,21 +1,17 @@
-"""The numbers of an encoder, under the names of Hugging Face's and PaddleNLP's ``config.json``."""
+"""The config of BERT, ERNIE and RoBERTa, under the names of Hugging Face's and PaddleNLP's ``config.json``."""
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
 from onion.errors import WeightsError
 from onion.models import config_validators
-from onion.models.formats.config_readers import CONFIG_FILE, PASSED_OVER, find, translate
-from onion.models.formats.safetensors_file import put_file
-
-log = logging.getLogger(__name__)
+from onion.models.formats.config_readers import translate
+from onion.models.parameter_shapes import shapes_of
+from onion.models.pretrained_config import PretrainedConfig, Shape
 
 MODEL_TYPES = ("bert", "ernie", "roberta")
 ACTIVATIONS = ("gelu", "relu")
@@ -33,7 +29,7 @@ _probability = config_validators.number(0, 1)
 
 
 @attrs.frozen(kw_only=True)
-class EncoderConfig:
+class EncoderConfig(PretrainedConfig):
     """The shape and the settings of an :class:`onion.models.encoder.Encoder`.
 
     Encoders differ by these values only. The defaults are BERT's (transformers ``BertConfig``); the sizes have none,
@@ -56,6 +52,8 @@ class EncoderConfig:
     Raises:
         WeightsError: a value is out of its range, or two do not go together.
     """
+
+    meaning_fields: ClassVar[tuple[str, ...]] = MEANING
 
     vocab_size: int = attrs.field(validator=_positive)
     hidden_size: int = attrs.field(validator=_positive)
@@ -105,6 +103,11 @@ class EncoderConfig:
             )
 
     @property
+    def embedding_size(self) -> int:
+        """Width of the embeddings; families that project them to the hidden size have another one."""
+        return self.hidden_size
+
+    @property
     def head_size(self) -> int:
         """Width of one attention head."""
         return self.hidden_size // self.num_attention_heads
@@ -119,85 +122,16 @@ class EncoderConfig:
         """Tasks there are embeddings for; 0 where the encoder does not use them."""
         return self.task_type_vocab_size if self.use_task_id else 0
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], where: str | Path = CONFIG_FILE) -> EncoderConfig:
-        """Make a config from what a config file holds, in any of the forms that config_readers.py lists.
-
-        Keys that do not concern the encoder are passed over. Those among them that nobody knows are named once, in a
-        warning: they may ask for something that this encoder does not do.
-
-        Args:
-            values: the JSON object.
-            where: the file, for the warning; its name tells static ERNIE's configs.
-
-        Raises:
-            WeightsError: a required key is missing (all are named, and unknown ones, of which one may be it), or a
-                value is not supported.
-        """
-        values = translate(values, Path(where).name)
-        names = [field.name for field in attrs.fields(cls)]
-        unknown = ", ".join(key for key in values if key not in names and key not in PASSED_OVER)
-        missing = [f.name for f in attrs.fields(cls) if f.default is attrs.NOTHING and f.name not in values]
-        if missing:
-            hint = f"; not known: {unknown}" if unknown else ""
-            raise WeightsError(f"keys are missing: {', '.join(missing)}{hint}")
-        config = cls(**{name: values[name] for name in names if name in values})
-        if unknown:
-            log.warning("%s: not known and passed over: %s", where, unknown)
-        return config
+    def shapes(self) -> dict[str, Shape]:
+        """Name -> shape of every parameter of the encoder."""
+        return shapes_of(self)
 
     @classmethod
-    def read(cls, path: str | Path) -> EncoderConfig:
-        """Read the config of a model: Hugging Face's, PaddleNLP's (flat or nested), static ERNIE's or our own.
-
-        Args:
-            path: the file, or the folder it lies in.
-
-        Raises:
-            WeightsError: no such file, not JSON, or what :meth:`from_dict` raises; the message names the file.
-        """
-        path = find(Path(path))
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise WeightsError(f"{path}: cannot read the model's config: {error.strerror}") from error
-        except ValueError as error:
-            raise WeightsError(f"{path}: not a JSON file: {error}") from error
-        except RecursionError as error:
-            raise WeightsError(f"{path}: not a model's config: nested too deep") from error
-        if not isinstance(values, dict):
-            raise WeightsError(f"{path}: holds a JSON {type(values).__name__}, not an object")
-        try:
-            return cls.from_dict(values, path)
-        except WeightsError as error:
-            raise WeightsError(f"{path}: {error}") from error
-
-    def changed(self, **settings: Any) -> EncoderConfig:
-        """The same config with other values.
-
-        Raises:
-            WeightsError: there is no such setting, or a value is not supported.
-        """
-        names = [field.name for field in attrs.fields(type(self))]
-        unknown = [name for name in settings if name not in names]
-        if unknown:
-            raise WeightsError(f"an encoder has no setting {', '.join(unknown)}; it has {', '.join(names)}")
-        return attrs.evolve(self, **settings)
-
-    def meaning(self) -> dict[str, Any]:
-        """The values that make another encoder of the same arrays."""
-        return {name: getattr(self, name) for name in MEANING}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The config as JSON values, under the names it is read by."""
-        return attrs.asdict(self)
-
-    def write(self, path: str | Path) -> None:
-        """Write a ``config.json`` that :meth:`read` and Hugging Face understand, and PaddleNLP too.
-
-        Args:
-            path: the file, or an existing folder to put it in. Replaced as a whole or not at all.
-        """
-        path = Path(path)
-        path = path / CONFIG_FILE if path.is_dir() else path
-        put_file(path, (json.dumps(self.to_dict(), indent=2) + "\n").encode())
+    def translate(cls, values: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """Bring any of the forms that config_readers.py lists under the names of the fields."""
+        found = translate(values, name)
+        if found["model_type"] not in MODEL_TYPES:  # said before its keys are missed
+            raise WeightsError(
+                f"model_type is {found['model_type']!r}; only one of {', '.join(MODEL_TYPES)} is supported"
+            )
+        return found

@@ -14,9 +14,11 @@ from typing import Any
 import attrs
 import paddle
 
+from onion.errors import CompositionError
 from onion.models.encoder import Encoder
 from onion.models.layers import EncoderLayer, SelfAttention
 from onion.models.packing import Packing
+from onion.models.pretrained_encoder import PretrainedEncoder
 from onion.models.queries import AllTokens
 
 
@@ -61,14 +63,22 @@ class _Attention:
 
 
 @contextmanager
-def record_hidden_states(encoder: Encoder) -> Iterator[HiddenStates]:
+def record_hidden_states(encoder: PretrainedEncoder) -> Iterator[HiddenStates]:
     """Note what the encoder's layers give while the body runs; of several batches the last one's.
 
     Paddle's forward hooks do it, which are gone afterwards; so an encoder that nobody looks into pays nothing.
+
+    Raises:
+        CompositionError: the encoder is none of BERT's relatives.
     """
+    if not isinstance(encoder, Encoder):
+        raise CompositionError(
+            f"{type(encoder).__name__} does not show hidden states and attention; only BERT and its relatives do"
+        )
     inside = HiddenStates()
     with ExitStack() as hooks:
-        _on_output(hooks, encoder.embeddings, lambda _, embedded: inside.hidden.update({0: embedded}))
+        embeddings = getattr(encoder, "embeddings_project", None) or encoder.embeddings
+        _on_output(hooks, embeddings, lambda _, embedded: inside.hidden.update({0: embedded}))
         for number, layer in enumerate(encoder.encoder.layers, start=1):
             _watch(hooks, inside, number, layer)
         yield inside

@@ -12,9 +12,9 @@ from paddle import nn
 from onion.models import ops
 from onion.models.config import EncoderConfig
 from onion.models.fused import flash
-from onion.models.fused.training import stack
 from onion.models.layer_norm import LayerNorm
 from onion.models.packing import Packing
+from onion.models.pretrained_config import PretrainedConfig
 from onion.models.queries import AllTokens, Queries, queries_of
 
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
@@ -23,8 +23,8 @@ ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
 class Linear(nn.Linear):
     """A linear layer, initialised as BERT's: normal weight, zero bias; [tokens, in] -> [tokens, out]."""
 
-    def __init__(self, width_in: int, width_out: int, config: EncoderConfig) -> None:
-        super().__init__(width_in, width_out, weight_attr=_normal(config))
+    def __init__(self, width_in: int, width_out: int, config: PretrainedConfig) -> None:
+        super().__init__(width_in, width_out, weight_attr=normal(config))
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
         """[tokens, in] -> [tokens, out]."""
@@ -43,7 +43,7 @@ class Embeddings(nn.Layer):
         self.position_embeddings: nn.Embedding = _table(config.max_position_embeddings, config)
         self.token_type_embeddings = _table(config.type_vocab_size, config)
         self.task_type_embeddings = _table(config.tasks, config)
-        self.layer_norm = LayerNorm(config.hidden_size, epsilon=config.layer_norm_eps)
+        self.layer_norm = LayerNorm(config.embedding_size, epsilon=config.layer_norm_eps)
         self.dropout = config.hidden_dropout_prob
 
     def forward(
@@ -138,12 +138,10 @@ class EncoderLayers(nn.Layer):
 
     def forward(self, x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
         """[tokens, hidden] -> [tokens, hidden]; or [batch, hidden], of the first token of each row."""
-        if stack.fits(self.layers, x):
-            return stack.run(self.layers, x, packing, firsts_only)
         *below, last = self.layers
         for layer in below:
             x = layer(x, packing)
-        # a layer of one's own need not know of firsts, and is not asked for them (encoder.py)
+        # a layer of one's own need not know of firsts, and is not asked for them (dispatch.py)
         return last(x, packing, firsts_only) if firsts_only else last(x, packing)
 
 
@@ -162,8 +160,9 @@ class Pooler(nn.Layer):
 
 
 def _table(size: int, config: EncoderConfig) -> nn.Embedding | None:
-    return nn.Embedding(size, config.hidden_size, weight_attr=_normal(config)) if size else None
+    return nn.Embedding(size, config.embedding_size, weight_attr=normal(config)) if size else None
 
 
-def _normal(config: EncoderConfig) -> paddle.ParamAttr:
+def normal(config: PretrainedConfig) -> paddle.ParamAttr:
+    """How BERT's weights, and those of its relatives, start."""
     return paddle.ParamAttr(initializer=nn.initializer.Normal(0.0, config.initializer_range))

@@ -147,6 +147,11 @@ class Packing:
         return as_tensor(np.cumsum(lengths) - lengths)
 
     @cached_property
+    def lasts(self) -> paddle.Tensor:
+        """The last token of each row, as its index among the packed: int64 [batch]."""
+        return as_tensor(np.cumsum(self.mask.sum(axis=1)) - 1)
+
+    @cached_property
     def starts(self) -> paddle.Tensor:
         """Where each row starts among the packed, and where the last one ends: int32 [batch + 1]."""
         return as_tensor(np.cumsum([0, *self.mask.sum(axis=1)], dtype=np.int32))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from onion.models.config import EncoderConfig
+from typing import TYPE_CHECKING
 
-Shape = tuple[int, ...]
+from onion.models.pretrained_config import Shape
+
+if TYPE_CHECKING:
+    from onion.models.config import EncoderConfig
 
 
 def shapes_of(config: EncoderConfig) -> dict[str, Shape]:
     """Name -> shape of every parameter of ``Encoder(config)``."""
-    width = config.hidden_size
+    width, embedded = config.hidden_size, config.embedding_size
     tables = {
         "word": config.vocab_size,
         "position": config.max_position_embeddings,
@@ -17,25 +20,29 @@ def shapes_of(config: EncoderConfig) -> dict[str, Shape]:
         "task_type": config.tasks,
     }
     shapes: dict[str, Shape] = {
-        f"embeddings.{table}_embeddings.weight": (size, width) for table, size in tables.items() if size
+        f"embeddings.{table}_embeddings.weight": (size, embedded) for table, size in tables.items() if size
     }
-    shapes |= _norm("embeddings.layer_norm", width)
+    shapes |= norm("embeddings.layer_norm", embedded)
+    if embedded != width:
+        shapes |= linear("embeddings_project", embedded, width)
     for index in range(config.num_hidden_layers):
         shapes |= _layer(f"encoder.layers.{index}", width, config.intermediate_size)
-    return shapes | _linear("pooler.dense", width, width)
+    return shapes | linear("pooler.dense", width, width)
 
 
 def _layer(name: str, width: int, inner: int) -> dict[str, Shape]:
     shapes: dict[str, Shape] = {}
     for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
-        shapes |= _linear(f"{name}.self_attn.{part}", width, width)
-    shapes |= _linear(f"{name}.linear1", width, inner) | _linear(f"{name}.linear2", inner, width)
-    return shapes | _norm(f"{name}.norm1", width) | _norm(f"{name}.norm2", width)
+        shapes |= linear(f"{name}.self_attn.{part}", width, width)
+    shapes |= linear(f"{name}.linear1", width, inner) | linear(f"{name}.linear2", inner, width)
+    return shapes | norm(f"{name}.norm1", width) | norm(f"{name}.norm2", width)
 
 
-def _linear(name: str, width_in: int, width_out: int) -> dict[str, Shape]:
+def linear(name: str, width_in: int, width_out: int) -> dict[str, Shape]:
+    """The parameters of a linear layer."""
     return {f"{name}.weight": (width_in, width_out), f"{name}.bias": (width_out,)}
 
 
-def _norm(name: str, width: int) -> dict[str, Shape]:
+def norm(name: str, width: int) -> dict[str, Shape]:
+    """The parameters of a LayerNorm."""
     return {f"{name}.weight": (width,), f"{name}.bias": (width,)}

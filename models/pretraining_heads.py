@@ -22,11 +22,12 @@ from paddle import nn
 from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.config import EncoderConfig
-from onion.models.encoder import Encoded, Encoder, arrays_of
+from onion.models.encoder import Encoder
 from onion.models.layer_norm import LayerNorm
 from onion.models.layers import ACTIVATIONS, Linear
 from onion.models.ops import as_tensor, rows
 from onion.models.packing import Ids, check_integers, on_host
+from onion.models.pretrained_encoder import Encoded, arrays_of
 from onion.models.weights import Weights, read_weights, write_weights
 
 log = logging.getLogger(__name__)

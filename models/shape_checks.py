@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from onion.errors import WeightsError
-from onion.models.parameter_shapes import Shape
+from onion.models.pretrained_config import Shape
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +17,7 @@ NAMES_SHOWN = 5
 # Which key of the config says how many rows an embedding has.
 ROWS = {
     "embeddings.word_embeddings.weight": "vocab_size",
+    "word_embedding.weight": "vocab_size",
     "embeddings.position_embeddings.weight": "max_position_embeddings",
     "embeddings.token_type_embeddings.weight": "type_vocab_size",
     "embeddings.task_type_embeddings.weight": "task_type_vocab_size",

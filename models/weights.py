@@ -1,5 +1,7 @@
 """The weights of a folder: every layout that onion knows in, and three out. Without Paddle.
 
+What the parameters are called there, the folder's family says (families.py).
+
 In: our own, Hugging Face's (safetensors or PyTorch, whole or in shards), PaddleNLP's, static ERNIE's. Our own layout is
 ``model.safetensors`` with PaddleNLP's parameter names and Paddle's [in, out] linear weights.
 """
@@ -15,20 +17,12 @@ import attrs
 import numpy as np
 
 from onion.errors import WeightsError
-from onion.models.config import EncoderConfig
+from onion.models.families import BERT, FAMILIES, family_in
 from onion.models.formats.layouts import SAFETENSORS, read_stored
-from onion.models.formats.name_mapping import (
-    HEADS,
-    LM_HEAD,
-    PREFIXES,
-    place_of,
-    to_hugging_face,
-    to_paddlenlp,
-    without_prefix,
-)
+from onion.models.formats.name_mapping import HEADS, LM_HEAD, without_prefix
 from onion.models.formats.paths import is_folder
 from onion.models.formats.safetensors_file import read_metadata, write_safetensors
-from onion.models.parameter_shapes import Shape, shapes_of
+from onion.models.pretrained_config import PretrainedConfig, Shape
 from onion.models.shape_checks import check_fit
 
 # What the metadata of a safetensors file names as its format: transformers wants "pt", PaddleNLP refuses "pd".
@@ -52,7 +46,7 @@ class Weights:
         heads: the heads of pre-training: ``cls.predictions...`` and ``cls.seq_relationship...`` (PaddleNLP's names) ->
             array; empty where the file has none. Take them or leave them. A decoder that is tied to the word
             embeddings may be stored as ``cls.predictions.decoder_weight`` or not at all.
-        settings: :meth:`EncoderConfig.meaning` when we saved them; empty in files of others.
+        settings: :meth:`PretrainedConfig.meaning` when we saved them; empty in files of others.
     """
 
     path: Path
@@ -62,7 +56,7 @@ class Weights:
     heads: dict[str, np.ndarray] = attrs.field(factory=dict, repr=False)
     settings: dict[str, Any] = attrs.field(factory=dict)
 
-    def check_settings(self, config: EncoderConfig) -> None:
+    def check_settings(self, config: PretrainedConfig) -> None:
         """Check that the config beside the weights is the one they were saved with, as far as others would fit too.
 
         Weights and config are two files; a process that is killed between them leaves new weights under an old config.
@@ -82,7 +76,7 @@ class Weights:
                 f"interrupted? Save again or mend the config; other settings can be given when it is loaded"
             )
 
-    def check(self, config: EncoderConfig) -> tuple[str, ...]:
+    def check(self, config: PretrainedConfig) -> tuple[str, ...]:
         """Check that the arrays are those of an encoder of this config; without making any of its parameters.
 
         Returns:
@@ -97,7 +91,7 @@ class Weights:
                 f"{self.path}: the weights do not fit the config: its num_hidden_layers is {config.num_hidden_layers}, "
                 f"and there are {len(self.arrays)} parameters in all"
             )
-        return check_fit(self.path, self.arrays, shapes_of(config), (MAY_BE_MISSING,))
+        return check_fit(self.path, self.arrays, config.shapes(), (MAY_BE_MISSING,))
 
     def check_heads(self, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
         """Check the heads' arrays against the parameters of heads; what else the file holds does not matter.
@@ -130,21 +124,23 @@ def read_weights(folder: str | Path) -> Weights:
     folder = Path(folder)
     if not is_folder(folder):
         raise WeightsError(f"{folder}: no such folder")
-    path, stored, unread, layout = read_stored(folder)
+    naming = family_in(folder).naming
+    path, stored, unread, layout = read_stored(folder, naming.is_hugging_face)
     arrays: dict[str, np.ndarray] = {}
     heads: dict[str, np.ndarray] = {}
     ignored = list(unread)
-    for stored_name, array in stored.items():
-        place = place_of(stored_name, layout)
-        if place is None:
+    for stored_name, stored_array in stored.items():
+        ours = naming.to_ours(stored_name, stored_array, layout)
+        if ours is None:
             ignored.append(stored_name)
             continue
-        kept = heads if place.is_head else arrays
-        value = array.T if place.transpose else array
-        if place.name not in kept:
-            kept[place.name] = value
-        elif not place.is_head or not np.array_equal(kept[place.name], value):  # tied biases may stand there twice
-            raise WeightsError(f"{path}: {place.name} is stored twice")
+        name, value = ours
+        is_head = name.startswith(HEADS)
+        kept = heads if is_head else arrays
+        if name not in kept:
+            kept[name] = value
+        elif not is_head or not np.array_equal(kept[name], value):  # tied biases may stand there twice
+            raise WeightsError(f"{path}: {name} is stored twice")
     return Weights(path, arrays, tuple(ignored), layout, heads, _settings(path))
 
 
@@ -166,7 +162,7 @@ def write_weights(
     arrays: Mapping[str, np.ndarray],
     layout: str = "onion",
     prefix: str = "",
-    config: EncoderConfig | None = None,
+    config: PretrainedConfig | None = None,
 ) -> Path:
     """Write ``model.safetensors``; the folder is made, the file replaced as a whole or not at all.
 
@@ -175,9 +171,10 @@ def write_weights(
         arrays: our parameter name -> array; heads of pre-training (``cls...``) may be among them.
         layout: ``"onion"``, ``"huggingface"`` (the names and [out, in] matrices that transformers reads) or
             ``"paddlenlp"`` (what PaddleNLP reads from safetensors; it wants no pickle).
-        prefix: what stands before the encoder's names in a model with heads: ``"bert."``, ``"ernie."`` or
-            ``"roberta."``; default nothing, as in a bare encoder.
-        config: of the encoder; what it says of the weights' meaning goes into the file's metadata.
+        prefix: what stands before the encoder's names in a model with heads, such as ``"bert."``; default nothing, as
+            in a bare encoder.
+        config: of the encoder; what it says of the weights' meaning goes into the file's metadata, and its family
+            decides about the names. Default: BERT's.
 
     Returns:
         The file.
@@ -185,20 +182,12 @@ def write_weights(
     Raises:
         WeightsError: it cannot be written, or there is no such layout or prefix.
     """
-    if layout not in FORMATS or prefix not in ("", *PREFIXES):
-        known = f"layouts are {', '.join(FORMATS)}; prefixes {', '.join(PREFIXES)} or none"
+    naming = (BERT if config is None else FAMILIES[config.model_type]).naming
+    if layout not in FORMATS or prefix not in ("", *naming.prefixes):
+        known = f"layouts are {', '.join(FORMATS)}; prefixes {', '.join(naming.prefixes)} or none"
         raise WeightsError(f"cannot write the layout {layout!r} with the prefix {prefix!r}; {known}")
     path = make_folder(folder) / SAFETENSORS
-    named = {}
-    for name, array in arrays.items():
-        if layout == "huggingface":
-            name, transpose = to_hugging_face(name, prefix)
-            array = array.T if transpose else array
-        elif layout == "paddlenlp":
-            name = to_paddlenlp(name, prefix)
-        elif not name.startswith(HEADS):
-            name = prefix + name
-        named[name] = array
+    named = dict(naming.to_theirs(name, array, layout, prefix, config) for name, array in arrays.items())
     settings = {} if config is None else {SETTINGS: json.dumps(config.meaning())}
     write_safetensors(path, named, {"format": FORMATS[layout], **settings})
     return path

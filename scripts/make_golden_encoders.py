@@ -6,7 +6,7 @@ environments behind, see scripts/reference_outputs/requirements-*.txt:
     python -m scripts.make_golden_encoders transformers
     python -m scripts.make_golden_encoders paddlenlp
 
-A folder holds a sub-folder for each layout and ``expected.npz``, made by transformers for BERT and RoBERTa and by
+A folder holds a sub-folder for each layout and ``expected.npz``, made by transformers, and by
 PaddleNLP for ERNIE, in float32 on the CPU: a batch, the outputs, and the gradient of every parameter under our names
 and in our layout (linear weights [in, out]). The gradients are those of the sum of all outputs times
 ``factor:OUTPUT``. The weights are the same in all layouts of an architecture. Static ERNIE has another epsilon, and an
@@ -31,6 +31,10 @@ LAYOUTS = {
         "roberta": ("huggingface", "torch"),
         "ernie_1": ("huggingface",),
         "ernie_3": ("huggingface",),
+        "electra": ("huggingface", "torch"),
+        "electra_equal": ("huggingface",),
+        "xlnet": ("huggingface", "torch"),
+        "xlnet_clamped": ("huggingface",),
     },
     "paddlenlp": {
         "bert": ("paddlenlp",),
@@ -47,8 +51,12 @@ def main(reference: str) -> None:
     """Write what one reference has to give."""
     by = importlib.import_module(f"scripts.reference_outputs.by_{reference}")
     for name, layouts in LAYOUTS[reference].items():
-        case = CASES[name]
-        write(by, case, GOLDEN / name, layouts, expected=AUTHORITY[case.family] == reference)
+        if name in CASES:
+            case = CASES[name]
+            write(by, case, GOLDEN / name, layouts, expected=AUTHORITY[case.family] == reference)
+        else:
+            families = importlib.import_module("scripts.reference_outputs.families")
+            write(families, families.CASES[name], GOLDEN / name, layouts)
         size = sum(path.stat().st_size for path in (GOLDEN / name).rglob("*") if path.is_file())
         print(f"{name}: {', '.join(layouts)}; {size} bytes in the folder by now")
 

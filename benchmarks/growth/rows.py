@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from onion.data import Loader, bucketed
+from onion.tasks.batches import batch_of
 from onion.tasks.data.features.examples import Example
 from onion.tasks.data.features.store import open_store, write_store
-from onion.tasks.batches import batch_of
 
 BATCH = 32
 CHUNK = 10_000

@@ -26,8 +26,8 @@ from onion.device import use_threads
 from onion.engine.state import State
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
-from onion.tasks.classification import Classifier
 from onion.tasks.batches import batch_of
+from onion.tasks.classification import Classifier
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.tasks.networks.multi_head import MultiHead
 from onion.testing import Batches

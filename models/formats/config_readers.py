@@ -11,6 +11,7 @@ Sources: transformers ``models/{bert,roberta,ernie}/configuration_*.py``; Paddle
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,9 +40,9 @@ _PADDLENLP = {
 # transformers and PaddleNLP alike: what ERNIE has where nothing is said.
 _ERNIE_TASKS = 3
 # "ErnieForSequenceClassification" -> "Ernie"; ErnieGram, ErnieM, XLMRoberta and others are different encoders.
-_CLASS = re.compile(r"(Bert|Roberta|Ernie)(?:Model|LMHeadModel|For[A-Z]\w*)")
+_CLASS = re.compile(r"([A-Z]\w*?)(?:Model|LMHeadModel|For[A-Z]\w*)")
 # What the encoder can only do in one way.
-_MUST_BE = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
+MUST_BE = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
 # Keys that foreign configs have and that do not change what an encoder computes; all others are unknown.
 _HARMLESS = """
@@ -61,7 +62,7 @@ _HARMLESS = """
     directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type
     task_ids
 """
-PASSED_OVER = frozenset(_HARMLESS.split()) | frozenset(_MUST_BE)
+PASSED_OVER = frozenset(_HARMLESS.split()) | frozenset(MUST_BE)
 
 
 def find(path: Path) -> Path:
@@ -91,6 +92,40 @@ def _only(folder: Path, static: list[Path]) -> Path:
     return static[0]
 
 
+def read_values(path: Path) -> dict[str, Any]:
+    """What a config file holds.
+
+    Raises:
+        WeightsError: no such file, or not a JSON object; the message names the file.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise WeightsError(f"{path}: cannot read the model's config: {error.strerror}") from error
+    except ValueError as error:
+        raise WeightsError(f"{path}: not a JSON file: {error}") from error
+    except RecursionError as error:
+        raise WeightsError(f"{path}: not a model's config: nested too deep") from error
+    if not isinstance(values, dict):
+        raise WeightsError(f"{path}: holds a JSON {type(values).__name__}, not an object")
+    return values
+
+
+def model_type_of(values: Mapping[str, Any], name: str = CONFIG_FILE) -> object:
+    """The ``model_type`` of a config of any form, unchecked: as said, or as the name of the model's class tells.
+
+    Args:
+        values: what the JSON file holds.
+        name: of the file.
+
+    Raises:
+        WeightsError: the class is not called as those of models are.
+    """
+    if _is_static_ernie(values, name):
+        return "ernie"
+    return _family(_nested(values) if _is_nested(values) else values)
+
+
 def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, Any]:
     """Bring a config of any form under the names of ``EncoderConfig``; keys that are no part of it stay.
 
@@ -101,13 +136,11 @@ def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, A
     Raises:
         WeightsError: a model that is not supported, or keys are missing that have no other reader.
     """
-    if name.startswith("ernie_config") or "sent_type_vocab_size" in values:
+    if _is_static_ernie(values, name):
         values = _static_ernie(values)
-    elif "init_class" in values or "init_args" in values:
+    elif _is_nested(values):
         values = _nested(values)
-    for key, only in _MUST_BE.items():
-        if values.get(key, only) != only:
-            raise WeightsError(f"{key} {values[key]!r} is not supported, only {only!r} is")
+    refuse_variants(values, MUST_BE)
     values = {**values, "model_type": _family(values)}
     if values["model_type"] == "roberta":
         return _roberta(values)
@@ -118,7 +151,30 @@ def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, A
     return values
 
 
-def _family(values: Mapping[str, Any]) -> str:
+def refuse_variants(values: Mapping[str, Any], supported: Mapping[str, Any]) -> None:
+    """Refuse a config that asks for what an encoder does not do.
+
+    Args:
+        values: the config.
+        supported: key -> the only value that is supported, which is also the default.
+
+    Raises:
+        WeightsError: a key has another value.
+    """
+    for key, only in supported.items():
+        if values.get(key, only) != only:
+            raise WeightsError(f"{key} {values[key]!r} is not supported, only {only!r} is")
+
+
+def _is_static_ernie(values: Mapping[str, Any], name: str) -> bool:
+    return name.startswith("ernie_config") or "sent_type_vocab_size" in values
+
+
+def _is_nested(values: Mapping[str, Any]) -> bool:
+    return "init_class" in values or "init_args" in values
+
+
+def _family(values: Mapping[str, Any]) -> object:
     """The model's type, as said or as the name of its class tells; BERT's first configs say neither."""
     if "model_type" in values:
         return str(values["model_type"])
@@ -128,7 +184,7 @@ def _family(values: Mapping[str, Any]) -> str:
     named = named[0] if isinstance(named, list) else named
     match = _CLASS.fullmatch(str(named))
     if match is None:
-        raise WeightsError(f"the model {named} is not supported, only Bert..., Roberta... and Ernie... models are")
+        raise WeightsError(f"the model {named} is not supported: its name is not that of a model's class")
     return match[1].lower()
 
 

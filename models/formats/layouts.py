@@ -6,14 +6,14 @@ Without Paddle.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from onion.errors import WeightsError
 from onion.models.formats.ernie_static import read_static_folder
-from onion.models.formats.name_mapping import from_static, is_hugging_face, without_prefix
+from onion.models.formats.name_mapping import from_static
 from onion.models.formats.paddle_file import read_pdparams
 from onion.models.formats.paths import is_file
 from onion.models.formats.safetensors_file import read_safetensors
@@ -31,8 +31,14 @@ Reader = Callable[[Path], dict[str, np.ndarray]]
 READERS: dict[str, Reader] = {SAFETENSORS: read_safetensors, PDPARAMS: read_pdparams, TORCH: read_torch}
 
 
-def read_stored(folder: Path) -> tuple[Path, dict[str, np.ndarray], tuple[str, ...], str]:
+def read_stored(
+    folder: Path, is_hugging_face: Callable[[Mapping[str, np.ndarray]], bool]
+) -> tuple[Path, dict[str, np.ndarray], tuple[str, ...], str]:
     """Read the first kind of weights that the folder holds.
+
+    Args:
+        folder: where they are.
+        is_hugging_face: tells whether arrays are stored as Hugging Face does, by their names and shapes.
 
     Returns:
         the file (or folder of files), stored name -> array, names of files left unread, and the layout:
@@ -45,7 +51,7 @@ def read_stored(folder: Path) -> tuple[Path, dict[str, np.ndarray], tuple[str, .
     if (path := _dynamic(folder)) is not None:
         name = path.name.removesuffix(INDEX)
         stored = READERS[name](path) if path.name == name else _read_shards(path, READERS[name])
-        if is_hugging_face([without_prefix(stored_name) for stored_name in stored]):
+        if is_hugging_face(stored):
             return path, stored, (), "huggingface"
         return path, stored, (), "paddlenlp" if name == PDPARAMS else "onion"
     if (path := _static(folder)) is not None:

@@ -10,8 +10,14 @@ Sources: transformers ``models/{bert,roberta,ernie}/modeling_*.py``; PaddleNLP `
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
+import numpy as np
+
+if TYPE_CHECKING:
+    from onion.models.pretrained_config import PretrainedConfig
 
 # In task models the encoder's names stand behind one of these.
 PREFIXES = ("bert.", "roberta.", "ernie.")
@@ -62,7 +68,7 @@ _OUR_HEAD = re.compile(
 )
 
 # Matrices of linear layers: PyTorch keeps them as [out, in], Paddle as [in, out].
-_LINEAR_WEIGHT = re.compile(r"(_proj|linear[12]|pooler\.dense|predictions\.transform|seq_relationship)\.weight$")
+_LINEAR_WEIGHT = re.compile(r"(_proj(ect)?|linear[12]|pooler\.dense|predictions\.transform|seq_relationship)\.weight$")
 _THEIR_LAYER = re.compile(r"^encoder\.layer\.(\d+)\.(.+)\.(weight|bias)$")
 _OUR_LAYER = re.compile(r"^encoder\.layers\.(\d+)\.(.+)\.(weight|bias)$")
 
@@ -96,10 +102,67 @@ class Place:
     name: str
     transpose: bool = False
 
-    @property
-    def is_head(self) -> bool:
-        """Whether it belongs to a head of pre-training."""
-        return self.name.startswith(HEADS)
+
+class Naming(Protocol):
+    """What the systems call the parameters of one family, and how they store them.
+
+    Attributes:
+        prefixes: what stands before the encoder's names in models with heads.
+    """
+
+    prefixes: tuple[str, ...]
+
+    def is_hugging_face(self, stored: Mapping[str, np.ndarray]) -> bool:
+        """Tell whether arrays are stored as Hugging Face does rather than as PaddleNLP and we do."""
+
+    def to_ours(self, name: str, array: np.ndarray, layout: str) -> tuple[str, np.ndarray] | None:
+        """Our name and form of a stored parameter; None for what is neither the encoder's nor a head's that we know.
+
+        Args:
+            name: in the file.
+            array: as stored.
+            layout: ``"huggingface"``, ``"static"``, or one with PaddleNLP's names.
+        """
+
+    def to_theirs(
+        self, name: str, array: np.ndarray, layout: str, prefix: str, config: PretrainedConfig | None
+    ) -> tuple[str, np.ndarray]:
+        """The name and form of one of our parameters in a layout.
+
+        Args:
+            name: ours.
+            array: ours.
+            layout: ``"huggingface"``, ``"paddlenlp"`` or ``"onion"``.
+            prefix: one of ``prefixes``, or nothing.
+            config: of the encoder.
+        """
+
+
+class BertNaming:
+    """The :class:`Naming` of BERT, RoBERTa and ERNIE."""
+
+    prefixes: tuple[str, ...] = PREFIXES
+
+    def is_hugging_face(self, stored: Mapping[str, np.ndarray]) -> bool:
+        """See :class:`Naming`."""
+        prefixes = self.prefixes
+        return is_hugging_face([name.removeprefix(prefix) for name in stored for prefix in prefixes])
+
+    def to_ours(self, name: str, array: np.ndarray, layout: str) -> tuple[str, np.ndarray] | None:
+        """See :class:`Naming`."""
+        place = place_of(name, layout)
+        return None if place is None else (place.name, array.T if place.transpose else array)
+
+    def to_theirs(
+        self, name: str, array: np.ndarray, layout: str, prefix: str, config: PretrainedConfig | None
+    ) -> tuple[str, np.ndarray]:
+        """See :class:`Naming`."""
+        if layout == "huggingface":
+            theirs, transpose = to_hugging_face(name, prefix)
+            return theirs, array.T if transpose else array
+        if layout == "paddlenlp":
+            return to_paddlenlp(name, prefix), array
+        return (name if name.startswith(HEADS) else prefix + name), array
 
 
 def place_of(stored: str, layout: str) -> Place | None:

@@ -189,10 +189,19 @@ def _weights_of(layer: nn.Layer) -> Weights | None:
     parts = plain_parts(layer)
     if parts is None or any(part.training for part in parts):
         return None
-    attention = map(_affine, (parts.query, parts.key, parts.value, parts.out))
-    rest = map(_affine, (parts.norm1, parts.linear1, parts.linear2, parts.norm2))
-    epsilons = parts.norm1._epsilon, parts.norm2._epsilon
-    return Weights(*attention, *rest, parts.attention.scale, epsilons, parts.layer.activation)
+    return Weights(
+        query=_affine(parts.query),
+        key=_affine(parts.key),
+        value=_affine(parts.value),
+        out=_affine(parts.out),
+        norm1=_affine(parts.norm1),
+        linear1=_affine(parts.linear1),
+        linear2=_affine(parts.linear2),
+        norm2=_affine(parts.norm2),
+        scale=parts.attention.scale,
+        epsilons=(parts.norm1._epsilon, parts.norm2._epsilon),
+        activation=parts.layer.activation,
+    )
 
 
 def _affine(part: nn.Layer) -> Affine:

@@ -5,6 +5,8 @@ vocabulary.py                the forms of vocab.txt
 special.py                   which token plays which part
 inputs.py                    what a tokenizer is called with: lists, whole numbers
 wordpiece.py, byte_bpe.py    BERT's and ERNIE's cuts; RoBERTa's
+sentencepiece_model.py       what a SentencePiece model file holds; XLNet's cut is in models/xlnet/tokenizer.py
+family_files.py              the tokenizer file that one family alone has
 sentencepieces.py            ERNIE tiny's: words of a dictionary, then SentencePiece
 word_dictionary.py           that dictionary and its cut
 piece_places.py              where SentencePiece's pieces stand in the text

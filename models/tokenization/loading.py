@@ -11,10 +11,12 @@ import tokenizers
 from tokenizers import models
 
 from onion.errors import WeightsError
+from onion.models.families import family_in
 from onion.models.tokenization import byte_bpe, sentencepiece, wordpiece
 from onion.models.tokenization.pre_tokenizer import Preparation
 from onion.models.tokenization.special_tokens import special_ids, special_tokens
 from onion.models.tokenization.vocabulary import read_vocab
+from onion.models.xlnet import tokenizer as xlnet_tokenizer
 
 TOKENIZER_FILE = "tokenizer.json"
 SETTINGS_FILE = "tokenizer_config.json"
@@ -22,7 +24,10 @@ VOCAB_FILE = "vocab.txt"
 
 # Switches of tokenizer_config.json that decide how texts are split; those of the second line may be null.
 FLAGS = ("do_lower_case", "tokenize_chinese_chars")
-FLAGS_OR_NULL = ("strip_accents", "add_prefix_space")
+FLAGS_OR_NULL = ("strip_accents", "add_prefix_space", "keep_accents")
+
+# Of a tokenizer.json the kind of its model says whose it is.
+DEFAULTS = {models.BPE: byte_bpe.SPECIAL_TOKENS, models.Unigram: xlnet_tokenizer.SPECIAL_TOKENS}
 
 Loaded = tuple[tokenizers.Tokenizer, Preparation | None]
 
@@ -43,6 +48,10 @@ def find(folder: Path, settings: Mapping[str, Any], style: str | None) -> tuple[
     if style is None and not tiny and path.is_file():
         return path, lambda: (_from_json(path), None)
     _check_flags(folder / SETTINGS_FILE, settings)  # tokenizer.json has its own
+    own = family_in(folder).tokenizer
+    if style is None and own is not None and (folder / own.file).is_file():
+        special = special_tokens(settings, own.special_tokens)
+        return folder / own.file, lambda: (own.build(folder / own.file, special, settings), None)
     special = special_tokens(settings, wordpiece.SPECIAL_TOKENS)
     if tiny:
         return folder / sentencepiece.MODEL_FILE, lambda: sentencepiece.build(folder, special, settings)
@@ -114,6 +123,5 @@ def special_parts(backend: tokenizers.Tokenizer, settings: Mapping[str, Any]) ->
     Raises:
         WeightsError: one is not in its vocabulary, or plays two parts.
     """
-    defaults = byte_bpe.SPECIAL_TOKENS if isinstance(backend.model, models.BPE) else wordpiece.SPECIAL_TOKENS
-    names = special_tokens(settings, defaults)
+    names = special_tokens(settings, DEFAULTS.get(type(backend.model), wordpiece.SPECIAL_TOKENS))
     return names, special_ids(backend, names)

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 import paddle
 from paddle import nn
@@ -20,10 +19,10 @@ from paddle.nn import functional
 from onion import DataProvider, Forward, Runner
 from onion.errors import DataError, WeightsError
 from onion.models import hub
-from onion.models.config import EncoderConfig
-from onion.models.encoder import Encoder
-from onion.models.layers import EncoderLayers
+from onion.models.auto import encoder_class
+from onion.models.families import read_config
 from onion.models.ops import as_tensor
+from onion.models.pretrained_encoder import PretrainedEncoder
 from onion.models.tokenization.validation import Given, listed, whole
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
@@ -39,10 +38,10 @@ POOLINGS = ("cls", "mean", "pooler")
 class PooledEncoder(nn.Layer):
     """An encoder whose token vectors are made one vector a text.
 
-    * ``cls``: the vector of the first token.
+    * ``cls``: the vector of the token that stands for the text: the first, and the last in XLNet.
     * ``mean``: the mean of the vectors of all tokens, ``[CLS]`` and ``[SEP]`` among them and padding not (as in
       Sentence-BERT, Reimers and Gurevych 2019, section 3).
-    * ``pooler``: the encoder's own pooled output, which is a tanh of a linear layer over the first token.
+    * ``pooler``: the encoder's own pooled output, which is a tanh of a linear layer over that token.
 
     Args:
         encoder: its parameters are shared, not copied.
@@ -57,7 +56,7 @@ class PooledEncoder(nn.Layer):
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: PretrainedEncoder,
         pooling: str = "cls",
         layer: int | None = None,
         normalize: bool = False,
@@ -65,7 +64,10 @@ class PooledEncoder(nn.Layer):
     ) -> None:
         super().__init__()
         check_pooling(pooling, layer, encoder.config.num_hidden_layers)
-        self.encoder = encoder if layer in (None, encoder.config.num_hidden_layers) else _FirstLayers(encoder, layer)
+        if layer is None or layer == encoder.config.num_hidden_layers:
+            self.encoder = encoder
+        else:
+            self.encoder = encoder.first_layers(layer)
         self.pooling, self.normalize, self.tokens = pooling, normalize, tokens
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor | tuple[paddle.Tensor, paddle.Tensor]:
@@ -75,12 +77,12 @@ class PooledEncoder(nn.Layer):
             float32 ``[batch, hidden]``; with ``tokens`` also the vectors of all tokens, row by row and without
             padding, as the layer gave them: float32 ``[tokens, hidden]``.
         """
-        firsts_only = self.pooling != "mean" and not self.tokens
-        encoded = self.encoder(**arguments(batch), firsts_only=firsts_only)
+        cls_only = self.pooling != "mean" and not self.tokens
+        encoded = self.encoder(**arguments(batch), cls_only=cls_only)
         if self.pooling == "pooler":
             vectors = encoded.pooled_output
         elif self.pooling == "cls":
-            vectors = encoded.firsts
+            vectors = encoded.cls
         else:
             counts = as_tensor(encoded.packing.mask.sum(axis=1, keepdims=True).astype(np.float32))
             vectors = encoded.sequence_output.astype("float32").sum(axis=1) / counts  # padding is zero there
@@ -107,7 +109,7 @@ class Embedder:
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: PretrainedEncoder,
         tokenizer: Tokenizer,
         pooling: str = "cls",
         *,
@@ -137,14 +139,14 @@ class Embedder:
             DataError: see the class.
         """
         folder = hub.resolve(name_or_folder)
-        config = EncoderConfig.read(folder)
+        config = read_config(folder)
         check_pooling(pooling, settings.get("layer"), config.num_hidden_layers)
         _check_length(max_length, config.max_length)
         tokenizer = Tokenizer.from_pretrained(folder)
         weights = read_weights(folder)
         if pooling == "pooler" and not any(name.startswith("pooler.") for name in weights.arrays):
             raise WeightsError(f"{folder} holds no pooler, and a random one says nothing; take pooling cls or mean.")
-        return cls(Encoder.of(config, weights), tokenizer, pooling, max_length=max_length, **settings)
+        return cls(encoder_class(config).of(config, weights), tokenizer, pooling, max_length=max_length, **settings)
 
     @property
     def width(self) -> int:
@@ -204,22 +206,3 @@ def check_pooling(pooling: str, layer: int | None, layers: int) -> None:
 
 def _check_length(max_length: int, positions: int) -> None:
     check_max_length(whole("max_length", max_length), positions, "max_length")
-
-
-class _FirstLayers(Encoder):
-    """The first layers of an encoder, as an encoder; it shares the parameters."""
-
-    def __init__(self, encoder: Encoder, layers: int) -> None:
-        nn.Layer.__init__(self)  # Encoder's own would make new weights, and move the random generator by that
-        self.config = attrs.evolve(encoder.config, num_hidden_layers=layers)
-        for name, part in encoder.named_children():
-            setattr(self, name, part)
-        self.encoder = _Shortened(encoder.encoder, layers)
-
-
-class _Shortened(EncoderLayers):
-    """The first of the layers."""
-
-    def __init__(self, whole: EncoderLayers, layers: int) -> None:
-        nn.Layer.__init__(self)
-        self.layers = nn.LayerList(list(whole.layers)[:layers])

@@ -20,7 +20,7 @@ from onion import DataProvider, Forward, HookIterator, Progress, Runner, RunnerI
 from onion.data.opening import refuse_pipe
 from onion.errors import DataError
 from onion.models import hub
-from onion.models.config import EncoderConfig
+from onion.models.families import read_config
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.batches import batch_of
 from onion.tasks.data.features.examples import Example
@@ -57,7 +57,7 @@ def embed(
     refuse_pipe(Path(path))
     next(_rows(path))
     if "max_length" in settings:  # an Embedder would not call it as the command does
-        check_max_length(settings["max_length"], EncoderConfig.read(hub.resolve(encoder)).max_length)
+        check_max_length(settings["max_length"], read_config(hub.resolve(encoder)).max_length)
     return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, out, tokens, quiet)
 
 

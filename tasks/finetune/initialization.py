@@ -14,8 +14,9 @@ from onion.checkpointing.run_state import best_checkpoint
 from onion.errors import CheckpointError
 from onion.items.gradient_machine import load_network
 from onion.models import hub
-from onion.models.config import EncoderConfig
-from onion.models.encoder import Encoder
+from onion.models.auto import encoder_class, new_encoder
+from onion.models.families import read_config
+from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.data.labels import apart
@@ -52,9 +53,9 @@ class Initialization:
             return cls(hub.resolve(settings.encoder))
         return cls(*_learned(Path(settings.init)), settings.init_head)
 
-    def config(self) -> EncoderConfig:
+    def config(self) -> PretrainedConfig:
         """Return the encoder's config."""
-        return EncoderConfig.read(self.folder)
+        return read_config(self.folder)
 
     def tokenizer(self) -> Tokenizer:
         """Return the tokenizer."""
@@ -68,13 +69,13 @@ class Initialization:
             CheckpointError: those that were learned do not fit the network; the message names the parameters.
         """
         if self.targets is None:
-            weights = read_weights(self.folder)
-            network = task.network(Encoder.of(self.config(), weights))
+            config, weights = self.config(), read_weights(self.folder)
+            network = task.network(encoder_class(config).of(config, weights))
             task.fill(network, weights)
             return network
         if self.head:
             self._check_head(task)
-        network = task.network(Encoder(self.config()))
+        network = task.network(new_encoder(self.config()))
         taken = self.targets if self.head else {**network.state_dict(), **_of_encoder(self.targets)}
         try:
             load_network(network, taken)

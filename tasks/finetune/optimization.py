@@ -11,8 +11,8 @@ from onion.errors import CompositionError
 from onion.schedules import Length, linear_warmup_and_decay
 from onion.tasks.finetune.clipping import ClipGradByGlobalNorm
 
-LAYER = re.compile(r"(?:^|\.)encoder\.layers\.(\d+)\.")
-EMBEDDINGS = re.compile(r"(?:^|\.)embeddings\.")
+LAYER = re.compile(r"(?:^|\.)(?:encoder\.layers|layer)\.(\d+)\.")  # the latter: XLNet's
+EMBEDDINGS = re.compile(r"(?:^|\.)(?:embeddings|embeddings_project|word_embedding)\.")
 
 
 def fine_tuning_optimizer(

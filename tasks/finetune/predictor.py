@@ -16,8 +16,8 @@ from onion.checkpointing.run_state import best_checkpoint
 from onion.errors import CheckpointError
 from onion.inference import inference_runner
 from onion.items.gradient_machine import load_network
-from onion.models.config import EncoderConfig
-from onion.models.encoder import Encoder
+from onion.models.auto import new_encoder
+from onion.models.families import read_config
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.examples import Examples
@@ -71,7 +71,7 @@ class Predictor:
         best = best_checkpoint(folder)
         if NETWORK not in best.items:
             raise CheckpointError(f"{folder / RUN_FILE}: the run has saved no {NETWORK}; was another onion run there?")
-        network = task.network(Encoder(EncoderConfig.read(folder / "config.json")))
+        network = task.network(new_encoder(read_config(folder / "config.json")))
         load_network(network, best.items[NETWORK])
         network.eval()
         return cls(task, Runner(GradientMachine(network)), Tokenizer.from_pretrained(folder))

@@ -22,7 +22,7 @@ from onion.checkpointing.lock import exclusive_lock
 from onion.checkpointing.run_state import outermost
 from onion.engine.drawing import as_svg
 from onion.errors import CheckpointError
-from onion.models.config import EncoderConfig
+from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored, shortened
 from onion.tasks.data.features.hashing import digest_of_tokenizer, ending_of
@@ -68,7 +68,7 @@ class RunFolder(RunnerItem):
         settings: Settings,
         task: Task,
         tokenizer: Tokenizer,
-        config: EncoderConfig,
+        config: PretrainedConfig,
         notes: Mapping[str, Mapping[str, int]],
         anyway: bool = False,
     ) -> None:

@@ -22,7 +22,8 @@ from onion import RunnerItem
 from onion.data.batching import pad
 from onion.data.files import FORMATS, iter_lines
 from onion.errors import DataError
-from onion.models.encoder import Encoder
+from onion.models.config import EncoderConfig
+from onion.models.pretrained_encoder import PretrainedEncoder
 from onion.models.pretraining_heads import PretrainingHeads
 from onion.models.tokenizer import Encoding, Tokenizer
 from onion.models.weights import Weights
@@ -173,10 +174,15 @@ class MaskedLanguageModel(nn.Layer):
     Args:
         encoder: gives the vectors of tokens, and has the table.
         guesses: how many words :meth:`decode` gives for each that is masked.
+
+    Raises:
+        DataError: the encoder was pretrained in another way, so that it has no such head.
     """
 
-    def __init__(self, encoder: Encoder, guesses: int = 5) -> None:
+    def __init__(self, encoder: PretrainedEncoder, guesses: int = 5) -> None:
         super().__init__()
+        if not (encoder.masked_lm and isinstance(encoder.config, EncoderConfig)):
+            raise DataError(f"mask: a {encoder.config.model_type} encoder has no head of masked words; take a BERT")
         self.encoder = encoder
         self.cls = PretrainingHeads(encoder.config, next_sentence=False)
         self._guesses = min(guesses, encoder.config.vocab_size)

@@ -26,15 +26,15 @@ from paddle import nn
 from paddle.nn import functional
 
 from onion.errors import CompositionError
-from onion.models.config import EncoderConfig
-from onion.models.encoder import Encoder
+from onion.models.auto import load_encoder, new_encoder
 from onion.models.hidden_states import HiddenStates
 from onion.models.packing import Packing
+from onion.models.pretrained_config import PretrainedConfig
+from onion.models.pretrained_encoder import PretrainedEncoder
 from onion.models.tokenizer import Tokenizer
 
 TEACHER = "teacher"
 """The field of the batch that holds the teacher's :class:`HiddenStates`."""
-LAYER = re.compile(r"(?<=^encoder\.layers\.)\d+")
 
 
 class Distillation:
@@ -78,7 +78,7 @@ class TeacherLoss(ABC):
     def __call__(self, student: HiddenStates, teacher: HiddenStates) -> paddle.Tensor:
         """Return the loss of a batch, a scalar without the weight."""
 
-    def check(self, student: EncoderConfig, teacher: EncoderConfig) -> None:  # noqa: B027  any networks is the default
+    def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:  # noqa: B027  any networks is the default
         """Raise CompositionError if networks over such encoders cannot be compared."""
 
 
@@ -96,7 +96,7 @@ class SoftTargets(TeacherLoss):
 
     temperature: float = 2.0
 
-    def check(self, student: EncoderConfig, teacher: EncoderConfig) -> None:
+    def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
         """Insist on a temperature."""
         if not self.temperature > 0:
             raise CompositionError(f"SoftTargets: the temperature is {self.temperature!r}; it is a number above 0.")
@@ -118,7 +118,7 @@ class LayerLoss(TeacherLoss):
     layers: Mapping[int, int]
     lowest = 1
 
-    def check(self, student: EncoderConfig, teacher: EncoderConfig) -> None:
+    def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
         """Insist on layers that are there."""
         what = type(self).__name__
         if not self.layers:
@@ -149,7 +149,7 @@ class HiddenStatesLoss(LayerLoss):
 
     lowest = 0
 
-    def check(self, student: EncoderConfig, teacher: EncoderConfig) -> None:
+    def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
         """Insist on layers that are there and of one width."""
         super().check(student, teacher)
         _same("hidden_size", self, student, teacher)
@@ -162,7 +162,7 @@ class HiddenStatesLoss(LayerLoss):
 class AttentionLoss(LayerLoss):
     """A loss that compares attention, head by head."""
 
-    def check(self, student: EncoderConfig, teacher: EncoderConfig) -> None:
+    def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
         """Insist on layers that are there, with as many heads."""
         super().check(student, teacher)
         _same("num_attention_heads", self, student, teacher)
@@ -196,7 +196,7 @@ class AttentionDistribution(AttentionLoss):
         return (divergence * there).sum() / (there.sum() * student.tokens.heads)
 
 
-def with_layers(encoder: Encoder, layers: Sequence[int]) -> Encoder:
+def with_layers(encoder: PretrainedEncoder, layers: Sequence[int]) -> PretrainedEncoder:
     """Return a new encoder that begins with copies of some layers of another one, in this order, and of all the rest.
 
     Args:
@@ -209,10 +209,11 @@ def with_layers(encoder: Encoder, layers: Sequence[int]) -> Encoder:
     there = encoder.config.num_hidden_layers
     if not layers or not all(layer in range(1, there + 1) for layer in layers):
         raise CompositionError(f"layers {list(layers)}: the encoder has the layers 1 to {there}; choose some of them.")
-    fewer = Encoder(attrs.evolve(encoder.config, num_hidden_layers=len(layers)))
+    fewer = new_encoder(encoder.config.changed(num_hidden_layers=len(layers)))
     own = encoder.state_dict()
+    number = re.compile(rf"(?<=^{re.escape(encoder.layers_path)}\.)\d+")
     for name, parameter in fewer.state_dict().items():
-        parameter.set_value(own[LAYER.sub(lambda found: str(layers[int(found[0])] - 1), name)])
+        parameter.set_value(own[number.sub(lambda found: str(layers[int(found[0])] - 1), name)])
     return fewer
 
 
@@ -223,7 +224,7 @@ def write_smaller(name_or_folder: str | Path, layers: Sequence[int], folder: str
         CompositionError: see :func:`with_layers`.
         WeightsError: the other one cannot be read, or the folder not be written.
     """
-    with_layers(Encoder.from_pretrained(name_or_folder), layers).save_pretrained(folder)
+    with_layers(load_encoder(name_or_folder), layers).save_pretrained(folder)
     Tokenizer.from_pretrained(name_or_folder).save_pretrained(folder)
 
 
@@ -243,7 +244,7 @@ def _check_weight(what: str, weight: float) -> None:
         raise CompositionError(f"Distillation: the weight of {what} is {weight!r}; it is a number from 0.")
 
 
-def _same(size: str, loss: object, student: EncoderConfig, teacher: EncoderConfig) -> None:
+def _same(size: str, loss: object, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
     ours, theirs = getattr(student, size), getattr(teacher, size)
     if ours != theirs:
         raise CompositionError(

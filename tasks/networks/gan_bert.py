@@ -63,7 +63,7 @@ class Discriminator(nn.Layer):
 
     def forward(self, batch: dict[str, Any]) -> tuple[paddle.Tensor, paddle.Tensor]:
         """Judge the texts of a batch as ``onion.tasks.batches.batch_of`` makes it; see :meth:`judge`."""
-        return self.judge(self.encoder(**arguments(batch), firsts_only=True).pooled_output)
+        return self.judge(self.encoder(**arguments(batch), cls_only=True).pooled_output)
 
     def judge(self, vectors: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
         """Return the features ``[batch, width]`` and the logits ``[batch, labels + 1]`` of sentences' vectors."""

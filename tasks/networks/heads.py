@@ -31,7 +31,7 @@ class SentenceHead(Head):
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the logits, float32 ``[batch, outputs]``, of a batch as ``onion.tasks.batches.batch_of`` makes it."""
-        return self.classifier(self.dropout(self.encoder(**arguments(batch), firsts_only=True).pooled_output))
+        return self.classifier(self.dropout(self.encoder(**arguments(batch), cls_only=True).pooled_output))
 
 
 class TokenHead(Head):

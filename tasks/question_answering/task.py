@@ -31,7 +31,7 @@ from onion.tasks.metrics.question_answering import ReadingMetric, alike
 from onion.tasks.networks.heads import TokenHead
 from onion.tasks.question_answering.answers import Found, Spans, best_spans, find
 from onion.tasks.question_answering.questions import Question, file_questions, line_questions
-from onion.tasks.question_answering.windows import UNKNOWN, Windows, examples_of, note_cut, targets
+from onion.tasks.question_answering.windows import NOWHERE, UNKNOWN, Windows, examples_of, note_cut, targets
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
 from onion.tasks.validators import NATURAL, NUMBER, SWITCH, as_float, one_of
 
@@ -220,6 +220,7 @@ class Reader(TokenHead):
     def __init__(self, encoder: nn.Layer, most: int, longest: int) -> None:
         super().__init__(encoder, 2, dropout=0.0)
         self._most, self._longest = most, longest
+        self._cls_is_last = getattr(encoder, "cls_is_last", False)
 
     def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the mean of the cross-entropies of the answers' beginnings and ends, a scalar.
@@ -229,7 +230,7 @@ class Reader(TokenHead):
         """
         padding = np.where(mask_of(batch), 0.0, FAR_BELOW).astype(np.float32)
         scores = (logits + paddle.to_tensor(padding).unsqueeze(2)).transpose([0, 2, 1])
-        labels = batch["labels"]
+        labels = self._placed(batch)
         total = functional.cross_entropy(scores, labels.unsqueeze(2), ignore_index=UNKNOWN, reduction="sum")
         # Paddle's own mean would count what is ignored, where its index is negative.
         return total / (labels != UNKNOWN).astype(total.dtype).sum().clip(min=1.0)
@@ -238,7 +239,22 @@ class Reader(TokenHead):
         """Return the best spans of every window."""
         return [self._spans(each, window) for each, window in zip(logits.numpy(), batch["windows"], strict=True)]
 
+    def _placed(self, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the labels with the place of "no answer" in each window; int64 ``[batch, 2]``."""
+        labels = batch["labels"]
+        if not self._cls_is_last:
+            return labels
+        places = np.array([[self._nowhere(length)] for length in batch["lengths"]], np.int64)
+        return paddle.where(labels == NOWHERE, paddle.to_tensor(places), labels)
+
+    def _nowhere(self, length: int) -> int:
+        """Return where "no answer" stands in a window of so many tokens: at [CLS]."""
+        return length - 1 if self._cls_is_last else NOWHERE
+
     def _spans(self, logits: np.ndarray, window: Example) -> Spans:
         context = logits[window["begin"] :][: len(window["offsets"])]
         core = slice(window["core_begin"], window["core_end"])
-        return Spans(*best_spans(context, window["offsets"], core, self._most, self._longest), logits[0])
+        return Spans(
+            *best_spans(context, window["offsets"], core, self._most, self._longest),
+            logits[self._nowhere(len(window["ids"]))],
+        )

@@ -43,11 +43,10 @@ class Windows:
     @classmethod
     def of(cls, encodings: Sequence[Encoding], stride: int) -> Windows:
         """Find the context in windows as ``Tokenizer.windows`` gives them, with this stride, for one pair."""
-        # [CLS] question [SEP] context [SEP], or <s> question </s></s> context </s>: types would not tell RoBERTa's.
-        begin = int(np.flatnonzero(encodings[0].alignment[1] < 0)[-2]) + 1
-        counts = np.array([len(encoding) - begin - 1 for encoding in encodings])
+        begin, behind = _context(encodings[0])
+        counts = np.array([len(encoding) - begin - behind for encoding in encodings])
         step = min(int(counts[0]), stride)
-        offsets = [encoding.alignment[0][begin:-1] for encoding in encodings]
+        offsets = [encoding.alignment[0][begin:-behind] for encoding in encodings]
         whole = np.concatenate([*(some[:step] for some in offsets[:-1]), offsets[-1]])
         return cls(encodings, begin, step * np.arange(len(encodings)), counts, whole)
 
@@ -81,6 +80,14 @@ class Windows:
         edges = [np.searchsorted(owner, numbers, side) for side in ("left", "right")]
         cores: np.ndarray = np.stack(edges, axis=1) - self.firsts[:, None]
         return cores
+
+
+def _context(window: Encoding) -> tuple[int, int]:
+    """Where the context begins in a window, and how many special tokens stand behind it."""
+    second = np.flatnonzero(window.types == 1)  # [CLS] question [SEP] context [SEP]; question <sep> context <sep> <cls>
+    if len(second):
+        return int(second[0]), len(window) - int(second[-1])
+    return int(np.flatnonzero(window.alignment[1] < 0)[-2]) + 1, 1  # RoBERTa's <s> question </s></s> context </s>
 
 
 def examples_of(windows: Windows, row: int) -> list[Example]:

@@ -115,4 +115,5 @@ def test_the_files_are_what_they_should_be(folder):
 def test_every_golden_folder_is_tested():
     models = [path.parent for path in GOLDEN.glob("*/expected.npz")]
     found = {f"{model.name}/{path.name}" for model in models for path in model.iterdir() if path.is_dir()}
-    assert found == set(FOLDERS)
+    families = ("electra", "xlnet")  # test_family_golden.py has them
+    assert {name for name in found if not name.startswith(families)} == set(FOLDERS)

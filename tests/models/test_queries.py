@@ -14,9 +14,9 @@ from tests.models.helpers import MASKS, VARIANTS, small_encoder
 from tests.models.test_encoder_variants import random_batch
 
 
-def encoded(encoder, mask, firsts_only):
+def encoded(encoder, mask, cls_only):
     ids, types, tasks, _ = random_batch(encoder.config, mask, 0)
-    return encoder(ids, token_type_ids=types, attention_mask=mask, task_type_ids=tasks, firsts_only=firsts_only)
+    return encoder(ids, token_type_ids=types, attention_mask=mask, task_type_ids=tasks, cls_only=cls_only)
 
 
 def close(one, other):
@@ -29,10 +29,10 @@ def close(one, other):
 def test_the_pooled_output_is_the_same(variant, padding, way):
     encoder, mask = small_encoder(config=VARIANTS[variant]), np.array(MASKS[padding])
     with way():
-        whole, firsts = (encoded(encoder, mask, firsts_only) for firsts_only in (False, True))
+        whole, firsts = (encoded(encoder, mask, cls_only) for cls_only in (False, True))
         close(whole.pooled_output.numpy(), firsts.pooled_output.numpy())
-        close(whole.firsts.numpy(), firsts.firsts.numpy())
-    assert firsts.firsts.shape == [len(mask), encoder.config.hidden_size]
+        close(whole.cls.numpy(), firsts.cls.numpy())
+    assert firsts.cls.shape == [len(mask), encoder.config.hidden_size]
 
 
 @pytest.mark.parametrize("most", [1, 4, 9, 12, 23])
@@ -54,9 +54,9 @@ def test_the_gradients_are_the_same(padding, way, monkeypatch):
     for layer in encoder.sublayers(include_self=True):
         layer.training = True
     found = []
-    for firsts_only in (False, True):
+    for cls_only in (False, True):
         with way:
-            encoded(encoder, mask, firsts_only).pooled_output.square().sum().backward()
+            encoded(encoder, mask, cls_only).pooled_output.square().sum().backward()
         found.append({name: each.grad.numpy() for name, each in encoder.named_parameters() if each.grad is not None})
         encoder.clear_gradients()
     whole, firsts = found
@@ -68,9 +68,9 @@ def test_the_gradients_are_the_same(padding, way, monkeypatch):
 
 def test_other_vectors_are_not_there(monkeypatch):
     firsts = encoded(small_encoder(), np.ones((2, 3), bool), True)
-    with pytest.raises(DataError, match="called with firsts_only"):
+    with pytest.raises(DataError, match="called with cls_only"):
         firsts.packed  # noqa: B018 - that it is read is what is refused
-    with pytest.raises(DataError, match="called with firsts_only"):
+    with pytest.raises(DataError, match="called with cls_only"):
         firsts.sequence_output  # noqa: B018
 
 
@@ -89,6 +89,6 @@ def test_less_is_computed():
     layer = encoder.encoder.layers[-1]
     activation = layer.activation
     layer.activation = lambda x: seen.append(x.shape[0]) or activation(x)
-    for firsts_only in (False, True):
-        encoded(encoder, np.ones((2, 3), bool), firsts_only)
+    for cls_only in (False, True):
+        encoded(encoder, np.ones((2, 3), bool), cls_only)
     assert seen == [6, 2]

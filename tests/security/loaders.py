@@ -97,6 +97,11 @@ def tiny_tokenizer(folder: Path) -> None:
     shutil.copytree(TINY, folder, dirs_exist_ok=True)
 
 
+def xlnet_tokenizer(folder: Path) -> None:
+    shutil.copy(TINY.parent / "xlnet_tokenizer" / "spiece.model", folder)
+    (folder / "config.json").write_text('{"model_type": "xlnet"}')
+
+
 # -- what signs its files: an attacker signs too -----------------------------------------------------------------------
 
 
@@ -194,6 +199,7 @@ LOADERS = {
     "tokenizer.json": tokenizer_file("tokenizer.json", json_tokenizer),
     "vocab.json": tokenizer_file("vocab.json", byte_tokenizer),
     "merges.txt": tokenizer_file("merges.txt", byte_tokenizer),
+    "spiece.model": tokenizer_file("spiece.model", xlnet_tokenizer),
     "ERNIE tiny's words": tokenizer_file("dict.wordseg.pickle", tiny_tokenizer),
     "ERNIE tiny's model": tokenizer_file("spm_cased_simp_sampled.model", tiny_tokenizer),
     "ERNIE tiny's vocabulary": tokenizer_file("vocab.txt", tiny_tokenizer),
@@ -258,12 +264,12 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/multitask/task_sampler.py": "JSON of a checkpoint that was read",
     "onion/multitask/strategies/weighted_choice.py": "JSON of a checkpoint that was read",
     "onion/testing/capture.py": "reads the log that its own run wrote",
-    "models/config.py": ("config.json", "ernie_config.json"),
     "models/hub.py": "flushes files to the disk",
     "models/weights.py": ("model.safetensors",),
     "models/downloads/archive.py": ("archive",),
     "models/downloads/download.py": "bytes; tests/models/downloads/test_download.py",
     "models/downloads/repository.py": ("index of model.safetensors",),
+    "models/formats/config_readers.py": ("config.json", "ernie_config.json"),
     "models/formats/pickle_containers.py": ("ERNIE tiny's words",),
     "models/formats/layouts.py": ("index of model.safetensors", "index of pytorch_model.bin"),
     "models/formats/paddle_file.py": ("model_state.pdparams",),
@@ -273,6 +279,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "models/formats/torch_file.py": ("pytorch_model.bin",),
     "models/tokenization/byte_bpe.py": ("vocab.json", "merges.txt"),
     "models/tokenization/loading.py": ("tokenizer_config.json", "tokenizer.json"),
+    "models/tokenization/sentencepiece_model.py": ("spiece.model",),
     "models/tokenization/sentencepiece.py": ("ERNIE tiny's model",),
     "models/tokenization/vocabulary.py": ("vocab.txt", "ERNIE tiny's vocabulary"),
     "tasks/masked_lm/masking.py": "JSON of a checkpoint that was read",

@@ -14,6 +14,7 @@ from paddle.autograd import PyLayer
 
 from onion.engine.backward import is_once, refuse
 from onion.models import ops
+from onion.models.fused.eligibility import plain_parts
 from onion.models.fused.training import layer as one
 from onion.models.fused.training import primitives
 from onion.models.fused.training.batch_parts import Part, split
@@ -76,8 +77,6 @@ def fits(layers: Sequence[EncoderLayer], x: paddle.Tensor) -> bool:
 
 
 def _is_known(layer: EncoderLayer) -> bool:
-    from onion.models.fused.eligibility import plain_parts
-
     parts = plain_parts(layer)
     return (
         parts is not None

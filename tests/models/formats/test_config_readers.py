@@ -140,10 +140,20 @@ def test_the_family_is_found(values, family):
 
 
 @pytest.mark.parametrize(
-    "name", ["ErnieGramModel", "ErnieMModel", "XLMRobertaModel", "GPT2LMHeadModel", "ErnieCtmModel"]
+    ("name", "family"),
+    [
+        ("ErnieGramModel", "erniegram"),
+        ("ErnieMModel", "erniem"),
+        ("XLMRobertaModel", "xlmroberta"),
+        ("GPT2LMHeadModel", "gpt2"),
+        ("ErnieCtmModel", "erniectm"),
+        ("XLNetModel", "xlnet"),
+    ],
 )
-def test_other_families_are_refused_by_name(tmp_path, name):
-    with pytest.raises(WeightsError, match=rf"config\.json: the model {name} is not supported, only Bert"):
+def test_other_families_are_refused_by_name(tmp_path, name, family):
+    with pytest.raises(
+        WeightsError, match=rf"config\.json: model_type is '{family}'; only one of bert, ernie, roberta"
+    ):
         read(tmp_path, FLAT | {"architectures": [name]})
 
 

@@ -25,7 +25,7 @@ def counted(monkeypatch):
         calls.append(packing.tokens)
         return inference.transform(weights, embedded, packing, firsts_only)
 
-    monkeypatch.setattr("onion.models.encoder.transform", noting)
+    monkeypatch.setattr("onion.models.fused.dispatch.transform", noting)
     return calls
 
 

@@ -1,0 +1,138 @@
+"""XLNet as an encoder: its content stream, which is all that fine-tuning and prediction use.
+
+The query stream, the permutations of pre-training and the memory of earlier segments are not here.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import paddle
+from paddle import nn
+
+from onion.errors import DataError
+from onion.models import ops
+from onion.models.inputs import chosen_ids, mask_of, packed_ids
+from onion.models.layer_norm import LayerNorm
+from onion.models.layers import ACTIVATIONS, Linear, normal
+from onion.models.packing import Ids, Packing, check_integers, on_host
+from onion.models.pretrained_config import PretrainedConfig
+from onion.models.pretrained_encoder import Encoded, PretrainedEncoder
+from onion.models.xlnet.attention import Relations, RelativeAttention, distance_encodings
+from onion.models.xlnet.config import XLNetConfig
+
+
+class FeedForward(nn.Layer):
+    """Two linear layers with an activation, the residual and LayerNorm."""
+
+    def __init__(self, config: XLNetConfig) -> None:
+        super().__init__()
+        self.layer_norm = LayerNorm(config.hidden_size, epsilon=config.layer_norm_eps)
+        self.layer_1 = Linear(config.hidden_size, config.intermediate_size, config)
+        self.layer_2 = Linear(config.intermediate_size, config.hidden_size, config)
+        self.activation = ACTIVATIONS[config.hidden_act]
+        self.dropout = config.hidden_dropout_prob
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]."""
+        inner = ops.dropout(self.activation(self.layer_1(x)), self.dropout, self.training)
+        return self.layer_norm(ops.dropout(self.layer_2(inner), self.dropout, self.training) + x)
+
+
+class XLNetLayer(nn.Layer):
+    """Relative attention, then a feed-forward network."""
+
+    def __init__(self, config: XLNetConfig) -> None:
+        super().__init__()
+        self.rel_attn = RelativeAttention(config)
+        self.ff = FeedForward(config)
+
+    def forward(self, x: paddle.Tensor, relations: Relations) -> paddle.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]."""
+        return self.ff(self.rel_attn(x, relations))
+
+
+class Summary(nn.Layer):
+    """tanh of a linear layer over the last token, ``<cls>``: what a head over whole texts gets."""
+
+    def __init__(self, config: XLNetConfig) -> None:
+        super().__init__()
+        self.dense = Linear(config.hidden_size, config.hidden_size, config)
+
+    def forward(self, last: paddle.Tensor) -> paddle.Tensor:
+        """[batch, hidden] -> [batch, hidden]."""
+        return paddle.tanh(self.dense(last))
+
+
+class XLNetEncoder(PretrainedEncoder):
+    """XLNet with PaddleNLP's parameter names; but for attention, padding is never computed.
+
+    Distances count columns, as in the reference, so padding on the left or right does not matter. In training, one mask
+    of dropout serves the encodings of distances of the whole batch; the reference draws one for each row.
+
+    Args:
+        config: sizes and settings. Weights start as BERT's do (normal, ``initializer_range``).
+    """
+
+    config: XLNetConfig
+    config_class: ClassVar[type[PretrainedConfig]] = XLNetConfig
+    layers_path: ClassVar[str] = "layer"
+    cls_is_last: ClassVar[bool] = True
+    pooler_is_pretrained: ClassVar[bool] = False
+
+    def __init__(self, config: XLNetConfig) -> None:
+        super().__init__(config)
+        self.mask_emb = self.create_parameter([1, 1, config.hidden_size], attr=normal(config))  # of pre-training; kept
+        self.word_embedding = nn.Embedding(config.vocab_size, config.hidden_size, weight_attr=normal(config))
+        self.layer = nn.LayerList([XLNetLayer(config) for _ in range(config.num_hidden_layers)])
+        self.pooler = Summary(config)
+
+    def forward(
+        self,
+        input_ids: Ids,
+        token_type_ids: Ids | None = None,
+        position_ids: Ids | None = None,
+        attention_mask: Ids | None = None,
+        task_type_ids: Ids | int | None = None,
+        cls_only: bool = False,
+    ) -> Encoded:
+        """Encode a padded batch; see :meth:`PretrainedEncoder.forward`.
+
+        Args:
+            input_ids: token ids; what stands on padding does not matter.
+            token_type_ids: segments, any integers: what counts is whether two tokens have the same. Default 0.
+            position_ids: there are none; only None is taken.
+            attention_mask: above 0 where a token stands, 0 elsewhere; default where ``input_ids`` is not padding.
+            task_type_ids: there are none; only None and 0 are taken.
+            cls_only: changes nothing.
+
+        Raises:
+            DataError: a row has no token, shapes differ, something is no array of integers, an id has no embedding, or
+                positions or tasks are given.
+        """
+        config, drop = self.config, (self.config.hidden_dropout_prob, self.training)
+        packing = Packing.of(mask_of(input_ids, attention_mask, config.pad_token_id), config.num_attention_heads)
+        if position_ids is not None:
+            raise DataError("XLNet has no position_ids, only distances; leave them out")
+        chosen_ids("task_type_ids", task_type_ids, 0, packing, size=0)
+        distances = distance_encodings(packing.length, config.hidden_size, config.clamp_len)
+        relations = Relations(
+            packing, ops.dropout(ops.as_tensor(distances), *drop), _other_segment(token_type_ids, packing)
+        )
+        x = self.word_embedding(packed_ids("input_ids", input_ids, packing, config.vocab_size))
+        x = ops.dropout(x, *drop)
+        for layer in self.layer:
+            x = layer(x, relations)
+        return Encoded(ops.dropout(x, *drop), packing, self.pooler, cls_is_last=self.cls_is_last)
+
+
+def _other_segment(types: Ids | None, packing: Packing) -> paddle.Tensor:
+    """Whether query and key are of two segments: float32 [batch, 1, length, length]."""
+    if types is None:
+        return ops.as_tensor(np.zeros([packing.batch, 1, packing.length, packing.length], np.float32))
+    check_integers("token_type_ids", types)
+    types = on_host("token_type_ids", types)
+    if types.shape != packing.mask.shape:
+        raise DataError(f"token_type_ids has the shape {list(types.shape)}, input_ids {list(packing.mask.shape)}")
+    return ops.as_tensor((types[:, None, :, None] != types[:, None, None, :]).astype(np.float32))
