@@ -107,7 +107,7 @@ figures: $(READY)
 ## one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
 train-sst2: $(READY)
 	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make train-sst2 DATA=..."; exit 2; }
-	$(VENV)/bin/onion train --task classify --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --out out/sst2
+	$(VENV)/bin/onion train --task classification --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --output out/sst2
 
 results composition gpu: DATA = ../shared/data
 

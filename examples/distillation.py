@@ -1,8 +1,8 @@
 """A fine-tuned MiniLM (6 layers) teaches a student of 2 of its layers; beside it, the same student learns alone.
 
-python examples/distillation.py FOLDER --role teacher --out TEACHER            # or any onion train --task classify
-python examples/distillation.py FOLDER --role student --out OUT --teacher TEACHER
-python examples/distillation.py FOLDER --role alone --out OUT
+python examples/distillation.py FOLDER --role teacher --output TEACHER    # or any onion train --task classification
+python examples/distillation.py FOLDER --role student --output OUT --teacher TEACHER
+python examples/distillation.py FOLDER --role alone --output OUT
 
 FOLDER has the train.tsv and dev.tsv of a classification, such as SST-2. Given again, a command goes on where it was
 stopped; onion evaluate and onion predict take what it leaves in OUT. The last line is JSON: the accuracy on dev.tsv,
@@ -49,7 +49,7 @@ def taught(runner: Runner, teacher: nn.Layer) -> Runner:
 parser = argparse.ArgumentParser(usage=__doc__)
 parser.add_argument("folder", type=Path)
 parser.add_argument("--role", choices=RATES, required=True)
-parser.add_argument("--out", type=Path, required=True)
+parser.add_argument("--output", type=Path, required=True)
 parser.add_argument("--teacher", type=Path)
 parser.add_argument("--encoder", default="minilm")
 parser.add_argument("--seed", type=int, default=1)
@@ -60,17 +60,17 @@ begun = perf_counter()
 use_threads()
 train, dev, begin = str(given.folder / "train.tsv"), str(given.folder / "dev.tsv"), given.encoder
 if given.role != "teacher":
-    begin = str(given.out / "begin")
+    begin = str(given.output / "begin")
     write_smaller(given.encoder, LAYERS, begin)
-settings = {**SETTINGS, "lr": RATES[given.role], "seed": given.seed}
+settings = {**SETTINGS, "learning_rate": RATES[given.role], "seed": given.seed}
 teacher = given.teacher and Predictor.load(given.teacher)
-task = teacher.task if teacher else "classify"  # a student has its teacher's labels, in the same order
-runner = fine_tune(task, train, dev, given.out, encoder=begin, **settings)
+task = teacher.task if teacher else "classification"  # a student has its teacher's labels, in the same order
+runner = fine_tune(task, train, dev, given.output, encoder=begin, **settings)
 runner = taught(runner, teacher.network) if teacher else runner
 print(runner)
 runner.run(passes=SETTINGS["passes"])
 seconds, network = round(perf_counter() - begun, 1), runner[GradientMachine].network
-figures, tested = evaluate(given.out, dev), perf_counter()
+figures, tested = evaluate(given.output, dev), perf_counter()
 runner["dev"].runner.run(passes=1)
 report = {
     "accuracy": figures["accuracy"],

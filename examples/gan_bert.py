@@ -22,7 +22,7 @@ from onion.tasks.finetune.recipes import evaluation_onion
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.networks.gan_bert import Discriminator, FakeGenerator, Generator
 
-SETTINGS: dict[str, Any] = {"labelled": 0.01, "times": 10, "batch_size": 32, "lr": 1e-4}
+SETTINGS: dict[str, Any] = {"labelled": 0.01, "times": 10, "batch_size": 32, "learning_rate": 1e-4}
 
 
 def pairs(examples: Any, seed: int) -> list[Any]:
@@ -44,7 +44,7 @@ def onion(job: Job, discriminator: Discriminator, plain: bool) -> Runner:
     source, size, seed = pairs(job.train_set, job.settings.seed), SETTINGS["batch_size"], job.settings.seed
     source = [(labelled,) for labelled, _ in source] if plain else source
     generator, steps = Generator(discriminator.encoder.config.hidden_size), -(-len(source) // size)
-    optimizers = [fine_tuning_optimizer(each, SETTINGS["lr"], steps) for each in (discriminator, generator)]
+    optimizers = [fine_tuning_optimizer(each, SETTINGS["learning_rate"], steps) for each in (discriminator, generator)]
     learn, forge = map(ParameterUpdater, optimizers)
     gan = Runner(
         DataProvider(source, size, shuffle=True, seed=seed, collate=collate),
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     use_threads()
     files = {name: f"{given.folder}/{name}.tsv" for name in ("train", "dev")}
-    job = Job.prepare(Settings(task="classify", encoder=given.encoder, seed=given.seed, **files))
+    job = Job.prepare(Settings(task="classification", encoder=given.encoder, seed=given.seed, **files))
     discriminator = Discriminator(job.network.encoder, len(job.task.labels))
     print(runner := onion(job, discriminator, given.plain))
     runner.run(passes=1)

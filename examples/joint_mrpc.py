@@ -35,9 +35,13 @@ from onion.tasks.finetune.settings import Settings
 from onion.tasks.networks.multi_head import MultiHead
 from onion.tasks.registry import get_task
 
-HELPERS = {"rte": ("classify", "rte", 0.5), "sts-b": ("regress", "sts-b", 0.5), "mlm": ("mask", "mrpc", 0.25)}
+HELPERS = {
+    "rte": ("classification", "rte", 0.5),
+    "sts-b": ("regression", "sts-b", 0.5),
+    "mlm": ("masked-lm", "mrpc", 0.25),
+}
 """Name -> kind of task, the folder of its data, batches for each batch of MRPC."""
-SETTINGS = ("passes", "batch_size", "lr", "warmup", "weight_decay", "clip")
+SETTINGS = ("passes", "batch_size", "learning_rate", "warmup_ratio", "weight_decay", "max_grad_norm")
 OPTIONS = {"max_length": 128}
 
 
@@ -61,13 +65,14 @@ def onion(job: Job, folder: Path, helpers: list[str]) -> Runner:
     }
     steps = sum(plan(mixed, "mrpc", own.passes).values())
     network = MultiHead(encoder, {"mrpc": job.network, **{name: tasks[name].network(encoder) for name in helpers}})
-    optimizer = fine_tuning_optimizer(network, own.lr, steps, own.warmup, own.weight_decay, own.clip)
+    schedule = own.learning_rate, steps, own.warmup_ratio
+    optimizer = fine_tuning_optimizer(network, *schedule, own.weight_decay, own.max_grad_norm)
     test = evaluation_onion(job.task, job.network, job.dev_set, job.task.metric(own.dev), pad_id)
     return Runner(
         Progress(),
         Tester(test, name="mrpc"),
         TaskSampler(mixed, seed=own.seed),
-        *(ForTask(name, ring) for name in helpers for ring in tasks[name].rings(job.tokenizer, own.seed)),
+        *(ForTask(name, ring) for name in helpers for ring in tasks[name].train_items(job.tokenizer, own.seed)),
         ParameterUpdater(optimizer),
         GradientMachine(network),
     )
@@ -83,7 +88,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     use_threads()
     files = {name: str(given.folder / "mrpc" / f"{name}.tsv") for name in ("train", "dev")}
-    settings = Settings(task="classify", **files, encoder=given.encoder, seed=given.seed, options=OPTIONS)
+    settings = Settings(task="classification", **files, encoder=given.encoder, seed=given.seed, options=OPTIONS)
     runner = onion(Job.prepare(settings), given.folder, [] if given.alone else list(HELPERS))
     print(runner, flush=True)
     found = runner.run(passes=settings.passes).metrics

@@ -30,9 +30,9 @@ def main(texts: list[str]) -> int:
     begun = perf_counter()
     use_threads()
     out = Path("out") / f"main-{datetime.now():%Y%m%d-%H%M%S}"
-    stdlib_topics.main(["--out", str(out / "data")])
+    stdlib_topics.main(["--output", str(out / "data")])
     files = str(out / "data/train.tsv"), str(out / "data/dev.tsv")
-    settings = Settings(task="classify", train=files[0], dev=files[1], passes=PASSES, test_every=TEST_EVERY)
+    settings = Settings(task="classification", train=files[0], dev=files[1], passes=PASSES, test_every=TEST_EVERY)
     trained = train(settings, out)
     if trained.signal is not None:
         return 128 + trained.signal

@@ -1,6 +1,6 @@
 """Two towers that share all parameters learn how alike two sentences are (SBERT, Reimers and Gurevych 2019).
 
-python examples/siamese.py FOLDER [--out OUT] [--seed 1] [--encoder minilm]
+python examples/siamese.py FOLDER [--output OUT] [--seed 1] [--encoder minilm]
 
 FOLDER has STS-B's train.tsv and dev.tsv: text_a, text_b, label from 0 to 5. What is learned is the cosine of the two
 mean-pooled vectors. Given again, the command goes on where it was stopped. The last line is JSON: Spearman's
@@ -56,7 +56,7 @@ def collate(rows: list[dict[str, str]]) -> dict[str, Any]:
 
 parser = argparse.ArgumentParser(usage=__doc__)
 parser.add_argument("folder", type=Path)
-parser.add_argument("--out", default="out/siamese")
+parser.add_argument("--output", default="out/siamese")
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--encoder", default="minilm")
 given = parser.parse_args()
@@ -65,10 +65,10 @@ seed_everything(given.seed)
 tokenizer = Tokenizer.from_pretrained(given.encoder)
 train, dev = (read_rows(given.folder / name, [TEXT, PAIR, "label"]) for name in ("train.tsv", "dev.tsv"))
 network = Siamese(Encoder.from_pretrained(given.encoder), pooling="mean")
-optimizer = fine_tuning_optimizer(network, RATE, steps=PASSES * -(-len(train) // BATCH))
+optimizer = fine_tuning_optimizer(network, RATE, total_steps=PASSES * -(-len(train) // BATCH))
 test = Runner(DataProvider(dev, 64, collate=collate), Evaluator(CorrelationMetric()), Forward(network))
 runner = Runner(
-    Saver(given.out, every=100),
+    Saver(given.output, every=100),
     DataProvider(train, BATCH, shuffle=True, seed=given.seed, collate=collate),
     ParameterUpdater(optimizer),
     GradientMachine(network),
@@ -77,5 +77,5 @@ print(runner)
 before, begun = test.run(passes=1).metrics["spearman"], perf_counter()
 runner.run(passes=PASSES)
 report = {"seed": given.seed, "before": before, "after": test.run(passes=1).metrics["spearman"]}
-settings = {"encoder": given.encoder, "passes": PASSES, "batch_size": BATCH, "lr": RATE}
+settings = {"encoder": given.encoder, "passes": PASSES, "batch_size": BATCH, "learning_rate": RATE}
 print(json.dumps({"example": "siamese", **report, "seconds": round(perf_counter() - begun, 1), **settings}))

@@ -4,7 +4,7 @@ The texts are the sentences of the docstrings in Python's own standard library. 
 of the "Python Library Reference" that its module belongs to. Nothing is downloaded and no module is imported: the
 source files are parsed. So the set can be made on any machine, in a few seconds.
 
-    python examples/stdlib_topics.py --out build/topics
+    python examples/stdlib_topics.py --output build/topics
 
 writes ``train.tsv`` and ``dev.tsv`` with the columns ``label`` and ``text_a``. Their texts differ a little from one
 version of Python to the next, as the library does.
@@ -193,10 +193,10 @@ def build(out: Path, library: Path, limit: int | None = None) -> dict[str, Count
 def main(arguments: list[str] | None = None) -> None:
     """Build the set and print how many examples each label has."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--out", type=Path, required=True, help="folder to write train.tsv and dev.tsv to")
+    parser.add_argument("--output", type=Path, required=True, help="folder to write train.tsv and dev.tsv to")
     parser.add_argument("--limit", type=int, help="at most so many training examples (default: all)")
     options = parser.parse_args(arguments)
-    counts = build(options.out, Path(sysconfig.get_path("stdlib")), options.limit)
+    counts = build(options.output, Path(sysconfig.get_path("stdlib")), options.limit)
     train, dev = counts["train"], counts["dev"]
     print(f"{'label':<15}{'train':>7}{'dev':>7}")
     for label in CHAPTERS:

@@ -1,6 +1,6 @@
 """Learning rate schedules: give one to an optimizer, and ParameterUpdater steps it once a batch.
 
-    rate = schedules.cosine(3e-5, steps=1000, warmup_ratio=0.1)
+    rate = schedules.cosine(3e-5, total_steps=1000, warmup_ratio=0.1)
     ParameterUpdater(paddle.optimizer.AdamW(rate, parameters=network.parameters()))
 
 Each is a ``paddle.optimizer.lr.LambdaDecay``: a peak and a factor that depends on the number of updates before this one
@@ -101,23 +101,23 @@ def constant(learning_rate: float, warmup_steps: int = 0) -> Any:
     return _schedule(learning_rate, _risen(warmup_steps, lambda step: 1.0))
 
 
-def linear_warmup_and_decay(learning_rate: float, steps: Length, warmup_ratio: float = 0.1) -> Any:
+def linear_warmup_and_decay(learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1) -> Any:
     """Return a schedule that rises linearly from 0 to ``learning_rate`` and falls linearly back to 0.
 
     It is the schedule of BERT's fine-tuning (Devlin et al. 2018, appendix A.3).
 
     Args:
         learning_rate: the highest learning rate.
-        steps: updates of the whole training, or Passes.
+        total_steps: updates of the whole training, or Passes.
         warmup_ratio: the share of the steps in which it rises. Default 0.1.
 
     Raises:
-        CompositionError: ``warmup_ratio`` is no share, or ``steps`` is negative.
+        CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``total_steps`` is negative.
     """
-    return polynomial(learning_rate, steps, warmup_ratio)
+    return polynomial(learning_rate, total_steps, warmup_ratio)
 
 
-def palm_linear(learning_rate: float, steps: Length, warmup_ratio: float = 0.1) -> Any:
+def palm_linear(learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1) -> Any:
     """Return the schedule of PaddlePALM (``TriangularSchedualer``) and ERNIE (``linear_warmup_decay``), to the letter.
 
     Their decay counts from the first step and not from the end of the warm-up, where the rate therefore jumps down by
@@ -125,34 +125,34 @@ def palm_linear(learning_rate: float, steps: Length, warmup_ratio: float = 0.1) 
 
     Args:
         learning_rate: the learning rate at the end of the warm-up, which is not quite reached.
-        steps: updates of the whole training, or Passes.
+        total_steps: updates of the whole training, or Passes.
         warmup_ratio: the share of the steps in which it rises. Default 0.1. With 0 the rate is constant, as ERNIE's is.
 
     Raises:
-        CompositionError: ``warmup_ratio`` is no share, or ``steps`` is negative.
+        CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``total_steps`` is negative.
     """
 
     def factor_of(steps: int) -> Factor:
         rising = _rising(steps, warmup_ratio)
         return _risen(rising, lambda step: max(0.0, 1 - step / steps) if rising else 1.0)
 
-    return _over(steps, learning_rate, factor_of)
+    return _over(total_steps, learning_rate, factor_of)
 
 
 def polynomial(
-    learning_rate: float, steps: Length, warmup_ratio: float = 0.1, power: float = 1.0, end: float = 0.0
+    learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1, power: float = 1.0, end: float = 0.0
 ) -> Any:
     """Return a schedule that rises in a straight line and falls to ``end`` as a power of the share that is left.
 
     Args:
         learning_rate: the highest learning rate.
-        steps: updates of the whole training, or Passes.
+        total_steps: updates of the whole training, or Passes.
         warmup_ratio: the share of the steps in which it rises. Default 0.1.
         power: of the share of the falling steps that is left. Default 1.0: a straight line.
         end: the learning rate at the end and from there on. Default 0.
 
     Raises:
-        CompositionError: ``warmup_ratio`` is no share, or ``steps`` is negative.
+        CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``total_steps`` is negative.
     """
     least = end / learning_rate if learning_rate else 0.0
 
@@ -160,27 +160,27 @@ def polynomial(
         rising = _rising(steps, warmup_ratio)
         return _risen(rising, lambda step: least + (1 - least) * _left(step, rising, steps) ** power)
 
-    return _over(steps, learning_rate, factor_of)
+    return _over(total_steps, learning_rate, factor_of)
 
 
-def cosine(learning_rate: float, steps: Length, warmup_ratio: float = 0.1, cycles: float = 0.5) -> Any:
+def cosine(learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1, cycles: float = 0.5) -> Any:
     """Return a schedule that rises in a straight line and falls as a cosine (Loshchilov and Hutter 2016).
 
     Args:
         learning_rate: the highest learning rate.
-        steps: updates of the whole training, or Passes.
+        total_steps: updates of the whole training, or Passes.
         warmup_ratio: the share of the steps in which it rises. Default 0.1.
         cycles: how many waves the cosine makes. Default 0.5: once from the top to 0.
 
     Raises:
-        CompositionError: ``warmup_ratio`` is no share, or ``steps`` is negative.
+        CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``total_steps`` is negative.
     """
 
     def factor_of(steps: int) -> Factor:
         rising = _rising(steps, warmup_ratio)
         return _risen(rising, lambda step: (1 + math.cos(2 * math.pi * cycles * (1 - _left(step, rising, steps)))) / 2)
 
-    return _over(steps, learning_rate, factor_of)
+    return _over(total_steps, learning_rate, factor_of)
 
 
 def noam(learning_rate: float, warmup_steps: int) -> Any:
@@ -223,14 +223,12 @@ def _left(step: int, rising: int, steps: int) -> float:
 def _rising(steps: int, warmup_ratio: float) -> int:
     """Return the number of steps of the warm-up."""
     if not 0 <= warmup_ratio <= 1:
-        raise CompositionError(
-            f"warmup_ratio={warmup_ratio} is no share of the steps; it is a number from 0 to 1, such as 0.1."
-        )
+        raise CompositionError(f"warmup_ratio must be a number from 0 to 1, such as 0.1, got {warmup_ratio}.")
     if steps < 0:
-        raise CompositionError(f"steps={steps}: the number of updates of the whole training is not negative.")
+        raise CompositionError(f"total_steps must be a number from 0, got {steps}.")
     return round(steps * warmup_ratio)
 
 
 def _refuse_negative(warmup_steps: int) -> None:
     if warmup_steps < 0:
-        raise CompositionError(f"warmup_steps={warmup_steps}: a warm-up has no fewer steps than 0.")
+        raise CompositionError(f"warmup_steps must be a number from 0, got {warmup_steps}.")

@@ -15,12 +15,12 @@ Check = Callable[[Any, Any, Any], None]
 """What attrs calls a validator: (instance, field, value)."""
 
 
-def checked(wanted: str, fits: Callable[[Any], bool], error: type[OnionError] = DataError) -> Check:
-    """Return a validator that says what a setting has to be."""
+def checked(wanted: str, fits: Callable[[Any], bool], hint: str = "", error: type[OnionError] = DataError) -> Check:
+    """Return a validator that says what a setting has to be, and if need be how to write it."""
 
     def check(settings: Any, field: Any, value: Any) -> None:
         if not fits(value):
-            raise error(f"{field.name}: {shown(value)} is not {wanted}")
+            raise error(f"{field.name} must be {wanted}, got {shown(value)}{hint}")
 
     return check
 

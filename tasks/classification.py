@@ -1,4 +1,4 @@
-"""``classify``: one label for a text or a pair of texts.
+"""``classification``: one label for a text or a pair of texts.
 
 File: ``text_a``, ``text_b`` if the rows are pairs, ``label`` (any text or number).
 Prediction: ``label``, and ``probabilities`` by label.
@@ -74,9 +74,9 @@ class Classification(TextTask):
         dropout: of the pooled output; None: the encoder's.
     """
 
-    name = "classify"
+    name = "classification"
     features_version = 1
-    best = "accuracy"
+    monitor = "accuracy"
 
     labels: Labels = attrs.field(default=Labels(()), converter=as_labels)
     class_weights: Mapping[str, float] | None = attrs.field(

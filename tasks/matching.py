@@ -1,4 +1,4 @@
-"""``match``: how well a second text fits a first one, such as an answer a question.
+"""``matching``: how well a second text fits a first one, such as an answer a question.
 
 File, pointwise: ``text_a``, ``text_b``, ``label`` (two values; the second one in order, such as ``1``, says that they
 fit, if the setting ``fits`` does not name the other), and ``qid`` where several rows belong to one question.
@@ -62,7 +62,7 @@ class Matching(TextTask):
         dropout: of the pooled output; None: the encoder's.
     """
 
-    name = "match"
+    name = "matching"
     features_version = 1
 
     pairs: bool | None = True
@@ -81,7 +81,7 @@ class Matching(TextTask):
             raise ValueError(f"there are two labels, one for texts that fit and one for others; not {labels.told()}")
 
     @property
-    def best(self) -> str:  # type: ignore[override]
+    def monitor(self) -> str:  # type: ignore[override]
         """``mrr`` if the rows belong to questions, where few of many rows are right; else ``accuracy``."""
         return "mrr" if self.questions else "accuracy"
 

@@ -45,7 +45,7 @@ class MultiLabel(TextTask):
 
     name = "multilabel"
     features_version = 1
-    best = "f1_micro"
+    monitor = "f1_micro"
 
     labels: Labels = attrs.field(default=Labels(()), converter=as_labels)
     separator: str = attrs.field(default=",", converter=as_name, validator=NAME)

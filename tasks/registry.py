@@ -22,25 +22,42 @@ TASKS: dict[str, type[Task]] = {
 }
 
 
+OLD_NAMES = {
+    "classify": "classification",
+    "mask": "masked-lm",
+    "match": "matching",
+    "read": "question-answering",
+    "regress": "regression",
+    "tag": "token-classification",
+}
+"""Earlier names of the tasks: aliases wherever a task is named, and in the records of older runs."""
+
+
+def current_name(name: Any) -> Any:
+    """Return the current name of a task; anything else stays as it is."""
+    return OLD_NAMES.get(name, name) if isinstance(name, str) else name
+
+
 def register(task: Task) -> str:
     """Make a task of one's own known by its name, which is returned.
 
     Raises:
-        DataError: another one has the name.
+        DataError: another one has the name, or had it.
     """
-    if TASKS.setdefault(task.name, type(task)) is not type(task):
-        raise DataError(f"there is another task {task.name!r}; give yours a name of its own")
+    if task.name in OLD_NAMES or TASKS.setdefault(task.name, type(task)) is not type(task):
+        raise DataError(f"the name {task.name!r} belongs to another task; rename yours")
     return task.name
 
 
 def get_task(name: str, settings: Mapping[str, Any]) -> Task:
-    """Return a task of this name with these settings.
+    """Return a task of this name, or of this alias, with these settings.
 
     Raises:
         DataError: there is no such task, or it has no such setting.
     """
+    name = current_name(name)
     if name not in TASKS:
-        raise DataError(f"there is no task {shown(name)}; there are {', '.join(TASKS)}")
+        raise DataError(f"unknown task {shown(name)}; the tasks are {', '.join(TASKS)}")
     return TASKS[name].from_settings(settings)
 
 
@@ -50,11 +67,11 @@ def recorded_task(record: Any, where: object) -> Task:
     Raises:
         CheckpointError: it is damaged, of another version, or a task that this process does not know.
     """
-    name = record.get("task") if isinstance(record, dict) else None
+    name = current_name(record.get("task")) if isinstance(record, dict) else None
     if isinstance(name, str) and name not in TASKS:
         raise CheckpointError(
-            f"{where}: the task {shown(name)} is not known here; if it is one of your own, make it known by "
-            f"onion.tasks.registry.register before its run is read; the tasks of onion are {', '.join(TASKS)}"
+            f"{where}: unknown task {shown(name)}; register a task of your own with onion.tasks.registry.register "
+            f"before its run is read; the tasks are {', '.join(TASKS)}"
         )
     try:
         return get_task(record["task"], {name: value for name, value in record.items() if name != "task"})

@@ -1,4 +1,4 @@
-"""``regress``: a number for a text or a pair of texts.
+"""``regression``: a number for a text or a pair of texts.
 
 File: ``text_a``, ``text_b`` if the rows are pairs, ``label`` (a number, learned as it is: STS-B's are 0 to 5).
 Prediction: ``value``.
@@ -37,9 +37,9 @@ class Regression(TextTask):
         dropout: of the pooled output; None: the encoder's.
     """
 
-    name = "regress"
+    name = "regression"
     features_version = 1
-    best = "pearson"
+    monitor = "pearson"
 
     dropout: float | None = attrs.field(
         default=None, converter=as_float, validator=optional(BELOW_ONE), metadata=NOT_OF_FEATURES

@@ -51,14 +51,14 @@ class Task(ABC):
         name: what ``--task`` calls it.
         features_version: of the features that it makes; to be raised where they become others, since what was made
             before is kept.
-        best: the figure of its metric that says which checkpoint is the best; of those in the metric's
+        monitor: the figure of its metric by which the best checkpoint is chosen; of those in the metric's
             ``less_is_better`` less is better, of others more.
         max_length: tokens an example may have, special ones included.
     """
 
     name: ClassVar[str]
     features_version: ClassVar[int] = 1
-    best: ClassVar[str]
+    monitor: ClassVar[str]
 
     max_length: int = attrs.field(default=128, validator=NATURAL)
 
@@ -208,8 +208,8 @@ class Task(ABC):
         free = [field.name for field in attrs.fields(type(self)) if field.metadata.get("after_training")]
         fixed = [name for name in settings if name not in free]
         if fixed:
-            told = f"has {', '.join(free)}" if free else "has none"
-            raise DataError(f"{shown(fixed[0])} is no setting of a model that is trained; the task {self.name} {told}")
+            told = f"only {', '.join(free)} can" if free else "no setting can"
+            raise DataError(f"{shown(fixed[0])} cannot be changed after training; of the task {self.name} {told}")
         record = {name: value for name, value in self.record().items() if name != "task"}
         return type(self).from_settings({**record, **settings})
 
@@ -231,8 +231,8 @@ class Task(ABC):
         unknown = [name for name in settings if name not in known]
         if unknown:
             raise DataError(
-                f"there is no setting {shown(unknown[0])}; the task {cls.name} has {', '.join(known)}; "
-                f"see onion train --help for those of the training"
+                f"unknown setting {shown(unknown[0])}; the task {cls.name} has {', '.join(known)}; "
+                f"see onion train --help for those of training"
             )
         try:
             return cls(**settings)

@@ -29,7 +29,7 @@ def as_name(value: Any) -> Any:
 
 
 TEXT = checked("a text", lambda value: isinstance(value, str) and value != "")
-NAME = checked(f"a text or a whole number; {QUOTE}", lambda value: isinstance(value, str) and value != "")
+NAME = checked("a text or a whole number", lambda value: isinstance(value, str) and value != "", f"; {QUOTE}")
 SWITCH = checked("true or false", lambda value: isinstance(value, bool))
 NATURAL = checked("a whole number from 1", lambda value: is_whole(value) and value >= 1)
 SEED = checked("a whole number from 0 to 4294967295", lambda value: is_whole(value) and 0 <= value < 2**32)

@@ -27,7 +27,19 @@ pytestmark = pytest.mark.slow
 ONION = str(Path(sysconfig.get_path("scripts")) / "onion")
 STEPS = 80  # of the training below: 320 texts in batches of 16, 4 times
 MUCH = 1 << 21  # bytes; more than a pipe holds
-TRAINING = ["train", "--task", "classify", "--train", "a.tsv", "--dev", "b.tsv", "--encoder", "tiny", "--lr", "3e-3"]
+TRAINING = [
+    "train",
+    "--task",
+    "classification",
+    "--train",
+    "a.tsv",
+    "--dev",
+    "b.tsv",
+    "--encoder",
+    "tiny",
+    "--learning-rate",
+    "3e-3",
+]
 TRAINING += ["--max-length", "16", "--batch-size", "16", "--passes", "4", "--test-every", "5"]
 LOUD, TRAINING = TRAINING, [*TRAINING, "--quiet"]
 
@@ -82,7 +94,7 @@ def plain(error, *parts):
 @pytest.fixture(scope="module")
 def trained(place):
     """A whole training; its folder is ``place / "run"``."""
-    done = onion(place, *TRAINING, "--out", "run")
+    done = onion(place, *TRAINING, "--output", "run")
     assert (done.returncode, done.stderr) == (0, "")
     return done
 
@@ -95,7 +107,7 @@ def ends_as_uninterrupted(done, trained, place, out):
     """Whether a training that was interrupted came to the same end, to the bit."""
     assert done.returncode == 0, done.stderr
     here, there = last_line(done.stdout), last_line(trained.stdout)
-    assert {**here, "seconds": 0, "out": "run"} == {**there, "seconds": 0}
+    assert {**here, "seconds": 0, "output": "run"} == {**there, "seconds": 0}
     assert weights(place / out) == weights(place / "run")
     assert log_rows(place / out) == log_rows(place / "run")
     assert folders(place / out) == folders(place / "run")
@@ -110,7 +122,7 @@ def folders(out):
 
 
 def test_a_training_without_a_terminal_tells_on_standard_error_how_it_goes_on(place, tmp_path):
-    done = onion(place, *LOUD, "--passes", "1", "--out", str(tmp_path / "out"))
+    done = onion(place, *LOUD, "--passes", "1", "--output", str(tmp_path / "out"))
     *_, last = done.stderr.splitlines()
     assert re.fullmatch(
         r"step 20/20, pass 1/1: loss=\S+ dev\.accuracy=.* learning_rate=0 .* steps/s, .* examples/s, \S+ in all", last
@@ -122,7 +134,7 @@ def test_a_training_without_a_terminal_tells_on_standard_error_how_it_goes_on(pl
 
 def test_help_and_drawing_need_no_paddle(place, trained):
     code = "import sys, onion.cli\ntry:\n    onion.cli.main(sys.argv[1:])\nfinally:\n    print(*sys.modules)"
-    for words in (["--help"], ["train", "--help"], ["draw", "--from", "run"]):
+    for words in (["--help"], ["train", "--help"], ["draw", "--run", "run"]):
         done = subprocess.run(
             [sys.executable, "-c", code, *words], cwd=place, capture_output=True, text=True, check=True
         )
@@ -142,7 +154,7 @@ def test_training_draws_the_onion_first_and_ends_with_a_line_of_json(trained, pl
 
 
 def test_evaluation_prints_one_line_with_the_accuracy_of_training(trained, place):
-    done = onion(place, "evaluate", "--from", "run", "--data", "b.tsv")
+    done = onion(place, "evaluate", "--run", "run", "--input", "b.tsv")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
     assert last_line(done.stdout)["accuracy"] == last_line(trained.stdout)["dev.accuracy"]
@@ -158,13 +170,13 @@ def test_the_whole_way_with_pairs_other_languages_and_another_order_of_columns(p
     table += "".join(f'7,"{row["text_b"]}",{row["label"]},{row["text_a"]}\r\n' for row in rows)
     (tmp_path / "b.csv").write_text(table, encoding="utf-8-sig", newline="")
     data = ["--train", str(tmp_path / "a.jsonl"), "--dev", str(tmp_path / "b.csv")]
-    settings = ["--encoder", "tiny", "--out", str(tmp_path / "out"), "--passes", "1", "--max-length", "20"]
-    assert main(["train", "--task", "classify", *data, *settings]) == 0
+    settings = ["--encoder", "tiny", "--output", str(tmp_path / "out"), "--passes", "1", "--max-length", "20"]
+    assert main(["train", "--task", "classification", *data, *settings]) == 0
     report = last_line(capsys.readouterr().out)
-    assert main(["evaluate", "--from", str(tmp_path / "out"), "--data", str(tmp_path / "b.csv")]) == 0
+    assert main(["evaluate", "--run", str(tmp_path / "out"), "--input", str(tmp_path / "b.csv")]) == 0
     assert last_line(capsys.readouterr().out)["accuracy"] == report["dev.accuracy"]
     output = tmp_path / "pred.jsonl"
-    words = ["predict", "--from", str(tmp_path / "out"), "--input", str(tmp_path / "a.jsonl")]
+    words = ["predict", "--run", str(tmp_path / "out"), "--input", str(tmp_path / "a.jsonl")]
     assert main(words) == 0
     printed = capsys.readouterr().out
     assert main([*words, "--output", str(output)]) == 0
@@ -178,22 +190,22 @@ def test_the_whole_way_with_pairs_other_languages_and_another_order_of_columns(p
 def test_drawing_to_a_file(trained, place, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(place)
     for name in ("onion.txt", "onion.svg"):
-        assert main(["draw", "--from", "run", "--output", str(tmp_path / name)]) == 0
+        assert main(["draw", "--run", "run", "--output", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_bytes() == (place / "run" / name).read_bytes()
-    assert main(["draw", "--from", "run"]) == 0
+    assert main(["draw", "--run", "run"]) == 0
     assert capsys.readouterr().out == (place / "run" / "onion.txt").read_text(encoding="utf-8")
 
 
 def test_training_again_changes_nothing_but_says_the_same(trained, place, monkeypatch, capsys):
     monkeypatch.chdir(place)
     before = snapshot(place / "run")
-    assert main([*TRAINING, "--out", "run"]) == 0
+    assert main([*TRAINING, "--output", "run"]) == 0
     assert {**last_line(capsys.readouterr().out), "seconds": 0} == {**last_line(trained.stdout), "seconds": 0}
     assert snapshot(place / "run") == before
 
 
 def test_output_is_utf_8_whatever_the_terminal_speaks(trained, place):
-    done = onion(place, "draw", "--from", "run", env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    done = onion(place, "draw", "--run", "run", env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (place / "run" / "onion.txt").read_text(encoding="utf-8")
 
@@ -234,11 +246,11 @@ def signals(*names):
 def test_a_training_goes_on_with_another_number_of_threads_to_the_same_bits(place):
     """As on another machine; batches are large enough to be parted."""
     words = [*TRAINING, "--batch-size", "80", "--passes", "10"]  # 40 steps
-    whole = onion(place, *words, "--out", "whole", "--threads", "1")
+    whole = onion(place, *words, "--output", "whole", "--threads", "1")
     assert (whole.returncode, whole.stderr) == (0, "")
-    done = onion(place, *words, "--out", "moved", "--threads", "1", before=signals("SIGTERM"))
+    done = onion(place, *words, "--output", "moved", "--threads", "1", before=signals("SIGTERM"))
     assert done.returncode == 143, done.stderr
-    done = onion(place, *words, "--out", "moved", "--threads", "3")
+    done = onion(place, *words, "--output", "moved", "--threads", "3")
     assert (done.returncode, done.stderr) == (0, "onion: resumed from step 38 in moved\n")
     last = Path("step-00000040", "gradient_machine.safetensors")
     assert (place / "moved" / last).read_bytes() == (place / "whole" / last).read_bytes()
@@ -246,14 +258,14 @@ def test_a_training_goes_on_with_another_number_of_threads_to_the_same_bits(plac
 
 
 def test_no_number_of_threads_is_refused_in_two_lines(place):
-    done = onion(place, "predict", "--from", "run", "--text", "x", "--threads", "0")
+    done = onion(place, "predict", "--run", "run", "--text", "x", "--threads", "0")
     assert done.returncode == 2
-    assert plain(done.stderr, "--threads: '0' is not a whole number from 1")
+    assert plain(done.stderr, "--threads: must be a whole number from 1, got '0'")
 
 
 @needs_draws_again
 def test_killed_then_terminated_then_finished_gives_the_same_bits(trained, place):
-    words = [*TRAINING, "--out", "killed"]
+    words = [*TRAINING, "--output", "killed"]
     done = onion(place, *words, before=KILLED_WITHIN_A_CHECKPOINT)
     assert done.returncode == -signal.SIGKILL
     assert folders(place / "killed")[0] != "step-00000025"
@@ -262,7 +274,7 @@ def test_killed_then_terminated_then_finished_gives_the_same_bits(trained, place
     done = onion(place, *words, before=signals("SIGTERM"))
     assert done.returncode == 143
     assert "resumed from step 20" in done.stderr
-    assert "stopped at step 38; the same command goes on from there" in done.stderr
+    assert "stopped at step 38; the same command resumes it" in done.stderr
     assert plain(done.stderr)
     assert last_line(done.stdout)["step"] == 38
     assert folders(place / "killed")[-1] == "step-00000038"
@@ -298,7 +310,7 @@ def read_until(descriptor, wanted):
 
 @needs_draws_again
 def test_disk_full_then_ctrl_c_at_a_terminal_then_finished_gives_the_same_bits(trained, place):
-    words = [*TRAINING, "--out", "full"]
+    words = [*TRAINING, "--output", "full"]
     done = onion(place, *words, before=only_size(50_000))  # the weights alone take 85 kB
     assert done.returncode == 2
     assert plain(done.stderr, "onion: cannot write the checkpoint full/step-00000005: File too large.")
@@ -306,7 +318,7 @@ def test_disk_full_then_ctrl_c_at_a_terminal_then_finished_gives_the_same_bits(t
     assert not list((place / "full").glob("*partial*"))
 
     ours, theirs = os.openpty()
-    command = [sys.executable, "-c", TERMINAL, ONION, *LOUD, "--out", "full"]
+    command = [sys.executable, "-c", TERMINAL, ONION, *LOUD, "--output", "full"]
     with subprocess.Popen(command, cwd=place, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE) as process:
         os.close(theirs)
         seen = read_until(ours, b"cost=")  # the progress bar
@@ -319,7 +331,7 @@ def test_disk_full_then_ctrl_c_at_a_terminal_then_finished_gives_the_same_bits(t
     assert "Traceback" not in seen
     stopped = last_line(printed)["step"]
     assert 0 < stopped < STEPS
-    assert f"onion: stopped at step {stopped}; the same command goes on from there" in seen
+    assert f"onion: stopped at step {stopped}; the same command resumes it" in seen
 
     done = onion(place, *words)
     assert done.stderr == f"onion: resumed from step {stopped} in full\n"
@@ -327,10 +339,10 @@ def test_disk_full_then_ctrl_c_at_a_terminal_then_finished_gives_the_same_bits(t
 
 
 def test_a_second_signal_leaves_at_once_and_what_was_saved_stays_whole(trained, place):
-    done = onion(place, *TRAINING, "--out", "twice", before=signals("SIGINT", "SIGTERM"))
+    done = onion(place, *TRAINING, "--output", "twice", before=signals("SIGINT", "SIGTERM"))
     assert (done.returncode, done.stderr) == (143, "")
     assert folders(place / "twice")[-1] == "step-00000035"
-    done = onion(place, "evaluate", "--from", "twice", "--data", "b.tsv")
+    done = onion(place, "evaluate", "--run", "twice", "--input", "b.tsv")
     assert done.returncode == 0, done.stderr
 
 
@@ -360,7 +372,7 @@ def interrupted(process, pipe, number):
 )
 def test_interrupted_before_training_begins(place, tmp_path, number, status, word):
     config = tmp_path / "pipe.json"
-    words = [*TRAINING, "--out", str(tmp_path / "out"), "--config", str(config)]
+    words = [*TRAINING, "--output", str(tmp_path / "out"), "--config", str(config)]
     process, pipe = start_reading(place, config, b" " * MUCH, *words)
     assert interrupted(process, pipe, number) == (status, f"onion: {word}\n")
     assert not (tmp_path / "out").exists()
@@ -374,7 +386,7 @@ def test_interrupted_prediction_leaves_the_old_output(trained, place, tmp_path, 
     rows = b"text_a\n" + (b"film " * 500 + b"\n") * (MUCH // 2500)  # fewer than are read before the first is answered
     output.parent.mkdir()
     output.write_text("old")
-    words = ["predict", "--from", "run", "--input", str(data), "--output", str(output)]
+    words = ["predict", "--run", "run", "--input", str(data), "--output", str(output)]
     process, pipe = start_reading(place, data, rows, *words)
     assert interrupted(process, pipe, number) == (status, f"onion: {word}\n")
     assert snapshot(tmp_path / "out") == {"pred.jsonl": b"old"}
@@ -383,7 +395,7 @@ def test_interrupted_prediction_leaves_the_old_output(trained, place, tmp_path, 
 def test_interrupted_while_paddle_loads(place, tmp_path):
     (tmp_path / "paddle.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)")
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = onion(place, *LOUD, "--out", "never", env=env)
+    done = onion(place, *LOUD, "--output", "never", env=env)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "onion: interrupted\n")
     assert not (place / "never").exists()
 
@@ -393,7 +405,7 @@ def test_interrupted_while_paddle_loads(place, tmp_path):
 
 def test_a_reader_that_leaves(trained, place, tmp_path):
     many = write_tsv(tmp_path / "many.tsv", films(3000, seed=5))  # more than a pipe holds
-    command = f"'{ONION}' predict --from run --input '{many}' | head -1; exit ${{PIPESTATUS[0]}}"
+    command = f"'{ONION}' predict --run run --input '{many}' | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=place, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (141, "")
     assert last_line(done.stdout)["index"] == 0
@@ -402,13 +414,13 @@ def test_a_reader_that_leaves(trained, place, tmp_path):
 def test_a_reader_that_left_before_the_first_word(trained, place):
     ours, theirs = os.pipe()
     os.close(ours)
-    done = onion(place, "draw", "--from", "run", stdout=theirs)
+    done = onion(place, "draw", "--run", "run", stdout=theirs)
     os.close(theirs)
     assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux only")
-@pytest.mark.parametrize("words", [["draw", "--from", "run"], ["predict", "--from", "run", "--input", "b.tsv"]])
+@pytest.mark.parametrize("words", [["draw", "--run", "run"], ["predict", "--run", "run", "--input", "b.tsv"]])
 def test_no_space_under_standard_output(trained, place, words):
     with Path("/dev/full").open("w") as full:
         done = onion(place, *words, stdout=full)
@@ -419,7 +431,7 @@ def test_no_space_under_standard_output(trained, place, words):
 def test_no_space_for_predictions_leaves_the_old_ones(trained, place, tmp_path):
     output = tmp_path / "pred.jsonl"
     output.write_text("old")
-    words = ["predict", "--from", "run", "--input", "b.tsv", "--output", str(output)]
+    words = ["predict", "--run", "run", "--input", "b.tsv", "--output", str(output)]
     done = onion(place, *words, before=only_size(2000))
     assert done.returncode == 2
     assert plain(done.stderr, f"onion: {output}: cannot be written: File too large")
@@ -430,7 +442,7 @@ def test_no_space_for_predictions_leaves_the_old_ones(trained, place, tmp_path):
 def test_no_space_before_training_begins(place, tmp_path, size):
     """Not even for the small files; the same command goes on when there is space."""
     home = {**os.environ, "HOME": str(place)}  # without one Paddle looks for a temporary folder, which needs space too
-    done = onion(place, *TRAINING, "--passes", "1", "--out", str(tmp_path / "out"), before=only_size(size), env=home)
+    done = onion(place, *TRAINING, "--passes", "1", "--output", str(tmp_path / "out"), before=only_size(size), env=home)
     assert done.returncode == 2
     assert plain(done.stderr, "cannot write", "File too large")
     small = {"run.json", "settings.json", "task.json", "config.json"}
@@ -447,7 +459,7 @@ class Nothing:
             raise ModuleNotFoundError("No module named 'paddle'", name="paddle")
 sys.meta_path.insert(0, Nothing())
 """
-    for words in ([*TRAINING, "--out", "never"], ["evaluate", "--from", "run", "--data", "b.tsv"]):
+    for words in ([*TRAINING, "--output", "never"], ["evaluate", "--run", "run", "--input", "b.tsv"]):
         done = onion(place, *words, before=before)
         assert (done.returncode, done.stdout) == (2, "")
         assert len(done.stderr.splitlines()) == 1
@@ -457,12 +469,12 @@ sys.meta_path.insert(0, Nothing())
 
 def test_devices_are_written_to_and_not_replaced(trained, place, tmp_path, monkeypatch):
     monkeypatch.chdir(place)
-    assert main(["draw", "--from", "run", "--output", os.devnull]) == 0
+    assert main(["draw", "--run", "run", "--output", os.devnull]) == 0
     assert Path(os.devnull).is_char_device()
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
-        assert main(["draw", "--from", "run", "--output", str(pipe)]) == 0
+        assert main(["draw", "--run", "run", "--output", str(pipe)]) == 0
         assert reader.stdout.read() == (place / "run" / "onion.txt").read_bytes()
     assert pipe.is_fifo()
 
@@ -565,17 +577,17 @@ def with_option(words, name, value):
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_bad_file_to_train_with(refused, bad_files, tmp_path, role, name):
     words = with_option(TRAINING, role, str(bad_files / name))
-    assert f"{bad_files}/{BAD_FILES[name]}" in refused(*words, "--out", str(tmp_path / "out"))
+    assert f"{bad_files}/{BAD_FILES[name]}" in refused(*words, "--output", str(tmp_path / "out"))
     assert snapshot(tmp_path) == {}
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_bad_file_to_evaluate_and_predict(trained, refused, bad_files, tmp_path, name):
-    assert f"{bad_files}/{BAD_FILES[name]}" in refused("evaluate", "--from", "run", "--data", str(bad_files / name))
+    assert f"{bad_files}/{BAD_FILES[name]}" in refused("evaluate", "--run", "run", "--input", str(bad_files / name))
     if name == "no_label.tsv":  # predict needs none
         return
     output = tmp_path / "pred.jsonl"
-    words = ["predict", "--from", "run", "--input", str(bad_files / name)]
+    words = ["predict", "--run", "run", "--input", str(bad_files / name)]
     assert f"{bad_files}/{BAD_FILES[name]}" in refused(*words)
     for before in ({}, {"pred.jsonl": b"old"}):
         for old, content in before.items():
@@ -590,11 +602,11 @@ def test_what_never_ends_is_refused_at_once(trained, refused, tmp_path, kind):
     os.mkfifo(data) if kind == "pipe" else data.symlink_to("/dev/zero")
     told = f"{data}: this is a {kind}"
     out = str(tmp_path / "out")
-    assert told in refused(*with_option(TRAINING, "--train", str(data)), "--out", out)
-    assert told in refused(*with_option(TRAINING, "--config", str(data)), "--out", out)
-    assert told in refused("evaluate", "--from", "run", "--data", str(data))
-    assert told in refused("predict", "--from", "run", "--input", str(data))
-    assert told in refused("embed", "--encoder", "tiny", "--input", str(data), "--out", out)
+    assert told in refused(*with_option(TRAINING, "--train", str(data)), "--output", out)
+    assert told in refused(*with_option(TRAINING, "--config", str(data)), "--output", out)
+    assert told in refused("evaluate", "--run", "run", "--input", str(data))
+    assert told in refused("predict", "--run", "run", "--input", str(data))
+    assert told in refused("embed", "--encoder", "tiny", "--input", str(data), "--output", out)
     assert [path.name for path in tmp_path.iterdir()] == ["a.tsv"]
 
 
@@ -602,13 +614,13 @@ def test_a_line_of_standard_input_that_never_ends(trained, place, monkeypatch, c
     monkeypatch.chdir(place)
     monkeypatch.setattr(files, "LONGEST_LINE", 1000)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a film\n" + bytes(1001))))
-    assert main(["predict", "--from", "run", "-"]) == 2
+    assert main(["predict", "--run", "run", "-"]) == 2
     assert "standard input:2: this line has more than" in capsys.readouterr().err
 
 
 def test_nothing_that_is_echoed_moves_a_terminal(refused):
     assert r"none\x1b[2J.tsv: there is no such file" in refused(
-        *with_option(TRAINING, "--dev", "none\x1b[2J.tsv"), "--out", "x"
+        *with_option(TRAINING, "--dev", "none\x1b[2J.tsv"), "--output", "x"
     )
     record = logging.LogRecord("onion", logging.WARNING, "here", 1, "%s\x1b[2J", ("\ufeff",), None)
     assert Printable("onion: %(message)s").format(record) == r"onion: \ufeff\x1b[2J"
@@ -617,15 +629,15 @@ def test_nothing_that_is_echoed_moves_a_terminal(refused):
 def test_unknown_label(trained, refused, tmp_path):
     data = write_tsv(tmp_path / "c.tsv", [("a", "good"), ("a", "bad"), ("a", "so\u2028so")])
     told = f"{data}:4: the label 'so\\u2028so' is none of those that are learned: 'bad', 'good'"
-    assert told in refused(*with_option(TRAINING, "--dev", str(data)), "--out", str(tmp_path / "out"))
-    assert told in refused("evaluate", "--from", "run", "--data", str(data))
+    assert told in refused(*with_option(TRAINING, "--dev", str(data)), "--output", str(tmp_path / "out"))
+    assert told in refused("evaluate", "--run", "run", "--input", str(data))
     assert snapshot(tmp_path).keys() == {"c.tsv"}
 
 
 def test_one_label_only(refused, tmp_path):
     data = write_tsv(tmp_path / "c.tsv", [("a", "good")])
     words = with_option(TRAINING, "--train", str(data))
-    assert "all rows have the label 'good'" in refused(*words, "--out", str(tmp_path / "out"))
+    assert "all rows have the label 'good'" in refused(*words, "--output", str(tmp_path / "out"))
     assert snapshot(tmp_path).keys() == {"c.tsv"}
 
 
@@ -634,57 +646,58 @@ def test_one_label_only(refused, tmp_path):
     [
         ("--max-length", "25", "onion: --max-length 25: the encoder takes 3 to 24 tokens"),
         ("--max-length", "2", "onion: --max-length 2: the encoder takes 3 to 24 tokens"),
-        ("--max-length", "0", "--max-length: '0' is not a whole number from 1"),
-        ("--max-length", "16.5", "'16.5' is not a whole number from 1"),
-        ("--passes", "-1", "'-1' is not a whole number"),
-        ("--batch-size", "x", "'x' is not a whole number"),
-        ("--lr", "0", "'0' is not a number above 0"),
-        ("--lr", "nan", "'nan' is not a number above 0"),
-        ("--lr", "1e999", "'1e999' is not a number above 0"),
-        ("--warmup", "1.1", "'1.1' is not a number from 0 to 1"),
-        ("--weight-decay", "-1", "'-1' is not a number from 0"),
-        ("--seed", "-1", "'-1' is not a whole number from 0 to 4294967295"),
-        ("--seed", "4294967296", "is not a whole number from 0 to 4294967295"),
-        ("--task", "translate", "there is no task 'translate'; there are classify"),
+        ("--max-length", "0", "--max-length: must be a whole number from 1, got '0'"),
+        ("--max-length", "16.5", "must be a whole number from 1, got '16.5'"),
+        ("--passes", "-1", "must be a whole number from 1, got '-1'"),
+        ("--batch-size", "x", "must be a whole number from 1, got 'x'"),
+        ("--learning-rate", "0", "must be a number above 0, got '0'"),
+        ("--learning-rate", "nan", "must be a number above 0, got 'nan'"),
+        ("--learning-rate", "1e999", "must be a number above 0, got '1e999'"),
+        ("--warmup-ratio", "1.1", "must be a number from 0 to 1, got '1.1'"),
+        ("--weight-decay", "-1", "must be a number from 0, got '-1'"),
+        ("--seed", "-1", "must be a whole number from 0 to 4294967295, got '-1'"),
+        ("--seed", "4294967296", "must be a whole number from 0 to 4294967295"),
+        ("--task", "translate", "unknown task 'translate'; the tasks are classification"),
         ("--encoder", "nobody", "nobody: neither a folder nor a known model"),
         ("--encoder", "run", "run/model.safetensors: no such file"),
-        ("--out", "a.tsv", "cannot write a.tsv/run.json: "),
-        ("--out", "x" * 300, "File name too long"),
-        ("--out", "tiny", "tiny holds config.json, but no run of onion"),
+        ("--output", "a.tsv", "cannot write a.tsv/run.json: "),
+        ("--output", "x" * 300, "File name too long"),
+        ("--output", "tiny", "tiny holds config.json, but no run of onion"),
         ("--nothing", "1", "unrecognized arguments: --nothing"),
         ("--dev", "b\udcff.tsv", "is not UTF-8"),
     ],
 )
 def test_bad_settings(trained, refused, place, tmp_path, name, value, message):
     before = snapshot(place)
-    words = with_option(with_option(TRAINING, "--out", str(tmp_path / "out")), name, value)
+    words = with_option(with_option(TRAINING, "--output", str(tmp_path / "out")), name, value)
     assert message in refused(*words)
     assert snapshot(place) == before
     assert snapshot(tmp_path) == {}
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("--lr", "1e-3"), ("--seed", "2"), ("--passes", "5"), ("--dev", "a.tsv"), ("--warmup", "0")]
+    ("name", "value"),
+    [("--learning-rate", "1e-3"), ("--seed", "2"), ("--passes", "5"), ("--dev", "a.tsv"), ("--warmup-ratio", "0")],
 )
 def test_a_folder_that_holds_another_run(trained, refused, place, name, value):
     before = snapshot(place)
-    words = with_option(with_option(TRAINING, "--out", "run"), name, value)
+    words = with_option(with_option(TRAINING, "--output", "run"), name, value)
     told = refused(*words)
     assert "onion: run holds another run (" in told
-    assert name.removeprefix("--") in told
+    assert name.removeprefix("--").replace("-", "_") in told
     assert snapshot(place) == before
 
 
-def test_another_run_goes_on_in_a_folder_knowingly(trained, place):
+def test_another_run_continues_in_a_folder_if_forced(trained, place):
     """With one more pass, here; what differs is told."""
-    shutil.copytree(place / "run", place / "anyway")
-    words = with_option(with_option(TRAINING, "--out", "anyway"), "--passes", "5")
-    done = onion(place, *words, "--resume-anyway")
+    shutil.copytree(place / "run", place / "other")
+    words = with_option(with_option(TRAINING, "--output", "other"), "--passes", "5")
+    done = onion(place, *words, "--force-resume")
     assert done.returncode == 0, done.stderr
-    assert "onion: goes on in anyway all the same: passes 4 there, 5 here" in done.stderr
+    assert "onion: continuing in other although it differs: passes 4 there, 5 here" in done.stderr
     assert last_line(done.stdout)["step"] == STEPS // 4 * 5
     again = onion(place, *words)
-    assert (again.returncode, again.stderr) == (0, f"onion: resumed from step {STEPS // 4 * 5} in anyway\n")
+    assert (again.returncode, again.stderr) == (0, f"onion: resumed from step {STEPS // 4 * 5} in other\n")
 
 
 def test_the_same_name_with_other_data_is_another_run(trained, refused, place):
@@ -692,7 +705,7 @@ def test_the_same_name_with_other_data_is_another_run(trained, refused, place):
     write_tsv(place / "a.tsv", films(320, seed=9))
     try:
         before = snapshot(place)
-        assert "run holds another run (the train file has other content)" in refused(*TRAINING, "--out", "run")
+        assert "run holds another run (the train file has other content)" in refused(*TRAINING, "--output", "run")
         assert snapshot(place) == before
     finally:
         (place / "a.tsv").write_bytes(original)
@@ -701,7 +714,7 @@ def test_the_same_name_with_other_data_is_another_run(trained, refused, place):
 def test_a_folder_that_another_process_trains_in(trained, refused, place):
     before = snapshot(place)
     with exclusive_lock(place / "run", object()):
-        assert "run is in use by another run" in refused(*TRAINING, "--out", "run")
+        assert "run is in use by another run" in refused(*TRAINING, "--output", "run")
     assert snapshot(place) == before
 
 
@@ -733,25 +746,25 @@ def test_bad_encoder(refused, place, tmp_path, harm, message):
     before = snapshot(tmp_path)
     words = with_option(TRAINING, "--encoder", str(tmp_path / "bad"))
     # With many texts to be cut too: not a line about them beside the error.
-    assert message in refused(*with_option(words, "--max-length", "4"), "--out", str(tmp_path / "out"))
+    assert message in refused(*with_option(words, "--max-length", "4"), "--output", str(tmp_path / "out"))
     assert snapshot(tmp_path) == before
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict", "draw"])
 @pytest.mark.parametrize("folder", ["none", "a.tsv", "tiny"])
 def test_a_folder_without_a_run(refused, command, folder):
-    data = {"evaluate": ["--data", "b.tsv"], "predict": ["--text", "a"], "draw": []}[command]
-    assert f"onion: {folder} holds no run of onion" in refused(command, "--from", folder, *data)
+    data = {"evaluate": ["--input", "b.tsv"], "predict": ["--text", "a"], "draw": []}[command]
+    assert f"onion: {folder} holds no run of onion" in refused(command, "--run", folder, *data)
 
 
 @pytest.mark.parametrize("output", ["none/pred.jsonl", "tiny", "x" * 300, "a.tsv/pred.jsonl"])
 def test_an_output_that_cannot_be_written(trained, refused, place, output):
     before = snapshot(place)
-    assert "onion: " in refused("predict", "--from", "run", "--text", "a", "--output", output)
+    assert "onion: " in refused("predict", "--run", "run", "--text", "a", "--output", output)
     assert snapshot(place) == before
 
 
-@pytest.mark.parametrize("words", [[], ["train"], ["predict", "--from", "run"], ["sing"], ["weights", "get", "nobody"]])
+@pytest.mark.parametrize("words", [[], ["train"], ["predict", "--run", "run"], ["sing"], ["weights", "get", "nobody"]])
 def test_words_that_make_no_command(refused, words):
     refused(*words)
 
@@ -759,13 +772,13 @@ def test_words_that_make_no_command(refused, words):
 def test_debug_shows_where_it_happened(trained, place, monkeypatch):
     monkeypatch.chdir(place)
     with pytest.raises(Exception, match="there is no such file"):
-        main(["evaluate", "--from", "run", "--data", "none.tsv", "--debug"])
+        main(["evaluate", "--run", "run", "--input", "none.tsv", "--debug"])
 
 
 def test_cut_texts_are_told_once_a_file(trained, place, tmp_path):
     data = write_tsv(tmp_path / "long.tsv", [("lovely " * 40, "good"), ("a", "bad"), ("sad " * 17, "bad")])
     told = f"onion: {data}: texts longer than 16 tokens, cut: 2\n"
-    done = onion(place, "predict", "--from", "run", "--input", str(data))
+    done = onion(place, "predict", "--run", "run", "--input", str(data))
     assert (done.returncode, done.stderr) == (0, told)
     assert len(done.stdout.splitlines()) == 3
 

@@ -90,7 +90,7 @@ def test_commands(served, ctl, words, command, arguments):
 def test_looking(served, ctl):
     run, _ = served
     assert json.loads(ctl("status")[1]) == run.status()
-    assert json.loads(ctl("onion")[1]) == run.onion()
+    assert json.loads(ctl("show")[1]) == run.onion()
     assert "onion_step 10.0\n" in ctl("metrics")[1]
 
 

@@ -51,11 +51,11 @@ def onion(place, *words, before="", after=""):
 
 def test_embed_writes_files_and_prints_a_line_of_json(place):
     words = ["--pooling", "mean", "--normalize", "--tokens", "--layer", "1", "--batch-size", "16"]
-    done = onion(place, *TINY, "--input", "a.tsv", "--out", "whole", *words)
+    done = onion(place, *TINY, "--input", "a.tsv", "--output", "whole", *words)
     assert (done.returncode, done.stderr) == (0, "")
     lengths = np.load(place / "whole" / "lengths.npy")
     total = int(lengths.sum())
-    assert json.loads(done.stdout) == {"rows": 320, "tokens": total, "hidden": HIDDEN, "out": "whole"}
+    assert json.loads(done.stdout) == {"rows": 320, "tokens": total, "hidden": HIDDEN, "output": "whole"}
     assert np.load(place / "whole" / "top_layer_emb.npy", mmap_mode="r").shape == (total, HIDDEN)
     vectors = np.load(place / "whole" / "cls_emb.npy")
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), np.ones(320), atol=1e-5)
@@ -64,14 +64,14 @@ def test_embed_writes_files_and_prints_a_line_of_json(place):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--input", "none.tsv", "--out", "o"], ["none.tsv: there is no such file"]),
-        (["--input", "a.tsv", "--out", "tiny"], ["tiny: holds files already", "name a new folder"]),
-        (["--input", "a.tsv", "--out", "o", "--layer", "3"], ["layer 3", "layers 1 to 2"]),
-        (["--input", "a.tsv", "--out", "o", "--layer", "0"], ["--layer", "'0'"]),
-        (["--input", "a.tsv", "--out", "o", "--pooling", "max"], ["--pooling", "cls", "mean", "pooler"]),
-        (["--input", "a.tsv", "--out", "o", "--max-length", "25"], ["--max-length 25", "3 to 24 tokens"]),
-        (["--input", "a.tsv", "--out", "o", "--encoder", "none"], ["none: neither a folder nor a known model"]),
-        (["--input", "a.tsv"], ["--out"]),
+        (["--input", "none.tsv", "--output", "o"], ["none.tsv: there is no such file"]),
+        (["--input", "a.tsv", "--output", "tiny"], ["tiny: holds files already", "name a new folder"]),
+        (["--input", "a.tsv", "--output", "o", "--layer", "3"], ["layer 3", "layers 1 to 2"]),
+        (["--input", "a.tsv", "--output", "o", "--layer", "0"], ["--layer", "'0'"]),
+        (["--input", "a.tsv", "--output", "o", "--pooling", "max"], ["--pooling", "cls", "mean", "pooler"]),
+        (["--input", "a.tsv", "--output", "o", "--max-length", "25"], ["--max-length 25", "3 to 24 tokens"]),
+        (["--input", "a.tsv", "--output", "o", "--encoder", "none"], ["none: neither a folder nor a known model"]),
+        (["--input", "a.tsv"], ["--output"]),
     ],
 )
 def test_mistakes_are_told_in_plain_lines_and_change_nothing(place, words, parts):
@@ -87,7 +87,7 @@ def test_mistakes_are_told_in_plain_lines_and_change_nothing(place, words, parts
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_leaves_nothing(place, name):
     before = snapshot(place)
-    words = ["--input", "a.tsv", "--out", "new/o", "--tokens", "--batch-size", "16"]
+    words = ["--input", "a.tsv", "--output", "new/o", "--tokens", "--batch-size", "16"]
     done = onion(place, *TINY, *words, before=STOPPED.format(name))
     said = {"SIGINT": "interrupted", "SIGTERM": "terminated"}[name]
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[name], "", f"onion: {said}\n")
@@ -96,7 +96,7 @@ def test_an_interrupt_leaves_nothing(place, name):
 
 def test_a_full_disk_leaves_nothing(place):
     before = snapshot(place)
-    done = onion(place, *TINY, "--input", "a.tsv", "--out", "o", "--tokens", before=FULL_DISK)
+    done = onion(place, *TINY, "--input", "a.tsv", "--output", "o", "--tokens", before=FULL_DISK)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "onion: o: cannot be written: File too large; nothing was written.\n"
     assert snapshot(place) == before
@@ -111,7 +111,7 @@ def test_memory_does_not_grow_with_the_input(place):
     for rows in (2_000, 20_000):
         texts = [" ".join(chance.choices(["film", "lovely", "was"], k=chance.randrange(1, 400))) for _ in range(rows)]
         data = write_tsv(place / f"{rows}.tsv", [(text,) for text in texts], ("text_a",))
-        words = ["--input", data.name, "--out", f"{rows}", "--tokens", "--batch-size", "16"]
+        words = ["--input", data.name, "--output", f"{rows}", "--tokens", "--batch-size", "16"]
         done = onion(place, *TINY, *words, after=tell)
         assert done.returncode == 0, done.stderr
         report, peak = done.stdout.splitlines()

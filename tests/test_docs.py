@@ -92,7 +92,7 @@ def test_the_training_of_the_page_can_be_predicted_from(place):
     run("docs/tasks.md")
     from onion.tasks.finetune.predictor import Predictor
 
-    assert Predictor.load("run").task.name == "tag"
+    assert Predictor.load("run").task.name == "token-classification"
 
 
 @pytest.mark.parametrize(("page", "text"), FRAGMENTS, ids=[page for page, _ in FRAGMENTS])

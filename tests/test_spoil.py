@@ -59,7 +59,18 @@ def test_every_way_and_task_has_its_turn(tmp_path):
     assert {each.task for each in made} == set(tables.TASKS)
 
 
-@pytest.mark.parametrize("task", ["classify", "regress", "match", "multilabel", "tag", "mask", "read"])
+@pytest.mark.parametrize(
+    "task",
+    [
+        "classification",
+        "regression",
+        "matching",
+        "multilabel",
+        "token-classification",
+        "masked-lm",
+        "question-answering",
+    ],
+)
 def test_a_file_is_good_before_it_is_spoilt(tmp_path, task):
     from onion.tasks.registry import get_task
 

@@ -77,14 +77,16 @@ def _prepared(job: Job, file: str, folder: str, room: Path, clock: Clock) -> fin
     """Do what ``training.Job.prepare`` does, with no features from before and the clock stopped for what is loaded."""
     os.environ["ONION_HOME"] = str(room)
     settings = Settings(
-        task="classify",
+        task="classification",
         train=job[file],
         dev=job[file],
         encoder=job[folder],
         passes=1,
-        warmup=0.0,
+        warmup_ratio=0.0,
+        learning_rate=job["lr"],
+        max_grad_norm=job["clip"],
         options={"max_length": job["max_length"]},
-        **{name: job[name] for name in ("batch_size", "lr", "weight_decay", "clip", "seed")},
+        **{name: job[name] for name in ("batch_size", "weight_decay", "seed")},
     )
     with clock.stopped():
         use_threads(THREADS)

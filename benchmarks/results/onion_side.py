@@ -17,6 +17,9 @@ from onion.device import paddle, use_threads
 if TYPE_CHECKING:
     from paddle import nn
 
+NAMES = {"lr": "learning_rate", "warmup": "warmup_ratio", "clip": "max_grad_norm"}
+"""Settings of a row -> of ``fine_tune``; kept results are found by the names of the row."""
+
 NEVER = 10**9
 """Steps between two tests: the last checkpoint is the only one, and nothing is chosen by the dev file."""
 
@@ -30,8 +33,9 @@ def answer(job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     begun = perf_counter()
     dev = job["dev"]
-    given = {field.name: job[field.name] for field in attrs.fields(Settings) if field.name in job}
-    runner = fine_tune(**given | {"dev": next(iter(dev.values())), "test_every": NEVER}, out=folder)
+    given = {NAMES.get(name, name): value for name, value in job.items()}
+    given = {field.name: given[field.name] for field in attrs.fields(Settings) if field.name in given}
+    runner = fine_tune(**given | {"dev": next(iter(dev.values())), "test_every": NEVER}, output=folder)
     if "head" in job:  # whose it is; else ours draws its own
         begin_with(runner[GradientMachine].network.classifier, Path(job["head_file"]))
     state = runner.run(passes=job["passes"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from onion.checkpointing import checkpoint
 from onion.checkpointing.background import Background
@@ -16,6 +17,10 @@ from onion.checkpointing.lock import exclusive_lock
 from onion.errors import CheckpointError
 
 log = logging.getLogger("onion")
+
+OnError: TypeAlias = Literal["raise", "warn"]
+"""Where a checkpoint cannot be written: raise the error, or log a warning and continue."""
+
 _at_work: dict[str, tuple[object, CheckpointWriter]] = {}
 """Folder -> whose it is, and who writes there. What a run that was interrupted has left here is no other run's."""
 
@@ -27,15 +32,16 @@ class CheckpointWriter:
         folder: where they go.
         keep: how many of the newest are kept, the best besides.
         background: write in a thread, what was copied before.
-        lenient: where a checkpoint cannot be written, log it and go on.
+        on_error: where a checkpoint cannot be written, raise the error, or log a warning and continue.
 
     Attributes:
-        lenient: the same; it may be changed.
+        on_error: the same; it may be changed.
         newest: the step of the newest checkpoint, be it still under way; -1: there is none, or it could not be written.
     """
 
-    def __init__(self, folder: Path, keep: int, background: bool, lenient: bool) -> None:
-        self.lenient, self.newest = lenient, -1
+    def __init__(self, folder: Path, keep: int, background: bool, on_error: OnError) -> None:
+        self.on_error: OnError = on_error
+        self.newest = -1
         self._folder, self._keep, self._background = folder, keep, background
         self._thread = Background()
         self._kept: list[int] = []  # which the thread may replace at any moment
@@ -93,7 +99,7 @@ class CheckpointWriter:
         if self._background:
             self._thread.start(partial(self._write, checkpoint.copied(taken)))
         else:
-            with self._leniently():
+            with self._handling_errors():
                 self._write(taken)
 
     def _write(self, taken: Checkpoint) -> None:
@@ -117,12 +123,12 @@ class CheckpointWriter:
     def look(self) -> None:
         """Raise what the thread has raised, if it has ended; wait for nothing."""
         if self._background:
-            with self._leniently():
+            with self._handling_errors():
                 self._thread.look()
 
     def wait(self) -> None:
         """Wait until nothing is being written; raise what the thread has raised."""
-        with self._leniently():
+        with self._handling_errors():
             self._thread.wait()
 
     def finish(self) -> None:
@@ -131,14 +137,14 @@ class CheckpointWriter:
             self._thread.wait()
 
     @contextmanager
-    def _leniently(self) -> Iterator[None]:
+    def _handling_errors(self) -> Iterator[None]:
         try:
             yield
         except CheckpointError as error:
-            if not self.lenient:
+            if self.on_error == "raise":
                 raise
             self.newest = -1
-            log.warning("%s The run goes on without it.", error)
+            log.warning("%s The run continues without it.", error)
 
 
 @contextmanager

@@ -14,15 +14,25 @@ from onion.cli.version import Version
 from onion.messages import printable, shown
 
 MISTAKE = 2
+# As in onion.tasks.registry, whose import takes Paddle with it.
+TASKS = (
+    "classification",
+    "regression",
+    "matching",
+    "multilabel",
+    "token-classification",
+    "question-answering",
+    "masked-lm",
+)
 
 Number = TypeVar("Number", int, float)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints take two lines."""
+    """A parser whose error messages take two lines."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what was wrong, and who knows better."""
+        """Exit with the error, and where to find help."""
         self.exit(MISTAKE, f"{self.prog}: {printable(message)}\nSee {self.prog} --help.\n")
 
 
@@ -37,92 +47,96 @@ def parser() -> argparse.ArgumentParser:
     def add(name: str, text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, parents=[debug])
 
-    _add_train(add("train", "fine-tune an encoder; run again, it goes on where it was stopped"))
-    evaluation = add("evaluate", "measure a trained model on a labelled file")
-    evaluation.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="a folder of train")
-    evaluation.add_argument("--data", required=True, metavar="FILE", help="labelled rows as in training")
-    _add_set(evaluation, "another value of a setting that counts after training, such as null_threshold=-1.5")
+    _add_train(add("train", "fine-tune an encoder; the same command resumes an interrupted run"))
+    evaluation = add("evaluate", "evaluate a trained model on a labelled file")
+    _add_run(evaluation)
+    evaluation.add_argument("--input", required=True, metavar="FILE", help="labelled rows as in training")
+    _add_set(evaluation, "override a setting that applies after training, such as null_threshold=-1.5")
     _add_threads(evaluation)
     evaluation.set_defaults(command=run.evaluate)
-    _add_predict(add("predict", "label texts with a trained model"))
-    _add_embed(add("embed", "write a vector for each text of a file, by an encoder as it is"))
-    drawing = add("draw", "show the onion that a folder was trained with")
-    drawing.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="a folder of train")
-    drawing.add_argument("--output", type=Path, metavar="FILE", help="write it there; .svg: as a picture")
+    _add_predict(add("predict", "predict with a trained model"))
+    _add_embed(add("embed", "write a vector for each text of a file, from a pretrained encoder"))
+    drawing = add("draw", "show the onion of a run")
+    _add_run(drawing)
+    drawing.add_argument(
+        "--output", type=Path, metavar="FILE", help="file to write (default: standard output); .svg: a picture"
+    )
     drawing.set_defaults(command=run.draw)
-    cache = add("cache", "list or delete the features that are kept").add_subparsers(required=True, metavar="ACTION")
+    cache = add("cache", "list or delete cached features").add_subparsers(required=True, metavar="ACTION")
     listing = cache.add_parser("ls", help="list them", parents=[debug])
     listing.set_defaults(command=run.list_cache)
-    clearing = cache.add_parser("clear", help="delete them; they are made again when they are needed", parents=[debug])
-    clearing.add_argument("--unused", type=_not_negative, default=0, metavar="DAYS", help="unused for so long only")
+    clearing = cache.add_parser("clear", help="delete them; they are computed again when needed", parents=[debug])
+    clearing.add_argument(
+        "--unused",
+        type=_not_negative,
+        default=0,
+        metavar="DAYS",
+        help="only those unused for this many days (default: 0, all)",
+    )
     clearing.set_defaults(command=run.clear_cache)
-    weights = add("weights", "list and fetch pretrained weights").add_subparsers(required=True, metavar="ACTION")
+    weights = add("weights", "list and download pretrained weights").add_subparsers(required=True, metavar="ACTION")
     listing = weights.add_parser("ls", help="list the known names", parents=[debug])
     listing.set_defaults(command=run.list_weights)
-    fetching = weights.add_parser("get", help="fetch or update weights and print their folder", parents=[debug])
-    names = "one that weights ls lists, such as minilm, or a repository of Hugging Face's hub: OWNER/NAME[@REVISION]"
+    fetching = weights.add_parser("get", help="download or update weights and print their folder", parents=[debug])
+    names = "a name from weights ls, such as minilm, or a repository of Hugging Face's hub: OWNER/NAME[@REVISION]"
     fetching.add_argument("name", metavar="NAME", help=names)
     fetching.set_defaults(command=run.fetch)
     again = add("replay", "repeat an online run from its samples and its journal, and compare")
     again.add_argument("folder", type=Path, metavar="DIR", help="the run's: its checkpoints and journal.jsonl")
     maker = "a function that takes a folder and returns the onion that saves there, such as my_run:make"
     again.add_argument("--onion", required=True, metavar="MODULE:FUNCTION", help=maker)
-    again.add_argument("--out", type=Path, metavar="DIR", help="where the second run saves (default: DIR/replay)")
+    again.add_argument("--output", type=Path, metavar="DIR", help="folder of the second run (default: DIR/replay)")
     again.set_defaults(command=replaying.replay)
     _add_ctl(add("ctl", "watch and steer a run that has a ControlServer"), debug)
     return top
 
 
 def _add_train(command: argparse.ArgumentParser) -> None:
-    # What is not given is absent from the options: a preset or a config file may say it, and the task has its own.
+    # A flag that is not given is absent from the options: a preset, a config file or the task may set it.
     def add(name: str, text: str, **more: Any) -> None:
         command.add_argument(name, help=text, default=argparse.SUPPRESS, **more)
 
-    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for checkpoints and the log")
-    anyway = "go on in a folder whose training differs in settings, data or onion; what differs is told"
-    command.add_argument("--resume-anyway", action="store_true", help=anyway)
+    command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for checkpoints and the log")
+    force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
+    command.add_argument("--force-resume", action="store_true", help=force)
     _add_quiet(command)
     command.add_argument("--preset", metavar="NAME", help="published settings, such as ernie/chnsenticorp")
-    command.add_argument("--config", type=Path, metavar="FILE", help=".yaml or .json: settings by name; flags win")
-    add("--task", "what to learn: classify, regress, match, multilabel, tag, read, mask", metavar="NAME")
-    add("--train", "what to learn from", metavar="FILE")
-    add("--dev", "the same, to test on while training", metavar="FILE")
-    add("--encoder", "folder, name of weights ls, or OWNER/NAME of the hub (default: minilm)", metavar="NAME|DIR")
-    add(
-        "--init",
-        "begin with what another training has learned, not with --encoder; DIR is its folder or a checkpoint",
-        metavar="DIR",
+    command.add_argument(
+        "--config", type=Path, metavar="FILE", help=".yaml or .json file of settings; flags override it"
     )
-    add("--init-head", "take the head from there too (needs --init)", action=argparse.BooleanOptionalAction)
-    add("--passes", "over the training file (default: 3)", type=_natural)
-    add("--batch-size", "examples a batch (default: 32)", type=_natural)
-    add("--lr", "highest learning rate (default: 5e-5)", type=_positive)
-    add("--max-length", "tokens an example may have (default: 128; read: 384)", type=_natural)
-    add("--seed", "of everything random (default: 1)", type=_seed)
-    add("--test-every", "steps between two tests (default: four times a pass)", type=_natural, metavar="STEPS")
-    add("--warmup", "share of the steps with a rising rate (default: 0.1)", type=_share)
-    add("--weight-decay", "decoupled (default: 0.01)", type=_not_negative)
-    add("--clip", "largest global norm of the gradients (default: 1)", type=_positive)
-    add(
-        "--best",
-        "figure by which a checkpoint is the best (default: the task's)",
-        metavar="FIGURE",
-    )
-    add("--stream", "read the training file anew, in its own order", action=argparse.BooleanOptionalAction)
-    _add_set(command, "a setting of the task itself, such as label_smoothing=0.1")
+    add("--task", f"one of {', '.join(TASKS)}", metavar="NAME")
+    add("--train", "training file", metavar="FILE")
+    add("--dev", "file to test on while training", metavar="FILE")
+    add("--encoder", "folder, name from weights ls, or OWNER/NAME of the hub (default: minilm)", metavar="NAME|DIR")
+    add("--init-from", "run or checkpoint to start from, instead of --encoder", metavar="DIR")
+    add("--init-head", "load the head from there too (needs --init-from)", action=argparse.BooleanOptionalAction)
+    add("--passes", "passes over the training file (default: 3)", type=_natural)
+    add("--batch-size", "examples per batch (default: 32)", type=_natural)
+    add("--learning-rate", "highest learning rate (default: 5e-5)", type=_positive)
+    add("--max-length", "maximum tokens per example (default: 128; question-answering: 384)", type=_natural)
+    add("--seed", "seed of all random generators (default: 1)", type=_seed)
+    add("--test-every", "steps between two tests (default: a quarter of a pass)", type=_natural, metavar="STEPS")
+    add("--warmup-ratio", "share of the steps with a rising learning rate (default: 0.1)", type=_share)
+    add("--weight-decay", "decoupled weight decay (default: 0.01)", type=_not_negative)
+    add("--max-grad-norm", "global norm to clip the gradients to (default: 1)", type=_positive)
+    add("--monitor", "metric that selects the best checkpoint (default: the task's)", metavar="METRIC")
+    add("--stream", "read the training file in its own order in every pass", action=argparse.BooleanOptionalAction)
+    _add_set(command, "set a setting of the task, such as label_smoothing=0.1")
     _add_threads(command)
     command.set_defaults(command=run.train)
 
 
 def _add_predict(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--from", dest="folder", type=Path, required=True, metavar="DIR", help="a folder of train")
+    _add_run(command)
     texts = command.add_mutually_exclusive_group(required=True)
-    texts.add_argument("--input", metavar="FILE", help="rows as in training, without label; -: standard input")
-    texts.add_argument("--text", action="append", metavar="TEXT", help="a text; may be given several times")
-    texts.add_argument("stdin", nargs="?", choices=["-"], metavar="-", help="lines of standard input")
-    command.add_argument("--output", type=Path, metavar="FILE", help="a JSON line a row (default: standard output)")
-    command.add_argument("--files", type=Path, metavar="DIR", help="the task's own files too, such as predictions.json")
-    _add_set(command, "another value of a setting that counts after training, such as threshold=0.3")
+    texts.add_argument("--input", metavar="FILE", help="rows as in training, without labels; -: standard input")
+    texts.add_argument("--text", action="append", metavar="TEXT", help="a text; may be repeated")
+    texts.add_argument("stdin", nargs="?", choices=["-"], metavar="-", help="read lines from standard input")
+    command.add_argument("--output", type=Path, metavar="FILE", help="JSON lines file (default: standard output)")
+    command.add_argument(
+        "--files", type=Path, metavar="DIR", help="also write the task's own files, such as predictions.json"
+    )
+    _add_set(command, "override a setting that applies after training, such as threshold=0.3")
     _add_threads(command)
     command.set_defaults(command=run.predict)
 
@@ -130,14 +144,19 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
 def _add_embed(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--encoder", default="minilm", metavar="NAME|DIR", help="as in train (default: %(default)s)")
-    add("--input", required=True, metavar="FILE", help=".tsv, .csv or .jsonl with text_a, text_b if any; of any size")
-    add("--out", type=Path, required=True, metavar="DIR", help="new folder for cls_emb.npy: float32 [rows, hidden]")
-    add("--pooling", choices=["cls", "mean", "pooler"], default="cls", help="of token vectors (default: %(default)s)")
-    add("--layer", type=_natural, metavar="N", help="take the vectors of this layer, from 1 (default: the last)")
-    add("--normalize", action="store_true", help="give every vector of cls_emb.npy the length 1")
-    add("--tokens", action="store_true", help="write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy too")
-    add("--max-length", type=_natural, default=128, help="tokens a text may have (default: %(default)s)")
-    add("--batch-size", type=_natural, default=64, help="texts a batch (default: %(default)s)")
+    add("--input", required=True, metavar="FILE", help=".tsv, .csv or .jsonl with text_a, text_b if any")
+    add("--output", type=Path, required=True, metavar="DIR", help="new folder for cls_emb.npy: float32 [rows, hidden]")
+    add(
+        "--pooling",
+        choices=["cls", "mean", "pooler"],
+        default="cls",
+        help="pooling of token vectors (default: %(default)s)",
+    )
+    add("--layer", type=_natural, metavar="N", help="layer to take vectors from, counted from 1 (default: the last)")
+    add("--normalize", action="store_true", help="scale every vector of cls_emb.npy to length 1")
+    add("--tokens", action="store_true", help="also write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy")
+    add("--max-length", type=_natural, default=128, help="maximum tokens per text (default: %(default)s)")
+    add("--batch-size", type=_natural, default=64, help="texts per batch (default: %(default)s)")
     _add_quiet(command)
     _add_threads(command)
     command.set_defaults(command=run.embed)
@@ -146,14 +165,12 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
 def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -> None:
     actions = command.add_subparsers(required=True, metavar="ACTION", dest="action")
     remote = Parser(add_help=False)
-    remote.add_argument(
-        "--url", help=f"of the service (default: the environment's ONION_URL, or {control.DEFAULT_URL})"
-    )
+    remote.add_argument("--url", help=f"address of the service (default: $ONION_URL, or {control.DEFAULT_URL})")
     # The token itself is never an argument: every user of the machine could read it in the list of processes.
-    where = "holds the token, and only its owner can read it (default: the environment's ONION_TOKEN)"
+    where = "file with the token, readable by its owner only (default: $ONION_TOKEN)"
     remote.add_argument("--token-file", type=Path, metavar="FILE", help=where)
     waiting = Parser(add_help=False)
-    wait = "to wait for the answer, 60 at most; the command stays in line (default: %(default)s)"
+    wait = "time to wait for the answer, at most 60; the command stays queued (default: %(default)s)"
     waiting.add_argument("--timeout", type=_wait, default=30.0, metavar="SECONDS", help=wait)
 
     def add(name: str, text: str, function: Callable[..., int], *more: Parser) -> argparse.ArgumentParser:
@@ -161,32 +178,40 @@ def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -
         action.set_defaults(command=function)
         return action
 
-    add("status", "where the run is", control.look)
-    add("onion", "its onion, with what each ring costs", control.look)
-    add("metrics", "its figures, as Prometheus text", control.look)
-    add("events", "what happens, as it happens: a JSON line each", control.events)
-    add("pause", "wait before the next batch", control.steer, waiting)
-    add("resume", "go on", control.steer, waiting)
+    add("status", "show the state of the run", control.look)
+    add("show", "show the onion, with the time of each item", control.look)
+    add("metrics", "show the metrics in the Prometheus text format", control.look)
+    add("events", "follow the events, one JSON line each", control.events)
+    add("pause", "pause before the next batch", control.steer, waiting)
+    add("resume", "resume a paused run", control.steer, waiting)
     stepping = add("step", "run some batches, then pause", control.step, waiting)
     stepping.add_argument("n", nargs="?", type=_natural, default=1, metavar="N", help="batches (default: 1)")
     add("save", "write a checkpoint", control.steer, waiting)
     add("test", "run the testers", control.steer, waiting)
     stopping = add("stop", "end the run", control.stop, waiting)
-    stopping.add_argument("--yes", action="store_true", help="do not ask, at a terminal either")
-    stopping.add_argument("--why", metavar="TEXT", help="stored in the journal")
+    stopping.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    stopping.add_argument("--why", metavar="TEXT", help="reason, stored in the journal")
     setting = add("set", "change settings, such as learning_rate=0.001", control.change, waiting)
     setting.add_argument("settings", nargs="+", type=_setting, metavar="NAME=VALUE")
-    for name, text in (("enable", "let a ring take part"), ("disable", "leave a ring out")):
-        add(name, text, control.switch, waiting).add_argument("ring", metavar="RING", help="its name in the onion")
-    sending = add("samples", "put samples into the stream", control.samples)
-    sending.add_argument("file", metavar="FILE", help="a JSON value a line; -: standard input")
-    predicting = add("predict", "ask for predictions of the newest snapshot", control.predict)
-    predicting.add_argument("file", nargs="?", default="-", metavar="FILE", help="a JSON value a line (default: -)")
+    for name, text in (("enable", "enable an item"), ("disable", "disable an item")):
+        add(name, text, control.switch, waiting).add_argument(
+            "item", metavar="ITEM", help="name of the item in the onion"
+        )
+    sending = add("samples", "add samples to the stream", control.samples)
+    sending.add_argument("file", metavar="FILE", help="JSON lines; -: standard input")
+    predicting = add("predict", "predict with the newest snapshot", control.predict)
+    predicting.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="JSON lines (default: -, standard input)"
+    )
+
+
+def _add_run(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--run", type=Path, required=True, metavar="DIR", help="output folder of onion train")
 
 
 def _add_threads(command: argparse.ArgumentParser) -> None:
-    default = "OMP_NUM_THREADS of the environment, or one a processor, 8 at most"
-    command.add_argument("--threads", type=_natural, metavar="N", help=f"that compute (default: {default})")
+    default = "$OMP_NUM_THREADS, or one per processor, at most 8"
+    command.add_argument("--threads", type=_natural, metavar="N", help=f"number of threads (default: {default})")
 
 
 def _add_quiet(command: argparse.ArgumentParser) -> None:
@@ -201,15 +226,15 @@ def _add_set(command: argparse.ArgumentParser, text: str) -> None:
         type=_setting,
         default=[],
         metavar="NAME=VALUE",
-        help=f"{text}; may be given several times",
+        help=f"{text}; may be repeated",
     )
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """``NAME=VALUE``; the value is JSON, or else a text."""
+    """``NAME=VALUE``; the value is JSON, or a string if it is not."""
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {shown(text)}")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):
@@ -246,5 +271,5 @@ def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], wante
     except ValueError:
         value = None
     if value is None or not fits(value):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not {wanted}")
+        raise argparse.ArgumentTypeError(f"must be {wanted}, got {shown(text)}")
     return value

@@ -51,11 +51,11 @@ def train(options: argparse.Namespace) -> int:
     start_paddle(options.threads)
     from onion.tasks.finetune import fine_tune
 
-    trained = fine_tune.train(_settings(options), options.out, options.resume_anyway, options.quiet)
+    trained = fine_tune.train(_settings(options), options.output, options.force_resume, options.quiet)
     print(_json(trained.report))
     if trained.signal is None:
         return 0
-    print(f"onion: stopped at step {trained.report['step']}; the same command goes on from there", file=sys.stderr)
+    print(f"onion: stopped at step {trained.report['step']}; the same command resumes it", file=sys.stderr)
     return 128 + int(trained.signal)
 
 
@@ -63,7 +63,7 @@ def _settings(options: argparse.Namespace) -> Any:
     """Preset, config file, flags: the later ones win."""
     from onion.tasks.finetune import config_file, presets
 
-    own = ("command", "debug", "out", "preset", "config", "set", "resume_anyway", "threads", "quiet")
+    own = ("command", "debug", "output", "preset", "config", "set", "force_resume", "threads", "quiet")
     flags = {name: value for name, value in vars(options).items() if name not in own}
     return config_file.resolve(
         presets.preset(options.preset) if options.preset else {},
@@ -73,12 +73,12 @@ def _settings(options: argparse.Namespace) -> Any:
 
 
 def _chosen(options: argparse.Namespace, flags: Collection[str] = ()) -> dict[str, Any]:
-    """What ``--set`` says: each setting once, and none that a flag says."""
+    """Settings of ``--set``: each one once, and none that has a flag."""
     found: dict[str, Any] = {}
     for name, value in options.set:
         if name in found or name in flags:
             other = "--set" if name in found else f"--{name.replace('_', '-')}"
-            raise DataError(f"{name} is given twice, by {other} and by --set; leave one of them out")
+            raise DataError(f"{name} is set twice, by {other} and by --set; remove one of them")
         found[name] = value
     return found
 
@@ -88,7 +88,7 @@ def evaluate(options: argparse.Namespace) -> int:
     start_paddle(options.threads)
     from onion.tasks.finetune import inference
 
-    print(_json(inference.evaluate(options.folder, options.data, _chosen(options))))
+    print(_json(inference.evaluate(options.run, options.input, _chosen(options))))
     return 0
 
 
@@ -102,19 +102,19 @@ def predict(options: argparse.Namespace) -> int:
 
     settings = _chosen(options)
     if options.files is not None:
-        inference.task_with_files(options.folder)
+        inference.task_with_files(options.run)
     found: Iterable[dict[str, Any]]
     if options.text:
-        found = inference.predict_texts(options.folder, options.text, settings)
+        found = inference.predict_texts(options.run, options.text, settings)
     elif "-" in (options.stdin, options.input):
         # A person who types waits for every answer; a pipe is read many lines at a time.
         chunk = 1 if sys.stdin.isatty() else CHUNK
-        found = inference.predict_lines(options.folder, byte_lines(sys.stdin.buffer, STANDARD_INPUT), chunk, settings)
+        found = inference.predict_lines(options.run, byte_lines(sys.stdin.buffer, STANDARD_INPUT), chunk, settings)
     else:
-        found = inference.predict(options.folder, options.input, settings)
+        found = inference.predict(options.run, options.input, settings)
     if options.files is not None:
         found = predicted = list(found)
-        inference.write_files(options.folder, predicted, options.files)
+        inference.write_files(options.run, predicted, options.files)
     _put_out(map(_json, found), options.output)
     return 0
 
@@ -126,7 +126,7 @@ def embed(options: argparse.Namespace) -> int:
 
     names = ["tokens", "pooling", "layer", "normalize", "max_length", "batch_size", "quiet"]
     settings = {name: getattr(options, name) for name in names}
-    report = files.embed(options.encoder, options.input, options.out, **settings)
+    report = files.embed(options.encoder, options.input, options.output, **settings)
     print(json.dumps(report, ensure_ascii=False))
     return 0
 
@@ -134,9 +134,9 @@ def embed(options: argparse.Namespace) -> int:
 def draw(options: argparse.Namespace) -> int:
     """Put out the drawing of a run's onion."""
     suffix = ".svg" if options.output and options.output.suffix == ".svg" else ".txt"
-    drawing = options.folder / f"onion{suffix}"
+    drawing = options.run / f"onion{suffix}"
     if not drawing.exists():
-        raise CheckpointError(f"{options.folder} holds no run of onion ({drawing.name} is missing); train first.")
+        raise CheckpointError(f"{options.run} holds no run of onion ({drawing.name} is missing); train first.")
     _put_out(drawing.read_text(encoding="utf-8").splitlines(), options.output)
     return 0
 
@@ -169,7 +169,7 @@ def list_cache(options: argparse.Namespace) -> int:
     found = cache.stored()
     for each in found:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.used))
-        print(f"{each.size / 1e6:10.1f} MB  {used}  {each.about.get('task', '-'):12}  {each.about.get('file', '-')}")
+        print(f"{each.size / 1e6:10.1f} MB  {used}  {each.about.get('task', '-'):20}  {each.about.get('file', '-')}")
     print(f"{sum(each.size for each in found) / 1e6:10.1f} MB  in {cache.features_folder()}")
     return 0
 

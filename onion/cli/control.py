@@ -26,8 +26,9 @@ SAMPLES_PER_CALL = 500  # samples in one call
 
 
 def look(options: argparse.Namespace) -> int:
-    """Print what ``/status``, ``/onion`` or ``/metrics`` says."""
-    answer = _service(options).call("GET", f"/{options.action}")
+    """Print what ``/status``, ``/onion`` (the action ``show``) or ``/metrics`` says."""
+    path = "onion" if options.action == "show" else options.action
+    answer = _service(options).call("GET", f"/{path}")
     print(answer if isinstance(answer, str) else _line(answer))
     return 0
 
@@ -81,8 +82,8 @@ def change(options: argparse.Namespace) -> int:
 
 
 def switch(options: argparse.Namespace) -> int:
-    """Enable or disable a ring."""
-    return _command(options, f"/rings/{quote(options.ring, safe='')}/{options.action}")
+    """Enable or disable an item."""
+    return _command(options, f"/rings/{quote(options.item, safe='')}/{options.action}")
 
 
 def samples(options: argparse.Namespace) -> int:

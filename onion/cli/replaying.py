@@ -21,8 +21,8 @@ def replay(options: argparse.Namespace) -> int:
     start_paddle()
     from onion.online.journal.replay import replay as repeat
 
-    out = options.out or options.folder / "replay"
-    report = repeat(options.folder, made_by(options.onion), out)
+    output = options.output or options.folder / "replay"
+    report = repeat(options.folder, made_by(options.onion), output)
     print(json.dumps(report, ensure_ascii=False))
     return 0 if report["same"] else DIFFERS
 

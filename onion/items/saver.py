@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from onion.checkpointing import checkpoint, rng
 from onion.checkpointing.run_state import manual_settings, outermost, put_back, stateful, take, tell_of_checkpoints
-from onion.checkpointing.writer import CheckpointWriter, quietly
+from onion.checkpointing.writer import CheckpointWriter, OnError, quietly
 from onion.engine.identity import Identity, identity_of
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.periodic import Interval, Periodic
@@ -48,8 +48,9 @@ class Saver(Periodic):
             differs is logged, and with other data the pass under way begins anew.
         async_save: write in a thread; the loop then waits only until all arrays are copied, which takes their memory
             once more, and for the checkpoint before, if that is still being written. Default False.
-        lenient: where a checkpoint cannot be written, log it, go on, and try again when the next one is due; only the
-            last one of the run has to be written. Default False: the run ends with the error.
+        on_error: where a checkpoint cannot be written, end the run with the error (``"raise"``, default), or log a
+            warning, continue, and try again when the next one is due (``"warn"``); the last one of the run is never
+            skipped.
 
     Raises:
         CheckpointError: a checkpoint cannot be written or read, or is of another run; ``resume=False`` and the folder
@@ -71,13 +72,15 @@ class Saver(Periodic):
         mode: Mode = "max",
         resume: bool | Literal["force"] = True,
         async_save: bool = False,
-        lenient: bool = False,
+        on_error: OnError = "raise",
     ) -> None:
         super().__init__(every)
         if keep_last < 1:
             raise CompositionError(f"Saver: keep_last={keep_last} would keep no checkpoint; it is at least 1.")
         if resume not in (True, False, "force"):
             raise CompositionError(f"Saver: resume={resume!r} is neither True, nor False, nor 'force'.")
+        if on_error not in ("raise", "warn"):
+            raise CompositionError(f"Saver: on_error must be 'raise' or 'warn', got {on_error!r}.")
         self.folder, self.keep_last, self.monitor, self.mode, self.resume = (
             anchored(folder),
             keep_last,
@@ -85,9 +88,9 @@ class Saver(Periodic):
             mode,
             resume,
         )
-        self.async_save, self.lenient = async_save, lenient
+        self.async_save, self.on_error = async_save, on_error
         self._best = Best(monitor or "", mode)
-        self._writer = CheckpointWriter(self.folder, keep_last, async_save, lenient)
+        self._writer = CheckpointWriter(self.folder, keep_last, async_save, on_error)
         self._onion: Identity = {}
         # What an onion was made of when it first ran: items may change their arguments as they run.
         self._onions: WeakKeyDictionary[RunnerItem, Identity] = WeakKeyDictionary()
@@ -97,7 +100,7 @@ class Saver(Periodic):
         """Begin with nothing loaded and nothing written."""
         super().reset()
         self._writer.finish()  # what a run that was interrupted left under way
-        self._writer = CheckpointWriter(self.folder, self.keep_last, self.async_save, self.lenient)
+        self._writer = CheckpointWriter(self.folder, self.keep_last, self.async_save, self.on_error)
         self._saved_settings: list[Mapping[str, float]] = []
         self._due_at_end = self._asked = self._changed = self._failed = False
         self._finished = 0
@@ -132,7 +135,7 @@ class Saver(Periodic):
             self._writer.wait()
             if self._failed:  # somebody has caught the error of a pass; where it stood is lost
                 return
-            self._writer.lenient = False
+            self._writer.on_error = "raise"
             if self._asked or self._changed or not self._saved(state):
                 self._save(state, state.pass_id, state.batch_id)
             self._writer.wait()

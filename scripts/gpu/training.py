@@ -68,7 +68,7 @@ def main() -> None:
         intermediate_size=4 * given.hidden,
         max_position_embeddings=given.length,
     )
-    network = get_task("mask", {"max_length": given.length}).network(Encoder(config))
+    network = get_task("masked-lm", {"max_length": given.length}).network(Encoder(config))
     texts = RandomTexts(given.batch, given.length, given.words)
     updater = ParameterUpdater(paddle.optimizer.AdamW(1e-4, parameters=network.parameters()))
     precision = [] if given.dtype == "float32" else [MixedPrecision(given.dtype)]

@@ -63,7 +63,9 @@ def one_task(name: str, start: Path, out: Path) -> None:
     """Train, test and predict; with a loss scale, whose operators a GPU has use for."""
     train, dev = files(name)
     options = OPTIONS.get(name, {"max_length": 16})
-    runner = fine_tune(name, train, dev, out, encoder=str(start), options=options, passes=1, batch_size=4, lr=1e-3)
+    runner = fine_tune(
+        name, train, dev, out, encoder=str(start), options=options, passes=1, batch_size=4, learning_rate=1e-3
+    )
     runner.insert_before(GradientMachine, MixedPrecision("float16")).run(passes=1)
     task = read_task(out)
     predictor = Predictor(task, Runner(GradientMachine(Predictor.load(out).network)), Tokenizer.from_pretrained(out))

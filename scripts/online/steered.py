@@ -101,7 +101,7 @@ def _proof(folder: Path, samples: int, kills: int) -> dict[str, Any]:
     commands = [(row["number"], row["command"]) for row in rows if "number" in row]
     expected = ["pause", "step", "set", "save", "resume", "set", "stop"]
     done = _onion(
-        ["replay", str(folder / "run"), "--onion", "scripts.online.trainer:again", "--out", str(folder / "again")],
+        ["replay", str(folder / "run"), "--onion", "scripts.online.trainer:again", "--output", str(folder / "again")],
         {"PLACE": str(folder), "SAMPLES": str(samples)},
     )
     again = json.loads(done.stdout) if done.returncode in (0, 1) else {"same": False, "differs": [done.stderr]}

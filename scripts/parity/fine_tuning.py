@@ -76,7 +76,7 @@ def _losses(model: Path, job: dict[str, Any]) -> list[float]:
     network.classifier.weight.set_value(np.array(job["head"], np.float32).T)
     data = Given(_batches(Tokenizer.from_pretrained(model), job))
     steps = job["passes"] * len(data.batches)
-    optimizer = fine_tuning_optimizer(network, job["lr"], steps, **RECIPE)
+    optimizer = fine_tuning_optimizer(network, job["lr"], steps, job["warmup"], job["weight_decay"], job["clip"])
     Runner(data, ParameterUpdater(optimizer), GradientMachine(network)).run(passes=job["passes"])
     return data.losses
 

@@ -71,7 +71,7 @@ def _begin(config: Path, run: Path) -> None:
 
 
 def _go_on(config: Path, run: Path) -> None:
-    answers, log = _onion("train", "--config", config, "--out", run)
+    answers, log = _onion("train", "--config", config, "--output", run)
     resumed = f"resumed from step {CUT} in {shortened(run)}"
     _check(resumed in log, f"{resumed!r} was to be logged, and was not: {log}")
     expected = list(range(2, answers[-1]["step"] + 1, 2))
@@ -79,13 +79,13 @@ def _go_on(config: Path, run: Path) -> None:
 
 
 def _evaluate(config: Path, run: Path) -> None:
-    (figures,), _ = _onion("evaluate", "--from", run, "--data", _dev(config))
+    (figures,), _ = _onion("evaluate", "--run", run, "--input", _dev(config))
     told = {name: figures.get(name) for name in _best(run)}
     _check(told == _best(run), f"evaluate tells {told}, and the test inside the training told {_best(run)}")
 
 
 def _predict(config: Path, run: Path) -> None:
-    found, _ = _onion("predict", "--from", run, "--input", _dev(config))
+    found, _ = _onion("predict", "--run", run, "--input", _dev(config))
     _check([each["index"] for each in found] == list(range(ROWS)), f"of {ROWS} rows it was predicted: {found}")
 
 
@@ -100,8 +100,8 @@ def _embed_by(run: Path) -> None:
 
 def _embed(folder: Path) -> None:
     out = folder / "vectors"
-    words = ["--encoder", folder / "encoder", "--input", _dev(folder / "classify.json"), "--max-length", LENGTH]
-    (report,), _ = _onion("embed", *words, "--tokens", "--out", out)
+    words = ["--encoder", folder / "encoder", "--input", _dev(folder / "classification.json"), "--max-length", LENGTH]
+    (report,), _ = _onion("embed", *words, "--tokens", "--output", out)
     _check_vectors(np.load(out / "cls_emb.npy"), ROWS)
     _check_vectors(np.load(out / "top_layer_emb.npy"), report["tokens"])
 

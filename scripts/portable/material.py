@@ -28,7 +28,7 @@ SMALL = {
     "attention_probs_dropout_prob": 0.1,
 }
 FAMILIES = {"bert": VARIANTS["bert"], "ernie": VARIANTS["ernie 3.0"]}
-SETTINGS = {"passes": 2, "batch_size": 4, "lr": 3e-3, "test_every": 2}
+SETTINGS = {"passes": 2, "batch_size": 4, "learning_rate": 3e-3, "test_every": 2}
 """Of every training: the first test is in the first pass, and there is another one after it."""
 
 

@@ -15,8 +15,16 @@ PLAIN = ["the", "a", "film", "plot", "was", "is", "and", "it"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN, ".", "中", "文", "##s"]
 ROWS = 12
 
-TASKS = ("classify", "regress", "match", "multilabel", "tag", "mask", "read")
-ENDINGS = {"mask": (".txt", ".tsv", ".csv", ".jsonl"), "read": (".json",)}
+TASKS = (
+    "classification",
+    "regression",
+    "matching",
+    "multilabel",
+    "token-classification",
+    "masked-lm",
+    "question-answering",
+)
+ENDINGS = {"masked-lm": (".txt", ".tsv", ".csv", ".jsonl"), "question-answering": (".json",)}
 TABLES = (".tsv", ".csv", ".jsonl")
 
 
@@ -34,19 +42,19 @@ def _record(task: str, number: int, draw: Random) -> Record:
     fits = number % 2 == 0
     words = [*draw.choices(PLAIN, k=draw.randrange(1, 5)), draw.choice(GOOD if fits else BAD)]
     text = " ".join(words)
-    if task == "regress":
+    if task == "regression":
         return {"text_a": text, "label": str(round(draw.random(), 3))}
-    if task == "match":
+    if task == "matching":
         row = {"text_a": text, "text_b": "it was " + draw.choice(PLAIN), "label": str(int(fits))}
         return {**row, "qid": f"q{number // 4}"}
     if task == "multilabel":
         return {"text_a": text, "label": "x,y" if fits else "y"}
-    if task == "tag":
+    if task == "token-classification":
         tags = ["B-x" if word in (*GOOD, *BAD) else "O" for word in words]
         return {"text_a": "\2".join(words), "label": "\2".join(tags)}
-    if task == "mask":
+    if task == "masked-lm":
         return {"text_a": text}
-    if task == "read":
+    if task == "question-answering":
         answer = {"text": words[-1], "answer_start": len(text) - len(words[-1])}
         return {"context": text, "id": f"q{number}", "question": "what was it", "answers": [answer]}
     return {"text_a": text, "label": "good" if fits else "bad"}

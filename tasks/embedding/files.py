@@ -40,7 +40,7 @@ VECTORS, TOKENS, LENGTHS = "cls_emb.npy", "top_layer_emb.npy", "lengths.npy"
 def embed(
     encoder: str | Path,
     path: str | Path,
-    out: Path,
+    output: Path,
     tokens: bool = False,
     pooling: str = "cls",
     quiet: bool = False,
@@ -53,16 +53,16 @@ def embed(
     Raises:
         OnionError: the encoder, its settings, the file or the folder are not what they should be.
     """
-    check_new(out)
+    check_new(output)
     refuse_pipe(Path(path))
     next(_rows(path))
     if "max_length" in settings:  # an Embedder would not call it as the command does
         check_max_length(settings["max_length"], read_config(hub.resolve(encoder)).max_length)
-    return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, out, tokens, quiet)
+    return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, output, tokens, quiet)
 
 
 def embed_file(
-    embedder: Embedder, path: str | Path, out: Path, tokens: bool = False, quiet: bool = False
+    embedder: Embedder, path: str | Path, output: Path, tokens: bool = False, quiet: bool = False
 ) -> dict[str, Any]:
     """Write the vectors of a file's rows, in their order.
 
@@ -74,21 +74,21 @@ def embed_file(
         embedder: makes the vectors.
         path: .tsv, .csv or .jsonl with ``text_a``, and ``text_b`` if the rows are pairs. Read twice: every row is
             checked before the first is computed.
-        out: a folder that is new, or empty; it holds all files or, after an error or an interrupt, is not there.
+        output: a folder that is new, or empty; it holds all files or, after an error or an interrupt, is not there.
         tokens: write the token vectors too.
         quiet: show no progress.
 
     Returns:
-        ``rows``, ``tokens``, ``hidden`` and ``out``.
+        ``rows``, ``tokens``, ``hidden`` and ``output``.
 
     Raises:
         DataError: the input is not what it should be, or the folder cannot be written.
     """
-    check_new(out)
+    check_new(output)
     stream = TextStream(path, embedder.tokenizer, embedder.max_length, CHUNK * embedder.batch_size)
     pooled = embedder.network
     network = PooledEncoder(pooled.encoder, pooled.pooling, normalize=pooled.normalize, tokens=tokens)
-    with new_folder(out) as folder, ExitStack() as held:
+    with new_folder(output) as folder, ExitStack() as held:
         vectors = held.enter_context(NpyFile(folder / VECTORS, "<f4", embedder.width))
         rest = (
             (
@@ -102,7 +102,7 @@ def embed_file(
         if vectors.rows != len(stream):
             raise DataError(f"{path}: changed while it was read; nothing was written.")
     tell_notes(str(path), stream.notes)
-    return {"rows": len(stream), "tokens": stream.tokens, "hidden": embedder.width, "out": str(out)}
+    return {"rows": len(stream), "tokens": stream.tokens, "hidden": embedder.width, "output": str(output)}
 
 
 def embedding_onion(

@@ -31,9 +31,9 @@ def read_config(path: Path) -> dict[str, Any]:
     elif path.suffix in (".yaml", ".yml"):
         found = _from_yaml(path, text)
     else:
-        raise DataError(f"{path}: cannot tell the format by the ending; name the file .yaml, .yml or .json")
+        raise DataError(f"{path}: unknown type of file; its name must end in .yaml, .yml or .json")
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise DataError(f"{path}: holds no settings by name; write one a line, as in 'passes: 3'")
+        raise DataError(f"{path}: must be a mapping of settings, such as 'passes: 3'")
     return found
 
 
@@ -49,7 +49,7 @@ def _object(path: Path, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise DataError(f"{path}: {shown(name)} stands there twice; keep one of the two")
+            raise DataError(f"{path}: {shown(name)} is set twice; remove one")
         found[name] = value
     return found
 
@@ -64,7 +64,7 @@ def _from_yaml(path: Path, text: str) -> Any:
         # A few lines of aliases of aliases are a value that fills the memory when it is written, and one of itself has
         # no end. Asked second: brackets without end are refused above at once, and would be slow here.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise DataError(f"{path}: an alias (*name), which settings do not need; write the value out")
+            raise DataError(f"{path}: aliases (*name) are not allowed; write the value out")
         _refuse_twins(path, yaml.compose(text, yaml.SafeLoader))
         return found
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
@@ -83,7 +83,7 @@ def _refuse_twins(path: Path, node: Any) -> None:
         for name, _ in node.value:
             line = name.start_mark.line + 1
             if name.value in lines:
-                raise at(path, line, f"{shown(name.value)} stands in line {lines[name.value]} too; keep one of the two")
+                raise at(path, line, f"{shown(name.value)} is also set in line {lines[name.value]}; remove one")
             lines[name.value] = line
     for each in inner:
         _refuse_twins(path, each)
@@ -101,10 +101,10 @@ def resolve(*layers: Mapping[str, Any]) -> Settings:
     for layer in layers:
         own = layer.get("options", {})
         if not isinstance(own, Mapping):
-            raise DataError(f"options: {shown(own)} holds no settings by name")
+            raise DataError(f"options must be a mapping of settings, got {shown(own)}")
         twice = [name for name in own if name in layer]
         if twice:
-            raise DataError(f"{shown(twice[0])} stands at the top and under options; keep one of the two")
+            raise DataError(f"{shown(twice[0])} is set both at the top level and under options; remove one")
         merged |= {name: value for name, value in layer.items() if name != "options"}
         merged |= own
     fields = attrs.fields_dict(Settings)
@@ -112,5 +112,5 @@ def resolve(*layers: Mapping[str, Any]) -> Settings:
     options = {name: value for name, value in merged.items() if name not in fields}
     missing = [name for name in ("task", "train", "dev") if name not in general]
     if missing:
-        raise DataError(f"{missing[0]} is missing; give --{missing[0]}, or {missing[0]} in the config file")
+        raise DataError(f"{missing[0]} is missing; set it with --{missing[0]} or in the config file")
     return Settings(**general, options=options)

@@ -49,16 +49,16 @@ def fine_tune(
     task: str | Task,
     train: str | Path,
     dev: str | Path,
-    out: str | Path,
+    output: str | Path,
     *,
-    resume_anyway: bool = False,
+    force_resume: bool = False,
     **settings: Any,
 ) -> Runner:
     """Return the onion that fine-tunes an encoder; nothing has been run yet, and nothing written but cached features.
 
-    Once run, its folder is what ``onion evaluate``, ``onion predict`` and ``--init`` take.
+    Once run, its folder is what ``onion evaluate``, ``onion predict`` and ``--init-from`` take.
 
-        runner = fine_tune("classify", "train.tsv", "dev.tsv", "run", encoder="minilm", options={"max_length": 64})
+        runner = fine_tune("classification", "train.tsv", "dev.tsv", "run", options={"max_length": 64})
         runner.insert_before(ParameterUpdater, MyItem()).run(passes=3)
 
     Args:
@@ -66,8 +66,8 @@ def fine_tune(
             be wherever its results are read).
         train: the training file.
         dev: the file to test on while training.
-        out: the folder for checkpoints and the log.
-        resume_anyway: go on in the folder of a training that differs, too; what differs is logged. Default False.
+        output: the folder for checkpoints and the log.
+        force_resume: resume in the folder even if its training differs; the differences are logged. Default False.
         settings: any of ``onion.tasks.finetune.settings.Settings``; ``passes`` is what the learning rate is planned
             for, in the updates that the onion makes which is run (with ``Accumulate(4)`` a quarter).
 
@@ -77,11 +77,11 @@ def fine_tune(
     known = [name for name in attrs.fields_dict(Settings) if name not in ("task", "train", "dev")]
     unknown = [name for name in settings if name not in known]
     if unknown:
-        told = "those of the task itself stand in options={...}"
-        raise DataError(f"there is no setting {unknown[0]!r} of a training, only {', '.join(known)}; {told}")
+        told = "those of the task belong in options={...}"
+        raise DataError(f"unknown setting {unknown[0]!r}; a training has {', '.join(known)}; {told}")
     own, name = (None, task) if isinstance(task, str) else (task, register(task))
     return Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own).onion(
-        anchored(out), resume_anyway
+        anchored(output), force_resume
     )
 
 
@@ -126,21 +126,21 @@ class Job:
         seed_everything(settings.seed)
         return cls(settings, task, tokenizer, start.network(task), train_set, dev_set)
 
-    def onion(self, out: Path, resume_anyway: bool = False) -> Runner:
+    def onion(self, output: Path, force_resume: bool = False) -> Runner:
         """Compose the training."""
         settings = self.settings
         steps_per_pass = -(-len(self.train_set) // settings.batch_size)
         optimizer = fine_tuning_optimizer(
             self.network,
-            settings.lr,
+            settings.learning_rate,
             Passes(settings.passes, steps_per_pass),
-            warmup=settings.warmup,
+            warmup_ratio=settings.warmup_ratio,
             weight_decay=settings.weight_decay,
-            clip=settings.clip,
+            max_grad_norm=settings.max_grad_norm,
         )
         pad_id = self.tokenizer.pad_id
         metric = self.task.metric(settings.dev)
-        best, mode = best_figure(metric, settings.best or self.task.best)
+        monitor, mode = best_figure(metric, settings.monitor or self.task.monitor)
         test = evaluation_onion(
             self.task,
             self.network,
@@ -155,34 +155,34 @@ class Job:
             optimizer,
             self.train_set,
             test,
-            out,
-            best=best,
+            output,
+            monitor=monitor,
             mode=mode,
             batch_size=settings.batch_size,
             seed=settings.seed,
             test_every=settings.test_every or max(1, steps_per_pass // 4),
             pad_id=pad_id,
             train_items=self.task.train_items(self.tokenizer, settings.seed),
-            resume="force" if resume_anyway else True,
+            resume="force" if force_resume else True,
         )
         notes = {settings.train: self.train_set.notes, settings.dev: self.dev_set.notes}
         config = self.network.encoder.config
-        folder = RunFolder(out, settings, self.task, self.tokenizer, config, notes, resume_anyway)
+        folder = RunFolder(output, settings, self.task, self.tokenizer, config, notes, force_resume)
         return Runner(folder, *training.items)
 
 
-def train(settings: Settings, out: Path, resume_anyway: bool = False, quiet: bool = False) -> Trained:
-    """Fine-tune an encoder; ``out`` then holds checkpoints, log, tokenizer, the task's record and the onion's drawing.
+def train(settings: Settings, output: Path, force_resume: bool = False, quiet: bool = False) -> Trained:
+    """Fine-tune an encoder; ``output`` then holds checkpoints, log, tokenizer, the task's record, the onion's drawing.
 
-    The same call goes on where an interrupted one was saved; another one too, if it says ``resume_anyway``. ``quiet``
+    The same call resumes an interrupted training; a call that differs does so only with ``force_resume``. ``quiet``
     shows no progress.
 
     Raises:
         OnionError: a file, the weights or the folder are not what they should be; nothing is half-written.
     """
-    begun, folder = perf_counter(), anchored(out)
+    begun, folder = perf_counter(), anchored(output)
     job = Job.prepare(settings)
-    runner = job.onion(folder, resume_anyway)
+    runner = job.onion(folder, force_resume)
     runner[Progress].quiet = quiet
     runner[RunFolder].look()
     print(runner, flush=True)
@@ -194,7 +194,7 @@ def train(settings: Settings, out: Path, resume_anyway: bool = False, quiet: boo
         "best_step": best.step,
         **job.task.baseline(job.dev_set),
         "seconds": round(perf_counter() - begun, 1),
-        "out": str(out),
+        "output": str(output),
     }
     return Trained(report, runner[Signals].received)
 

@@ -32,13 +32,13 @@ class Initialization:
     """Where a training begins.
 
     Attributes:
-        folder: has the config and the tokenizer, and the encoder's weights unless ``targets`` is there.
-        targets: parameters of a task's network by their paths in it.
+        folder: has the config and the tokenizer, and the encoder's weights unless ``learned`` is there.
+        learned: parameters of a task's network by their paths in it.
         head: whether the head's are wanted too.
     """
 
     folder: Path
-    targets: Mapping[str, Any] | None = None
+    learned: Mapping[str, Any] | None = None
     head: bool = False
 
     @classmethod
@@ -47,11 +47,11 @@ class Initialization:
 
         Raises:
             WeightsError: the encoder is neither a folder nor a known name.
-            CheckpointError: ``init`` is no folder of ``onion train`` or of one of its checkpoints.
+            CheckpointError: ``init_from`` is no folder of ``onion train`` or of one of its checkpoints.
         """
-        if settings.init is None:
+        if settings.init_from is None:
             return cls(hub.resolve(settings.encoder))
-        return cls(*_learned(Path(settings.init)), settings.init_head)
+        return cls(*_learned(Path(settings.init_from)), settings.init_head)
 
     def config(self) -> PretrainedConfig:
         """Return the encoder's config."""
@@ -68,7 +68,7 @@ class Initialization:
             WeightsError: those of the encoder, or of a head beside it, do not fit its config.
             CheckpointError: those that were learned do not fit the network; the message names the parameters.
         """
-        if self.targets is None:
+        if self.learned is None:
             config, weights = self.config(), read_weights(self.folder)
             network = task.network(encoder_class(config).of(config, weights))
             task.fill(network, weights)
@@ -76,7 +76,7 @@ class Initialization:
         if self.head:
             self._check_head(task)
         network = task.network(new_encoder(self.config()))
-        taken = self.targets if self.head else {**network.state_dict(), **_of_encoder(self.targets)}
+        taken = self.learned if self.head else {**network.state_dict(), **_of_encoder(self.learned)}
         try:
             load_network(network, taken)
         except CheckpointError as error:
@@ -90,8 +90,8 @@ class Initialization:
             if there.get(name) != here.get(name):
                 differs = apart(there.get(name), here.get(name))
                 raise CheckpointError(
-                    f"{self.folder}: the head there is of another training ({name} {differs}); "
-                    "take the encoder only, or give the labels in that order"
+                    f"{self.folder}: its head belongs to another training ({name} {differs}); "
+                    "leave out init_head, or give the labels in that order"
                 )
 
 

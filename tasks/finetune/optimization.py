@@ -17,36 +17,37 @@ EMBEDDINGS = re.compile(r"(?:^|\.)(?:embeddings|embeddings_project|word_embeddin
 
 def fine_tuning_optimizer(
     network: nn.Layer,
-    rate: float,
-    steps: Length,
-    warmup: float = 0.1,
+    learning_rate: float,
+    total_steps: Length,
+    warmup_ratio: float = 0.1,
     weight_decay: float = 0.01,
-    clip: float = 1.0,
+    max_grad_norm: float = 1.0,
     layerwise_decay: float | None = None,
 ) -> paddle.optimizer.AdamW:
     """Return AdamW as BERT is fine-tuned with it (Devlin et al. 2018, appendix A.3; Loshchilov and Hutter 2017).
 
     Args:
         network: whose parameters it moves.
-        rate: the highest learning rate.
-        steps: updates of the whole training, or ``onion.schedules.Passes``.
-        warmup: the share of the steps in which the rate rises. Default 0.1.
+        learning_rate: the highest learning rate.
+        total_steps: updates of the whole training, or ``onion.schedules.Passes``.
+        warmup_ratio: the share of the steps in which the rate rises from 0. Default 0.1.
         weight_decay: decoupled; biases and LayerNorms are left out. Default 0.01.
-        clip: the largest global norm of the gradients. Default 1.0.
+        max_grad_norm: the gradients are clipped to this global norm. Default 1.0.
         layerwise_decay: see ``set_layerwise_rates``; 0.8 is common. Default: one rate for all layers.
 
     Raises:
-        CompositionError: ``warmup`` is no share, or ``layerwise_decay`` is out of range or has no layers to go by.
+        CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``layerwise_decay`` is out of range, or no parameter
+            belongs to a layer.
     """
     if layerwise_decay is not None:
         set_layerwise_rates(network, layerwise_decay)
     decayed = {parameter.name for path, parameter in network.named_parameters() if is_decayed(path)}
     return paddle.optimizer.AdamW(
-        learning_rate=linear_warmup_and_decay(rate, steps, warmup),
+        learning_rate=linear_warmup_and_decay(learning_rate, total_steps, warmup_ratio),
         parameters=network.parameters(),
         weight_decay=float(weight_decay),  # Paddle 2.6 refuses integers
         apply_decay_param_fun=decayed.__contains__,
-        grad_clip=ClipGradByGlobalNorm(clip),
+        grad_clip=ClipGradByGlobalNorm(max_grad_norm),
     )
 
 

@@ -14,60 +14,66 @@ from onion.errors import DataError
 from onion.messages import shown
 
 
-def _ernie(task: str, batch: int, passes: int, lr: float, length: int, **more: Any) -> dict[str, Any]:
+def _ernie(task: str, batch: int, passes: int, learning_rate: float, length: int, **more: Any) -> dict[str, Any]:
     """Chinese: no warm-up."""
-    settings = {"task": task, "batch_size": batch, "passes": passes, "lr": lr, "max_length": length}
-    return {**settings, "warmup": 0.0, "weight_decay": 0.01, "seed": 1, **more}
+    settings = {
+        "task": task,
+        "batch_size": batch,
+        "passes": passes,
+        "learning_rate": learning_rate,
+        "max_length": length,
+    }
+    return {**settings, "warmup_ratio": 0.0, "weight_decay": 0.01, "seed": 1, **more}
 
 
-def _glue(task: str, batch: int, passes: int, lr: float, length: int = 128) -> dict[str, Any]:
+def _glue(task: str, batch: int, passes: int, learning_rate: float, length: int = 128) -> dict[str, Any]:
     """English: warm-up over a tenth of the steps, no weight decay."""
-    return _ernie(task, batch, passes, lr, length, warmup=0.1, weight_decay=0.0)
+    return _ernie(task, batch, passes, learning_rate, length, warmup_ratio=0.1, weight_decay=0.0)
 
 
-def _palm(task: str, batch: int, passes: int, lr: float, length: int, **more: Any) -> dict[str, Any]:
-    return _ernie(task, batch, passes, lr, length, warmup=0.1, **more)
+def _palm(task: str, batch: int, passes: int, learning_rate: float, length: int, **more: Any) -> dict[str, Any]:
+    return _ernie(task, batch, passes, learning_rate, length, warmup_ratio=0.1, **more)
 
 
 _READING = {"doc_stride": 128, "max_query_length": 64}
 
 _BASE: dict[str, dict[str, Any]] = {
-    "ernie/chnsenticorp": _ernie("classify", 24, 10, 5e-5, 256),
-    "ernie/bq": _ernie("classify", 64, 3, 3e-5, 128),
-    "ernie/lcqmc": _ernie("classify", 32, 3, 2e-5, 128, weight_decay=0.0),
-    "ernie/thuc": _ernie("classify", 8, 3, 3e-5, 512),
-    "ernie/xnli": _ernie("classify", 64, 3, 1e-4, 512),  # theirs: as many pairs as have 8192 tokens
-    "ernie/msra-ner": _ernie("tag", 16, 6, 5e-5, 256),
-    "ernie/cmrc2018": _ernie("read", 16, 2, 3e-5, 512, max_answer_length=100, **_READING),
-    "ernie/drcd": _ernie("read", 16, 2, 5e-5, 512, max_answer_length=100, **_READING),
-    "ernie/dbqa": _ernie("match", 8, 3, 2e-5, 512),
-    "ernie/cola": _glue("classify", 64, 3, 3e-5),
-    "ernie/sst-2": _glue("classify", 32, 4, 2e-5),
-    "ernie/mrpc": _glue("classify", 16, 4, 3e-5),
-    "ernie/sts-b": _glue("regress", 16, 3, 5e-5),
-    "ernie/qqp": _glue("classify", 32, 3, 3e-5),
-    "ernie/mnli": _glue("classify", 64, 3, 3e-5),
-    "ernie/qnli": _glue("classify", 32, 4, 2e-5),
-    "ernie/rte": _glue("classify", 4, 4, 2e-5),
-    "ernie/wnli": _glue("classify", 8, 4, 2e-5, 512),
+    "ernie/chnsenticorp": _ernie("classification", 24, 10, 5e-5, 256),
+    "ernie/bq": _ernie("classification", 64, 3, 3e-5, 128),
+    "ernie/lcqmc": _ernie("classification", 32, 3, 2e-5, 128, weight_decay=0.0),
+    "ernie/thuc": _ernie("classification", 8, 3, 3e-5, 512),
+    "ernie/xnli": _ernie("classification", 64, 3, 1e-4, 512),  # theirs: as many pairs as have 8192 tokens
+    "ernie/msra-ner": _ernie("token-classification", 16, 6, 5e-5, 256),
+    "ernie/cmrc2018": _ernie("question-answering", 16, 2, 3e-5, 512, max_answer_length=100, **_READING),
+    "ernie/drcd": _ernie("question-answering", 16, 2, 5e-5, 512, max_answer_length=100, **_READING),
+    "ernie/dbqa": _ernie("matching", 8, 3, 2e-5, 512),
+    "ernie/cola": _glue("classification", 64, 3, 3e-5),
+    "ernie/sst-2": _glue("classification", 32, 4, 2e-5),
+    "ernie/mrpc": _glue("classification", 16, 4, 3e-5),
+    "ernie/sts-b": _glue("regression", 16, 3, 5e-5),
+    "ernie/qqp": _glue("classification", 32, 3, 3e-5),
+    "ernie/mnli": _glue("classification", 64, 3, 3e-5),
+    "ernie/qnli": _glue("classification", 32, 4, 2e-5),
+    "ernie/rte": _glue("classification", 4, 4, 2e-5),
+    "ernie/wnli": _glue("classification", 8, 4, 2e-5, 512),
 }
 
 _OTHER_IF_LARGE: dict[str, dict[str, Any]] = {
-    "chnsenticorp": {"lr": 1e-5},
-    "bq": {"lr": 1.5e-5},
-    "lcqmc": {"lr": 5e-6},
-    "thuc": {"lr": 1.5e-5},
-    "xnli": {"lr": 4e-5},
-    "msra-ner": {"lr": 1e-5},
+    "chnsenticorp": {"learning_rate": 1e-5},
+    "bq": {"learning_rate": 1.5e-5},
+    "lcqmc": {"learning_rate": 5e-6},
+    "thuc": {"learning_rate": 1.5e-5},
+    "xnli": {"learning_rate": 4e-5},
+    "msra-ner": {"learning_rate": 1e-5},
     "cmrc2018": {"batch_size": 8},
-    "drcd": {"batch_size": 8, "lr": 3e-5},
-    "dbqa": {"lr": 1e-5},
+    "drcd": {"batch_size": 8, "learning_rate": 3e-5},
+    "dbqa": {"learning_rate": 1e-5},
     "cola": {"batch_size": 32, "passes": 5},
     "sst-2": {"batch_size": 8},
     "mrpc": {"batch_size": 8},
-    "qqp": {"lr": 5e-5},
+    "qqp": {"learning_rate": 5e-5},
     "mnli": {"batch_size": 32},
-    "rte": {"batch_size": 16, "passes": 5, "lr": 3e-5},
+    "rte": {"batch_size": 16, "passes": 5, "learning_rate": 3e-5},
 }
 
 _LARGE = {
@@ -76,12 +82,12 @@ _LARGE = {
 }
 
 _PALM = {
-    "palm/atis-intent": _palm("classify", 16, 20, 2e-5, 128),
-    "palm/atis-slots": _palm("tag", 16, 20, 2e-5, 128),
-    "palm/chnsenticorp": _palm("classify", 8, 10, 5e-5, 256),
-    "palm/matching": _palm("match", 16, 3, 3e-5, 128),
-    "palm/tagging": _palm("tag", 16, 6, 5e-5, 256),
-    "palm/reading": _palm("read", 8, 2, 3e-5, 512, max_answer_length=128, **_READING),
+    "palm/atis-intent": _palm("classification", 16, 20, 2e-5, 128),
+    "palm/atis-slots": _palm("token-classification", 16, 20, 2e-5, 128),
+    "palm/chnsenticorp": _palm("classification", 8, 10, 5e-5, 256),
+    "palm/matching": _palm("matching", 16, 3, 3e-5, 128),
+    "palm/tagging": _palm("token-classification", 16, 6, 5e-5, 256),
+    "palm/reading": _palm("question-answering", 8, 2, 3e-5, 512, max_answer_length=128, **_READING),
 }
 
 PRESETS = {**_BASE, **_LARGE, **_PALM}
@@ -98,5 +104,5 @@ def preset(name: str) -> Mapping[str, Any]:
         DataError: there is none of this name; those that there are, are named.
     """
     if name not in PRESETS:
-        raise DataError(f"there is no preset {shown(name)}; there are {', '.join(sorted(PRESETS, key=_family))}")
+        raise DataError(f"unknown preset {shown(name)}; the presets are {', '.join(sorted(PRESETS, key=_family))}")
     return PRESETS[name]

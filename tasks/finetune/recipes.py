@@ -46,9 +46,9 @@ def training_onion(
     optimizer: Any,
     train: Examples | FeatureStream,
     test: Runner,
-    out: Path,
+    output: Path,
     *,
-    best: str,
+    monitor: str,
     mode: Mode = "max",
     batch_size: int,
     seed: int,
@@ -65,8 +65,8 @@ def training_onion(
         optimizer: of the network's parameters.
         train: the examples; a stream comes in the order of its file, anything else in a random one, batched by length.
         test: the onion that tests the network; its metrics become ``dev.<metric>``.
-        out: the folder for checkpoints and the log.
-        best: the figure of the test that says which checkpoint is the best.
+        output: the folder for checkpoints and the log.
+        monitor: the metric of the test by which the best checkpoint is chosen.
         mode: whether more of it is better (default) or less.
         batch_size: examples a batch.
         seed: of the order of the examples.
@@ -81,8 +81,8 @@ def training_onion(
     return Runner(
         Progress(),
         Signals(leave=False),  # whoever runs it has figures to report, and leaves by itself
-        Saver(out, every=test_every, keep_last=1, monitor=f"{PREFIX}{best}", mode=mode, resume=resume),
-        Logger(out / LOG, every=LOOK),
+        Saver(output, every=test_every, keep_last=1, monitor=f"{PREFIX}{monitor}", mode=mode, resume=resume),
+        Logger(output / LOG, every=LOOK),
         Tester(test, every=test_every, name="dev"),
         DataProvider(train, batch_size, collate=collate, **in_random_order),
         *train_items,
@@ -138,7 +138,7 @@ def best_figure(metric: Any, wanted: str) -> tuple[str, Mode]:
     name = wanted.removeprefix(PREFIX)
     known = _names(metric)
     if known and name not in known:
-        raise DataError(f"best: the test has no figure {shown(wanted)}; it has {', '.join(known)}")
+        raise DataError(f"monitor: the test has no metric {shown(wanted)}; it has {', '.join(known)}")
     return name, "min" if name in getattr(metric, "less_is_better", ()) else "max"
 
 

@@ -29,6 +29,7 @@ from onion.tasks.data.features.hashing import digest_of_tokenizer, ending_of
 from onion.tasks.data.labels import apart
 from onion.tasks.data.texts import tell_notes
 from onion.tasks.finetune.settings import Settings
+from onion.tasks.registry import current_name
 from onion.tasks.task import Task
 
 RUN_FILE, SETTINGS_FILE, TASK_FILE = "run.json", "settings.json", "task.json"
@@ -47,14 +48,14 @@ class RunFolder(RunnerItem):
     needs. The same training finds its own folder again and goes on.
 
     Args:
-        out: the folder.
+        output: the folder.
         settings: of the training.
         task: fitted to the training file.
         tokenizer: of the encoder.
         config: of the encoder.
         notes: what the user should know of each data file: path -> (what -> how often).
-        anyway: take the folder of a training that differs, too, say how it differs, and make it this one's. Default
-            False.
+        force: continue in the folder of a training that differs: log the differences, and make the folder this one's.
+            Default False.
 
     Raises:
         CheckpointError: it is another training's, another process trains in it, or it cannot be written.
@@ -64,41 +65,41 @@ class RunFolder(RunnerItem):
 
     def __init__(
         self,
-        out: Path,
+        output: Path,
         settings: Settings,
         task: Task,
         tokenizer: Tokenizer,
         config: PretrainedConfig,
         notes: Mapping[str, Mapping[str, int]],
-        anyway: bool = False,
+        force: bool = False,
     ) -> None:
-        self._out, self.anyway = anchored(out), anyway
+        self._output, self.force = anchored(output), force
         self._settings, self._task, self._notes = settings, task, notes
         self._tokenizer, self._config = tokenizer, config
         self._claimed = False
 
     @property
-    def out(self) -> Path:
+    def output(self) -> Path:
         """The folder, as short as it can be written from here."""
-        return Path(shortened(self._out))
+        return Path(shortened(self._output))
 
     def look(self) -> None:
         """Raise what would be raised on the way in, as far as it can be told without writing anything."""
-        if self.out.is_dir():
-            with exclusive_lock(self.out, self):
-                refuse_other(self.out, self._record, self.anyway)
-        elif self.out.exists():
-            raise CheckpointError(f"cannot write {self.out / RUN_FILE}: {self.out} is a file; choose another folder.")
+        if self.output.is_dir():
+            with exclusive_lock(self.output, self):
+                refuse_other(self.output, self._record, self.force)
+        elif self.output.exists():
+            raise CheckpointError(f"cannot write {self.output / RUN_FILE}: {self.output} is a file; choose a folder.")
 
     def initialize(self, state: State) -> HookIterator:
         """Make, lock, claim and fill the folder; let go of it at the end."""
         record = self._record  # before the folder is made: a data file may have gone
-        _make(self.out)
-        with exclusive_lock(self.out, outermost(state)):
-            differences = refuse_other(self.out, record, self.anyway)
+        _make(self.output)
+        with exclusive_lock(self.output, outermost(state)):
+            differences = refuse_other(self.output, record, self.force)
             self._claimed = False
             if differences:
-                log.warning("goes on in %s all the same: %s", self.out, "; ".join(differences))
+                log.warning("continuing in %s although it differs: %s", self.output, "; ".join(differences))
             else:
                 self._claim(state)
             for path, notes in self._notes.items():
@@ -111,7 +112,7 @@ class RunFolder(RunnerItem):
             self._claim(state)
 
     def _claim(self, state: State) -> None:
-        write_json(self.out / RUN_FILE, self._record)
+        write_json(self.output / RUN_FILE, self._record)
         self._fill(state)
         self._claimed = True
 
@@ -122,43 +123,44 @@ class RunFolder(RunnerItem):
         return {**self._settings.record(), **sums, FITTED: self._task.record()}
 
     def _fill(self, state: State) -> None:
-        write_json(self.out / SETTINGS_FILE, self._settings.config())
-        write_json(self.out / TASK_FILE, self._task.record())
-        self._tokenizer.save_pretrained(self.out)
-        self._config.write(self.out)
+        write_json(self.output / SETTINGS_FILE, self._settings.config())
+        write_json(self.output / TASK_FILE, self._task.record())
+        self._tokenizer.save_pretrained(self.output)
+        self._config.write(self.output)
         assert state.runner is not None
         for name, drawing in zip(DRAWINGS, (f"{state.runner}\n", as_svg(state.runner)), strict=True):
-            write_text(self.out / name, drawing)
+            write_text(self.output / name, drawing)
 
 
-def refuse_other(out: Path, record: Mapping[str, Any], anyway: bool = False) -> list[str]:
-    """Refuse a folder that holds another training, unless that does not matter, or files that one would overwrite.
+def refuse_other(output: Path, record: Mapping[str, Any], force: bool = False) -> list[str]:
+    """Refuse a folder that holds another training, unless forced, or files that a training would overwrite.
 
     Returns:
-        How the training that is there differs; empty unless that does not matter.
+        How the training in the folder differs; empty unless forced.
 
     Raises:
-        CheckpointError: the message tells the differences, or the file.
+        CheckpointError: the message lists the differences, or names the file.
     """
-    if (out / RUN_FILE).exists():
-        differences = list(_differences(read_record(out), json.loads(json.dumps(record))))
-        if differences and not anyway:
+    if (output / RUN_FILE).exists():
+        differences = list(_differences(read_record(output), json.loads(json.dumps(record))))
+        if differences and not force:
             raise CheckpointError(
-                f"{out} holds another run ({'; '.join(differences)}); choose another folder with --out, or go on in "
-                "this one knowingly with --resume-anyway."
+                f"{output} holds another run ({'; '.join(differences)}); choose another folder with --output, or "
+                "continue in this one with --force-resume."
             )
         return differences
-    foreign = [*(name for name in OWN_FILES if (out / name).exists()), *(path.name for path in out.glob("step-*"))]
+    own = [name for name in OWN_FILES if (output / name).exists()]
+    foreign = [*own, *(path.name for path in output.glob("step-*"))]
     if foreign:
-        raise CheckpointError(f"{out} holds {foreign[0]}, but no run of onion; choose another folder with --out.")
+        raise CheckpointError(f"{output} holds {foreign[0]}, but no run of onion; choose another folder with --output.")
     return []
 
 
-def _make(out: Path) -> None:
+def _make(output: Path) -> None:
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CheckpointError(f"cannot write {out / RUN_FILE}: {error.strerror}.") from None
+        raise CheckpointError(f"cannot write {output / RUN_FILE}: {error.strerror}.") from None
 
 
 def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
@@ -175,8 +177,18 @@ def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[
             yield told if file == name else f"the {file} file has other content"
 
 
+RENAMED = {
+    "best": "monitor",
+    "clip": "max_grad_norm",
+    "init": "init_from",
+    "lr": "learning_rate",
+    "warmup": "warmup_ratio",
+}
+"""Settings in the records of older runs: name then -> now."""
+
+
 def read_record(folder: Path) -> dict[str, Any]:
-    """Return the record of the run in a folder.
+    """Return the record of the run in a folder, with the current names of its settings and its task.
 
     Raises:
         CheckpointError: there is none.
@@ -184,6 +196,10 @@ def read_record(folder: Path) -> dict[str, Any]:
     record = read_json(folder, RUN_FILE)
     if not isinstance(record, dict):
         raise _no_run(folder, RUN_FILE)
+    record = {RENAMED.get(name, name): value for name, value in record.items()}
+    for part in (record, record.get(FITTED)):
+        if isinstance(part, dict) and "task" in part:
+            part["task"] = current_name(part["task"])
     return record
 
 

@@ -9,6 +9,7 @@ import attrs
 
 from onion.errors import DataError
 from onion.tasks.data.features.hashing import digest_of_file
+from onion.tasks.registry import current_name
 from onion.tasks.validators import NATURAL, NOT_NEGATIVE, PART, POSITIVE, SEED, SWITCH, TEXT, as_float
 
 ENCODER = "minilm"
@@ -19,48 +20,48 @@ class Settings:
     """What ``onion train`` was asked to do.
 
     Attributes:
-        task: the name of the task.
+        task: the name of the task; earlier names are replaced by the current one.
         train: the training file.
         dev: the file to test on while training.
         encoder: a known name or a folder.
-        init: a folder of ``onion train`` or one of its checkpoints, whose weights are the beginning; its config and
-            tokenizer count, and ``encoder`` is not looked at.
-        init_head: take the head from there too; otherwise it begins anew.
+        init_from: a folder of ``onion train``, or one of its checkpoints, to start from: its weights, config and
+            tokenizer are used, and ``encoder`` is ignored.
+        init_head: load the head from there too; otherwise it is initialized at random.
         passes: over the training file.
         batch_size: examples a batch.
-        lr: the highest learning rate.
-        seed: of everything that is random.
+        learning_rate: the highest learning rate.
+        seed: of all random generators.
         test_every: steps between two tests; None: four times a pass.
-        warmup: the share of the steps in which the learning rate rises.
+        warmup_ratio: the share of the steps in which the learning rate rises from 0.
         weight_decay: decoupled weight decay.
-        clip: the largest global norm of the gradients.
-        best: the figure that says which checkpoint is the best; None: the task's own choice.
+        max_grad_norm: the gradients are clipped to this global norm.
+        monitor: the metric of the dev file by which the best checkpoint is chosen; None: the task's default.
         stream: read the training file anew in every pass, in its own order, and keep no features of it.
         options: the settings of the task itself, such as ``max_length``.
     """
 
-    task: str = attrs.field(validator=TEXT)
+    task: str = attrs.field(converter=current_name, validator=TEXT)
     train: str = attrs.field(validator=TEXT)
     dev: str = attrs.field(validator=TEXT)
     encoder: str = attrs.field(default=ENCODER, validator=TEXT)
-    init: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
+    init_from: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
     init_head: bool = attrs.field(default=False, validator=SWITCH)
     passes: int = attrs.field(default=3, validator=NATURAL)
     batch_size: int = attrs.field(default=32, validator=NATURAL)
-    lr: float = attrs.field(default=5e-5, converter=as_float, validator=POSITIVE)
+    learning_rate: float = attrs.field(default=5e-5, converter=as_float, validator=POSITIVE)
     seed: int = attrs.field(default=1, validator=SEED)
     test_every: int | None = attrs.field(default=None, validator=attrs.validators.optional(NATURAL))
-    warmup: float = attrs.field(default=0.1, converter=as_float, validator=PART)
+    warmup_ratio: float = attrs.field(default=0.1, converter=as_float, validator=PART)
     weight_decay: float = attrs.field(default=0.01, converter=as_float, validator=NOT_NEGATIVE)
-    clip: float = attrs.field(default=1.0, converter=as_float, validator=POSITIVE)
-    best: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
+    max_grad_norm: float = attrs.field(default=1.0, converter=as_float, validator=POSITIVE)
+    monitor: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
     stream: bool = attrs.field(default=False, validator=SWITCH)
     options: Mapping[str, Any] = attrs.field(factory=dict)
 
     @init_head.validator
     def _head_of_something(self, _: Any, init_head: bool) -> None:
-        if init_head and self.init is None:
-            raise DataError("init_head: there is no training to take the head from; say which by init, or leave it out")
+        if init_head and self.init_from is None:
+            raise DataError("init_head needs init_from, the training to load the head from; set both or neither")
 
     def record(self) -> dict[str, Any]:
         """Return the settings with the checksums of the data files, as JSON values.

@@ -1,4 +1,4 @@
-"""``mask``: the words of a text that are masked (a masked language model, BERT, Devlin et al. 2018, section 3.1).
+"""``masked-lm``: the words of a text that are masked (a masked language model, BERT, Devlin et al. 2018, section 3.1).
 
 File: a plain text, ``.txt``, one paragraph a line, with blank lines between documents; or ``text_a``, and ``text_b`` if
 the rows are pairs. The text itself is what is learned, so there are no labels.
@@ -53,9 +53,9 @@ class MaskedLM(TextTask):
         guesses: how many words are predicted for each ``[MASK]``.
     """
 
-    name = "mask"
+    name = "masked-lm"
     features_version = 1
-    best = "accuracy"
+    monitor = "accuracy"
 
     masked_share: float = attrs.field(default=0.15, converter=as_float, validator=SHARE, metadata=NOT_OF_FEATURES)
     whole_words: bool = attrs.field(default=False, validator=SWITCH, metadata=NOT_OF_FEATURES)

@@ -1,4 +1,4 @@
-"""``read``: the part of a context that answers a question; or none, where the training file has questions like that.
+"""``question-answering``: the part of a context that answers a question, or none if the training file has such.
 
 File: JSON of SQuAD's form, 1.1 or 2.0 (also that of CMRC 2018, DRCD, XQuAD); see ``spans/questions.py``. From standard
 input: a line of ``question<TAB>context``, or a JSON object with these.
@@ -61,9 +61,9 @@ class QuestionAnswering(Task):
             file. Where those of a file that is measured look like the other, a warning says so.
     """
 
-    name = "read"
+    name = "question-answering"
     features_version = 1
-    best = "f1"
+    monitor = "f1"
 
     max_length: int = attrs.field(default=384, validator=NATURAL)
     max_query_length: int = attrs.field(default=64, validator=NATURAL)

@@ -1,4 +1,4 @@
-"""``tag``: a tag for every word of a text; names of persons and places, or anything else that is tagged word by word.
+"""``token-classification``: a tag for every word of a text, such as names of persons and places.
 
 File: ``text_a`` and ``label``, the words and their tags, joined by U+0002 or, in .jsonl, lists.
 Prediction: ``tokens``, the words; ``tags``, one for each; ``spans``, the chunks that the tags make, with ``type``,
@@ -66,9 +66,9 @@ class TokenClassification(Task):
         dropout: of the token vectors; None: the encoder's.
     """
 
-    name = "tag"
+    name = "token-classification"
     features_version = 1
-    best = "f1"
+    monitor = "f1"
 
     decoder: str = attrs.field(default="softmax", validator=one_of(DECODERS), metadata=NOT_OF_FEATURES)
     stride: int | None = attrs.field(default=None, validator=optional(NATURAL))

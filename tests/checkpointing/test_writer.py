@@ -13,8 +13,8 @@ from onion.checkpointing.checkpoint import Checkpoint
 from onion.checkpointing.writer import CheckpointWriter, quietly
 
 
-def writer(folder, keep=2, background=False, lenient=False):
-    return CheckpointWriter(folder, keep, background, lenient)
+def writer(folder, keep=2, background=False, on_error="raise"):
+    return CheckpointWriter(folder, keep, background, on_error)
 
 
 def taken(step, best_step=None):
@@ -81,16 +81,16 @@ def test_in_the_background_there_is_no_news_until_it_is_written(tmp_path):
 
 @pytest.mark.parametrize("background", [False, True])
 def test_a_full_disk_is_an_error_or_logged_and_then_nothing_is_the_newest(background, tmp_path, caplog):
-    strict, lenient = writer(tmp_path, 2, background), writer(tmp_path, 2, background, lenient=True)
+    strict, warning = writer(tmp_path, 2, background), writer(tmp_path, 2, background, on_error="warn")
     with through(Full()):
         with pytest.raises(CheckpointError, match="No space left"):
             written(strict, 3)
-        written(lenient, 3)
-    assert [message for message in caplog.messages if message.endswith("The run goes on without it.")]
-    assert (lenient.newest, lenient.news(), checkpoint.steps_in(tmp_path)) == (-1, [], [])
-    lenient.lenient = False
+        written(warning, 3)
+    assert [message for message in caplog.messages if message.endswith("The run continues without it.")]
+    assert (warning.newest, warning.news(), checkpoint.steps_in(tmp_path)) == (-1, [], [])
+    warning.on_error = "raise"
     with through(Full()), pytest.raises(CheckpointError, match="No space left"):
-        written(lenient, 4)
+        written(warning, 4)
 
 
 def written(writes, step):

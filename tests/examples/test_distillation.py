@@ -31,7 +31,7 @@ def place(tmp_path_factory):
 
 def run(place, role, out, *more, **cut):
     """Run the example; return what its last line tells, and all that it printed."""
-    words = [place, "--role", role, "--out", place / out, "--encoder", place / "six", *more]
+    words = [place, "--role", role, "--output", place / out, "--encoder", place / "six", *more]
     return run_example("distillation.py", *words, **cut)
 
 
@@ -90,6 +90,6 @@ def test_a_student_that_was_stopped_comes_to_the_same_bits(told, place, steps):
 @pytest.mark.parametrize("words", [["--role", "student"], ["--role", "alone", "--teacher", "x"]])
 def test_a_student_needs_a_teacher_and_nobody_else_does(place, words, capsys):
     with pytest.raises(SystemExit):
-        run_example("distillation.py", place, "--out", place / "refused", *words)
+        run_example("distillation.py", place, "--output", place / "refused", *words)
     assert "a student needs --teacher" in capsys.readouterr().err
     assert not (place / "refused").exists()

@@ -14,7 +14,7 @@ from tests.paths import ROOT
 from tests.tasks import helpers
 
 EXAMPLES = ROOT / "examples"
-SMALL = {"labelled": 0.125, "times": 2, "batch_size": 4, "lr": 3e-3}
+SMALL = {"labelled": 0.125, "times": 2, "batch_size": 4, "learning_rate": 3e-3}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def prepared(folder):
 
     def prepare(seed=1):
         files = {name: str(folder / f"{name}.tsv") for name in ("train", "dev")}
-        return Job.prepare(Settings(task="classify", encoder=str(folder), seed=seed, **files))
+        return Job.prepare(Settings(task="classification", encoder=str(folder), seed=seed, **files))
 
     return prepare
 

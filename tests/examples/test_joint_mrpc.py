@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
 
 def job(folder, encoder):
     files = {name: str(folder / "mrpc" / f"{name}.tsv") for name in ("train", "dev")}
-    return Job.prepare(Settings(task="classify", **files, **usual(encoder)))
+    return Job.prepare(Settings(task="classification", **files, **usual(encoder)))
 
 
 def usual(encoder):
@@ -73,7 +73,7 @@ def test_alone_it_is_the_fine_tuning_of_onion_train_to_the_bit(folder, encoder, 
     alone = joint_mrpc.onion(job(folder, encoder), folder, [])
     state = alone.run(passes=2)
     files = folder / "mrpc" / "train.tsv", folder / "mrpc" / "dev.tsv"
-    plain = fine_tune("classify", *files, tmp_path, test_every=16, **usual(encoder))
+    plain = fine_tune("classification", *files, tmp_path, test_every=16, **usual(encoder))
     expected = plain.run(passes=2)
     trained = alone[GradientMachine].network.networks["mrpc"]
     assert bits(trained) == bits(plain[GradientMachine].network)

@@ -33,7 +33,7 @@ def place(tmp_path_factory):
 
 
 def run(place, out, *more, **cut):
-    return run_example("siamese.py", place, "--out", place / out, "--encoder", place / "encoder", *more, **cut)
+    return run_example("siamese.py", place, "--output", place / out, "--encoder", place / "encoder", *more, **cut)
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def test_a_limit_takes_a_part_of_both_splits(built, tmp_path):
 
 
 def test_the_command_line_prints_counts_and_does_not_depend_on_the_hash_seed(built, tmp_path):
-    command = [sys.executable, str(SCRIPT), "--out", str(tmp_path)]
+    command = [sys.executable, str(SCRIPT), "--output", str(tmp_path)]
     printed = subprocess.run(command, env={"PYTHONHASHSEED": "7"}, check=True, capture_output=True, text=True).stdout
     assert printed.splitlines()[0].split() == ["label", "train", "dev"]
     assert printed.splitlines()[-1].split() == ["all", *(str(built[1][name].total()) for name in ("train", "dev"))]

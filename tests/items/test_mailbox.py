@@ -417,7 +417,7 @@ def test_the_next_run_is_not_paused(thread):
 
 def training(folder, mailbox, *rings, rate=None, seed=0):
     network = toy_network(seed=seed)
-    rate = schedules.linear_warmup_and_decay(0.05, steps=24) if rate is None else rate
+    rate = schedules.linear_warmup_and_decay(0.05, total_steps=24) if rate is None else rate
     optimizer = paddle.optimizer.Adam(rate, parameters=network.parameters())
     return Runner(
         Saver(folder, every=100),
@@ -602,7 +602,7 @@ def test_a_learning_rate_that_was_changed_stays_so_and_is_resumed_with(rate, tmp
         return seen, bits(runner)
 
     seen, uncut = rates(tmp_path / "uncut")
-    schedule = schedules.linear_warmup_and_decay(1.0, steps=24)
+    schedule = schedules.linear_warmup_and_decay(1.0, total_steps=24)
     shape = []
     for _ in range(24):
         shape.append(schedule())

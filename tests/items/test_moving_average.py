@@ -410,7 +410,7 @@ def test_the_average_of_an_encoder_with_a_head(tmp_path):
     ids = np.arange(5, 19).reshape(2, 7)
     given = {"input_ids": ids, "token_type_ids": 0 * ids, "lengths": np.array([7, 5]), "labels": np.array([0, 1])}
     begin = arrays(network)
-    optimizer = fine_tuning_optimizer(network, 0.01, steps=3, layerwise_decay=0.8)
+    optimizer = fine_tuning_optimizer(network, 0.01, total_steps=3, layerwise_decay=0.8)
     Runner(
         Batches([given] * 3), smooth, watched(network, trail), ParameterUpdater(optimizer), GradientMachine(network)
     ).run(passes=1)

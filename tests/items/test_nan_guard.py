@@ -297,7 +297,7 @@ def test_the_numbers_that_paddle_does_not_save_of_a_schedule_do_not_go_back_eith
     assert (schedule.last_epoch, schedule.T_cur) == (6, 6)
 
 
-@pytest.mark.parametrize("rate", [0.05, schedules.linear_warmup_and_decay(0.05, steps=20, warmup_ratio=0.0)])
+@pytest.mark.parametrize("rate", [0.05, schedules.linear_warmup_and_decay(0.05, total_steps=20, warmup_ratio=0.0)])
 def test_a_learning_rate_that_was_set_by_hand_does_not_go_back_either(rate):
     network = toy_network()
     updater = ParameterUpdater(paddle.optimizer.Momentum(rate, parameters=network.parameters()))

@@ -537,7 +537,7 @@ def test_a_plain_learning_rate_is_set():
 
 
 def test_of_a_schedule_the_peak_is_set_and_the_shape_stays():
-    updater = updater_with(schedules.linear_warmup_and_decay(1.0, steps=10, warmup_ratio=0.0))
+    updater = updater_with(schedules.linear_warmup_and_decay(1.0, total_steps=10, warmup_ratio=0.0))
     rates = []
     for _ in range(3):
         updater.optimizer._learning_rate.step()

@@ -259,26 +259,26 @@ def test_whichever_change_fails_the_run_ends_clearly_and_goes_on_to_the_same_bit
         assert not [name for name in names(folder) if "partial" in name or name == ".lock"], nth
 
 
-def test_a_lenient_saver_goes_on_without_a_checkpoint_and_tries_again(whole, tmp_path, caplog):
+def test_on_error_warn_continues_without_a_checkpoint_and_tries_again(whole, tmp_path, caplog):
     with through(Full(0, 1)):
-        onion(tmp_path, lenient=True, keep_last=10).run(passes=2)
+        onion(tmp_path, on_error="warn", keep_last=10).run(passes=2)
     assert "step-00000002" not in names(tmp_path)
     assert "step-00000004" in names(tmp_path)
     assert outcome(tmp_path) == whole
-    assert [message for message in caplog.messages if "The run goes on without it" in message]
+    assert [message for message in caplog.messages if "The run continues without it" in message]
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_the_end_of_a_run_is_to_be_saved_however_lenient(background, tmp_path):
+def test_the_end_of_a_run_has_to_be_saved_on_error_warn_too(background, tmp_path):
     with through(Full(0)), pytest.raises(CheckpointError, match="No space left"):
-        onion(tmp_path, lenient=True, async_save=background).run(passes=2)
+        onion(tmp_path, on_error="warn", async_save=background).run(passes=2)
 
 
 @needs_draws_again
 @pytest.mark.parametrize("background", [False, True])
 def test_a_last_checkpoint_that_failed_is_tried_again_at_the_end(background, whole, tmp_path):
     with through(Full(0, 1)):
-        onion(tmp_path, every="pass", lenient=True, async_save=background).run(passes=1)
+        onion(tmp_path, every="pass", on_error="warn", async_save=background).run(passes=1)
     assert checkpoint.steps_in(tmp_path) == [6]
     onion(tmp_path).run(passes=2)
     assert outcome(tmp_path) == whole
@@ -695,6 +695,12 @@ def test_a_key_that_is_no_text_is_refused(tmp_path):
 def test_resume_is_one_of_three(resume, tmp_path):
     with pytest.raises(CompositionError, match="neither True, nor False, nor 'force'"):
         Saver(tmp_path, resume=resume)
+
+
+@pytest.mark.parametrize("on_error", ["ignore", None, True])
+def test_on_error_is_one_of_two(on_error, tmp_path):
+    with pytest.raises(CompositionError, match="on_error must be 'raise' or 'warn', got"):
+        Saver(tmp_path, on_error=on_error)
 
 
 def test_a_source_that_ends_early_is_an_error_with_a_checkpoint(tmp_path):

@@ -55,7 +55,7 @@ def test_new_weights_under_an_old_config_are_refused(tmp_path, monkeypatch, kind
 def test_settings_given_when_loading_are_no_contradiction(tmp_path):
     small_encoder().save_pretrained(tmp_path)
     assert Encoder.from_pretrained(tmp_path, layer_norm_eps=1e-5, hidden_act="relu").config.hidden_act == "relu"
-    with pytest.raises(WeightsError, match="hidden_act: 'swish' is not one of gelu, relu"):
+    with pytest.raises(WeightsError, match="hidden_act must be one of gelu, relu, got 'swish'"):
         Encoder.from_pretrained(tmp_path, hidden_act="swish")
     with pytest.raises(WeightsError, match="an encoder has no setting hidden_dropout; it has vocab_size"):
         Encoder.from_pretrained(tmp_path, hidden_dropout=0)

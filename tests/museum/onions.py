@@ -117,7 +117,7 @@ def begun() -> Network:
 def one(folder: Path) -> Runner:
     """The items that have a state, but for those below."""
     network = begun()
-    rate = schedules.cosine(0.05, steps=20, warmup_ratio=0.2)
+    rate = schedules.cosine(0.05, total_steps=20, warmup_ratio=0.2)
     return Runner(
         *outside(folder, network),
         Evaluator(Error()),

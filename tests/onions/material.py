@@ -19,7 +19,7 @@ from tests.tasks.tagged import tagged
 POSITIONS = 128
 """Of the encoders that the examples take, which are told to read texts of this length."""
 PAIRS = ("text_a", "text_b", "label")
-OPTIONS = {"read": TINY}
+OPTIONS = {"question-answering": TINY}
 Arguments = ParamSpec("Arguments")
 Made = TypeVar("Made")
 
@@ -65,14 +65,14 @@ def deep_encoder() -> Path:
 def teacher() -> Path:
     """Fine-tune the encoder of 6 layers for a moment."""
     folder = _folder() / "teacher"
-    fine_tune("classify", *files("classify"), folder, encoder=str(deep_encoder()), passes=1).run(passes=1)
+    fine_tune("classification", *files("classification"), folder, encoder=str(deep_encoder()), passes=1).run(passes=1)
     return folder
 
 
 @made_once
 def files(task: str, rows: int = 12) -> tuple[Path, Path]:
     """Write a file to train on, and one of 6 rows to test on."""
-    folder, suffix = _folder(), "json" if task == "read" else "tsv"
+    folder, suffix = _folder(), "json" if task == "question-answering" else "tsv"
     return _written(task, folder / f"train.{suffix}", rows), _written(task, folder / f"dev.{suffix}", 6)
 
 
@@ -91,7 +91,7 @@ def glue(rows: int = 12) -> Path:
 
 def sentences() -> Path:
     """Write a folder with the files of a classification, of more rows."""
-    return files("classify", rows=130)[0].parent
+    return files("classification", rows=130)[0].parent
 
 
 def stsb() -> Path:
@@ -101,15 +101,15 @@ def stsb() -> Path:
 
 def _written(task: str, path: Path, count: int) -> Path:
     texts = films(count, seed=count)
-    if task == "read":
+    if task == "question-answering":
         return squad(path, *[(text, "was it", [(text.split()[0], 0)]) for text, _ in texts])
-    if task == "tag":
+    if task == "token-classification":
         return write_tsv(path, tagged(count, seed=count))
-    if task == "match":
+    if task == "matching":
         return write_tsv(path, [(text, "a good film", str(int(label == "good"))) for text, label in texts], PAIRS)
-    if task == "mask":
+    if task == "masked-lm":
         return write_tsv(path, [(text,) for text, _ in texts], ("text_a",))
-    if task == "regress":
+    if task == "regression":
         return write_tsv(path, [(text, str(len(text) / 9)) for text, _ in texts])
     if task == "multilabel":
         texts = [(text, label if place % 3 else "good,bad") for place, (text, label) in enumerate(texts)]

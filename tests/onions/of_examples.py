@@ -78,7 +78,7 @@ def often(runner: Runner) -> Runner:
     for tester in runner.all(Tester):
         tester.every = 2
     saver = runner[Saver]
-    return runner.replace(Saver, Saver(saver.folder, every=3, monitor=saver.best, mode=saver.mode))
+    return runner.replace(Saver, Saver(saver.folder, every=3, monitor=saver.monitor, mode=saver.mode))
 
 
 # -- modules -----------------------------------------------------------------------------------------------------------
@@ -96,8 +96,8 @@ def gan_gaussians(folder: Path) -> Runner:
 
 
 def gan_bert(folder: Path) -> Runner:
-    example, job = module("gan_bert"), prepared(wide_encoder(), *files("classify"))
-    settings = {"labelled": 0.5, "times": 1, "batch_size": 1, "lr": 3e-3}
+    example, job = module("gan_bert"), prepared(wide_encoder(), *files("classification"))
+    settings = {"labelled": 0.5, "times": 1, "batch_size": 1, "learning_rate": 3e-3}
     with patch.object(example, "SETTINGS", settings):
         gan = example.onion(job, Discriminator(job.network.encoder, len(job.task.labels)), plain=False)
     return Runner(*kept(folder), *gan.items)
@@ -111,7 +111,9 @@ def joint_mrpc(folder: Path) -> Runner:
 
 
 def prepared(encoder: Path, train: Path, dev: Path, **settings: Any) -> Job:
-    return Job.prepare(Settings(task="classify", train=str(train), dev=str(dev), encoder=str(encoder), **settings))
+    return Job.prepare(
+        Settings(task="classification", train=str(train), dev=str(dev), encoder=str(encoder), **settings)
+    )
 
 
 def lr_search(folder: Path) -> Runner:
@@ -143,14 +145,14 @@ def made(make: Callable[[], Path]) -> Callable[[Path], Path]:
 
 STUDENT = (
     made(material.sentences),
-    *(word(text) for text in ("--role", "student", "--out")),
+    *(word(text) for text in ("--role", "student", "--output")),
     out,
     word("--teacher"),
     made(material.teacher),
     word("--encoder"),
     made(material.deep_encoder),
 )
-SIAMESE = made(material.stsb), word("--out"), out, word("--encoder"), made(material.wide_encoder)
+SIAMESE = made(material.stsb), word("--output"), out, word("--encoder"), made(material.wide_encoder)
 
 OF_EXAMPLES = {
     "example gan_gaussians": begun(gan_gaussians, steps=8, passes=None),

@@ -17,7 +17,7 @@ PASSES = 2  # of three batches
 
 def of_task(name: str, **more: Any) -> Callable[[Path], Runner]:
     def compose(folder: Path) -> Runner:
-        settings = {"passes": PASSES, "batch_size": 4, "lr": 3e-3, "test_every": 2, **more}
+        settings = {"passes": PASSES, "batch_size": 4, "learning_rate": 3e-3, "test_every": 2, **more}
         folder.mkdir(parents=True, exist_ok=True)
         place = folder / "encoder"  # the same for a second process, whose material stands elsewhere
         place.unlink(missing_ok=True)
@@ -30,5 +30,5 @@ def of_task(name: str, **more: Any) -> Callable[[Path], Runner]:
 
 OF_TASKS = {
     **{f"task {name}": begun(of_task(name), passes=PASSES) for name in TASKS},
-    "task of a stream": begun(of_task("classify", stream=True), passes=PASSES),
+    "task of a stream": begun(of_task("classification", stream=True), passes=PASSES),
 }

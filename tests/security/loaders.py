@@ -125,7 +125,7 @@ def sign(folder: Path, file: str, content: bytes) -> None:
 
 def some_features(folder: Path) -> None:
     examples = [{"row": row, "ids": np.arange(row + 1)} for row in range(3)]
-    write_store(folder, [examples], Counter(), {"task": "classify"})
+    write_store(folder, [examples], Counter(), {"task": "classification"})
 
 
 def sum_up(folder: Path, file: str, content: bytes) -> None:
@@ -138,7 +138,7 @@ def sum_up(folder: Path, file: str, content: bytes) -> None:
 
 def a_run(folder: Path) -> None:
     task = Classification(labels=["a", "b"])
-    (folder / "run.json").write_text(json.dumps({"task": "classify"}))
+    (folder / "run.json").write_text(json.dumps({"task": "classification"}))
     (folder / "task.json").write_text(json.dumps(task.record()))
 
 

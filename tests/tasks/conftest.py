@@ -32,13 +32,13 @@ def make_settings(encoder_folder, films_folder):
 
     def make(**changes):
         usual = {
-            "task": "classify",
+            "task": "classification",
             "train": str(films_folder / "train.tsv"),
             "dev": str(films_folder / "dev.tsv"),
             "encoder": str(encoder_folder),
             "passes": 2,
             "batch_size": 16,
-            "lr": 6e-3,
+            "learning_rate": 6e-3,
             "options": {"max_length": 16},
         }
         return Settings(**(usual | changes))

@@ -38,21 +38,21 @@ class Case:
 
 
 ROWS = {
-    "classify": Case(Classification(), ["text_a", "label"], [["a film", "good"], ["the plot", "bad"]]),
-    "classify pairs": Case(
+    "classification": Case(Classification(), ["text_a", "label"], [["a film", "good"], ["the plot", "bad"]]),
+    "classification of pairs": Case(
         Classification(), ["text_a", "text_b", "label"], [["a", "film", "good"], ["a", "plot", "bad"]]
     ),
-    "regress": Case(Regression(), ["text_a", "label"], [["a film", "1.5"], ["the plot", "2"]]),
-    "match": Case(Matching(), ["text_a", "text_b", "label"], [["a", "film", "1"], ["a", "plot", "0"]]),
-    "match questions": Case(
+    "regression": Case(Regression(), ["text_a", "label"], [["a film", "1.5"], ["the plot", "2"]]),
+    "matching": Case(Matching(), ["text_a", "text_b", "label"], [["a", "film", "1"], ["a", "plot", "0"]]),
+    "matching by questions": Case(
         Matching(), ["text_a", "text_b", "label", "qid"], [["a", "film", "1", "q"], ["a", "plot", "0", "q"]]
     ),
-    "match in pairs": Case(
+    "matching in pairs": Case(
         Matching(), ["text_a", "text_b", "text_b_neg"], [["a", "film", "plot"], ["it", "plot", "film"]]
     ),
     "multilabel": Case(MultiLabel(), ["text_a", "label"], [["a film", "x,y"], ["the plot", "y"]]),
-    "tag": Case(TokenClassification(), ["text_a", "label"], [["a\2film", "O\2B-x"], ["plot", "O"]]),
-    "mask": Case(MaskedLM(), ["text_a"], [["a film"], ["the plot"]]),
+    "token-classification": Case(TokenClassification(), ["text_a", "label"], [["a\2film", "O\2B-x"], ["plot", "O"]]),
+    "masked-lm": Case(MaskedLM(), ["text_a"], [["a film"], ["the plot"]]),
 }
 READING = QuestionAnswering(**TINY)
 SQUAD = {
@@ -213,7 +213,7 @@ def test_texts_that_are_odd_are_one_row(case, tmp_path, tokenizer, text):
     for place, name in enumerate(case.columns):
         if name.startswith("text"):
             row = [*case.rows[0][:place], text, *case.rows[0][place + 1 :]]
-            if case.task.name == "tag":
+            if case.task.name == "token-classification":
                 row = [text, "O"]
             path.write_bytes(table([case.columns, *case.rows, row]))
             task = case.task.fitted(path)
@@ -255,7 +255,7 @@ def test_a_label_that_was_not_learned(name, tmp_path, tokenizer, label):
     row = [*case.rows[1][:place], label, *case.rows[1][place + 1 :]]
     path = tmp_path / "dev.tsv"
     path.write_bytes(table([case.columns, *case.rows, row]))
-    told = ":4: .*" + (repr(label) if label.strip() and name != "tag" else "")
+    told = ":4: .*" + (repr(label) if label.strip() and name != "token-classification" else "")
     with pytest.raises(DataError, match=re.escape(str(path)) + told):
         measured(good, path, tokenizer)
     if not label.strip():
@@ -315,7 +315,7 @@ def ends(use, place):
 
 
 def test_labels_of_json_may_be_numbers(tmp_path, tokenizer):
-    for name in ("classify", "regress", "match"):
+    for name in ("classification", "regression", "matching"):
         case = ROWS[name]
         path = tmp_path / "a.jsonl"
         rows = [[*row[:-1], number] for row, number in zip(case.rows, (0, 1), strict=True)]
@@ -437,13 +437,19 @@ def test_the_same_id_twice(tmp_path, tokenizer):
 
 # -- standard input ----------------------------------------------------------------------------------------------------
 
-LINES = {"classify": "a film", "regress": "a film", "match": "a\tfilm", "multilabel": "a film", "tag": "a film"}
-LINES |= {"mask": "a [MASK]", "read": "a film\tthe film was warm"}
+LINES = {
+    "classification": "a film",
+    "regression": "a film",
+    "matching": "a\tfilm",
+    "multilabel": "a film",
+    "token-classification": "a film",
+}
+LINES |= {"masked-lm": "a [MASK]", "question-answering": "a film\tthe film was warm"}
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_lines(tmp_path, tokenizer, name):
-    if name == "read":
+    if name == "question-answering":
         task = READING
     else:
         path = tmp_path / "a.tsv"

@@ -166,7 +166,7 @@ def test_a_label_that_is_not_named_counts_1_so_the_others_may_count_nothing(data
 
 def test_labels_that_are_whole_numbers(tmp_path):
     data = write_tsv(tmp_path / "a.tsv", [("a film", "0"), ("a plot", "1")])
-    task = get_task("classify", {"labels": [1, 0], "class_weights": {1: 2, "0": "5e-1"}}).fitted(data)
+    task = get_task("classification", {"labels": [1, 0], "class_weights": {1: 2, "0": "5e-1"}}).fitted(data)
     assert (task.labels.names, dict(task.class_weights)) == (("1", "0"), {"1": 2.0, "0": 0.5})
 
 
@@ -191,7 +191,7 @@ def test_settings_of_the_loss_leave_the_features_alone(data):
     ("settings", "told"),
     [
         ({"label_smoothing": 1.0}, "label_smoothing"),
-        ({"label_smoothing": "much"}, "label_smoothing: 'much' is not a number"),
+        ({"label_smoothing": "much"}, "label_smoothing must be a number.*, got 'much'"),
         ({"dropout": -0.5}, "dropout"),
         ({"class_weights": {True: 2}}, "class_weights: the label True is not a text or a whole number; .* in quotes"),
         ({"class_weights": {1.5: 2}}, "class_weights: the label 1.5 is not a text or a whole number"),
@@ -203,12 +203,15 @@ def test_settings_of_the_loss_leave_the_features_alone(data):
         ({"labels": ["a", True]}, "labels: True is not a text or a whole number; .* in quotes"),
         ({"labels": "ab"}, "labels: 'ab' is not a list of texts"),
         ({"labels": [1, "1"]}, "labels: '1' stands there twice"),
-        ({"colour": 1}, "there is no setting 'colour'; the task classify has max_length, pairs, labels, class_weights"),
+        (
+            {"colour": 1},
+            "unknown setting 'colour'; the task classification has max_length, pairs, labels, class_weights",
+        ),
     ],
 )
 def test_settings_that_do_not_do(settings, told):
     with pytest.raises(DataError, match=told):
-        get_task("classify", settings)
+        get_task("classification", settings)
 
 
 def test_a_baseline(examples):

@@ -76,8 +76,13 @@ def calm(tmp_path_factory):
 @pytest.fixture(scope="module")
 def make(texts, calm):
     def make(**changes):
-        usual = {"task": "mask", "train": str(texts / "train.txt"), "dev": str(texts / "dev.txt"), "encoder": str(calm)}
-        usual |= {"passes": 8, "batch_size": 16, "lr": 1e-2, "options": {"max_length": 16, "guesses": 4}}
+        usual = {
+            "task": "masked-lm",
+            "train": str(texts / "train.txt"),
+            "dev": str(texts / "dev.txt"),
+            "encoder": str(calm),
+        }
+        usual |= {"passes": 8, "batch_size": 16, "learning_rate": 1e-2, "options": {"max_length": 16, "guesses": 4}}
         return Settings(**(usual | changes))
 
     return make
@@ -140,7 +145,9 @@ def test_masks_of_a_text_that_is_too_long_are_filled_in_their_order(trained):
 def test_a_training_that_was_cut_in_mid_pass_comes_to_the_same_bits(make, tmp_path):
     usual = make(passes=1, test_every=100)
     names = ("task", "train", "dev")
-    given_settings = {name: getattr(usual, name) for name in ("encoder", "passes", "batch_size", "lr", "options")}
+    given_settings = {
+        name: getattr(usual, name) for name in ("encoder", "passes", "batch_size", "learning_rate", "options")
+    }
 
     def onion(folder):
         files = [getattr(usual, name) for name in names]

@@ -34,7 +34,7 @@ def test_what_a_training_file_tells(tmp_path):
     assert Matching().fitted(asked) == Matching(learning="pointwise", labels=["0", "1"], fits="1", questions=True)
     assert Matching().fitted(pairs) == Matching(learning="pairwise", labels=["0", "1"], fits="1")
     assert Matching(labels=["yes", "no"]).fitted(rows).labels.names == ("yes", "no")
-    assert [task.best for task in (Matching().fitted(rows), Matching().fitted(asked))] == ["accuracy", "mrr"]
+    assert [task.monitor for task in (Matching().fitted(rows), Matching().fitted(asked))] == ["accuracy", "mrr"]
 
 
 def test_the_label_that_fits_may_be_named(tmp_path):
@@ -125,7 +125,7 @@ def test_what_begins_in_a_later_row_is_not_passed_over(tmp_path, columns):
 def test_one_number_is_one_label_however_json_writes_it(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f'{{"text_a": "a", "text_b": "b", "label": {label}}}\n' for label in ("1", "1.0", "0e0")))
-    task = get_task("match", {"fits": 0}).fitted(path)
+    task = get_task("matching", {"fits": 0}).fitted(path)
     assert task.labels.names == ("1", "0")
     assert [task.targets(row)["label"] for row in task.rows(path, labelled=True)] == [0, 0, 1]
 
@@ -162,19 +162,19 @@ def test_where_training_had_questions_others_need_them(tmp_path):
     ("setting", "told"),
     [
         ({"labels": ["0", "1", "2"]}, "there are two labels, one for texts that fit"),
-        ({"learning": "listwise"}, "learning: 'listwise' is not one of pointwise, pairwise"),
+        ({"learning": "listwise"}, "learning must be one of pointwise, pairwise, got 'listwise'"),
         (
             {"fits": True},
-            "fits: True is not a text or a whole number; what YAML or JSON takes for something else, such",
+            "fits must be a text or a whole number, got True; what YAML or JSON takes for something else, such",
         ),
-        ({"fits": 1.0}, "fits: 1.0 is not a text"),
-        ({"margin": 0}, "margin: 0.0 is not a number above 0 and up to 1"),
-        ({"margin": "wide"}, "margin: 'wide' is not a number above 0"),
+        ({"fits": 1.0}, "fits must be a text.*, got 1.0"),
+        ({"margin": 0}, "margin must be a number above 0 and up to 1, got 0.0"),
+        ({"margin": "wide"}, "margin must be a number above 0.*, got 'wide'"),
     ],
 )
 def test_settings_that_do_not_do(setting, told):
-    with pytest.raises(DataError, match=f"match: {told}"):
-        get_task("match", setting)
+    with pytest.raises(DataError, match=f"matching: {told}"):
+        get_task("matching", setting)
 
 
 # -- features and batches ----------------------------------------------------------------------------------------------

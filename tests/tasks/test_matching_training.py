@@ -17,7 +17,7 @@ PAIRS = ("text_a", "text_b", "text_b_neg")
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Files in which good second texts fit; a question has a good one and two bad ones, in no order."""
-    folder, chance = tmp_path_factory.mktemp("match"), random.Random(5)
+    folder, chance = tmp_path_factory.mktemp("matching"), random.Random(5)
     found = {}
     for name, count in (("train", 60), ("dev", 25)):
         asked, pairs = [], []
@@ -39,7 +39,7 @@ def learn(make_settings, files, tmp_path_factory):
 
     def run(train_on, dev_on):
         out = tmp_path_factory.mktemp("runs") / "out"
-        asked = make_settings(task="match", train=files[train_on], dev=files[dev_on], passes=6)
+        asked = make_settings(task="matching", train=files[train_on], dev=files[dev_on], passes=6)
         return out, train(asked, out).report
 
     return run

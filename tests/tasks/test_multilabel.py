@@ -100,10 +100,10 @@ def test_no_label_anywhere_is_nothing_to_learn(tmp_path):
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ({"separator": ""}, "separator: '' is not a text"),
-        ({"separator": False}, "separator: False is not a text or a whole number; what YAML or JSON takes for"),
-        ({"threshold": 1.0}, "threshold: 1.0 is not a number from 0 and below 1"),
-        ({"threshold": "high"}, "threshold: 'high' is not a number from 0"),
+        ({"separator": ""}, "separator must be a text.*, got ''"),
+        ({"separator": False}, "separator must be a text or a whole number, got False; what YAML or JSON takes for"),
+        ({"threshold": 1.0}, "threshold must be a number from 0 and below 1, got 1.0"),
+        ({"threshold": "high"}, "threshold must be a number from 0.*, got 'high'"),
     ],
 )
 def test_settings_that_do_not_do(setting, told):

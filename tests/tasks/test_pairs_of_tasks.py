@@ -18,7 +18,7 @@ from tests.tasks.helpers import films, write_tsv
 from tests.tasks.squad_files import TINY, squad
 from tests.tasks.tagged import tagged
 
-SETTINGS = {"read": TINY}
+SETTINGS = {"question-answering": TINY}
 
 
 @pytest.fixture(scope="module")
@@ -26,16 +26,16 @@ def files(tmp_path_factory):
     """A small training file of each task."""
     folder = tmp_path_factory.mktemp("pairs")
     texts = films(12, seed=1)
-    paths = {name: folder / f"{name}.{'json' if name == 'read' else 'tsv'}" for name in TASKS}
-    write_tsv(paths["classify"], texts)
-    write_tsv(paths["regress"], [(text, str(len(text) / 9)) for text, _ in texts])
+    paths = {name: folder / f"{name}.{'json' if name == 'question-answering' else 'tsv'}" for name in TASKS}
+    write_tsv(paths["classification"], texts)
+    write_tsv(paths["regression"], [(text, str(len(text) / 9)) for text, _ in texts])
     judged = [(text, "a good film", str(int(label == "good"))) for text, label in texts]
-    write_tsv(paths["match"], judged, ("text_a", "text_b", "label"))
+    write_tsv(paths["matching"], judged, ("text_a", "text_b", "label"))
     several = [(text, label if place % 3 else "good,bad") for place, (text, label) in enumerate(texts)]
     write_tsv(paths["multilabel"], several)
-    write_tsv(paths["mask"], [(text,) for text, _ in texts], ("text_a",))
-    write_tsv(paths["tag"], tagged(12, seed=2))
-    squad(paths["read"], *[(text, "was it", [(text.split()[0], 0)]) for text, _ in texts])
+    write_tsv(paths["masked-lm"], [(text,) for text, _ in texts], ("text_a",))
+    write_tsv(paths["token-classification"], tagged(12, seed=2))
+    squad(paths["question-answering"], *[(text, "was it", [(text.split()[0], 0)]) for text, _ in texts])
     return paths
 
 

@@ -51,7 +51,9 @@ def folder(tmp_path_factory):
 def run(folder, make_settings):
     out = folder / "out"
     files = {"train": str(folder / "train.json"), "dev": str(folder / "dev.json")}
-    return out, train(make_settings(task="read", **files, passes=4, options=TINY, test_every=1000), out).report
+    return out, train(
+        make_settings(task="question-answering", **files, passes=4, options=TINY, test_every=1000), out
+    ).report
 
 
 def test_it_learns_and_measures_the_same_again(run, folder):
@@ -82,7 +84,7 @@ def test_the_best_threshold_reaches_what_it_promises(run, folder, tmp_path, figu
 
 def test_training_reports_what_evaluation_gives(folder, make_settings, tmp_path):
     files = {"train": str(folder / "dev.json"), "dev": str(folder / "dev.json")}
-    report = train(make_settings(task="read", **files, passes=1, options=TINY), tmp_path / "out").report
+    report = train(make_settings(task="question-answering", **files, passes=1, options=TINY), tmp_path / "out").report
     figures = evaluate(tmp_path / "out", str(folder / "dev.json"))
     assert figures == {**of_dev(report), "rows": figures["rows"]}
 

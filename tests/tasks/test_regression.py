@@ -78,10 +78,10 @@ def test_cost_is_the_mean_squared_error_and_its_gradient_twice_the_mean_differen
 
 @pytest.fixture(scope="module")
 def learned(make_settings, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("regress")
+    folder = tmp_path_factory.mktemp("regression")
     data = write_tsv(folder / "train.tsv", scores(160, seed=1)), write_tsv(folder / "dev.tsv", scores(70, seed=2))
     options = {"max_length": 12, "dropout": 0.0}
-    asked = make_settings(task="regress", train=str(data[0]), dev=str(data[1]), passes=6, options=options)
+    asked = make_settings(task="regression", train=str(data[0]), dev=str(data[1]), passes=6, options=options)
     return folder / "out", data[1], train(asked, folder / "out").report
 
 
@@ -112,7 +112,7 @@ def test_scipy_is_asked_for_before_anything_is_written(make_settings, tmp_path, 
     monkeypatch.setitem(sys.modules, "scipy.stats", None)  # as if it were not installed
     data = str(write_tsv(tmp_path / "a.tsv", scores(8, seed=3)))
     with pytest.raises(OnionError, match=r"scipy: pip install 'onion-paddle\[metrics\]'"):
-        train(make_settings(task="regress", train=data, dev=data), tmp_path / "out")
+        train(make_settings(task="regression", train=data, dev=data), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

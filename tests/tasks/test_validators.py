@@ -5,16 +5,16 @@ from onion.tasks.registry import get_task
 from onion.tasks.validators import as_float, as_name
 
 NUMBERS = [
-    ("classify", "label_smoothing"),
-    ("classify", "dropout"),
-    ("regress", "dropout"),
-    ("match", "margin"),
-    ("match", "dropout"),
+    ("classification", "label_smoothing"),
+    ("classification", "dropout"),
+    ("regression", "dropout"),
+    ("matching", "margin"),
+    ("matching", "dropout"),
     ("multilabel", "threshold"),
     ("multilabel", "dropout"),
-    ("mask", "masked_share"),
-    ("tag", "dropout"),
-    ("read", "null_threshold"),
+    ("masked-lm", "masked_share"),
+    ("token-classification", "dropout"),
+    ("question-answering", "null_threshold"),
 ]
 
 

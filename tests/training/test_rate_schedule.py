@@ -52,7 +52,8 @@ def test_a_schedule_that_wants_a_metric_is_refused():
 
 
 @pytest.mark.parametrize(
-    "make", [restarts, Within, lambda: lr.LinearWarmup(restarts(), 2, 0.0, 0.1), lambda: schedules.cosine(1.0, steps=9)]
+    "make",
+    [restarts, Within, lambda: lr.LinearWarmup(restarts(), 2, 0.0, 0.1), lambda: schedules.cosine(1.0, total_steps=9)],
 )
 @pytest.mark.parametrize("steps", [0, 1, 4, 9])
 def test_a_restored_schedule_goes_on_with_the_same_rates(make, steps):

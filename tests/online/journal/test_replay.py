@@ -193,7 +193,7 @@ def test_the_command_prints_what_came_out(tmp_path, spool, capsys, monkeypatch):
     assert main(["replay", "run", "--onion", "my_run:make"]) == 0
     assert json.loads(capsys.readouterr().out)["same"] is True
     (tmp_path / "run" / "journal.jsonl").write_text("")
-    assert main(["replay", "run", "--onion", "my_run:make", "--out", "other"]) == 1
+    assert main(["replay", "run", "--onion", "my_run:make", "--output", "other"]) == 1
     assert json.loads(capsys.readouterr().out)["same"] is False
     for name, words in (
         ("my_run", "not of the form"),

@@ -261,7 +261,7 @@ def test_a_rate_that_somebody_else_sets_in_the_meantime_stays():
 
 
 def test_of_a_schedule_the_peak_is_raised():
-    rates, _ = raising(schedules.linear_warmup_and_decay(0.1, steps=10, warmup=0), begin_at=[2])
+    rates, _ = raising(schedules.linear_warmup_and_decay(0.1, total_steps=10, warmup_ratio=0), begin_at=[2])
     usual = [0.1 * (10 - step) / 10 for step in range(10)]
     assert rates == [rate * (5 if 2 <= step < 5 else 1) for step, rate in enumerate(usual)]
 

@@ -12,7 +12,7 @@ from onion.tasks.finetune.presets import PRESETS, preset
 from onion.tasks.registry import get_task
 from tests.patience import PATIENCE
 
-NEEDED = {"task": "classify", "train": "a.tsv", "dev": "b.tsv"}
+NEEDED = {"task": "classification", "train": "a.tsv", "dev": "b.tsv"}
 
 
 def written(path, text):
@@ -21,12 +21,14 @@ def written(path, text):
 
 
 def test_yaml_and_json_say_the_same(tmp_path):
-    yaml = written(tmp_path / "a.yaml", "task: classify\nlr: 5e-5\nclass_weights: {差: 2}\n# a comment\nstream: true\n")
-    lines = {"task": "classify", "lr": 5e-5, "class_weights": {"差": 2}, "stream": True}
+    yaml = written(
+        tmp_path / "a.yaml", "task: classify\nlearning_rate: 5e-5\nclass_weights: {差: 2}\n# a comment\nstream: true\n"
+    )
+    lines = {"task": "classification", "learning_rate": 5e-5, "class_weights": {"差": 2}, "stream": True}
     plain = written(tmp_path / "a.json", json.dumps(lines))
     one, other = (resolve(NEEDED, read_config(path)) for path in (yaml, plain))
     assert one == other
-    assert (one.lr, one.stream, one.options) == (5e-5, True, {"class_weights": {"差": 2}})
+    assert (one.learning_rate, one.stream, one.options) == (5e-5, True, {"class_weights": {"差": 2}})
 
 
 @pytest.mark.parametrize(
@@ -34,13 +36,13 @@ def test_yaml_and_json_say_the_same(tmp_path):
     [
         ("a.yaml", "a: [", "broken YAML"),
         ("a.yaml", "!!python/object/apply:os.system ['touch pwned']", "broken YAML"),
-        ("a.yaml", "- a\n- b", "holds no settings by name"),
-        ("a.yaml", "1: a", "holds no settings by name"),
-        ("a.yml", "", "holds no settings by name"),
+        ("a.yaml", "- a\n- b", "must be a mapping of settings"),
+        ("a.yaml", "1: a", "must be a mapping of settings"),
+        ("a.yml", "", "must be a mapping of settings"),
         ("a.json", "{", "broken JSON"),
         ("a.json", "[" * 100_000, "broken JSON"),
-        ("a.json", '{"a": 1, "b": {"c": 1, "c": 2}}', "'c' stands there twice; keep one of the two"),
-        ("a.toml", "a = 1", "name the file .yaml, .yml or .json"),
+        ("a.json", '{"a": 1, "b": {"c": 1, "c": 2}}', "'c' is set twice; remove one"),
+        ("a.toml", "a = 1", "its name must end in .yaml, .yml or .json"),
     ],
 )
 def test_files_that_do_not_do(tmp_path, monkeypatch, name, text, what):
@@ -53,9 +55,9 @@ def test_files_that_do_not_do(tmp_path, monkeypatch, name, text, what):
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("lr: 1\nseed: 2\nlr: 3\n", "3: 'lr' stands in line 1 too; keep one of the two"),
-        ("options:\n  - {a: 1}\n  - b: 1\n    'b': 2\n", "4: 'b' stands in line 3 too"),
-        ("class_weights: {a: 1, a: 2}", "1: 'a' stands in line 1 too"),
+        ("passes: 1\nseed: 2\npasses: 3\n", "3: 'passes' is also set in line 1; remove one"),
+        ("options:\n  - {a: 1}\n  - b: 1\n    'b': 2\n", "4: 'b' is also set in line 3"),
+        ("class_weights: {a: 1, a: 2}", "1: 'a' is also set in line 1"),
     ],
 )
 def test_a_name_that_stands_twice_in_yaml_is_told_with_its_lines(tmp_path, text, what):
@@ -65,15 +67,15 @@ def test_a_name_that_stands_twice_in_yaml_is_told_with_its_lines(tmp_path, text,
 
 def test_numbers_as_yaml_has_them(tmp_path):
     text = "label_smoothing: 1e-1\nclass_weights: {1: 2, 0: 1e-1}\nlabels: [1, 0]\n"
-    task = get_task("classify", resolve(NEEDED, read_config(written(tmp_path / "a.yaml", text))).options)
+    task = get_task("classification", resolve(NEEDED, read_config(written(tmp_path / "a.yaml", text))).options)
     assert (task.label_smoothing, task.class_weights, task.labels.names) == (0.1, {"1": 2, "0": 0.1}, ("1", "0"))
 
 
-@pytest.mark.parametrize("name", ["task", "best", "encoder", "x\x1b" + "y" * 9999])
+@pytest.mark.parametrize("name", ["task", "monitor", "encoder", "x\x1b" + "y" * 9999])
 def test_a_value_is_shown_in_short_and_without_what_a_terminal_obeys(tmp_path, name):
-    content = json.dumps({"task": "classify", "train": "a", "dev": "b", name: ["\x1b[2J" + "y" * 9999] * 99})
+    content = json.dumps({"task": "classification", "train": "a", "dev": "b", name: ["\x1b[2J" + "y" * 9999] * 99})
     with pytest.raises(DataError) as caught:
-        get_task("classify", resolve(read_config(written(tmp_path / "a.json", content))).options)
+        get_task("classification", resolve(read_config(written(tmp_path / "a.json", content))).options)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 600
 
@@ -102,8 +104,15 @@ except Exception as error:
 
 
 def test_the_later_layer_wins():
-    found = resolve(preset("ernie/chnsenticorp"), {"lr": 1e-3, "max_length": 64}, {**NEEDED, "lr": 2e-3})
-    assert (found.lr, found.batch_size, found.warmup, found.options) == (2e-3, 24, 0.0, {"max_length": 64})
+    found = resolve(
+        preset("ernie/chnsenticorp"), {"learning_rate": 1e-3, "max_length": 64}, {**NEEDED, "learning_rate": 2e-3}
+    )
+    assert (found.learning_rate, found.batch_size, found.warmup_ratio, found.options) == (
+        2e-3,
+        24,
+        0.0,
+        {"max_length": 64},
+    )
 
 
 def test_settings_of_the_task_are_alike_wherever_they_stand():
@@ -113,39 +122,39 @@ def test_settings_of_the_task_are_alike_wherever_they_stand():
 
 
 def test_a_setting_that_stands_at_the_top_and_under_options_is_refused():
-    with pytest.raises(DataError, match="'passes' stands at the top and under options; keep one of the two"):
+    with pytest.raises(DataError, match="'passes' is set both at the top level and under options; remove one"):
         resolve(NEEDED, {"passes": 3, "options": {"passes": 4}})
 
 
 @pytest.mark.parametrize("options", [5, None, ["a"], "a"])
 def test_options_that_are_no_settings(options):
-    with pytest.raises(DataError, match=r"options: .* holds no settings by name"):
+    with pytest.raises(DataError, match=r"options must be a mapping of settings, got"):
         resolve(NEEDED, {"options": options})
 
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_is_needed(name):
-    with pytest.raises(DataError, match=f"{name} is missing; give --{name}, or {name} in the config file"):
+    with pytest.raises(DataError, match=f"{name} is missing; set it with --{name} or in the config file"):
         resolve({key: value for key, value in NEEDED.items() if key != name})
 
 
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"passes": 0}, "passes: 0 is not a whole number from 1"),
-        ({"passes": True}, "passes: True is not"),
-        ({"passes": "3"}, "passes: '3' is not"),
-        ({"lr": "fast"}, "lr: 'fast' is not a number above 0"),
-        ({"lr": float("nan")}, "lr: nan is not"),
-        ({"warmup": 1.5}, "warmup: 1.5 is not a number from 0 to 1"),
-        ({"weight_decay": -1}, "weight_decay: -1.0 is not"),
-        ({"seed": -1}, "seed: -1 is not"),
-        ({"test_every": 0}, "test_every: 0 is not"),
-        ({"stream": "yes"}, "stream: 'yes' is not true or false"),
-        ({"encoder": ""}, "encoder: '' is not a text"),
-        ({"train": 5}, "train: 5 is not a text"),
-        ({"lr": 10**400}, r"lr: 10+\.\.\. is not a number above 0"),
-        ({"init_head": True}, "init_head: there is no training to take the head from; say which by init, or leave"),
+        ({"passes": 0}, "passes must be a whole number from 1, got 0"),
+        ({"passes": True}, "passes must be .*, got True"),
+        ({"passes": "3"}, "passes must be .*, got '3'"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number above 0, got 'fast'"),
+        ({"learning_rate": float("nan")}, "learning_rate must be .*, got nan"),
+        ({"warmup_ratio": 1.5}, "warmup_ratio must be a number from 0 to 1, got 1.5"),
+        ({"weight_decay": -1}, "weight_decay must be .*, got -1.0"),
+        ({"seed": -1}, "seed must be .*, got -1"),
+        ({"test_every": 0}, "test_every must be .*, got 0"),
+        ({"stream": "yes"}, "stream must be true or false, got 'yes'"),
+        ({"encoder": ""}, "encoder must be a text, got ''"),
+        ({"train": 5}, "train must be a text, got 5"),
+        ({"learning_rate": 10**400}, r"learning_rate must be a number above 0, got 10+\.\.\."),
+        ({"init_head": True}, "init_head needs init_from, the training to load the head from"),
     ],
 )
 def test_values_that_do_not_do(settings, told):
@@ -158,11 +167,11 @@ def test_every_preset_resolves(name):
     found = resolve(preset(name), {"train": "a", "dev": "b"})
     assert found.task == PRESETS[name]["task"]
     assert {"max_length"} <= found.options.keys()
-    assert attrs.asdict(found)["lr"] == PRESETS[name]["lr"]
+    assert attrs.asdict(found)["learning_rate"] == PRESETS[name]["learning_rate"]
 
 
 @pytest.mark.parametrize(
-    ("name", "batch_size", "passes", "lr"),
+    ("name", "batch_size", "passes", "learning_rate"),
     [
         ("ernie/thuc", 8, 3, 3e-5),
         ("ernie-large/thuc", 8, 3, 1.5e-5),
@@ -173,9 +182,9 @@ def test_every_preset_resolves(name):
         ("palm/atis-slots", 16, 20, 2e-5),
     ],
 )
-def test_presets_as_they_were_published(name, batch_size, passes, lr):
+def test_presets_as_they_were_published(name, batch_size, passes, learning_rate):
     found = preset(name)
-    assert (found["batch_size"], found["passes"], found["lr"]) == (batch_size, passes, lr)
+    assert (found["batch_size"], found["passes"], found["learning_rate"]) == (batch_size, passes, learning_rate)
 
 
 def test_every_data_set_of_ernie_has_a_preset_of_both_sizes():
@@ -188,5 +197,5 @@ def test_every_data_set_of_ernie_has_a_preset_of_both_sizes():
 
 
 def test_an_unknown_preset():
-    with pytest.raises(DataError, match="there is no preset 'bert/x'; there are ernie/bq, ernie/chnsenticorp"):
+    with pytest.raises(DataError, match="unknown preset 'bert/x'; the presets are ernie/bq, ernie/chnsenticorp"):
         preset("bert/x")

@@ -28,7 +28,7 @@ def test_the_report(trained):
     assert sorted(tests) == [2, 4, 6, 8, 10, 12, 14, 16]  # four times a pass of 8 steps
     assert report["dev.accuracy"] == max(tests.values()) == tests[report["best_step"]]
     assert report["majority_accuracy"] >= 0.5
-    assert {"dev.f1", "dev.f1_macro", "seconds", "out"} < report.keys()
+    assert {"dev.f1", "dev.f1_macro", "seconds", "output"} < report.keys()
 
 
 def test_it_learns(make_settings, tmp_path):
@@ -144,33 +144,33 @@ def test_no_test_within_the_run(make_settings, tmp_path):
     assert "dev.accuracy" not in report
 
 
-@pytest.mark.parametrize("best", ["acuracy", "dev.f1_makro", "dev.dev.accuracy"])
-def test_a_figure_that_the_test_does_not_have_is_refused_before_anything_is_written(best, make_settings, tmp_path):
+@pytest.mark.parametrize("monitor", ["acuracy", "dev.f1_makro", "dev.dev.accuracy"])
+def test_a_figure_that_the_test_does_not_have_is_refused_before_anything_is_written(monitor, make_settings, tmp_path):
     with pytest.raises(
-        DataError, match=f"best: the test has no figure '{best}'; it has accuracy, f1_macro, matthews, f1"
+        DataError, match=f"monitor: the test has no metric '{monitor}'; it has accuracy, f1_macro, matthews, f1"
     ):
-        train(make_settings(best=best), tmp_path / "out")
+        train(make_settings(monitor=monitor), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_the_best_may_be_named_as_the_report_names_it(make_settings, tmp_path):
     out = tmp_path / "out"
-    report = train(make_settings(passes=1, best="dev.f1_macro"), out).report
+    report = train(make_settings(passes=1, monitor="dev.f1_macro"), out).report
     assert report["dev.f1_macro"] == max(row["dev.f1_macro"] for row in log_rows(out) if "dev.f1_macro" in row)
 
 
 def test_the_best_of_an_error_is_the_smallest(make_settings, tmp_path):
     rows = [(text, str(float(label == "good"))) for text, label in films(40, seed=4)]
     data, out = str(write_tsv(tmp_path / "numbers.tsv", rows)), tmp_path / "out"
-    settings = {"train": data, "dev": data, "passes": 4, "lr": 1e-3, "test_every": 1}
-    report = train(make_settings(task="regress", best="mean_squared_error", **settings), out).report
+    settings = {"train": data, "dev": data, "passes": 4, "learning_rate": 1e-3, "test_every": 1}
+    report = train(make_settings(task="regression", monitor="mean_squared_error", **settings), out).report
     errors = [row["dev.mean_squared_error"] for row in log_rows(out) if "dev.mean_squared_error" in row]
     assert report["dev.mean_squared_error"] == min(errors) < max(errors)
 
 
 def test_a_training_that_has_gone_astray_ends_with_an_error(make_settings, tmp_path, encoder_folder):
     with pytest.raises(OnionError, match="nan_guard: step 50 has the loss nan; a smaller learning rate"):
-        train(make_settings(passes=7, lr=1e30), tmp_path / "out")
+        train(make_settings(passes=7, learning_rate=1e30), tmp_path / "out")
 
 
 def test_texts_that_are_cut_are_told_once_a_file(make_settings, tmp_path, caplog):
@@ -207,8 +207,8 @@ def test_the_best_checkpoint_is_kept_beside_the_newest(trained):
     assert best.run["metrics"]["dev.accuracy"] == result.report["dev.accuracy"]
 
 
-@pytest.mark.parametrize("task", ["classify", Classification()])
+@pytest.mark.parametrize("task", ["classification", Classification()])
 def test_a_setting_that_there_is_not(films_folder, tmp_path, task):
     data = films_folder / "train.tsv"
-    with pytest.raises(DataError, match=r"there is no setting 'max_length' of a training, only .*; .* in options="):
+    with pytest.raises(DataError, match=r"unknown setting 'max_length'; a training has .*; .* in options="):
         fine_tune(task, data, data, tmp_path / "out", max_length=8)

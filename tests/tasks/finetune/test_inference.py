@@ -130,7 +130,7 @@ def test_the_best_checkpoint_is_used_and_the_order_of_training_does_not_matter(t
 
 
 def test_settings_that_a_trained_model_has_not(folder, films_folder):
-    told = "'max_length' is no setting of a model that is trained; the task classify has none"
+    told = "'max_length' cannot be changed after training; of the task classification no setting can"
     with pytest.raises(DataError, match=told):
         evaluate(folder, str(films_folder / "dev.tsv"), {"max_length": 5})
     with pytest.raises(DataError, match=told):
@@ -165,9 +165,12 @@ def drop_checkpoints(folder):
         (lambda folder: (folder / "task.json").write_text('["a"]'), r"task\.json is damaged"),
         (
             lambda folder: (folder / "task.json").write_text('{"task": "sing"}'),
-            "the task 'sing' is not known here",
+            "unknown task 'sing'",
         ),
-        (lambda folder: (folder / "task.json").write_text('{"task": "classify", "labels": ["a"]}'), "does not fit"),
+        (
+            lambda folder: (folder / "task.json").write_text('{"task": "classification", "labels": ["a"]}'),
+            "does not fit",
+        ),
         (lambda folder: (folder / "config.json").unlink(), r"config\.json"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "neither tokenizer.json nor"),
         (drop_checkpoints, "holds no checkpoint; train first"),

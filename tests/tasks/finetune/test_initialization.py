@@ -22,7 +22,7 @@ def folder(trained):
 
 def network(folder, make_settings, head, labels=("bad", "good")):
     seed_everything(9)
-    start = Initialization.of(make_settings(init=str(folder), init_head=head))
+    start = Initialization.of(make_settings(init_from=str(folder), init_head=head))
     return start.network(Classification(labels=labels)), start.learned
 
 
@@ -39,7 +39,7 @@ def test_the_best_checkpoint_or_the_one_that_is_named(trained, make_settings):
     best, newest = f"step-{result.report['best_step']:08d}", f"step-{steps_in(out)[-1]:08d}"
     weights = {}
     for place in (out, out / best, out / newest):
-        start = Initialization.of(make_settings(init=str(place)))
+        start = Initialization.of(make_settings(init_from=str(place)))
         assert start.folder == out
         weights[place.name] = start.learned["encoder.pooler.dense.weight"]
     assert np.array_equal(weights[out.name], weights[best])
@@ -48,7 +48,7 @@ def test_the_best_checkpoint_or_the_one_that_is_named(trained, make_settings):
 
 @pytest.mark.parametrize("labels", [("good", "bad"), ("a", "b")])
 def test_a_head_means_what_its_labels_say(folder, make_settings, labels):
-    with pytest.raises(CheckpointError, match=r"the head there is of another training \(labels"):
+    with pytest.raises(CheckpointError, match=r"its head belongs to another training \(labels"):
         network(folder, make_settings, head=True, labels=labels)
 
 
@@ -63,12 +63,12 @@ def test_a_head_of_another_task_is_refused_its_encoder_taken(folder, make_settin
 def test_what_is_no_run(tmp_path, make_settings, make):
     make(tmp_path / "a")
     with pytest.raises(CheckpointError, match="a: neither a folder of onion train nor a checkpoint in one"):
-        Initialization.of(make_settings(init=str(tmp_path / "a")))
+        Initialization.of(make_settings(init_from=str(tmp_path / "a")))
 
 
 def test_a_training_that_goes_on_elsewhere_begins_where_the_other_ended(trained, make_settings, tmp_path, films_folder):
     out, result = trained
-    settings = make_settings(init=str(out), init_head=True, passes=1, test_every=1, lr=1e-9)
+    settings = make_settings(init_from=str(out), init_head=True, passes=1, test_every=1, learning_rate=1e-9)
     train(settings, tmp_path / "next")
     first = json.loads((tmp_path / "next" / "metrics.jsonl").read_text().splitlines()[0])
     assert first["dev.accuracy"] == result.report["dev.accuracy"]
@@ -77,7 +77,7 @@ def test_a_training_that_goes_on_elsewhere_begins_where_the_other_ended(trained,
 def test_fine_tune_gives_an_onion_to_take_apart(encoder_folder, tmp_path):
     data = write_tsv(tmp_path / "a.tsv", films(40, seed=5))
     settings = {"encoder": str(encoder_folder), "options": {"max_length": 16}, "passes": 2}
-    runner = fine_tune("classify", data, data, tmp_path / "out", **settings)
+    runner = fine_tune("classification", data, data, tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
     state = runner.without("saver", "logger", "dev", "run_folder").run(passes=2)
     assert state.step == 4
@@ -87,13 +87,13 @@ def test_fine_tune_gives_an_onion_to_take_apart(encoder_folder, tmp_path):
 def test_what_fine_tune_leaves_is_a_run(encoder_folder, tmp_path, caplog):
     data = write_tsv(tmp_path / "a.tsv", films(40, seed=5))
     settings = {"encoder": str(encoder_folder), "options": {"max_length": 6}, "passes": 1}
-    fine_tune("classify", data, data, tmp_path / "out", **settings).run(passes=1)
+    fine_tune("classification", data, data, tmp_path / "out", **settings).run(passes=1)
     assert [message for message in caplog.messages if "texts longer than 6 tokens" in message]
     assert evaluate(tmp_path / "out", str(data))["rows"] == 40
     assert len(list(predict_texts(tmp_path / "out", ["a film"]))) == 1
-    Initialization.of(Settings(task="classify", train="x", dev="x", init=str(tmp_path / "out")))
-    with pytest.raises(CheckpointError, match=r"another run \(lr "):
-        fine_tune("classify", data, data, tmp_path / "out", lr=1.0, **settings).run(passes=1)
+    Initialization.of(Settings(task="classification", train="x", dev="x", init_from=str(tmp_path / "out")))
+    with pytest.raises(CheckpointError, match=r"another run \(learning_rate "):
+        fine_tune("classification", data, data, tmp_path / "out", learning_rate=1.0, **settings).run(passes=1)
 
 
 class Own(Classification):
@@ -115,5 +115,5 @@ def test_a_task_of_ones_own(encoder_folder, tmp_path, monkeypatch):
     class Other(Classification):
         name = "own"
 
-    with pytest.raises(DataError, match="there is another task 'own'"):
+    with pytest.raises(DataError, match="the name 'own' belongs to another task"):
         fine_tune(Other(), data, data, tmp_path / "other", **settings)

@@ -31,7 +31,7 @@ def test_biases_and_layer_norms_are_not_decayed(network):
 
 
 def test_a_step_without_gradients_shrinks_exactly_the_decayed_parameters(network):
-    optimizer = fine_tuning_optimizer(network, rate=0.1, steps=10, warmup=0.0, weight_decay=0.5)
+    optimizer = fine_tuning_optimizer(network, learning_rate=0.1, total_steps=10, warmup_ratio=0.0, weight_decay=0.5)
     before = {path: parameter.numpy().copy() for path, parameter in network.named_parameters()}
     sum((parameter * 0).sum() for parameter in network.parameters()).backward()
     optimizer.step()
@@ -41,7 +41,9 @@ def test_a_step_without_gradients_shrinks_exactly_the_decayed_parameters(network
 
 
 def test_gradients_are_clipped_by_their_global_norm(network):
-    optimizer = fine_tuning_optimizer(network, rate=0.1, steps=10, warmup=0.0, weight_decay=0.0, clip=0.25)
+    optimizer = fine_tuning_optimizer(
+        network, learning_rate=0.1, total_steps=10, warmup_ratio=0.0, weight_decay=0.0, max_grad_norm=0.25
+    )
     sum((parameter * 3).sum() for parameter in network.parameters()).backward()
     optimizer.step()
     # Adam's first moment after one step is (1 - beta1) times the clipped gradient.
@@ -97,7 +99,9 @@ def test_deep_encoders_count_their_layers_as_numbers():
 
 def test_the_first_step_of_adamw_is_as_long_as_the_layers_rate(network):
     """Adam's first step is its rate, whatever the gradient; clipping and decay don't change that."""
-    optimizer = fine_tuning_optimizer(network, 0.01, steps=10, warmup=0.0, weight_decay=0.0, layerwise_decay=0.5)
+    optimizer = fine_tuning_optimizer(
+        network, 0.01, total_steps=10, warmup_ratio=0.0, weight_decay=0.0, layerwise_decay=0.5
+    )
     before = {path: parameter.numpy().copy() for path, parameter in network.named_parameters()}
     with_gradients_of_one(network)
     optimizer.step()
@@ -107,7 +111,9 @@ def test_the_first_step_of_adamw_is_as_long_as_the_layers_rate(network):
 
 
 def test_weight_decay_goes_by_the_layers_rate(network):
-    optimizer = fine_tuning_optimizer(network, 0.1, steps=10, warmup=0.0, weight_decay=0.5, layerwise_decay=0.5)
+    optimizer = fine_tuning_optimizer(
+        network, 0.1, total_steps=10, warmup_ratio=0.0, weight_decay=0.5, layerwise_decay=0.5
+    )
     before = {path: parameter.numpy().copy() for path, parameter in network.named_parameters()}
     sum((parameter * 0).sum() for parameter in network.parameters()).backward()
     optimizer.step()
@@ -118,7 +124,7 @@ def test_weight_decay_goes_by_the_layers_rate(network):
 
 def test_gradients_of_all_layers_are_clipped_by_one_norm(network):
     optimizer = fine_tuning_optimizer(
-        network, 0.1, steps=10, warmup=0.0, weight_decay=0, clip=0.25, layerwise_decay=0.5
+        network, 0.1, total_steps=10, warmup_ratio=0.0, weight_decay=0, max_grad_norm=0.25, layerwise_decay=0.5
     )
     with_gradients_of_one(network)
     optimizer.step()
@@ -127,7 +133,9 @@ def test_gradients_of_all_layers_are_clipped_by_one_norm(network):
 
 
 def test_the_schedule_still_moves_all_rates(network):
-    optimizer = fine_tuning_optimizer(network, 0.1, steps=10, warmup=0.5, weight_decay=0.0, layerwise_decay=0.5)
+    optimizer = fine_tuning_optimizer(
+        network, 0.1, total_steps=10, warmup_ratio=0.5, weight_decay=0.0, layerwise_decay=0.5
+    )
     before = {path: parameter.numpy().copy() for path, parameter in network.named_parameters()}
     with_gradients_of_one(network)
     optimizer.step()
@@ -138,17 +146,17 @@ def test_the_schedule_still_moves_all_rates(network):
 
 
 def test_without_a_decay_rates_are_left_alone_and_one_removes_them(network):
-    fine_tuning_optimizer(network, 0.1, steps=10, layerwise_decay=0.5)
-    fine_tuning_optimizer(network, 0.1, steps=10)
+    fine_tuning_optimizer(network, 0.1, total_steps=10, layerwise_decay=0.5)
+    fine_tuning_optimizer(network, 0.1, total_steps=10)
     assert factors(network)["encoder.encoder.layers.0.linear1.weight"] == 0.25
-    fine_tuning_optimizer(network, 0.1, steps=10, layerwise_decay=1.0)
+    fine_tuning_optimizer(network, 0.1, total_steps=10, layerwise_decay=1.0)
     assert set(factors(network).values()) == {1.0}
 
 
 @pytest.mark.parametrize("decay", [0.0, -0.5, 1.1, float("nan")])
 def test_a_decay_out_of_range_is_refused(network, decay):
     with pytest.raises(CompositionError, match=r"layerwise_decay=.* is not in \(0, 1\]"):
-        fine_tuning_optimizer(network, 0.1, steps=10, layerwise_decay=decay)
+        fine_tuning_optimizer(network, 0.1, total_steps=10, layerwise_decay=decay)
 
 
 def test_a_network_without_layers_is_refused():
@@ -177,7 +185,7 @@ def test_a_resumed_run_with_rates_by_layer_goes_on_to_the_same_bits(encoder_fold
     def begun(folder, seed=3):
         paddle.seed(seed)
         network = Classifier(Encoder.from_pretrained(encoder_folder), 2)
-        optimizer = fine_tuning_optimizer(network, 0.01, steps=6, layerwise_decay=0.7)
+        optimizer = fine_tuning_optimizer(network, 0.01, total_steps=6, layerwise_decay=0.7)
         return network, Runner(
             Saver(folder, every=1), SomeBatches(), ParameterUpdater(optimizer), GradientMachine(network)
         )

@@ -22,7 +22,9 @@ def task(films_folder):
 
 def fine_tuned(task, films_folder, encoder_folder, out):
     files = films_folder / "train.tsv", films_folder / "dev.tsv"
-    return fine_tune(task, *files, out, encoder=str(encoder_folder), passes=1, batch_size=16, lr=3e-3, test_every=8)
+    return fine_tune(
+        task, *files, out, encoder=str(encoder_folder), passes=1, batch_size=16, learning_rate=3e-3, test_every=8
+    )
 
 
 def test_the_very_runner_that_trained_predicts_what_the_folder_that_it_left_does(

@@ -95,7 +95,7 @@ def test_training_onion(task, measure, network, examples, tmp_path):
         examples,
         test,
         tmp_path,
-        best="accuracy",
+        monitor="accuracy",
         batch_size=32,
         seed=1,
         test_every=2,

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import shutil
 
 import attrs
 import pytest
@@ -10,6 +11,9 @@ from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
 from onion.tasks.finetune.config_file import read_config, resolve
+from onion.tasks.finetune.fine_tune import train
+from onion.tasks.finetune.inference import evaluate, predict
+from onion.tasks.finetune.initialization import Initialization
 from onion.tasks.finetune.run_folder import (
     OWN_FILES,
     RUN_FILE,
@@ -31,13 +35,13 @@ FITTED = Classification(labels=["bad", "good"], pairs=False)
 def settings(tmp_path):
     for name in ("a.tsv", "b.tsv"):
         (tmp_path / name).write_text(name)
-    return Settings(task="classify", train=str(tmp_path / "a.tsv"), dev=str(tmp_path / "b.tsv"))
+    return Settings(task="classification", train=str(tmp_path / "a.tsv"), dev=str(tmp_path / "b.tsv"))
 
 
 def test_the_record_holds_the_settings_and_the_sums_of_the_files(settings):
     record = settings.record()
     assert json.loads(json.dumps(record)) == record
-    assert (record["passes"], record["lr"], record["encoder"]) == (3, 5e-5, "minilm")
+    assert (record["passes"], record["learning_rate"], record["encoder"]) == (3, 5e-5, "minilm")
     assert record["train_sha256"] == hashlib.sha256(b"a.tsv").hexdigest()
     assert record["dev_sha256"] == hashlib.sha256(b"b.tsv").hexdigest()
 
@@ -53,9 +57,9 @@ def folder_of(settings, encoder_folder):
     """A RunFolder; keyword arguments change the settings."""
     tokenizer, config = Tokenizer.from_pretrained(encoder_folder), EncoderConfig.read(encoder_folder)
 
-    def make(out, task=FITTED, anyway=False, **changes):
+    def make(out, task=FITTED, force=False, **changes):
         notes = {"a.tsv": {"texts cut": 2}}
-        return RunFolder(out, attrs.evolve(settings, **changes), task, tokenizer, config, notes, anyway)
+        return RunFolder(out, attrs.evolve(settings, **changes), task, tokenizer, config, notes, force)
 
     return make
 
@@ -81,9 +85,9 @@ def test_the_same_training_finds_its_folder_again(tmp_path, folder_of):
 
 
 def test_the_settings_are_a_config_file(tmp_path, folder_of):
-    run(folder_of(tmp_path, lr=1e-3, options={"max_length": 9, "labels": ["a", "b"]}))
+    run(folder_of(tmp_path, learning_rate=1e-3, options={"max_length": 9, "labels": ["a", "b"]}))
     found = resolve(read_config(tmp_path / SETTINGS_FILE))
-    assert (found.lr, found.options) == (1e-3, {"max_length": 9, "labels": ["a", "b"]})
+    assert (found.learning_rate, found.options) == (1e-3, {"max_length": 9, "labels": ["a", "b"]})
 
 
 def test_another_run_is_refused_and_the_differences_are_told(tmp_path, folder_of):
@@ -91,10 +95,10 @@ def test_another_run_is_refused_and_the_differences_are_told(tmp_path, folder_of
     run(folder_of(out))
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     (tmp_path / "a.tsv").write_text("something else")
-    for attempt in (lambda: folder_of(out, lr=1.0).look(), lambda: run(folder_of(out, lr=1.0))):
+    for attempt in (lambda: folder_of(out, learning_rate=1.0).look(), lambda: run(folder_of(out, learning_rate=1.0))):
         with pytest.raises(CheckpointError, match="another run") as caught:
             attempt()
-        assert "lr 5e-05 there, 1.0 here" in str(caught.value)
+        assert "learning_rate 5e-05 there, 1.0 here" in str(caught.value)
         assert "the train file has other content" in str(caught.value)
         assert "dev" not in str(caught.value).replace(str(tmp_path), "")
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
@@ -102,16 +106,18 @@ def test_another_run_is_refused_and_the_differences_are_told(tmp_path, folder_of
 
 def test_another_run_is_let_in_knowingly_and_the_folder_is_its_own_then(tmp_path, folder_of, caplog):
     run(folder_of(tmp_path / "out"))
-    run(folder_of(tmp_path / "out", lr=1.0, anyway=True))
-    assert f"goes on in {tmp_path / 'out'} all the same: lr 5e-05 there, 1.0 here" in caplog.messages
-    run(folder_of(tmp_path / "out", lr=1.0))
+    run(folder_of(tmp_path / "out", learning_rate=1.0, force=True))
+    assert (
+        f"continuing in {tmp_path / 'out'} although it differs: learning_rate 5e-05 there, 1.0 here" in caplog.messages
+    )
+    run(folder_of(tmp_path / "out", learning_rate=1.0))
     with pytest.raises(PlannedError):  # as where the checkpoint that is there does not fit
-        run(folder_of(tmp_path / "out", lr=2.0, anyway=True), Failing("initialize"))
-    run(folder_of(tmp_path / "out", lr=1.0))
+        run(folder_of(tmp_path / "out", learning_rate=2.0, force=True), Failing("initialize"))
+    run(folder_of(tmp_path / "out", learning_rate=1.0))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"holds config\.json, but no run of onion"):
-        run(folder_of(tmp_path / "mine", anyway=True))
+        run(folder_of(tmp_path / "mine", force=True))
 
 
 def test_other_labels_are_another_run_though_every_file_and_setting_is_the_same(tmp_path, folder_of):
@@ -178,7 +184,10 @@ def test_one_process_at_a_time_and_the_second_changes_nothing(tmp_path, folder_o
     class Second(RunnerItem):
         def initialize(self, state):
             before = (tmp_path / RUN_FILE).read_bytes()
-            for attempt in (folder_of(tmp_path, lr=1.0).look, lambda: run(folder_of(tmp_path, lr=1.0))):
+            for attempt in (
+                folder_of(tmp_path, learning_rate=1.0).look,
+                lambda: run(folder_of(tmp_path, learning_rate=1.0)),
+            ):
                 with pytest.raises(CheckpointError, match="is in use by"):
                     attempt()
             assert (tmp_path / RUN_FILE).read_bytes() == before
@@ -191,6 +200,73 @@ def test_a_data_file_is_the_same_wherever_it_stands(tmp_path, folder_of):
     run(folder_of(tmp_path / "out"))
     (tmp_path / "moved.tsv").write_bytes((tmp_path / "a.tsv").read_bytes())
     run(folder_of(tmp_path / "out", train=str(tmp_path / "moved.tsv")))
+
+
+OLD_RECORD = """{
+ "task": "classify", "train": "a.tsv", "dev": "b.tsv", "encoder": "minilm", "init": null, "init_head": false,
+ "passes": 3, "batch_size": 32, "lr": 5e-05, "seed": 1, "test_every": null, "warmup": 0.1, "weight_decay": 0.01,
+ "clip": 1.0, "best": "f1", "stream": false, "options": {},
+ "train_sha256": "0aec", "dev_sha256": "7e2f", "tokenizer_sha256": "51c3",
+ "fitted": {"task": "classify", "max_length": 128, "pairs": false, "labels": ["bad", "good"]}
+}"""
+
+
+def test_a_record_with_the_old_names_is_read_with_the_new_ones(tmp_path):
+    (tmp_path / RUN_FILE).write_text(OLD_RECORD)
+    assert read_record(tmp_path) == {
+        "task": "classification",
+        "train": "a.tsv",
+        "dev": "b.tsv",
+        "encoder": "minilm",
+        "init_from": None,
+        "init_head": False,
+        "passes": 3,
+        "batch_size": 32,
+        "learning_rate": 5e-5,
+        "seed": 1,
+        "test_every": None,
+        "warmup_ratio": 0.1,
+        "weight_decay": 0.01,
+        "max_grad_norm": 1.0,
+        "monitor": "f1",
+        "stream": False,
+        "options": {},
+        "train_sha256": "0aec",
+        "dev_sha256": "7e2f",
+        "tokenizer_sha256": "51c3",
+        "fitted": {"task": "classification", "max_length": 128, "pairs": False, "labels": ["bad", "good"]},
+    }
+
+
+def with_old_names(folder):
+    """Write the records of a run as they were before settings and tasks were renamed."""
+    record, task = read_json(folder, RUN_FILE), read_json(folder, TASK_FILE)
+    old = json.loads(OLD_RECORD)
+    places = ["init_from", "learning_rate", "warmup_ratio", "max_grad_norm", "monitor"]
+    for new, name in zip(places, ["init", "lr", "warmup", "clip", "best"], strict=True):
+        assert name in old
+        record[name] = record.pop(new)
+    for each in (record, record["fitted"], task):
+        each["task"] = "classify"
+    write_json(folder / RUN_FILE, record)
+    write_json(folder / TASK_FILE, task)
+
+
+def test_a_run_with_the_old_names_is_resumed_evaluated_and_predicted_from(trained, make_settings, tmp_path):
+    folder, result = shutil.copytree(trained[0], tmp_path / "old"), trained[1]
+    written, dev = (folder / RUN_FILE).read_bytes(), make_settings().dev
+    with_old_names(folder)
+    assert b'"lr": ' in (folder / RUN_FILE).read_bytes()
+    assert read_record(folder) == json.loads(written)
+    assert evaluate(folder, dev) == evaluate(trained[0], dev)
+    assert list(predict(folder, dev)) == list(predict(trained[0], dev))
+    start = Initialization.of(make_settings(init_from=str(folder), init_head=True))
+    start.network(recorded_task(read_json(folder, TASK_FILE), TASK_FILE))
+    with pytest.raises(CheckpointError, match=r"another run \(learning_rate 0\.006 there, 1\.0 here\)"):
+        train(make_settings(learning_rate=1.0), folder)
+    again = train(make_settings(task="classify"), folder).report
+    assert {**again, "output": None, "seconds": None} == {**result.report, "output": None, "seconds": None}
+    assert (folder / RUN_FILE).read_bytes() == written
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"\xff", b"[]"])

@@ -132,7 +132,7 @@ def test_where_nothing_can_be_masked_nothing_can_be_learned(tmp_path, tokenizer)
 )
 def test_settings_that_do_not_do(setting):
     with pytest.raises(DataError, match=next(iter(setting))):
-        get_task("mask", setting)
+        get_task("masked-lm", setting)
 
 
 def test_a_baseline(tmp_path, tokenizer):

@@ -59,7 +59,7 @@ def test_what_fits_is_not_run_and_layers_further_on_have_their_own_width(encoder
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_networks_of_all_tasks_fit(encoder, name):
-    settings = {"labels": ("bad", "good")} if name in ("classify", "multilabel", "tag") else {}
+    settings = {"labels": ("bad", "good")} if name in ("classification", "multilabel", "token-classification") else {}
     refuse_unfit(get_task(name, settings).network(encoder), name)
 
 

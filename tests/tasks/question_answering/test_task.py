@@ -89,7 +89,7 @@ def test_the_language_of_questions(questions, language):
 )
 def test_settings_that_do_not_do(changes, told):
     with pytest.raises(DataError, match=told):
-        get_task("read", changes)
+        get_task("question-answering", changes)
 
 
 def test_what_is_done_with_the_answers_leaves_the_features_alone():
@@ -102,10 +102,10 @@ def test_what_may_change_after_the_training():
     found = TASK.adjusted({"null_threshold": -1.5, "n_best": 3})
     assert found == attrs.evolve(TASK, null_threshold=-1.5, n_best=3)
     assert TASK.adjusted({}) == TASK
-    with pytest.raises(DataError, match="read: null_threshold: 'high' is not a number"):
+    with pytest.raises(DataError, match="question-answering: null_threshold must be a number, got 'high'"):
         TASK.adjusted({"null_threshold": "high"})
     for name in ("doc_stride", "colour"):
-        told = f"'{name}' is no setting of a model that is trained; the task read has max_answer_length, n_best, null_"
+        told = f"'{name}' cannot be changed after training; of the task question-answering only max_answer_length"
         with pytest.raises(DataError, match=told):
             TASK.adjusted({name: 5})
 

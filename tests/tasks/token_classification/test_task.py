@@ -30,7 +30,9 @@ def tagged_run(request, make_settings, tagged_folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("tagging") / "out"
     options = {"max_length": 16, "decoder": request.param}
     data = {"train": str(tagged_folder / "train.tsv"), "dev": str(tagged_folder / "dev.tsv")}
-    return out, train(make_settings(task="tag", passes=12, lr=5e-3, options=options, **data), out).report
+    return out, train(
+        make_settings(task="token-classification", passes=12, learning_rate=5e-3, options=options, **data), out
+    ).report
 
 
 @pytest.fixture
@@ -79,7 +81,7 @@ def test_an_unknown_tag_names_file_line_and_word(tmp_path, words_task, tokenizer
 @pytest.mark.parametrize("settings", [{"decoder": "hmm"}, {"stride": 0}, {"dropout": 1.0}])
 def test_settings_that_do_not_do(settings):
     with pytest.raises(DataError, match=next(iter(settings))):
-        get_task("tag", settings)
+        get_task("token-classification", settings)
 
 
 # -- features ----------------------------------------------------------------------------------------------------------

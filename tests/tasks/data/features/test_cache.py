@@ -260,7 +260,7 @@ def test_what_is_kept_is_listed(folder, task, data, tokenizer):
     cached_features(task, data, tokenizer)
     fitted_task(Classification(), data)
     features, other = sorted(stored(), key=lambda each: -each.size)
-    assert (features.about, other.about) == ({"task": "classify", "file": str(data)}, {})
+    assert (features.about, other.about) == ({"task": "classification", "file": str(data)}, {})
     assert features.size == sum(path.stat().st_size for path in features.path.iterdir()) > 1000
     assert other.size == other.path.stat().st_size
     assert {each.path for each in (features, other)} == set(folder.iterdir())

@@ -103,7 +103,7 @@ def test_a_field_is_in_all_chunks(tmp_path):
 
 
 def test_what_a_store_is_of(tmp_path):
-    for name, about in (("a", {"task": "tag", "file": "中.tsv"}), ("b", None)):
+    for name, about in (("a", {"task": "token-classification", "file": "中.tsv"}), ("b", None)):
         (tmp_path / name).mkdir()
         write_store(tmp_path / name, [[{"row": 0, "ids": np.array([1])}]], Counter(), about)
         assert about_store(tmp_path / name) == (about or {})

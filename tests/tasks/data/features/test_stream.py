@@ -40,11 +40,11 @@ def test_rows_are_counted_without_a_tokenizer_where_each_is_an_example(tmp_path,
     "task", [Classification(), TokenClassification(max_length=6), MaskedLM(max_length=6)], ids=type
 )
 def test_examples_are_counted_once_for_a_file(tmp_path, tokenizer, monkeypatch, task):
-    rows = tagged(40, seed=1) if task.name == "tag" else films(40, seed=1)
-    data = write_tsv(tmp_path / "a.tsv", [*rows, ("", "O")] if task.name == "mask" else rows)
+    rows = tagged(40, seed=1) if task.name == "token-classification" else films(40, seed=1)
+    data = write_tsv(tmp_path / "a.tsv", [*rows, ("", "O")] if task.name == "masked-lm" else rows)
     task = task.fitted(data)
     examples = len(cached_features(task, data, tokenizer))
-    assert (examples == 40) == (task.name == "classify")  # else texts are cut into several, or left out
+    assert (examples == 40) == (task.name == "classification")  # else texts are cut into several, or left out
     assert len(FeatureStream(task, data, tokenizer)) == examples
     with monkeypatch.context() as patch:
         patch.setattr(type(task), "rows", None)

@@ -15,26 +15,26 @@ from onion.tasks.registry import TASKS
 from tests.tasks.squad_files import TINY, squad
 
 GOLDEN = {
-    "classify": (1, "d903b547895f6dbf1fafab587f20cbd0085ceb26cb44f78ce0f55124d25b90c9"),
-    "regress": (1, "7ee0a1c7e6fda8e30ea9252dbfdf5657e503e6feba99ff4d7b08fb8259c94c50"),
-    "match": (1, "7efd93b739b33b2cca2dd758c57e6727cea669850fc79b2e49ddab3e152dc3dc"),
+    "classification": (1, "d903b547895f6dbf1fafab587f20cbd0085ceb26cb44f78ce0f55124d25b90c9"),
+    "regression": (1, "7ee0a1c7e6fda8e30ea9252dbfdf5657e503e6feba99ff4d7b08fb8259c94c50"),
+    "matching": (1, "7efd93b739b33b2cca2dd758c57e6727cea669850fc79b2e49ddab3e152dc3dc"),
     "multilabel": (1, "d3bf96ec80b1ce37f09ece5f2d4ecdb21ea5c0720d0e61db3b066f72cb9c466b"),
-    "tag": (1, "02ae65620283d97b3b061a51c6f8cbfc23dff74838e56d658f002be6c1227aaa"),
-    "mask": (1, "17ba92f5e7c21ddcfc3ab35167f27b91c5d4115d6b38bf3c2fc4d6de0c41a6c6"),
-    "read": (1, "96655efab47b56290fa9a15404e7b75f23a4164cd0ec2179bffe5cd7aaa34def"),
+    "token-classification": (1, "02ae65620283d97b3b061a51c6f8cbfc23dff74838e56d658f002be6c1227aaa"),
+    "masked-lm": (1, "17ba92f5e7c21ddcfc3ab35167f27b91c5d4115d6b38bf3c2fc4d6de0c41a6c6"),
+    "question-answering": (1, "96655efab47b56290fa9a15404e7b75f23a4164cd0ec2179bffe5cd7aaa34def"),
 }
 GOLDEN_SHARED = (1, "06fa1cd90a0be7e7944609788e131c03b518c7a02f4f7fcbc2b07e97fa1c3aa9")
 
 TABLES = {
-    "classify": [[("text_a", "text_b", "label"), ("a lovely film", "it was fine", "good"), ("grim", "", "bad")]],
-    "regress": [[("text_a", "label"), ("a lovely film, über", "0.5"), ("grim", "-2")]],
-    "match": [
+    "classification": [[("text_a", "text_b", "label"), ("a lovely film", "it was fine", "good"), ("grim", "", "bad")]],
+    "regression": [[("text_a", "label"), ("a lovely film, über", "0.5"), ("grim", "-2")]],
+    "matching": [
         [("text_a", "text_b", "label"), ("a lovely film", "it was fine", "1"), ("grim", "", "0")],
         [("text_a", "text_b", "text_b_neg"), ("a lovely film", "it was fine", "grim"), ("grim", "cold", "warm")],
     ],
     "multilabel": [[("text_a", "label"), ("a lovely film", "x,y"), ("grim", ""), ("中文 plot", "y")]],
-    "tag": [[("text_a", "label"), ("a\2lovely\2film", "O\2B-x\2I-x"), ("grim\2plots", "O\2O")]],
-    "mask": [[("text_a",), ("a lovely film was it and the plot is fine of an actor",), ("grim",)]],
+    "token-classification": [[("text_a", "label"), ("a\2lovely\2film", "O\2B-x\2I-x"), ("grim\2plots", "O\2O")]],
+    "masked-lm": [[("text_a",), ("a lovely film was it and the plot is fine of an actor",), ("grim",)]],
 }
 QUESTIONS = [("a film was warm and it is fine", "a film", [("warm", 11)]), ("the plot", "the story", [])]
 TEXT = "A lovely film, über-fine! 中文 it's plot\u200b of actors [MASK] x"
@@ -66,7 +66,7 @@ def test_every_task_has_a_version_of_its_own():
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_other_features_need_another_version(name, tmp_path, tokenizer):
-    if name == "read":
+    if name == "question-answering":
         task, paths = TASKS[name](**TINY), [squad(tmp_path / "a.json", *QUESTIONS)]
     else:
         task, paths = TASKS[name](max_length=8), tables(name, tmp_path)
