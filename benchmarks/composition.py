@@ -144,12 +144,12 @@ EXAMPLES = (
         "`make bench NAMES=layers` measures, in turns ([results](../benchmarks/results.md)).",
         _of("sst-2"),
         {
-            "teacher": "examples/distillation.py {data}/glue/sst-2 --role teacher --seed {seed} --out {own}",
+            "teacher": "examples/distillation.py {data}/glue/sst-2 --role teacher --seed {seed} --output {own}",
             "student": (
-                "examples/distillation.py {data}/glue/sst-2 --role student --seed {seed} --out {own} "
+                "examples/distillation.py {data}/glue/sst-2 --role student --seed {seed} --output {own} "
                 "--teacher {teacher}"
             ),
-            "alone": "examples/distillation.py {data}/glue/sst-2 --role alone --seed {seed} --out {own}",
+            "alone": "examples/distillation.py {data}/glue/sst-2 --role alone --seed {seed} --output {own}",
         },
         (
             ACCURACY,
@@ -165,7 +165,7 @@ EXAMPLES = (
         "1,500 dev pairs, with MiniLM as it comes and after fine-tuning. all-MiniLM-L6-v2 "
         "was itself trained to give such vectors.",
         _of("sts-b"),
-        {"siamese": "examples/siamese.py {data}/glue/sts-b --seed {seed} --out {own}"},
+        {"siamese": "examples/siamese.py {data}/glue/sts-b --seed {seed} --output {own}"},
         (Metric("before", "Spearman before"), Metric("after", "Spearman after")),
         seeds=(1,),
     ),

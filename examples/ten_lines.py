@@ -1,4 +1,4 @@
-"""The ten-line onion of the README: a line through noisy points.
+"""The quick start of the README: a line through noisy points.
 
 python examples/ten_lines.py
 """

@@ -36,8 +36,8 @@ def inference_runner(runner: Runner) -> Runner:
     if len(networks) != 1:
         told = "are several networks" if networks else "is none"
         raise CompositionError(
-            f"an inference onion runs one network, and here {told}; leave items out, runner.without(...), until "
-            f"one gradient machine or Forward is there.\n\n{runner}"
+            f"an inference runner runs one network, but here {told}; remove items, runner.without(...), until "
+            f"one gradient machine or Forward is left.\n\n{runner}"
         )
     return onion
 
@@ -61,6 +61,6 @@ def _predicting(item: RunnerItem) -> Items:
 def _network_of(machine: RunnerItem) -> Any:
     if machine.network is None:
         raise CompositionError(
-            f"{machine.name} has no attribute 'network'; an inference onion does not know what to run."
+            f"{machine.name} has no attribute 'network'; an inference runner does not know what to run."
         )
     return machine.network

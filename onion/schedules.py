@@ -47,7 +47,7 @@ class Passes:
     def __attrs_post_init__(self) -> None:
         for name, value in (("count", self.count), ("batches", self.batches)):
             if value is not None and not (is_whole(value) and value >= 1):
-                raise CompositionError(f"Passes: {name}={value!r} is no whole number from 1.")
+                raise CompositionError(f"Passes: {name} must be an integer >= 1, got {value!r}.")
 
 
 Length: TypeAlias = int | Passes
@@ -81,7 +81,7 @@ class Plan:
         """
         if self.steps is None and step > 0:
             raise OnionError(
-                f"a learning rate over {self.passes} is planned when a ParameterUpdater with its optimizer begins to "
+                f"a learning rate over {self.passes} is planned when a ParameterUpdater with its optimizer starts to "
                 "run; to step it by hand, give the schedule a number of steps."
             )
         return self._factor(step)
@@ -223,12 +223,12 @@ def _left(step: int, rising: int, steps: int) -> float:
 def _rising(steps: int, warmup_ratio: float) -> int:
     """Return the number of steps of the warm-up."""
     if not 0 <= warmup_ratio <= 1:
-        raise CompositionError(f"warmup_ratio must be a number from 0 to 1, such as 0.1, got {warmup_ratio}.")
+        raise CompositionError(f"warmup_ratio must be between 0 and 1 (a share of the steps), got {warmup_ratio}.")
     if steps < 0:
-        raise CompositionError(f"total_steps must be a number from 0, got {steps}.")
+        raise CompositionError(f"total_steps must be >= 0, got {steps}.")
     return round(steps * warmup_ratio)
 
 
 def _refuse_negative(warmup_steps: int) -> None:
     if warmup_steps < 0:
-        raise CompositionError(f"warmup_steps must be a number from 0, got {warmup_steps}.")
+        raise CompositionError(f"warmup_steps must be >= 0, got {warmup_steps}.")

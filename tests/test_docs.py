@@ -1,6 +1,8 @@
-"""README.md and the pages under docs/: their Python runs as it stands there, and docs/items.md knows every item.
+"""README.md, CONTRIBUTING.md and the pages under docs/: their Python runs and their links lead somewhere.
 
-Python stands in blocks that begin with ```python. The blocks of a page run one after the other, in one namespace, in a
+docs/items.md knows every item.
+
+Python is in blocks that begin with ```python. The blocks of a page run one after the other, in one namespace, in a
 folder with what the page takes for granted. What cannot run by itself begins with ```python fragment.
 """
 
@@ -20,9 +22,8 @@ from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder, write_tsv
 from tests.tasks.tagged import tagged
 
-PAGES = {
-    path.relative_to(ROOT).as_posix(): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-}
+FIRST = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+PAGES = {path.relative_to(ROOT).as_posix(): path for path in [*FIRST, *sorted((ROOT / "docs").glob("*.md"))]}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
 ITEMS = TEXTS["docs/items.md"]
 FENCED = re.compile(r"^```(.*)\n([\s\S]*?)^```$", re.MULTILINE)
@@ -73,7 +74,7 @@ def test_the_blocks_of_a_page_run_in_their_order(page, place):
     run(page)
 
 
-def test_the_hand_on_the_loop_does_what_the_page_says(place, capsys):
+def test_the_controlled_run_does_what_the_page_says(place, capsys):
     names, outputs = run("docs/items.md"), capsys.readouterr().out
     assert not names["running"].is_alive()
     assert names["updater"].log_values()["learning_rate"] == pytest.approx(0.01)
@@ -110,6 +111,26 @@ def test_all_python_is_fenced_and_said_to_be_whole_or_a_fragment(page):
             ast.parse(block)
     kinds = {told.strip() for told, _ in FENCED.findall(TEXTS[page])}
     assert kinds <= {"python", "python fragment", "nginx", "sh", "yaml", "json"}
+
+
+def anchors(page):
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_within_the_repository_lead_somewhere(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", FENCED.sub("", TEXTS[page]))
+    targets = [((PAGES[page].parent / path) if path else PAGES[page], anchor) for path, anchor in links]
+    assert [str(path) for path, _ in targets if not path.exists()] == []
+    assert [anchor for path, anchor in targets if anchor and anchor not in anchors(path)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_make_target_of_a_page_is_there(page):
+    rules = re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"[`\n]make ([a-z][a-z0-9-]*)", TEXTS[page])) <= set(rules)
 
 
 def test_their_imports_stand_as_isort_and_ruff_leave_them(tmp_path):

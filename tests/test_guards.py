@@ -7,7 +7,7 @@ import pytest
 
 from tests.paths import ROOT
 
-GUARDED = (ROOT / "docs" / "guards.md").read_text(encoding="utf-8").partition("## Not guarded")[0]
+GUARDED = (ROOT / "docs" / "guards.md").read_text(encoding="utf-8").partition("## Not prevented")[0]
 ROWS = re.findall(r"^\| (?!what would|---)(.*) \|$", GUARDED, re.MULTILINE)
 TESTS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", GUARDED)
 

@@ -180,7 +180,7 @@ def gan(*rings):
 
 def test_two_networks_are_refused_until_one_is_left():
     runner, networks = gan()
-    with pytest.raises(CompositionError, match="and here are several networks; leave items out") as caught:
+    with pytest.raises(CompositionError, match="but here are several networks; remove items") as caught:
         inference_runner(runner)
     assert "critic" in str(caught.value)
     onion = inference_runner(runner.without("critic"))
@@ -188,7 +188,7 @@ def test_two_networks_are_refused_until_one_is_left():
 
 
 def test_no_network_is_refused():
-    with pytest.raises(CompositionError, match="and here is none"):
+    with pytest.raises(CompositionError, match="but here is none"):
         inference_runner(Runner(Batches(1), Observer(initialize=print)))
 
 

@@ -1,19 +1,36 @@
-"""The README's items do what it says; that its Python runs is shown by tests/test_docs.py."""
+"""What the README says of its snippets is true; that its Python runs is shown by tests/test_docs.py."""
 
 import re
+import textwrap
 
+import pytest
+
+from onion import DataProvider, GradientMachine, ParameterUpdater, Runner, RunnerItem, Saver
+from onion.testing import Batches, assert_resumes_exactly, toy_examples, toy_network
 from tests.paths import ROOT
 
-README = ROOT / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+QUICK_START, RETRY, COUNTER = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+LOSS = re.compile(r"^pass (\d): loss (\S+)$", re.MULTILINE)
 
 
-def test_the_custom_item_retries_and_counts_the_batch_once():
-    from onion import Runner, RunnerItem
-    from onion.testing import Batches
-
+def names_of(*blocks):
     names = {}
-    exec(compile(BLOCKS[1], "README.md", "exec"), names)
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    return names
+
+
+def test_the_quick_start_prints_what_is_shown(capsys):
+    names_of(QUICK_START)
+    printed = capsys.readouterr().out
+    shown = textwrap.dedent(re.search(r"\n\n((?:    .*\n)+)", README.partition(QUICK_START)[2])[1])
+    assert LOSS.sub("", printed) == LOSS.sub("", shown)
+    losses = [[float(loss) for _, loss in LOSS.findall(text)] for text in (printed, shown)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+
+
+def test_the_retrying_item_retries_and_counts_the_batch_once():
     calls = []
 
     class Tight(RunnerItem):
@@ -22,23 +39,23 @@ def test_the_custom_item_retries_and_counts_the_batch_once():
             if len(calls) % 3:
                 raise MemoryError
 
-    assert Runner(Batches(2), names["Patience"](), Tight()).run(passes=1).step == 2
+    assert Runner(Batches(2), names_of(RETRY)["RetryOnMemoryError"](), Tight()).run(passes=1).step == 2
     assert calls == [0, 0, 0, 1, 1, 1]
 
 
-def test_the_smallest_item_with_a_state_counts_on_where_the_run_was_cut_and_not_in_a_test(tmp_path):
-    from onion import DataProvider, Runner, Saver, Tester
-    from onion.testing import assert_resumes_exactly, toy_examples
+def test_the_item_with_state_counts_and_resumes_exactly(tmp_path):
+    from paddle.optimizer import SGD
 
-    names = {}
-    for block in BLOCKS[1:3]:
-        exec(compile(block, "README.md", "exec"), names)
+    counter = names_of(RETRY, COUNTER)["ExampleCounter"]
 
-    def onion(folder):
-        return Runner(Saver(folder, every=2), DataProvider(toy_examples(20), 4, prefetch=0), names["Examples"]())
+    def make(folder):
+        network = toy_network()
+        updater = ParameterUpdater(SGD(0.01, parameters=network.parameters()))
+        return Runner(
+            Saver(folder), counter(), DataProvider(toy_examples(12), batch_size=5), updater, GradientMachine(network)
+        )
 
-    assert_resumes_exactly(onion, tmp_path / "resumed", passes=2)
-    runner = onion(tmp_path / "shared")
-    tested = runner.insert_before(DataProvider, Tester(runner.without(Saver), every=1))
-    tested.run(passes=2)
-    assert tested["examples"].seen == 40
+    runner = make(tmp_path / "counted")
+    runner.run(passes=2)
+    assert dict(runner["example_counter"].log_values()) == {"examples": 24}
+    assert_resumes_exactly(make, tmp_path / "proof", passes=2)

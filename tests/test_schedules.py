@@ -201,7 +201,7 @@ def test_a_rate_of_zero_stays_zero(rate):
 @pytest.mark.parametrize("schedule", WITH_AN_END)
 @pytest.mark.parametrize("warmup", [-0.1, 1.5, 100, float("nan")])
 def test_a_warm_up_that_is_no_share_is_refused(schedule, warmup):
-    with pytest.raises(CompositionError, match=f"warmup_ratio must be a number from 0 to 1, .* got {warmup}"):
+    with pytest.raises(CompositionError, match=f"warmup_ratio must be between 0 and 1 .*, got {warmup}"):
         schedule(0.1, 10, warmup)
 
 

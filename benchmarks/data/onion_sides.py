@@ -77,8 +77,9 @@ def settings_of(job: Mapping[str, Any]) -> Settings:
     Args:
         job: ``train``, ``dev`` (files), ``encoder`` (a folder), ``batch_size``, ``lr``, ``seed``, ``options``.
     """
-    names = ("train", "dev", "encoder", "batch_size", "lr", "seed", "options")
-    return Settings(task="classify", passes=1, test_every=NEVER, **{name: job[name] for name in names})
+    names = ("train", "dev", "encoder", "batch_size", "seed", "options")
+    given = {"task": "classification", "passes": 1, "test_every": NEVER, "learning_rate": job["lr"]}
+    return Settings(**given, **{name: job[name] for name in names})
 
 
 class Count(RunnerItem):

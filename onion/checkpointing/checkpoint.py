@@ -41,7 +41,7 @@ from onion.paths import shortened
 
 FORMAT = 2
 MANIFEST, STATE, ARRAYS = "manifest.json", "state.json", ".safetensors"
-REMEDY = "delete the folder of this checkpoint, and the run goes on from the one before it"
+REMEDY = "delete the folder of this checkpoint, and the run resumes from the previous one"
 OLD, DOOMED = f".old{PARTIAL}", f".doomed{PARTIAL}"
 
 log = logging.getLogger("onion")
@@ -97,7 +97,7 @@ def make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CheckpointError(f"cannot make the folder {folder}: {error.strerror}; choose another.") from error
+        raise CheckpointError(f"cannot create the folder {folder}: {error.strerror}; choose another.") from error
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> Path:
@@ -132,7 +132,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
 def _refuse_in_the_way(final: Path) -> None:
     """Raise CheckpointError for what is there by a checkpoint's name, and is somebody's file."""
     if os.path.lexists(final) and not final.is_dir():
-        raise CheckpointError(f"cannot write the checkpoint {final}: a file of that name is in its way; move it.")
+        raise CheckpointError(f"cannot write the checkpoint {final}: a file of that name exists; move it.")
 
 
 def _swap_in(partial: Path, final: Path) -> None:
@@ -162,7 +162,7 @@ def _refuse_other_keys(name: str, saved: Mapping[str, Any]) -> None:
     wrong = [key for key in saved if not isinstance(key, str)]
     if wrong:
         raise CheckpointError(
-            f"the state of {name} has the key {wrong[0]!r}, which would come back as a text; make it one."
+            f"the state of {name} has the key {wrong[0]!r}, which would be restored as a string; use a string."
         )
 
 
@@ -174,7 +174,9 @@ def _packed_state(checkpoint: Checkpoint) -> bytes:
     try:
         return json.dumps({"run": checkpoint.run, "items": scalars}, default=plain).encode()
     except (TypeError, ValueError) as error:
-        raise CheckpointError(f"a state holds what JSON cannot ({error}); return arrays and JSON scalars.") from error
+        raise CheckpointError(
+            f"a state has a value that JSON cannot hold ({error}); return arrays and JSON scalars."
+        ) from error
 
 
 def _is_array(value: object) -> bool:
@@ -240,7 +242,7 @@ def _of_onion(file: Path) -> Iterator[None]:
         yield
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
         told = f"{type(error).__name__}: {error}"
-        raise CheckpointError(f"{file}: nothing that onion has written ({told}); {REMEDY}.") from error
+        raise CheckpointError(f"{file}: not written by onion ({told}); {REMEDY}.") from error
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -261,7 +263,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 def _plain_name(name: str) -> str:
     """Return the name of a file beside the manifest; one that leads elsewhere is a ValueError."""
     if "/" in name or "\\" in name or "\0" in name or not (name == STATE or name.endswith(ARRAYS)):
-        raise ValueError(f"{name!r} is no file of a checkpoint")
+        raise ValueError(f"{name!r} is not a file of a checkpoint")
     return name
 
 
@@ -287,9 +289,9 @@ def newest(folder: Path) -> Checkpoint | None:
         try:
             return read(folder_of(folder, step))
         except CheckpointError as error:
-            log.warning("passed over a checkpoint: %s", error)
+            log.warning("skipped a checkpoint: %s", error)
     if steps:
-        raise CheckpointError(f"none of the {len(steps)} checkpoints in {folder} is whole; the log says why.")
+        raise CheckpointError(f"none of the {len(steps)} checkpoints in {folder} is valid; the log has the reasons.")
     return None
 
 
@@ -331,7 +333,7 @@ def _put_back(old: Path, final: Path) -> None:
     try:
         rename(old, final)
     except OSError as error:
-        raise CheckpointError(f"cannot put {old} back to {final.name}: {error.strerror}.") from error
+        raise CheckpointError(f"cannot rename {old} back to {final.name}: {error.strerror}.") from error
 
 
 def _clear(folder: Path) -> None:

@@ -79,11 +79,11 @@ def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, any
     other = differences(saved.run["onion"], onion)
     if other and not anyway:
         raise CheckpointError(
-            f"{folder} holds another run ({'; '.join(_words(other))}); choose an empty folder, or go on from it "
-            "knowingly (resume='force')."
+            f"{folder} holds another run ({'; '.join(_words(other))}); choose an empty folder, or resume it "
+            "anyway (resume='force')."
         )
     for words in _words(other):
-        log.warning("goes on from step %d all the same: %s", saved.step, words)
+        log.warning("resumed from step %d anyway: %s", saved.step, words)
     new_data = False
     for item in _saved_items(state):
         if item.name in other and item.provides_data:
@@ -99,7 +99,7 @@ def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, any
     state.metrics.update(saved.run["metrics"])
     state.reported.update(saved.run["reported"])
     if new_data:
-        log.warning("the data are others, so pass %d begins anew", state.pass_id)
+        log.warning("the data differ, so pass %d starts over", state.pass_id)
 
 
 def _refuse_strange(saved: Checkpoint, folder: Path, names: Iterable[str]) -> None:
@@ -107,7 +107,7 @@ def _refuse_strange(saved: Checkpoint, folder: Path, names: Iterable[str]) -> No
     for name in names:
         if name not in saved.run or not RUN_VALUES[name](saved.run[name]):
             file = checkpoint.folder_of(folder, saved.step) / checkpoint.STATE
-            how = "is nothing that can be taken back" if name in saved.run else "is missing"
+            how = "cannot be restored" if name in saved.run else "is missing"
             raise CheckpointError(f"{file}: {name!r} of the run {how}; {checkpoint.REMEDY}.")
 
 
@@ -121,9 +121,9 @@ def _taken_back(item: RunnerItem, saved: Checkpoint, folder: Path) -> Iterator[N
         raise CheckpointError(f"{place}: {error}") from error
     except Exception as error:
         raise CheckpointError(
-            f"{place}: {item.name} ({type(item).__name__}) cannot take back its state in {checkpoint.STATE} and "
+            f"{place}: {item.name} ({type(item).__name__}) cannot restore its state from {checkpoint.STATE} and "
             f"{item.name}{checkpoint.ARRAYS} ({type(error).__name__}: {error}); if they were changed, "
-            f"{checkpoint.REMEDY}; else its load_state_dict asks for what its state_dict has not given."
+            f"{checkpoint.REMEDY}; otherwise its load_state_dict needs what its state_dict does not return."
         ) from error
 
 
@@ -190,5 +190,5 @@ def best_checkpoint(folder: Path) -> Checkpoint:
     try:
         return checkpoint.read(checkpoint.folder_of(folder, best))
     except CheckpointError as error:
-        log.warning("took step %d for the best checkpoint, as that is lost: %s", newest.step, error)
+        log.warning("took step %d as the best checkpoint, since that is lost: %s", newest.step, error)
         return newest

@@ -25,7 +25,7 @@ def examples(batch: Any) -> int:
     lengths = dict(_lengths(batch, ""))
     if len(set(lengths.values())) != 1:
         told = ", ".join(f"{field or 'it'} has {length}" for field, length in lengths.items()) or "nothing has a length"
-        raise DataError(f"the batch does not tell how many examples it has: {told}.")
+        raise DataError(f"cannot determine how many examples the batch has: {told}.")
     return next(iter(lengths.values()))
 
 

@@ -180,7 +180,7 @@ def _under_header(
         for number, record in _without_blank_end(records):
             if len(record) != len(header):
                 wrong = f"expected {len(header)} columns, got {len(record)}"
-                raise at(path, number, f"{wrong}; mend this row, the header has {listed(header)}")
+                raise at(path, number, f"{wrong}; fix this row, the header has {listed(header)}")
             yield number, tuple([record[i] for i in keep])
 
     return [header[i] for i in keep], rows()

@@ -43,7 +43,7 @@ class InfiniteLoader(Iterator[Any]):
         try:
             return self._take()
         except StopIteration:
-            raise DataError(f"the data gave no batch in pass {self.pass_id}; it would never end") from None
+            raise DataError(f"the data returned no batch in pass {self.pass_id}, so the pass would never end") from None
 
     def _take(self) -> Any:
         if self._batches is None:

@@ -38,7 +38,7 @@ def json_objects(path: Path, lines: Iterator[str], columns: Sequence[str]) -> It
             blank = blank or number
             continue
         if blank:
-            raise at(path, blank, "a blank line between objects; take it out")
+            raise at(path, blank, "a blank line between objects; remove it")
         row = _object(path, number, line)
         for name in columns:
             if name not in row:

@@ -94,13 +94,13 @@ class Loader:
     def _check_stream(self) -> None:
         for wanted, name in ((self.shuffle, "shuffle"), (self._length is not None, "lengths")):
             if wanted:
-                raise DataError(f"{name}= needs a source with a length, and this one is a stream; give a list of it")
+                raise DataError(f"{name}= needs a source with a length, and this one is a stream; pass a list of it")
 
     def _check_indexed(self, source: Indexed) -> None:
         self._size = len(source)
         if self.drop_last and self._size < self.batch_size:
             few = f"{self._size} examples do not fill one batch of {self.batch_size}"
-            raise DataError(f"{few}, and drop_last=True leaves nothing; take a smaller batch_size")
+            raise DataError(f"{few}, and drop_last=True leaves nothing; use a smaller batch_size")
         if self._length is not None and not callable(self._length):
             self._lengths = _checked_lengths(self._length, self._size)
 
@@ -156,8 +156,8 @@ class Loader:
     def _refuse_other_size(self, source: Indexed) -> None:
         if len(source) != self._size:
             raise DataError(
-                f"the data source has {len(source)} examples now, and had {self._size} when it was given; the order of "
-                "a pass is made of that number: give data that grows as a stream (a function that yields examples)"
+                f"the data source has {len(source)} examples now, but had {self._size} at first; the order of "
+                "a pass depends on that number: pass data that grows as a stream (a function that yields examples)"
             )
 
     def _plan(self, source: Indexed, pass_id: int) -> list[order.Indices]:
@@ -189,8 +189,8 @@ class Loader:
             failed = wanted[-1 - length_hint(left)]
             if isinstance(error, IndexError) or (isinstance(error, KeyError) and error.args == (failed,)):
                 raise DataError(
-                    f"the data source says that it has {self._size} examples, but example {failed} (from 0) is not "
-                    f"there: {type(error).__name__}: {error}"
+                    f"the data source has a length of {self._size} examples, but example {failed} (from 0) is "
+                    f"missing: {type(error).__name__}: {error}"
                 ) from error
             say_where(error, f"example {failed} (from 0)")
             raise
@@ -277,7 +277,7 @@ def _take(examples: Iterator[Any], n: int) -> list[Any]:
 def at_least(name: str, value: int, least: int) -> None:
     """Raise ValueError for what is no integer from ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} has to be an integer from {least}; got {value!r}")
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
 
 
 def check_timeout(timeout: float | None, prefetch: int) -> None:
@@ -285,11 +285,11 @@ def check_timeout(timeout: float | None, prefetch: int) -> None:
     if timeout is None:
         return
     if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout < threading.TIMEOUT_MAX:
-        raise ValueError(f"timeout has to be a number of seconds above 0; got {timeout!r}")
+        raise ValueError(f"timeout must be a number of seconds > 0, got {timeout!r}")
     if prefetch == 0:
         raise ValueError(
-            "timeout= needs the background thread, prefetch= from 1: without it the run itself is inside the source, "
-            "and cannot look at the clock"
+            "timeout= needs the background thread, prefetch >= 1: without it the run itself is inside the source, "
+            "and cannot measure the time"
         )
 
 
@@ -297,11 +297,11 @@ def _checked_lengths(lengths: Sequence[int] | NDArray[np.integer], size: int) ->
     array = np.asarray(lengths)
     if array.shape != (size,) or array.dtype.kind not in "iu":
         got = f"{array.dtype} {list(array.shape)}"
-        raise DataError(f"lengths= has to give one integer for each of the {size} examples; got {got}")
+        raise DataError(f"lengths= must give one integer for each of the {size} examples, got {got}")
     return array
 
 
 def too_far(start: int, there: int) -> DataError:
     """The error of a pass that is to be entered behind its end."""
-    what = f"cannot go on after batch {start} of this pass: it has {there} batches"
+    what = f"cannot continue after batch {start} of this pass: it has {there} batches"
     return DataError(f"{what}; did the data or the batch_size change since the checkpoint?")

@@ -82,7 +82,7 @@ class PaddleBatches:
         self._sampler = None if self._streams else self._sampler_of(loader)
         if self.batches_per_pass == 0:
             raise DataError(
-                "the DataLoader has no batch: its dataset has none, or drop_last=True leaves nothing; take a smaller "
+                "the DataLoader has no batch: its dataset has none, or drop_last=True leaves nothing; use a smaller "
                 "batch_size"
             )
 
@@ -140,7 +140,9 @@ class PaddleBatches:
                 running = RunningLoader(self._reading(pass_id, _Numbered(order, start)), resumed=start > 0)
         if self._streams and start:
             what = f"{self._given.dataset!r} of {type(self._given).__name__}"
-            _LOG.warning("resuming loads and drops %d batches, since %s cannot be entered in mid-pass", start, what)
+            _LOG.warning(
+                "resuming loads and drops %d batches, since %s cannot start in the middle of a pass", start, what
+            )
         ahead = _Ahead(running, self.prefetch, self.timeout) if self.prefetch else running
         return Batches(ahead, total, wait or InterruptibleWait())
 

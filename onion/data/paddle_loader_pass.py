@@ -49,14 +49,14 @@ class RunningLoader(Iterator[tuple[int, Any]]):
                 self._take()
             except StopIteration:
                 raise DataError(
-                    f"cannot go on after batch {self._dropped} of this pass: it has {self._given} batches; did the "
+                    f"cannot continue after batch {self._dropped} of this pass: it has {self._given} batches; did the "
                     "data change since the checkpoint?"
                 ) from None
         try:
             return self._take()
         except StopIteration:
             if self._given == 0 and not self._resumed:
-                raise DataError("the DataLoader gave no batch in this pass") from None
+                raise DataError("the DataLoader returned no batch in this pass") from None
             raise
 
     def _take(self) -> tuple[int, Any]:
@@ -74,8 +74,8 @@ class RunningLoader(Iterator[tuple[int, Any]]):
         for worker in self._workers:
             if worker.exitcode:
                 raise DataError(
-                    f"a worker of the DataLoader (process {worker.pid}) died, {_how(worker.exitcode)}; a lack of "
-                    "memory, or of room in /dev/shm, is the usual reason: try fewer workers, or use_shared_memory=False"
+                    f"a worker of the DataLoader (process {worker.pid}) died, {_how(worker.exitcode)}; lack of "
+                    "memory, or of space in /dev/shm, is the usual reason: try fewer workers or use_shared_memory=False"
                 ) from error
 
     def close(self, timeout: float = PATIENCE) -> None:

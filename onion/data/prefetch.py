@@ -112,7 +112,7 @@ class Prefetcher(Iterator[T]):
         timeout: float | None = None,
     ) -> None:
         if depth < 1:
-            raise ValueError(f"depth is the number of items made ahead, from 1; got {depth}")
+            raise ValueError(f"depth, the number of items prepared ahead, must be >= 1, got {depth}")
         self._line: _Line[T] = _Line(depth)
         self._close_timeout, self._timeout = close_timeout, timeout
         self._ended = False
@@ -151,7 +151,7 @@ class Prefetcher(Iterator[T]):
             raise
         self.hurry()
         raise DataError(
-            f"the data source has given nothing for {self._timeout:g} s; see what it waits for, or raise the timeout"
+            f"the data source has returned nothing for {self._timeout:g} s; check what it waits for, or raise timeout="
         )
 
     def hurry(self) -> None:
@@ -169,7 +169,9 @@ class Prefetcher(Iterator[T]):
         self._line.close()
         self._thread.join(self._close_timeout)
         if self._thread.is_alive():
-            _LOG.warning("the data source has been busy with one item for %g s; left it behind", self._close_timeout)
+            _LOG.warning(
+                "the data source has been busy with one item for %g s; its thread was abandoned", self._close_timeout
+            )
 
     def __enter__(self) -> Prefetcher[T]:
         return self

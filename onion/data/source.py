@@ -68,7 +68,7 @@ def as_source(given: Any) -> Indexed | Stream:
     _refuse_batches(given)
     if isinstance(given, Mapping | AbstractSet):
         kind = type(given).__name__
-        raise DataError(f"a {kind} has no first, second and third example; give a list made of it")
+        raise DataError(f"a {kind} has no first, second and third example; pass a list made of it")
     if has_length(given) and hasattr(type(given), "__getitem__"):
         if len(given) == 0:
             raise DataError(f"the data source ({type(given).__name__}) is empty; it needs at least one example")
@@ -82,7 +82,7 @@ def as_source(given: Any) -> Indexed | Stream:
         return Stream(lambda: _call(given))
     kind = type(given).__name__
     raise DataError(
-        f"cannot take examples from a {kind}; give a path, a sequence, an iterable, a dataset or a function"
+        f"cannot read examples from a {kind}; pass a path, a sequence, an iterable, a dataset or a function"
     )
 
 
@@ -107,9 +107,9 @@ def named(given: Any, package: str, name: str) -> bool:
 def _refuse_batches(given: Any) -> None:
     for (package, name), remedy in BATCHES.items():
         if named(given, package, name):
-            raise DataError(f"a {type(given).__name__} of {package[:-1]} gives batches, not examples; {remedy}")
+            raise DataError(f"a {type(given).__name__} of {package[:-1]} yields batches, not examples; {remedy}")
     if getattr(given, "__module__", None) == "paddle.batch":
-        raise DataError("paddle.batch makes batches of a reader's examples; give the reader itself, and batch_size=")
+        raise DataError("paddle.batch makes batches of a reader's examples; pass the reader itself, and batch_size=")
 
 
 def has_length(given: Any) -> bool:
@@ -131,7 +131,7 @@ class _Once:
     def __call__(self) -> Iterator[Any]:
         iterator, self._iterator = self._iterator, None
         if iterator is None:
-            raise DataError("the iterator is used up; give a list, or a function that makes a new iterator")
+            raise DataError("the iterator is exhausted; pass a list, or a function that returns a new iterator")
         return iterator
 
 
@@ -139,7 +139,7 @@ def _call(function: Callable[[], Any]) -> Iterator[Any]:
     made = function()
     if not isinstance(made, Iterable):
         kind = type(made).__name__
-        raise DataError(f"the data function gave a {kind}; it has to return an iterable of examples, or to yield them")
+        raise DataError(f"the data function returned a {kind}; it must return an iterable of examples, or yield them")
     return iter(made)
 
 
@@ -149,4 +149,4 @@ def _not_empty(examples: Iterator[Any]) -> Iterator[Any]:
         empty = False
         yield example
     if empty:
-        raise DataError("the data source gave no examples in this pass; was it used up by an earlier one?")
+        raise DataError("the data source returned no examples in this pass; was it exhausted by an earlier one?")

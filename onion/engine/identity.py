@@ -147,7 +147,7 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, 
     other = [name for name in here if name in there]
     if order != other and not found:
         moved = next(name for name, now in zip(order, other, strict=True) if name != now)
-        found[moved] = [f"the items stand in the order {', '.join(order)} there, {', '.join(other)} here"]
+        found[moved] = [f"the order of the items is {', '.join(order)} there, {', '.join(other)} here"]
     return found
 
 

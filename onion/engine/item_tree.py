@@ -198,7 +198,7 @@ def refuse_twice(items: Items) -> None:
     count = Counter(map(id, items))
     if len(count) < len(items):
         twice = next(item for item in items if count[id(item)] > 1)
-        raise CompositionError(f"the item {twice.name!r} stands twice in one onion; a ring stands once.")
+        raise CompositionError(f"the item {twice.name!r} occurs twice in one runner; use a second instance.")
 
 
 def number_names(items: Items) -> None:

@@ -39,8 +39,8 @@ class Periodic(RunnerItem):
     def __init__(self, every: Interval) -> None:
         if not _is_interval(every):
             raise CompositionError(
-                f"{type(self).__name__}: every={every!r} is neither a number of steps, nor a timedelta (both above 0), "
-                'nor "pass".'
+                f"{type(self).__name__}: every must be a number of steps or a timedelta, above 0, "
+                f'or "pass"; got {every!r}.'
             )
         self.every = every
         Periodic.reset(self)
@@ -54,8 +54,8 @@ class Periodic(RunnerItem):
         nested = [other.name for other in runner.layout.holders(self) if isinstance(other, Runner)]
         if nested and self.every != "pass":
             raise CompositionError(
-                f"{self.name} stands in {nested[-1]}, whose rings leave a batch before it counts as a step, so it "
-                f"would never act; put it into the outermost runner."
+                f"{self.name} is in {nested[-1]}, whose items leave a batch before it counts as a step, so it "
+                f"would never act; move it into the outermost runner."
             )
 
     def act(self, state: State) -> None:

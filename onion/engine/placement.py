@@ -42,7 +42,7 @@ class Behind:
         """Name the item that comes after."""
         others = [other for other in layout.able(self.ability) if other is not item]
         if others and layout.comes_after(others[0], item):
-            yield f"{item.name} stands outside {others[0].name}, which {self.why}; put it further in (after it)."
+            yield f"{item.name} is outside {others[0].name}, which {self.why}; move it further in (after it)."
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ class NotInside:
         """Name the item around."""
         for other in layout.able(self.ability):
             if layout.stands_inside(item, other):
-                yield f"{item.name} stands inside {other.name}, which {self.why}; put it further out (before it)."
+                yield f"{item.name} is inside {other.name}, which {self.why}; move it further out (before it)."
 
 
 @attrs.frozen
@@ -80,19 +80,19 @@ class Around:
         """Name the items that stand elsewhere."""
         others = [other for ability in self.abilities for other in layout.able(ability) if other is not item]
         if others and not any(layout.stands_inside(other, item) for other in others):
-            yield f"{item.name} {self.why}, and has none inside it; put it further out (before {others[-1].name})."
+            yield f"{item.name} {self.why}, and has none inside it; move it further out (before {others[-1].name})."
 
 
-BEHIND_DATA = Behind("provides_data", "brings the data")
+BEHIND_DATA = Behind("provides_data", "provides the data")
 """The place of what works on batches."""
 
 NETWORKS = ("computes_gradients", "runs_network")
 """The abilities of what runs a network."""
 
-UNREPEATED = NotInside("runs_again", "runs its inside more than once a batch, and so would it act")
+UNREPEATED = NotInside("runs_again", "runs its inside more than once a batch, so it would act as often")
 """The place of what acts once a step."""
 
-OUTSIDE_REPORTS = NotInside("reports", "reports its figures after it, so they would be written a step late")
+OUTSIDE_REPORTS = NotInside("reports", "reports its metrics after it, so they would be written a step late")
 """The place of what writes figures down."""
 
 

@@ -135,7 +135,7 @@ def _second_yield(hook: Hook, waiting: Waiting) -> HookError:
 def _returned(hook: Hook, answer: object) -> HookError:
     if inspect.isgenerator(answer):
         return HookError(
-            f"{title(hook)} returned a generator that nobody would run; write 'yield from ...' in it, "
+            f"{title(hook)} returned a generator that would never run; write 'yield from ...' in it, "
             "so that it is a generator function itself."
         )
     return HookError(

@@ -111,7 +111,9 @@ class Runner(Holder):
         """
         for name, number in (("passes", passes), ("steps", steps)):
             if number is not None and not is_count(number):
-                raise OnionError(f"run: {name}={number!r} is no whole number from 0; None, the default, is no limit.")
+                raise OnionError(
+                    f"run: {name} must be an integer >= 0, got {number!r}; None, the default, means no limit."
+                )
         state = self._begin(parent, passes, steps)
         limit = math.inf if steps is None else steps
         try:
@@ -124,7 +126,7 @@ class Runner(Holder):
         """Run one pass, inside ``with runner:``; return the State. A stopped run runs no further pass."""
         state, rings = self.current_run, self._rings
         if state is None or rings is None:
-            raise HookError("run_pass() belongs into the body of 'with runner:'; no hook may call it.")
+            raise HookError("run_pass() must be called in the body of 'with runner:', not in a hook.")
         self._start_clock()
         self._rings = None
         try:

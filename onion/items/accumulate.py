@@ -59,7 +59,7 @@ class Accumulate(RunnerItem):
 
     def __init__(self, k: int, weight: Weight = batch_parts.examples) -> None:
         if not (is_whole(k) and k >= 1):
-            raise CompositionError(f"Accumulate: k={k!r} is no number of batches from 1.")
+            raise CompositionError(f"Accumulate: k must be an integer >= 1, got {k!r}.")
         self.k, self.weight = k, weight
         self.extra_batches = k - 1
         self._watched = _Watched(iter(()))
@@ -101,7 +101,7 @@ class Accumulate(RunnerItem):
     def _refuse_altered(self, state: State) -> None:
         if state.batch is not self._watched.last:
             raise HookError(
-                f"an item outside {self.name} put another batch in the place of the one that the data gave, and would "
+                f"an item outside {self.name} replaced the batch from the data, and would "
                 f"do so for the first of every {self.k} only; move it inside {self.name}."
             )
 

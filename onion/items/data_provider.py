@@ -177,7 +177,7 @@ def _refuse_both(given: Mapping[str, bool]) -> None:
     """Raise DataError for what is said of the batches of a DataLoader, which says it itself."""
     for name, there in given.items():
         if there:
-            raise DataError(f"a DataLoader makes its own batches: give {name}= to it, and not to the DataProvider")
+            raise DataError(f"a DataLoader makes its own batches: pass {name}= to it instead of the DataProvider")
 
 
 def refuse_other_data(provider: RunnerItem, runner: Runner) -> None:
@@ -185,6 +185,6 @@ def refuse_other_data(provider: RunnerItem, runner: Runner) -> None:
     for item in runner.walk():
         if item is not provider and item.provides_data:
             raise CompositionError(
-                f"{provider.name}: {item.name} brings data too, and only the one further in would be read; leave one "
+                f"{provider.name}: {item.name} provides data too, and only the inner one would be read; remove one "
                 "of them out."
             )

@@ -54,8 +54,8 @@ class EarlyStopping(RunnerItem):
         for other in runner.around(self):
             if other.reports and self.monitor.startswith(f"{other.name}."):
                 raise CompositionError(
-                    f"{self.name} stands inside {other.name}, which reports {self.monitor} after it, so it would stop "
-                    "a step late; put it further out (before it)."
+                    f"{self.name} is inside {other.name}, which reports {self.monitor} after it, so it would stop "
+                    "a step late; move it further out (before it)."
                 )
 
     def initialize(self, state: State) -> None:
@@ -115,13 +115,15 @@ def _tests(count: int) -> str:
 def _refuse_wrong(monitor: object, patience: object, mode: object, min_delta: object) -> None:
     """Raise CompositionError for an argument that is none."""
     if not isinstance(monitor, str) or not monitor:
-        raise CompositionError(f"EarlyStopping: monitor={monitor!r} is no name; give a text such as 'tester.accuracy'.")
+        raise CompositionError(
+            f"EarlyStopping: monitor must be a metric's name such as 'tester.accuracy', got {monitor!r}."
+        )
     if not is_whole(patience) or patience < 1:
         raise CompositionError(
-            f"EarlyStopping: patience={patience!r} is no number of failures from 1; 1 stops at the first value that is "
-            "no better."
+            f"EarlyStopping: patience must be an integer >= 1, got {patience!r}; 1 stops at the first value that is "
+            "not better."
         )
     if mode not in ("max", "min"):
-        raise CompositionError(f"EarlyStopping: mode={mode!r} is neither 'max' nor 'min'.")
+        raise CompositionError(f"EarlyStopping: mode must be 'max' or 'min', got {mode!r}.")
     if not is_number(min_delta) or min_delta < 0:
-        raise CompositionError(f"EarlyStopping: min_delta={min_delta!r} is no number from 0.")
+        raise CompositionError(f"EarlyStopping: min_delta must be a number >= 0, got {min_delta!r}.")

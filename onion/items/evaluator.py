@@ -57,7 +57,7 @@ class Evaluator(RunnerItem):
         if state.batch_id == 0 or not loaded:
             self.metric.reset()
         if state.batch_id > 0 and not loaded:
-            log.warning("%s: resumed in mid-pass, and %s; it measures the rest", self.name, self._lack())
+            log.warning("%s: resumed in the middle of a pass, and %s; it measures the rest", self.name, self._lack())
         yield
         if not state.pass_cut:
             state.report(self.metric.result())

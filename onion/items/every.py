@@ -29,7 +29,7 @@ class Every(Conditional):
 
     def __init__(self, n: int, item: RunnerItem) -> None:
         if not (is_whole(n) and n >= 1):
-            raise CompositionError(f"Every: n={n!r} is no number of batches from 1.")
+            raise CompositionError(f"Every: n must be an integer >= 1, got {n!r}.")
         super().__init__(item, f"Every({n}, ...)")
         self.n = n
         self.runs_a_step = Fraction(1, n)

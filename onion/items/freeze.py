@@ -118,7 +118,7 @@ class Unfreeze(_FromAStep):
         """Insist on standing inside every Freeze of the network, whose word would else come last."""
         for item in runner.inside(self):
             if isinstance(item, Freeze) and item.network is self.network:
-                raise CompositionError(f"{item.name} stands inside {self.name}; put it outside (before it).")
+                raise CompositionError(f"{item.name} is inside {self.name}; move it outside (before it).")
 
     def initialize(self, state: State) -> HookIterator:
         """Unfreeze, if it was time before; put everything back on the way out."""
@@ -167,4 +167,4 @@ def _set(parameters: list[Any], *, frozen: bool) -> None:
 
 def _refuse_no_step(item: str, argument: str, step: object) -> None:
     if not (is_whole(step) and step >= 0):
-        raise CompositionError(f"{item}: {argument}={step!r} is no number of steps from 0.")
+        raise CompositionError(f"{item}: {argument} must be an integer >= 0 (steps), got {step!r}.")

@@ -89,7 +89,7 @@ def load_network(network: Any, saved: Mapping[str, Any]) -> None:
     ]
     if wrong:
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-        raise CheckpointError(f"the saved network does not fit: {'; '.join(sorted(wrong)[:5])}{more}.")
+        raise CheckpointError(f"the saved network does not match: {'; '.join(sorted(wrong)[:5])}{more}.")
     for name in own.keys() & saved.keys():
         own[name].set_value(saved[name])
 

@@ -74,7 +74,7 @@ class Mailbox(RunnerItem):
             CompositionError: ``message`` is no plain function; nothing would run a coroutine or a generator.
         """
         if is_lazy(message) or not callable(message):
-            raise CompositionError(f"post: {message!r} is no plain function of the state.")
+            raise CompositionError(f"post: the message must be a plain function of the state, got {message!r}.")
         answer: Future[Answer] = Future()
         self._messages.put(_Message(message, answer))
         return answer
@@ -105,7 +105,7 @@ class Mailbox(RunnerItem):
     def on_pass(self, state: State) -> None:
         """Stand between the data and the batches."""
         if state.batches is None:
-            raise HookError(f"{self.name} stands outside the item that brings the data; put it further in (after it).")
+            raise HookError(f"{self.name} is outside the item that provides the data; move it further in (after it).")
         state.batches = BatchBoundary(iter(state.batches), state, self._read)
 
     def _read(self, state: State) -> None:
@@ -133,7 +133,7 @@ class _Message:
             self.answer.set_exception(error)
             if not isinstance(error, Exception):
                 raise  # Ctrl-C, which is meant for the run
-            log.exception("a message failed; the run goes on")
+            log.exception("a message failed; the run continues")
         else:
             self.answer.set_result(answer)
 

@@ -67,9 +67,9 @@ class MixedPrecision(RunnerItem):
         scale: LossScale | None = None,
     ) -> None:
         if dtype not in ("bfloat16", "float16"):
-            raise CompositionError(f"MixedPrecision: dtype={dtype!r} is neither 'bfloat16' nor 'float16'.")
+            raise CompositionError(f"MixedPrecision: dtype must be 'bfloat16' or 'float16', got {dtype!r}.")
         if level not in ("O1", "O2"):
-            raise CompositionError(f"MixedPrecision: level={level!r} is neither 'O1' nor 'O2'.")
+            raise CompositionError(f"MixedPrecision: level must be 'O1' or 'O2', got {level!r}.")
         self.dtype, self.level = dtype, level
         self.scale = LossScale() if scale is None and dtype == "float16" else scale
         self.reset()
@@ -84,7 +84,9 @@ class MixedPrecision(RunnerItem):
         """Insist on standing between updater and machine; cast the networks inside at O2."""
         late = [item.name for item in runner.inside(self) if isinstance(item, ParameterUpdater)]
         if late:
-            raise CompositionError(f"{self.name} stands outside {late[0]}, which it prepares gradients for; swap them.")
+            raise CompositionError(
+                f"{self.name} is outside {late[0]}, which needs the gradients that it prepares; swap them."
+            )
         updaters, machines = updaters_around(self, runner), machines_inside(self, runner)
         if updaters:
             insist_on_place(self, runner)
@@ -100,7 +102,8 @@ class MixedPrecision(RunnerItem):
         """Find what is updated."""
         self._able = self._is_able()
         if not self._able:
-            log.warning("%s: no %s on %s; all stays in 32 bits", self.name, self.dtype, paddle().device.get_device())
+            device = paddle().device.get_device()
+            log.warning("%s: %s is not supported on %s; everything stays in 32 bits", self.name, self.dtype, device)
         updaters = [] if state.runner is None else updaters_around(self, state.runner)
         self._parameters = [each for updater in updaters for each in parameters_of(updater.optimizer)]
 
@@ -139,7 +142,7 @@ class MixedPrecision(RunnerItem):
         """
         if saved.keys() != self.state_dict().keys():
             has, lacks = ("checkpoint", "item") if saved else ("item", "checkpoint")
-            raise CheckpointError(f"{self.name}: the {has} has a loss scale and the {lacks} has none.")
+            raise CheckpointError(f"{self.name}: the {has} has a loss scale, but the {lacks} has none.")
         if self.scale is not None:
             self.scale.load_state_dict(saved)
             self.overflows = saved["overflows"]
@@ -175,7 +178,7 @@ class MixedPrecision(RunnerItem):
         if not finite:
             self.overflows += 1
             clear_gradients(self._parameters)
-            log.info("%s: step %d overflowed and moved nothing; loss scale %g", self.name, state.step, scale.value)
+            log.info("%s: step %d overflowed and was skipped; loss scale %g", self.name, state.step, scale.value)
 
 
 def unscale(gradients: list[Any], scale: float) -> bool:

@@ -53,7 +53,7 @@ class MovingAverage(RunnerItem):
 
     def __init__(self, network: Any, decay: float = 0.999) -> None:
         if not 0 <= decay < 1:
-            raise CompositionError(f"MovingAverage: decay={decay} is not in [0, 1).")
+            raise CompositionError(f"MovingAverage: decay must be in [0, 1), got {decay}.")
         _refuse_16_bits(network)
         self.network, self.decay = network, decay
         self.average: Any = deepcopy(network)
@@ -71,7 +71,7 @@ class MovingAverage(RunnerItem):
         if not any(moves(updater, self.network) for updater in updaters):
             names = ", ".join(updater.name for updater in updaters)
             raise CompositionError(
-                f"{self.name} averages a network of which {names} moves no parameter; give both the same network."
+                f"{self.name} averages a network of which {names} updates no parameter; give both the same network."
             )
 
     def initialize(self, state: State) -> None:
@@ -138,6 +138,6 @@ def _refuse_16_bits(network: Any) -> None:
     for path, parameter in network.named_parameters():
         if parameter.dtype in (paddle().float16, paddle().bfloat16):
             raise CompositionError(
-                f"MovingAverage: {path} has 16 bits, too few for an average that moves in small steps; make the item "
-                "while the network has 32, before it is cast."
+                f"MovingAverage: {path} has 16 bits, too few for an average that changes in small steps; create "
+                "the item while the network has 32, before it is cast."
             )

@@ -68,12 +68,12 @@ class NanGuard(RunnerItem):
         check_every: int = 1,
     ) -> None:
         if policy not in get_args(Policy):
-            raise CompositionError(f"NanGuard: policy={policy!r} is none of {', '.join(get_args(Policy))}.")
+            raise CompositionError(f"NanGuard: policy must be one of {', '.join(get_args(Policy))}; got {policy!r}.")
         if not (is_whole(snapshot_every) and snapshot_every >= 1):
-            raise CompositionError(f"NanGuard: snapshot_every={snapshot_every!r} is no number of steps from 1.")
+            raise CompositionError(f"NanGuard: snapshot_every must be an integer >= 1, got {snapshot_every!r}.")
         if not (is_whole(check_every) and check_every >= 1 and (check_every == 1 or policy == "raise")):
             raise CompositionError(
-                f"NanGuard: check_every={check_every!r} is no number of steps from 1, or {policy} needs every one."
+                f"NanGuard: check_every must be an integer >= 1, and 1 for policy {policy}; got {check_every!r}."
             )
         self.policy, self.check_gradients, self.snapshot_every, self.check_every = (
             policy,
@@ -139,7 +139,7 @@ class NanGuard(RunnerItem):
             log.warning("%s; skipped the update", said)
         else:
             self._go_back()
-            log.warning("%s; went back to before step %d", said, self._kept_step)
+            log.warning("%s; rolled back to before step %d", said, self._kept_step)
 
     def _wrong(self, state: State) -> str | None:
         """Say what is not finite; None: everything is."""

@@ -60,7 +60,7 @@ def _refuse_lazy(*calls: Call | None) -> None:
         if is_lazy(call):
             raise CompositionError(
                 f"Observer: {call!r} is a coroutine or generator function, whose body a call does not run; "
-                "give a plain function, or write a RunnerItem, whose hooks may yield."
+                "pass a plain function, or write a RunnerItem, whose hooks may yield."
             )
 
 

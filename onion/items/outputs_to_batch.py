@@ -34,13 +34,13 @@ class OutputsToBatch(RunnerItem):
 
     def __init__(self, field: str) -> None:
         if not isinstance(field, str) or not field:
-            raise CompositionError(f"OutputsToBatch: {field!r} is no name of a field; give a text such as 'teacher'.")
+            raise CompositionError(f"OutputsToBatch: field must be a name such as 'teacher', got {field!r}.")
         self.field = field
 
     def on_batch(self, state: State) -> None:
         """Put them there."""
         if state.outputs is None:
-            raise HookError(f"{self.name}: no outputs are there; put a Forward of the other network just before it.")
+            raise HookError(f"{self.name}: there are no outputs; put a Forward of the other network just before it.")
         if not isinstance(state.batch, dict):
             raise HookError(
                 f"{self.name}: the batch is a {type(state.batch).__name__}; only a dict can take the field "

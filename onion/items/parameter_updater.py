@@ -66,7 +66,7 @@ class ParameterUpdater(RunnerItem):
         machines = machines_inside(self, runner)
         if not machines:
             raise CompositionError(
-                f"{self.name} has no gradient machine inside it; put a GradientMachine further in (after it)."
+                f"{self.name} has no gradient machine inside it; add a GradientMachine further in (after it)."
             )
         refuse_idle(self, machines)
         if any(item.provides_data for item in runner.walk()):  # else it is a part of an onion
@@ -104,7 +104,7 @@ class ParameterUpdater(RunnerItem):
                 wherever it is in it.
         """
         if not (is_number(rate) and rate > 0):
-            raise OnionError(f"{self.name}: the learning rate {rate!r} is no positive number.")
+            raise OnionError(f"{self.name}: the learning rate must be a positive number, got {rate!r}.")
         if self._schedule is None:
             self.optimizer.set_lr(float(rate))
         elif isinstance(self._schedule, paddle().optimizer.lr.LambdaDecay):
@@ -256,8 +256,8 @@ def _refuse_closure(optimizer: Any) -> None:
     if step is not None and wants_arguments(step):
         name = type(optimizer).__name__
         raise CompositionError(
-            f"ParameterUpdater steps an optimizer once a batch, and {name}.step wants a closure, to run the batch as "
-            "often as it likes; take another optimizer (AdamW, Momentum), or call it in an item of your own."
+            f"ParameterUpdater steps an optimizer once a batch, but {name}.step requires a closure, to run the batch "
+            "as often as it needs; use another optimizer (AdamW, Momentum), or call it in an item of your own."
         )
 
 

@@ -62,7 +62,7 @@ class Preemption(RunnerItem):
         clock: Callable[[], float] = time,
     ) -> None:
         if not is_number(seconds_before) or seconds_before < 0:
-            raise CompositionError(f"Preemption: seconds_before={seconds_before!r} is no number of seconds from 0.")
+            raise CompositionError(f"Preemption: seconds_before must be a number >= 0, got {seconds_before!r}.")
         self.announced, self.seconds_before, self.clock = announced, seconds_before, clock
         self._look = _way_to_look(announced)
         self._looked = -math.inf
@@ -88,7 +88,7 @@ class Preemption(RunnerItem):
             return _seconds(told)
         except (ValueError, OverflowError, OSError, TypeError):
             if not self._warned:
-                log.warning("%s: %r is no time; it counts as soon", self.name, told)
+                log.warning("%s: %r is not a time; the end is assumed to be near", self.name, told)
             self._warned = True
             return SOON
 
@@ -102,8 +102,8 @@ def _way_to_look(announced: object) -> Callable[[], Told]:
     if callable(announced) and not is_lazy(announced):
         return announced
     raise CompositionError(
-        f"Preemption: announced={announced!r} is neither a path, nor '$NAME' of an environment variable, nor a "
-        "function that returns a time or None."
+        "Preemption: announced must be a path, '$NAME' of an environment variable, or a "
+        f"function that returns a time or None; got {announced!r}."
     )
 
 

@@ -29,7 +29,7 @@ class Repeat(RunnerItem):
 
     def __init__(self, n: int) -> None:
         if not (is_whole(n) and n >= 1):
-            raise CompositionError(f"Repeat: n={n!r} is no number of times from 1.")
+            raise CompositionError(f"Repeat: n must be an integer >= 1, got {n!r}.")
         self.n = self.runs_a_step = n
 
     def on_batch(self, state: State) -> HookIterator:

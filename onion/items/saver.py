@@ -76,9 +76,9 @@ class Saver(Periodic):
     ) -> None:
         super().__init__(every)
         if keep_last < 1:
-            raise CompositionError(f"Saver: keep_last={keep_last} would keep no checkpoint; it is at least 1.")
+            raise CompositionError(f"Saver: keep_last must be >= 1, got {keep_last}.")
         if resume not in (True, False, "force"):
-            raise CompositionError(f"Saver: resume={resume!r} is neither True, nor False, nor 'force'.")
+            raise CompositionError(f"Saver: resume must be True, False or 'force', got {resume!r}.")
         if on_error not in ("raise", "warn"):
             raise CompositionError(f"Saver: on_error must be 'raise' or 'warn', got {on_error!r}.")
         self.folder, self.keep_last, self.monitor, self.mode, self.resume = (
@@ -113,15 +113,15 @@ class Saver(Periodic):
         outside = [item for item in stateful(runner) if item is not self and item not in inside]
         if outside:
             names = ", ".join(item.name for item in outside)
-            raise CompositionError(f"{self.name} stands inside {names}, which it has to save; move it further out.")
+            raise CompositionError(f"{self.name} is inside {names}, which it has to save; move it further out.")
         for item in stateful(runner):
             if "/" in item.name or "\\" in item.name:
-                raise CompositionError(f"{item.name!r} cannot be a file's name, as {self.name} needs; drop the slash.")
+                raise CompositionError(
+                    f"{item.name!r} cannot be a file name, which {self.name} needs; remove the slash."
+                )
         late = [tester.name for tester in runner.all(Tester) if not any(tester is item for item in inside)]
         if late:
-            raise CompositionError(
-                f"{late[0]} stands outside {self.name}, which would save before it; move it further in."
-            )
+            raise CompositionError(f"{late[0]} is outside {self.name}, which would save before it; move it further in.")
 
     def initialize(self, state: State) -> HookIterator:
         """Load the newest checkpoint on the way in, save the end on the way out."""

@@ -62,8 +62,8 @@ class Signals(RunnerItem):
         for saver in runner.all(Saver):
             if any(item is self for item in runner.inside(saver)):
                 raise CompositionError(
-                    f"{self.name} stands inside {saver.name}, which has to save before the process leaves, and while "
-                    f"signals are still answered; move it further out (before {saver.name})."
+                    f"{self.name} is inside {saver.name}, which has to save before the process exits, and while "
+                    f"signals are still handled; move it further out (before {saver.name})."
                 )
 
     def initialize(self, state: State) -> HookIterator:

@@ -34,7 +34,7 @@ class SkipIf(RunnerItem):
 
     def __init__(self, predicate: Callable[[State], object]) -> None:
         if is_lazy(predicate) or not callable(predicate):
-            raise CompositionError(f"SkipIf: {predicate!r} is no plain function of the state.")
+            raise CompositionError(f"SkipIf: predicate must be a plain function of the state, got {predicate!r}.")
         self.predicate = predicate
         self.reset()
 

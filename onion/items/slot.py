@@ -167,7 +167,9 @@ def _refuse_stranger(item: object) -> None:
     if not isinstance(item, RunnerItem):
         raise CompositionError(f"Slot holds an item or None, not a {type(item).__name__}: Slot(Item(...)).")
     if isinstance(item, Slot):
-        raise CompositionError("Slot holds no other slot; put the item itself into it, or give it a slot beside it.")
+        raise CompositionError(
+            "Slot cannot hold another slot; put the item itself into it, or use a second slot beside it."
+        )
     if item.is_runner:
         raise CompositionError(f"Slot holds a single item, and {item.name} holds items of its own; give each a slot.")
     refuse_coroutine(item.on_batch)

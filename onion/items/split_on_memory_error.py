@@ -74,9 +74,7 @@ class SplitOnMemoryError(RunnerItem):
         weight: Weight = batch_parts.examples,
     ) -> None:
         if not (is_whole(min_examples) and min_examples >= 1):
-            raise CompositionError(
-                f"SplitOnMemoryError: min_examples={min_examples!r} is no number of examples from 1."
-            )
+            raise CompositionError(f"SplitOnMemoryError: min_examples must be an integer >= 1, got {min_examples!r}.")
         self.network, self.split, self.min_examples, self.weight = network, split, min_examples, weight
         self.reset()
 
@@ -134,7 +132,7 @@ class SplitOnMemoryError(RunnerItem):
             return False
         self._fits = max(self.min_examples, (size + 1) // 2)
         log.warning(
-            "%s: out of memory with %d examples; batches are split into pieces of %d from now on",
+            "%s: out of memory with %d examples; batches are split into parts of %d from now on",
             self.name,
             size,
             self._fits,

@@ -45,11 +45,13 @@ class StopGradient(RunnerItem):
         """Insist on something to be kept out of, and refuse an inside that this would make no sense for."""
         inside = runner.inside(self)
         if not any(item.computes_gradients for item in inside):
-            raise CompositionError(f"{self.name} has no gradient machine inside it; put it outside of one (before it).")
+            raise CompositionError(
+                f"{self.name} has no gradient machine inside it; move it outside of one (before it)."
+            )
         self._refuse_stilled(runner)
         for item in inside:
             if isinstance(item, (Freeze, Unfreeze)) and item.network is self.network:
-                raise CompositionError(f"{item.name} stands inside {self.name}; put it outside (before it).")
+                raise CompositionError(f"{item.name} is inside {self.name}; move it outside (before it).")
 
     def _refuse_stilled(self, runner: Runner) -> None:
         """Raise CompositionError for an updater, inside or around, that would never move anything."""
@@ -59,8 +61,8 @@ class StopGradient(RunnerItem):
             if inside.issuperset(map(id, machines)) and frozen.issuperset(map(id, parameters_of(updater.optimizer))):
                 where = "inside" if id(updater) in inside else "outside"
                 raise CompositionError(
-                    f"{updater.name} stands {where} {self.name}, which keeps gradients from all of its parameters: it "
-                    "would never move anything; give its optimizer, or StopGradient, the parameters of the other "
+                    f"{updater.name} is {where} {self.name}, which keeps gradients from all of its parameters: it "
+                    "would never update anything; give its optimizer, or StopGradient, the parameters of the other "
                     "network."
                 )
 

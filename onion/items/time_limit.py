@@ -31,7 +31,7 @@ class TimeLimit(RunnerItem):
 
     def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-            raise CompositionError(f"TimeLimit: seconds={seconds!r} is no positive number.")
+            raise CompositionError(f"TimeLimit: seconds must be a positive number, got {seconds!r}.")
         self.seconds, self.clock = seconds, clock
         self.reset()
 

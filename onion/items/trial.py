@@ -57,11 +57,11 @@ class Trial(RunnerItem):
         for item in stateful(runner):
             if not any(item is each for each in inside):
                 raise CompositionError(
-                    f"{self.name} stands inside {item.name}, which it gives its state to; move it further out."
+                    f"{self.name} is inside {item.name}, to which it passes its state; move it further out."
                 )
         for saver in runner.all(Saver):
             raise CompositionError(
-                f"{self.name} begins where the run around it stands, and {saver.name} where its folder does; leave "
+                f"{self.name} starts from the state of the outer run, and {saver.name} from its folder; leave "
                 f"{saver.name} out."
             )
 
@@ -77,7 +77,9 @@ class Trial(RunnerItem):
     def _take_over(self, state: State) -> None:
         parent = state.parent
         if parent is None or parent.runner is None or state.runner is None:
-            raise HookError(f"{self.name} begins where another run stands; run it in a batch hook: run(parent=state).")
+            raise HookError(
+                f"{self.name} starts from the state of an outer run; run it in a batch hook: run(parent=state)."
+            )
         _refuse_shared(state.runner, parent.runner)
         _refuse_mistaken(state.runner, parent.runner)
         there = {item.name: item for item in stateful(parent.runner)}
@@ -98,8 +100,8 @@ def _refuse_shared(trial: Runner, parent: Runner) -> None:
             or (isinstance(item, Logger) and item.path.resolve() in logs)
         ):
             raise HookError(
-                f"{item.name} of the trial is, moves or writes what the run around it has; give the trial objects of "
-                "its own (deepcopy(network), an optimizer of its parameters, another log file)."
+                f"{item.name} of the trial shares, changes or writes an object of the outer run; give the trial "
+                "objects of its own (deepcopy(network), an optimizer of its parameters, another log file)."
             )
 
 
@@ -117,9 +119,9 @@ def _refuse_mistaken(trial: Runner, parent: Runner) -> None:
         here = {item.name for item in _of(kind, trial) if by_default(item)}
         if here and there and here != there:
             raise HookError(
-                f"the trial has {_told(here)}, the run around it {_told(there)}, so it is not clear which takes over "
+                f"the trial has {_told(here)}, the outer run {_told(there)}, so it is not clear which takes over "
                 f"from which; give every {kind.__name__} a name, the same in both (item.name = 'critic') "
-                "or, if it is to begin anew, one of its own."
+                "or, if it is to start from its initial state, a name of its own."
             )
 
 

@@ -40,8 +40,8 @@ class UseAverage(RunnerItem):
         for item in runner.walk():
             if item.computes_gradients or isinstance(item, Saver):
                 raise CompositionError(
-                    f"{self.name} would lend its averages to {item.name} for the whole pass; it belongs in a test "
-                    "onion: Tester(Runner(..., UseAverage(moving_average), Forward(network)))."
+                    f"{self.name} would apply its averages to {item.name} for the whole pass; it belongs in a test "
+                    "runner: Tester(Runner(..., UseAverage(moving_average), Forward(network)))."
                 )
 
     def on_pass(self, state: State) -> HookIterator:

@@ -33,7 +33,7 @@ class ForTask(Conditional):
     def __init__(self, task: str, item: RunnerItem) -> None:
         super().__init__(item, f"ForTask({task!r}, ...)")
         if not isinstance(task, str):
-            raise CompositionError(f"ForTask: the name of a task is a text, and {task!r} is a {type(task).__name__}.")
+            raise CompositionError(f"ForTask: task must be a name, got {task!r}.")
         self.task = task
 
     def check(self, runner: Runner) -> None:

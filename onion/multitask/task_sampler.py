@@ -74,7 +74,7 @@ class TaskSampler(RunnerItem):
     ) -> None:
         if not isinstance(tasks, Mapping):
             raise CompositionError(
-                "TaskSampler takes its tasks by name, {'name': Task(DataProvider(...)), ...}, not as a "
+                "TaskSampler: tasks must be a dict, {'name': TaskData(DataProvider(...)), ...}, not a "
                 f"{type(tasks).__name__}."
             )
         self.tasks = dict(tasks)

@@ -35,5 +35,5 @@ class Adjustable:
         """Raise OnionError for a value that is not accepted."""
         fits = is_whole(value) if self.whole else is_number(value)
         if not (fits and self.low <= value <= self.high):  # type: ignore[operator]
-            kind = "whole number" if self.whole else "number"
-            raise OnionError(f"{name}={value!r} is no {kind} from {self.low:g} to {self.high:g}.")
+            kind = "an integer" if self.whole else "a number"
+            raise OnionError(f"{name} must be {kind} from {self.low:g} to {self.high:g}, got {value!r}.")

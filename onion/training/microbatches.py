@@ -69,7 +69,7 @@ def weigh(batch: Any, weight: Weight) -> float:
             raise
         raise DataError(f"{error} Give weight=, a function of the batch.") from None
     if not 0 <= weighs < float("inf"):
-        raise DataError(f"weight= gave {weighs:g} for a batch; a weight is a number from 0.")
+        raise DataError(f"weight= returned {weighs:g} for a batch; a weight must be >= 0.")
     return weighs
 
 
@@ -90,12 +90,12 @@ def insist_on_place(item: RunnerItem, runner: Runner) -> None:
     """Raise CompositionError unless an item stands between a ParameterUpdater and all its gradient machines."""
     updaters = updaters_around(item, runner)
     if not updaters:
-        raise CompositionError(f"{item.name} stands outside any ParameterUpdater; move it into one (after it).")
+        raise CompositionError(f"{item.name} is outside any ParameterUpdater; move it into one (after it).")
     machines = machines_inside(item, runner)
     for machine in machines_inside(updaters[-1], runner):
         if not any(machine is each for each in machines):
             raise CompositionError(
-                f"{item.name} stands inside {updaters[-1].name} and not outside {machine.name}; put it between the two."
+                f"{item.name} is inside {updaters[-1].name} and not outside {machine.name}; move it between the two."
             )
 
 
@@ -103,7 +103,7 @@ def refuse_sharers_around(item: RunnerItem, runner: Runner, why: str) -> None:
     """Raise CompositionError if an item stands inside one that makes an update of several batches."""
     for other in around(item, runner):
         if other.splits_update:
-            raise CompositionError(f"{item.name} stands inside {other.name}, {why}")
+            raise CompositionError(f"{item.name} is inside {other.name}, {why}")
 
 
 def refuse_evaluators(items: Sequence[RunnerItem], why: str) -> None:

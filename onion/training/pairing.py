@@ -54,8 +54,8 @@ def refuse_idle(updater: RunnerItem, machines: Sequence[RunnerItem]) -> None:
     ):
         told = ", ".join(_told(machine) for machine in machines)
         raise CompositionError(
-            f"{updater.name} moves no parameter of {told}, which it stands outside of; give its optimizer the "
-            "parameters of this very network (a copy has others)."
+            f"{updater.name} updates no parameter of {told}, which is inside it; give its optimizer the "
+            "parameters of this same network (a copy has others)."
         )
 
 
@@ -75,9 +75,9 @@ def refuse_unmoved(machine: RunnerItem, runner: Runner) -> None:
     if not seen or frozen.issuperset(map(id, learning)) or any(moves(updater, network) for updater in updaters):
         return
     raise CompositionError(
-        f"no updater around {_told(machine)} moves a parameter of it: {', '.join(each.name for each in updaters)} has "
-        "those of another network; give an optimizer the parameters of this one, or put Frozen(network) around the "
-        "machine if it is not to learn."
+        f"no updater around {_told(machine)} updates its parameters: {', '.join(each.name for each in updaters)} "
+        "has those of another network; give an optimizer the parameters of this one, or put "
+        "StopGradient(network) around the machine if it should not be trained."
     )
 
 

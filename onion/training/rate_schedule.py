@@ -33,7 +33,7 @@ def of(optimizer: Any) -> Any:
         return None
     if wants_arguments(rate.step):
         raise CompositionError(
-            f"ParameterUpdater steps a schedule once a batch, and {type(rate).__name__}.step wants a metric; give "
+            f"ParameterUpdater steps a schedule once a batch, but {type(rate).__name__}.step requires a metric; give "
             "the optimizer a plain number, and set it (optimizer.set_lr) in an item that sees the metric."
         )
     return rate
@@ -53,9 +53,9 @@ def refuse_other(schedule: Any | None, kept: Mapping[str, Any], owner: str) -> N
     """Raise CheckpointError where another schedule was saved, or none; ``owner`` is who has the schedule."""
     if (STATE in kept) != (schedule is not None):
         has, lacks = ("checkpoint", "optimizer") if STATE in kept else ("optimizer", "checkpoint")
-        raise CheckpointError(f"{owner}: the {has} has a learning rate schedule and the {lacks} has none.")
+        raise CheckpointError(f"{owner}: the {has} has a learning rate schedule, but the {lacks} has none.")
     if schedule is not None and json.loads(kept[STATE]).keys() != schedule.state_dict().keys():
-        raise CheckpointError(f"{owner}: the saved learning rate schedule is another than {type(schedule).__name__}.")
+        raise CheckpointError(f"{owner}: the saved learning rate schedule is not a {type(schedule).__name__}.")
 
 
 def restore(schedule: Any, kept: Mapping[str, Any]) -> None:
@@ -91,7 +91,7 @@ def plan_for(schedule: Any, steps: int, owner: str) -> None:
     if before and schedule.last_epoch:
         schedule.last_epoch = round(schedule.last_epoch * steps / before)
         log.warning(
-            "%s: the learning rate was planned for %d updates, and this onion makes %d; it goes on as after %d",
+            "%s: the learning rate was planned for %d updates, and this runner makes %d; it continues as after %d",
             owner,
             before,
             steps,

@@ -32,8 +32,8 @@ def updates_in(passes: Passes, updater: RunnerItem, runner: Runner) -> int:
     batches = _batches_per_pass(runner) or passes.batches
     if batches is None:
         raise CompositionError(
-            f"{updater.name}: the learning rate is planned over {passes.count} passes, and the data do not tell how "
-            f"many batches a pass has; say Passes({passes.count}, batches=...), or give the schedule its updates."
+            f"{updater.name}: the learning rate is planned over {passes.count} passes, but the data do not say how "
+            f"many batches a pass has; use Passes({passes.count}, batches=...), or give the schedule its updates."
         )
     return math.floor(passes.count * steps_of(batches, runner) * _runs(updater, runner))
 

@@ -148,7 +148,7 @@ PARTS = {
         (PYTHON, "-m", "benchmarks.finetune", "--only", "sst-2", "mrpc", "--data", DATA),
         lacks=NO_DATA,
     ),
-    "pretraining": Part("speed and memory of pretraining (task mask) in float32", training()),
+    "pretraining": Part("speed and memory of pretraining (task masked-lm) in float32", training()),
     "pretraining-16": Part("the same in bfloat16", training("--dtype", "bfloat16")),
 }
 

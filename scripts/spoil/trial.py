@@ -202,14 +202,14 @@ def commands_for(spoilt: Spoilt, ground: Ground) -> Iterator[Command]:
     yield Command("train", ground.training(task, path, good, out), out)
     yield Command("stream", [*ground.training(task, path, good, out), "--stream"], out)
     yield Command("dev", ground.training(task, good, path, out), out)
-    yield Command("evaluate", ["evaluate", "--from", run, "--data", str(path), "--threads", "1"], out)
-    predict = ["predict", "--from", run, "--output", str(out), "--threads", "1", "--input"]
+    yield Command("evaluate", ["evaluate", "--run", run, "--input", str(path), "--threads", "1"], out)
+    predict = ["predict", "--run", run, "--output", str(out), "--threads", "1", "--input"]
     yield Command("predict", [*predict, str(path)], out)
     if _is_file(path):
         yield Command("lines", [*predict, "-"], out, input=path)
     if path.suffix in TABLES:
         words = ["embed", "--quiet", "--encoder", str(ground.encoder), "--max-length", "24", "--threads", "1"]
-        yield Command("embed", [*words, "--input", str(path), "--out", str(out)], out)
+        yield Command("embed", [*words, "--input", str(path), "--output", str(out)], out)
 
 
 def _is_file(path: Path) -> bool:
@@ -252,8 +252,8 @@ class Ground:
 
     def training(self, task: str, train: Path, dev: Path, out: Path) -> list[str]:
         """Return the words of a short training."""
-        words = ["train", "--task", task, "--train", str(train), "--dev", str(dev), "--out", str(out)]
-        return [*words, "--encoder", str(self.encoder), *QUICK, *(READING if task == "read" else ())]
+        words = ["train", "--task", task, "--train", str(train), "--dev", str(dev), "--output", str(out)]
+        return [*words, "--encoder", str(self.encoder), *QUICK, *(READING if task == "question-answering" else ())]
 
     @property
     def features(self) -> Path:

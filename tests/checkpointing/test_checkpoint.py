@@ -176,7 +176,7 @@ def test_numpy_scalars_are_saved_as_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({1, 2}, r"a state holds what JSON cannot \(\{1, 2\} is a set\); return arrays and JSON scalars"),
+        ({1, 2}, r"a state has a value that JSON cannot hold \(\{1, 2\} is a set\); return arrays and JSON scalars"),
         (np.array(["text"]), "the state of item holds an array that cannot be saved: Unknown dtype"),
         (np.array([None]), "the state of item holds an array that cannot be saved: Unknown dtype"),
         (np.zeros(1, "complex128"), "the state of item holds an array that cannot be saved: Unknown dtype"),
@@ -343,7 +343,7 @@ def test_somebodys_file_in_the_place_of_a_checkpoint_stays_and_is_named(link, tm
         file.symlink_to(tmp_path / "nothing")
     else:
         file.write_text("precious")
-    with pytest.raises(CheckpointError, match="step-00000002: a file of that name is in its way; move it"):
+    with pytest.raises(CheckpointError, match="step-00000002: a file of that name exists; move it"):
         write(tmp_path, small(2))
     assert names(tmp_path) == ["step-00000002"]
     assert link or file.read_text() == "precious"
@@ -385,7 +385,7 @@ def test_the_newest_whole_checkpoint_is_taken_and_what_was_passed_over_is_said(t
     with caplog.at_level(logging.WARNING, "onion"):
         assert same(newest(tmp_path), small(4))
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
-    assert "passed over a checkpoint" in caplog.messages[0]
+    assert "skipped a checkpoint" in caplog.messages[0]
     assert "step-00000008: manifest.json is missing or damaged" in caplog.messages[0]
     assert "step-00000006/machine.safetensors: damaged" in caplog.messages[1]
 
@@ -420,7 +420,7 @@ def test_a_checkpoint_that_may_not_be_read_is_passed_over(tmp_path, caplog, monk
 def test_if_no_checkpoint_is_whole_that_is_an_error(tmp_path):
     for step in (2, 4):
         (write(tmp_path, small(step)) / "state.json").unlink()
-    with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in .* is whole"):
+    with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in .* is valid"):
         newest(tmp_path)
 
 
@@ -513,7 +513,7 @@ def test_a_copy_is_not_changed_by_what_comes_after(tmp_path):
     assert taken.run == {"a": [1, 2]}
     assert taken.items["x"]["weight"].tolist() == taken.items["x"]["array"].tolist() == [1, 1]
     assert taken.items["x"]["n"] == 3
-    with pytest.raises(CheckpointError, match="holds what JSON cannot"):
+    with pytest.raises(CheckpointError, match="has a value that JSON cannot hold"):
         copied(Checkpoint(1, {}, {"x": {"a": object()}}))
 
 
@@ -591,7 +591,7 @@ def test_a_file_in_the_place_of_the_folder_is_an_error_that_says_so(tmp_path):
     place.write_text("precious")
     with pytest.raises(CheckpointError, match=r"cannot write the checkpoint .*out/step-00000001: File exists"):
         write(place, small())
-    with pytest.raises(CheckpointError, match=r"cannot make the folder .*out: File exists; choose another"):
+    with pytest.raises(CheckpointError, match=r"cannot create the folder .*out: File exists; choose another"):
         checkpoint.make(place)
     with pytest.raises(CheckpointError, match="Not a directory"):
         write(place / "deeper", small())

@@ -55,7 +55,7 @@ def test_examples_are_the_length_that_all_have_in_common(batch):
     ],
 )
 def test_a_batch_that_does_not_tell_is_refused_with_the_lengths(batch, told):
-    with pytest.raises(DataError, match=f"does not tell how many examples it has: {told}"):
+    with pytest.raises(DataError, match=f"cannot determine how many examples the batch has: {told}"):
         examples(batch)
     with pytest.raises(DataError, match=told):
         split(batch, 1)

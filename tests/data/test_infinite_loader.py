@@ -86,14 +86,14 @@ def test_loading_a_place_leaves_the_batches_under_way():
 
 def test_a_source_that_gives_no_batch_is_an_error_and_not_an_end():
     feed = InfiniteLoader(Loader(lambda: range(2), 3, drop_last=True, prefetch=0))
-    with pytest.raises(DataError, match="gave no batch in pass 1"):
+    with pytest.raises(DataError, match="returned no batch in pass 1"):
         next(feed)
 
 
 def test_a_source_that_can_be_read_once_says_so_in_its_second_pass():
     feed = InfiniteLoader(Loader(iter(range(3)), 3, prefetch=0, collate=list))
     assert next(feed) == [0, 1, 2]
-    with pytest.raises(DataError, match="used up"):
+    with pytest.raises(DataError, match="exhausted"):
         next(feed)
 
 

@@ -136,7 +136,7 @@ def test_a_stream_is_cut_and_skipped_too(prefetch, start):
 def test_an_iterator_serves_one_pass(prefetch):
     loader = Loader(iter(range(4)), 2, prefetch=prefetch)
     assert lists(loader) == [[0, 1], [2, 3]]
-    with pytest.raises(DataError, match="the iterator is used up"):
+    with pytest.raises(DataError, match="the iterator is exhausted"):
         loader.batches(1)
 
 
@@ -226,11 +226,11 @@ def test_a_collate_function_of_ones_own():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"batch_size": 0}, "batch_size has to be an integer from 1; got 0"),
-        ({"batch_size": 2.0}, "batch_size has to be an integer from 1; got 2.0"),
-        ({"batch_size": True}, "batch_size has to be an integer from 1; got True"),
-        ({"prefetch": -1}, "prefetch has to be an integer from 0; got -1"),
-        ({"seed": -1}, "seed has to be an integer from 0; got -1"),
+        ({"batch_size": 0}, "batch_size must be an integer >= 1, got 0"),
+        ({"batch_size": 2.0}, "batch_size must be an integer >= 1, got 2.0"),
+        ({"batch_size": True}, "batch_size must be an integer >= 1, got True"),
+        ({"prefetch": -1}, "prefetch must be an integer >= 0, got -1"),
+        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
     ],
 )
 def test_arguments_out_of_range(settings, message):
@@ -256,7 +256,7 @@ def test_data_that_does_not_fit(source, settings, message):
 
 @pytest.mark.parametrize(("pass_id", "start"), [(-1, 0), (0, -1)])
 def test_places_out_of_range(pass_id, start):
-    with pytest.raises(ValueError, match="has to be an integer from 0; got -1"):
+    with pytest.raises(ValueError, match="must be an integer >= 0, got -1"):
         Loader([1]).batches(pass_id, start)
 
 
@@ -264,7 +264,7 @@ def test_places_out_of_range(pass_id, start):
 def test_a_place_behind_the_end_is_not_the_same_data(source):
     loader = Loader(source, 2)
     assert list(loader.batches(0, 2)) == []
-    with pytest.raises(DataError, match="cannot go on after batch 3 of this pass: it has 2 batches"):
+    with pytest.raises(DataError, match="cannot continue after batch 3 of this pass: it has 2 batches"):
         list(loader.batches(0, 3))
 
 
@@ -328,7 +328,7 @@ def test_an_error_in_collate_says_which_examples(prefetch):
 def test_a_length_that_promises_too_much(prefetch, error):
     batches = Loader(Failing(6, error), 3, prefetch=prefetch).batches(0)
     next(batches)
-    told = r"says that it has 6 examples, but example 4 \(from 0\) is not there: (IndexError|KeyError): "
+    told = r"has a length of 6 examples, but example 4 \(from 0\) is missing: (IndexError|KeyError): "
     with pytest.raises(DataError, match=told) as caught:
         next(batches)
     assert caught.value.__cause__ is error
@@ -340,7 +340,7 @@ def test_a_length_that_changes_between_passes(change):
     loader = Loader(data, 2)
     lists(loader, 0)
     change(data)
-    with pytest.raises(DataError, match=rf"the data source has {len(data)} examples now, and had 4 when it was given"):
+    with pytest.raises(DataError, match=rf"the data source has {len(data)} examples now, but had 4 at first"):
         loader.batches(1)
 
 
@@ -367,13 +367,13 @@ def test_no_patience_is_left(caplog):
 @pytest.mark.parametrize(
     ("patience", "prefetch", "message"),
     [
-        (0, 2, "timeout has to be a number of seconds above 0; got 0"),
+        (0, 2, "timeout must be a number of seconds > 0, got 0"),
         (-1.0, 2, "got -1.0"),
         (float("nan"), 2, "got nan"),
         (float("inf"), 2, "got inf"),
         (True, 2, "got True"),
         ("1", 2, "got '1'"),
-        (1.0, 0, "timeout= needs the background thread, prefetch= from 1: without it"),
+        (1.0, 0, "timeout= needs the background thread, prefetch >= 1: without it"),
     ],
 )
 def test_patience_out_of_range(patience, prefetch, message):

@@ -95,7 +95,7 @@ def test_a_stream_is_skipped_by_loading_which_is_said(workers, caplog):
     assert caplog.messages == []
     assert numbers(loader, 0, 2) == whole[2:]
     assert [text.partition(", since")[0] for text in caplog.messages] == ["resuming loads and drops 2 batches"]
-    with pytest.raises(DataError, match=r"cannot go on after batch 9 of this pass: it has \d batches; did the data"):
+    with pytest.raises(DataError, match=r"cannot continue after batch 9 of this pass: it has \d batches; did the data"):
         numbers(loader, 0, 9)
 
 
@@ -113,7 +113,7 @@ def test_a_subclass_gives_what_it_gives(caplog):
 def test_a_loader_without_a_batch():
     with pytest.raises(DataError, match="the DataLoader has no batch"):
         PaddleBatches(DataLoader(Numbers(3), batch_size=4, drop_last=True))
-    with pytest.raises(DataError, match="the DataLoader gave no batch in this pass"):
+    with pytest.raises(DataError, match="the DataLoader returned no batch in this pass"):
         batches(DataLoader(Stream(0)))
 
 
@@ -122,12 +122,12 @@ def test_a_loader_without_a_batch():
 )
 def test_what_the_loader_says_is_not_said_again(given):
     (name,) = given
-    with pytest.raises(DataError, match=f"a DataLoader makes its own batches: give {name}= to it"):
+    with pytest.raises(DataError, match=f"a DataLoader makes its own batches: pass {name}= to it"):
         DataProvider(DataLoader(Numbers(), batch_size=2), **given)
 
 
 def test_arguments_out_of_their_range():
-    with pytest.raises(ValueError, match="seed has to be an integer from 0"):
+    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
         PaddleBatches(DataLoader(Numbers()), seed=-1)
     with pytest.raises(ValueError, match="timeout= needs the background thread"):
         PaddleBatches(DataLoader(Numbers()), prefetch=0, timeout=1)
@@ -149,10 +149,10 @@ TorchLoader.__module__, TorchLoader.__name__ = "torch.utils.data.dataloader", "D
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (lambda: DataLoader(Numbers()), "a DataLoader of paddle gives batches, not examples; DataProvider takes"),
-        (lambda: iter(DataLoader(Numbers())), "gives batches, not examples; give the DataLoader itself"),
-        (lambda: BatchSampler(Numbers()), "a BatchSampler of paddle gives batches, not examples"),
-        (lambda: TorchLoader(), "a DataLoader of torch gives batches, not examples; its tensors are no arrays"),
+        (lambda: DataLoader(Numbers()), "a DataLoader of paddle yields batches, not examples; DataProvider takes"),
+        (lambda: iter(DataLoader(Numbers())), "yields batches, not examples; give the DataLoader itself"),
+        (lambda: BatchSampler(Numbers()), "a BatchSampler of paddle yields batches, not examples"),
+        (lambda: TorchLoader(), "a DataLoader of torch yields batches, not examples; its tensors are no arrays"),
         (lambda: paddle.batch(lambda: iter([1]), 2), "paddle.batch makes batches"),
     ],
 )

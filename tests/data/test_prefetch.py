@@ -231,7 +231,7 @@ def test_a_source_that_gives_nothing_in_time_is_an_error_and_left_behind(timeout
     ahead = Prefetcher(silent, timeout=timeout)
     assert silent.entered.wait(PATIENCE)
     assert next(ahead) == 1
-    with pytest.raises(DataError, match=f"the data source has given nothing for {timeout} s"):
+    with pytest.raises(DataError, match=f"the data source has returned nothing for {timeout} s"):
         next(ahead)
     ahead.close()
     assert f"busy with one item for {BRIEF} s" in caplog.text
@@ -273,7 +273,7 @@ def test_who_gives_up_waiting_does_not_wait_again_to_close(silent, caplog):
     finally:
         signal.signal(signal.SIGTERM, before)
     ahead.close()
-    assert "left it behind" in caplog.text
+    assert "its thread was abandoned" in caplog.text
 
 
 def test_to_hurry_is_not_to_wait_longer(caplog, silent):

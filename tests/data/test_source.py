@@ -67,7 +67,7 @@ def test_an_iterator_serves_one_pass(given):
     source = as_source(given)
     assert list(source.examples()) == [1, 2, 3]
     with pytest.raises(
-        DataError, match="the iterator is used up; give a list, or a function that makes a new iterator"
+        DataError, match="the iterator is exhausted; pass a list, or a function that returns a new iterator"
     ):
         source.examples()
 
@@ -79,8 +79,8 @@ def test_an_iterator_serves_one_pass(given):
         (np.zeros((0, 3)), "the data source .ndarray. is empty"),
         ({"a": 1}, "a dict has no first, second and third example"),
         ({1, 2}, "a set has no first"),
-        (5, "cannot take examples from a int"),
-        (None, "cannot take examples from a NoneType"),
+        (5, "cannot read examples from a int"),
+        (None, "cannot read examples from a NoneType"),
         ("none.tsv", "no such file"),
     ],
 )
@@ -100,12 +100,12 @@ def test_a_function_that_keeps_giving_the_same_iterator_is_found_out():
     same = iter([1])
     source = as_source(lambda: same)
     assert list(source.examples()) == [1]
-    with pytest.raises(DataError, match="used up by an earlier one"):
+    with pytest.raises(DataError, match="exhausted by an earlier one"):
         list(source.examples())
 
 
 def test_a_function_that_gives_no_iterable():
-    with pytest.raises(DataError, match="the data function gave a NoneType; it has to return an iterable"):
+    with pytest.raises(DataError, match="the data function returned a NoneType; it must return an iterable"):
         as_source(lambda: None).examples()
 
 

@@ -368,7 +368,7 @@ def test_replace_and_insert_want_exactly_one_place(derive):
 
 def test_an_item_is_not_inserted_twice():
     runner = deep()
-    with pytest.raises(CompositionError, match="the item 'a' stands twice"):
+    with pytest.raises(CompositionError, match="the item 'a' occurs twice"):
         runner.insert_after("c", runner["a"])
 
 

@@ -75,54 +75,54 @@ NEVER = SkipIf(lambda state: False)
 WRONG = {
     "the data innermost": (
         lambda at: [*at.learning, at.data],
-        "gradient_machine stands outside data_provider, which brings the data; put it further in",
+        "gradient_machine is outside data_provider, which provides the data; move it further in",
     ),
-    "the data inside a test's network": (lambda at: [Forward(at.network), at.data], "forward stands outside data_prov"),
-    "the data inside what skips": (lambda at: [NEVER, at.data, *at.learning], "skip_if stands outside data_provider"),
-    "the data inside a mailbox": (lambda at: [Mailbox(), at.data], "mailbox stands outside data_provider"),
+    "the data inside a test's network": (lambda at: [Forward(at.network), at.data], "forward is outside data_prov"),
+    "the data inside what skips": (lambda at: [NEVER, at.data, *at.learning], "skip_if is outside data_provider"),
+    "the data inside a mailbox": (lambda at: [Mailbox(), at.data], "mailbox is outside data_provider"),
     "the data nested, further in": (
         lambda at: [Runner(*at.learning), Runner(at.data)],
-        "gradient_machine stands outside data_provider",
+        "gradient_machine is outside data_provider",
     ),
     "a stop inside the test": (
         lambda at: [at.test, EarlyStopping("tester.loss"), at.data, *at.learning],
-        r"early_stopping stands inside tester, which reports tester\.loss after it, so it would stop a step late",
+        r"early_stopping is inside tester, which reports tester\.loss after it, so it would stop a step late",
     ),
     "a stop inside the progressive test": (
         lambda at: [at.data, ProgressiveValidation(at.network), EarlyStopping("progressive.accuracy"), *at.learning],
-        "early_stopping stands inside progressive, which reports",
+        "early_stopping is inside progressive, which reports",
     ),
     "a log inside the test": (
         lambda at: [at.test, at.log, at.data, *at.learning],
-        "logger stands inside tester, which reports its figures after it",
+        "logger is inside tester, which reports its metrics after it",
     ),
     "a log inside an evaluator": (
         lambda at: [Evaluator(None), at.log, at.data, *at.learning],
-        "logger stands inside evaluator",
+        "logger is inside evaluator",
     ),
     "a test inside the updater": (
         lambda at: [at.data, at.updater, at.test, at.machine],
-        "tester stands inside parameter_updater, which moves the weights after it",
+        "tester is inside parameter_updater, which moves the weights after it",
     ),
     "a test inside the average": (
         lambda at: [at.data, MovingAverage(at.network), at.test, *at.learning],
-        "tester stands inside moving_average, which moves the weights after it",
+        "tester is inside moving_average, which moves the weights after it",
     ),
     "a test inside what repeats": (
         lambda at: [Repeat(2), at.test, at.data, *at.learning],
-        "tester stands inside repeat, which runs its inside more than once",
+        "tester is inside repeat, which runs its inside more than once",
     ),
     "a saver inside what repeats": (
         lambda at: [Repeat(2), Saver(at.folder), at.data, *at.learning],
-        "saver stands inside repeat",
+        "saver is inside repeat",
     ),
     "a progressive test of mixed batches": (
         lambda at: [at.data, ReplayBuffer(9), ProgressiveValidation(at.network), *at.learning],
-        "progressive stands inside replay_buffer, which mixes old samples into the batch",
+        "progressive is inside replay_buffer, which mixes old samples into the batch",
     ),
     "a skip inside the network": (
         lambda at: [at.data, *at.learning, NEVER],
-        r"skip_if keeps batches from the networks inside it, and has none inside it; put it further out \(before grad",
+        r"skip_if keeps batches from the networks inside it, and has none inside it; move it further out \(before grad",
     ),
     "a repeat inside the network": (lambda at: [at.data, *at.learning, Repeat(2)], "repeat runs the networks inside"),
     "a repeat in a runner of its own": (lambda at: [at.data, Runner(Repeat(2)), *at.learning], "repeat runs the net"),
@@ -186,9 +186,9 @@ def test_items_of_ones_own_have_abilities_and_rules_like_any_other():
     class Careful(RunnerItem):
         place_rules = (Behind("mixes", "mixes"), NotInside("mixes", "mixes"), Around(("mixes",), "wants one"))
 
-    with pytest.raises(CompositionError, match=r"^careful stands outside mixing, which mixes; put it further in"):
+    with pytest.raises(CompositionError, match=r"^careful is outside mixing, which mixes; move it further in"):
         Runner(Careful(), Mixing())
-    with pytest.raises(CompositionError, match=r"^careful stands inside mixing, which mixes; put it further out"):
+    with pytest.raises(CompositionError, match=r"^careful is inside mixing, which mixes; move it further out"):
         Runner(Mixing(), Careful())
     with pytest.raises(CompositionError, match=r"^careful wants one, and has none inside it"):
         Runner(Runner(Mixing()), Careful())

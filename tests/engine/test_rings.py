@@ -594,7 +594,7 @@ def test_a_plain_hook_that_returns_a_generator_is_told_to_delegate(hook):
         begun.append(True)
         yield
 
-    with pytest.raises(HookError, match=r"returned a generator that nobody would run; write 'yield from"):
+    with pytest.raises(HookError, match=r"returned a generator that would never run; write 'yield from"):
         Runner(Batches(1), Returns(hook, generator)).run(passes=1)
     assert begun == []
 

@@ -158,7 +158,7 @@ def test_a_run_that_was_cut_in_mid_pass_comes_to_the_same_bits(begun, tmp_path, 
 def test_an_updater_of_the_discriminator_inside_frozen_is_refused(begun):
     runner = begun()
     updater = runner["parameter_updater"]
-    with pytest.raises(CompositionError, match=r"stands inside frozen, which keeps gradients from all"):
+    with pytest.raises(CompositionError, match=r"is inside stop_gradient, which keeps gradients from all"):
         runner.without("discriminating").replace("parameter_updater-2", updater)
 
 

@@ -85,7 +85,7 @@ def test_a_run_that_was_cut_comes_to_the_same_bits(example, tmp_path, cut):
 def test_the_generator_cannot_stand_inside_the_frozen_of_itself(example, tmp_path):
     generator, _, runner = begun(example, tmp_path)
     forge = runner.items[3].items[0]
-    with pytest.raises(CompositionError, match=r"stands inside frozen, which keeps gradients from all"):
+    with pytest.raises(CompositionError, match=r"is inside stop_gradient, which keeps gradients from all"):
         type(runner)(StopGradient(generator), *forge.items[1:])
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LISTED = re.findall(r"`(\w+\.py)`", README.split("## More than one of everything")[1].split("\n## ")[0])
+LISTED = re.findall(r"`(\w+\.py)`", README.split("## Examples")[1].split("\n## ")[0])
 
 
 def test_the_readme_lists_examples():

@@ -395,10 +395,10 @@ def parts():
 
 def test_it_stands_between_the_updater_and_all_its_machines():
     updater, machine = parts()
-    refused(Accumulate(2), updater, machine, match="accumulate stands outside any ParameterUpdater; move it into one")
+    refused(Accumulate(2), updater, machine, match="accumulate is outside any ParameterUpdater; move it into one")
     refused(updater, machine, Accumulate(2), match="inside parameter_updater and not outside gradient_machine")
     second = GradientMachine(machine.network)
-    refused(updater, machine, Accumulate(2), second, match="not outside gradient_machine; put it between the two")
+    refused(updater, machine, Accumulate(2), second, match="not outside gradient_machine; move it between the two")
     Runner(DataProvider(toy_examples()), Runner(updater, Accumulate(2), machine, second))
 
 
@@ -413,9 +413,9 @@ def test_an_evaluator_outside_would_see_one_batch_in_k():
 
 def test_two_that_share_an_update_are_refused():
     updater, machine = parts()
-    refused(updater, Accumulate(2), Accumulate(3), machine, match="accumulate-2 stands inside accumulate, which makes")
+    refused(updater, Accumulate(2), Accumulate(3), machine, match="accumulate-2 is inside accumulate, which makes")
     splitter = SplitOnMemoryError(machine.network)
-    refused(updater, splitter, Accumulate(3), machine, match="accumulate stands inside split_on_memory_error.*swap")
+    refused(updater, splitter, Accumulate(3), machine, match="accumulate is inside split_on_memory_error.*swap")
 
 
 def test_what_alters_batches_belongs_inside_and_is_refused_at_the_first_batch_outside():
@@ -425,7 +425,7 @@ def test_what_alters_batches_belongs_inside_and_is_refused_at_the_first_batch_ou
     updater, machine = parts()
     altering = Observer(on_batch_begin=alter)
     runner = Runner(DataProvider(toy_examples()), altering, updater, Accumulate(2), machine)
-    with pytest.raises(HookError, match="put another batch in the place of the one that the data gave"):
+    with pytest.raises(HookError, match="replaced the batch from the data"):
         runner.run(passes=1)
     Runner(DataProvider(toy_examples()), updater, Accumulate(2), altering, machine).run(passes=1)
 
@@ -441,13 +441,13 @@ def test_a_batch_that_does_not_tell_its_weight_asks_for_a_function():
 @pytest.mark.parametrize("weight", [-1, float("nan"), float("inf")])
 def test_a_weight_that_makes_no_sense_is_refused(weight):
     updater, machine = parts()
-    with pytest.raises(DataError, match="a weight is a number from 0"):
+    with pytest.raises(DataError, match="a weight must be >= 0"):
         Runner(DataProvider(toy_examples()), updater, Accumulate(2, lambda batch: weight), machine).run(passes=1)
 
 
 @pytest.mark.parametrize("k", [0, -2, True, 2.0, "2", None])
 def test_what_is_no_number_of_batches_is_refused(k):
-    with pytest.raises(CompositionError, match="is no number of batches from 1"):
+    with pytest.raises(CompositionError, match="must be an integer >= 1"):
         Accumulate(k)
 
 

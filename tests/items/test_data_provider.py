@@ -171,9 +171,9 @@ def test_a_missing_file_is_an_error_when_the_onion_is_built(tmp_path):
 
 @pytest.mark.parametrize("nest", [lambda item: item, Runner])
 def test_two_that_bring_data_are_refused_wherever_they_stand(nest):
-    with pytest.raises(CompositionError, match="brings data too, and only the one further in would be read"):
+    with pytest.raises(CompositionError, match="provides data too, and only the inner one would be read"):
         Runner(DataProvider([1, 2]), nest(DataProvider([3, 4])))
-    with pytest.raises(CompositionError, match="brings data too"):
+    with pytest.raises(CompositionError, match="provides data too"):
         Runner(Batches(2), nest(DataProvider([3, 4])))
 
 
@@ -250,21 +250,21 @@ def test_the_place_counts_from_the_beginning_of_the_pass_in_a_resumed_run_too():
 
 def test_a_pass_that_cannot_begin_says_which():
     provider = DataProvider(iter(range(4)), 2)
-    with pytest.raises(DataError, match=r"^data_provider, pass 1, batch 0 \(both from 0\): the iterator is used up"):
+    with pytest.raises(DataError, match=r"^data_provider, pass 1, batch 0 \(both from 0\): the iterator is exhausted"):
         batches_of(provider, passes=2)
 
 
 def test_a_source_that_ends_before_the_place_says_what_may_have_changed():
     provider = DataProvider(lambda: iter(range(4)), 2)
     provider.load_state_dict({"batch": 3, "examples": 6})
-    told = r"cannot go on after batch 3 of this pass: it has 2 batches; did the data or the batch_size change"
+    told = r"cannot continue after batch 3 of this pass: it has 2 batches; did the data or the batch_size change"
     with pytest.raises(DataError, match=told):
         batches_of(provider, passes=1)
 
 
 def test_a_length_that_changes_is_told_with_both_numbers():
     data = [1, 2, 3, 4]
-    with pytest.raises(DataError, match=r"pass 1, batch 0 .*: the data source has 5 examples now, and had 4"):
+    with pytest.raises(DataError, match=r"pass 1, batch 0 .*: the data source has 5 examples now, but had 4"):
         Runner(DataProvider(data, 2), Observer(on_pass_end=lambda state: data.append(5))).run(passes=2)
 
 
@@ -278,7 +278,7 @@ def test_a_source_that_gives_nothing_ends_the_run_when_patience_is_over():
 
     provider = DataProvider(source, 2, prefetch=3, timeout=0.05)
     until_both_are_there = Observer(on_pass_begin=lambda state: entered.wait(PATIENCE))
-    told = r"^data_provider, pass 0, batch 2 \(both from 0\): the data source has given nothing for 0.05 s"
+    told = r"^data_provider, pass 0, batch 2 \(both from 0\): the data source has returned nothing for 0.05 s"
     with pytest.raises(DataError, match=told):
         Runner(provider, until_both_are_there).run(passes=1)
     assert provider.state_dict() == {"batch": 2, "examples": 4}

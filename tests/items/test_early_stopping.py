@@ -141,12 +141,12 @@ def test_a_run_that_was_stopped_stays_stopped_when_it_is_resumed():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"patience": 0}, "patience=0 is no number of failures from 1; 1 stops at the first value that is no better"),
-        ({"patience": 2.5}, "patience=2.5 is no number"),
-        ({"patience": True}, "patience=True is no number"),
-        ({"monitor": ""}, "monitor='' is no name"),
-        ({"mode": "least"}, "mode='least' is neither 'max' nor 'min'"),
-        ({"min_delta": math.nan}, "min_delta=nan is no number from 0"),
+        ({"patience": 0}, "patience must be an integer >= 1, got 0; 1 stops at the first value that is not better"),
+        ({"patience": 2.5}, "patience must be an integer >= 1, got 2.5"),
+        ({"patience": True}, "patience must be an integer >= 1, got True"),
+        ({"monitor": ""}, "monitor must be a metric's name such as 'tester.accuracy', got ''"),
+        ({"mode": "least"}, "mode must be 'max' or 'min', got 'least'"),
+        ({"min_delta": math.nan}, "min_delta must be a number >= 0, got nan"),
     ],
 )
 def test_what_is_no_argument_is_refused(given, says):

@@ -225,7 +225,7 @@ def test_an_updater_alone_is_refused_and_comes_with_its_machine():
 
 @pytest.mark.parametrize("n", [0, -1, True, 2.0, "2", None])
 def test_what_is_no_period_is_refused(n):
-    with pytest.raises(CompositionError, match="is no number of batches from 1"):
+    with pytest.raises(CompositionError, match="must be an integer >= 1"):
         Every(n, Recorder("a"))
 
 

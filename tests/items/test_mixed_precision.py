@@ -258,7 +258,7 @@ def test_an_overflow_steps_the_schedule():
 def test_an_overflow_is_logged_with_its_step(caplog):
     with caplog.at_level(logging.INFO, "onion"):
         Onion(batches(1, INF), MixedPrecision("float16", scale=LossScale(8.0))).runner.run(passes=1)
-    assert "mixed_precision: step 2 overflowed and moved nothing; loss scale 4" in caplog.messages
+    assert "mixed_precision: step 2 overflowed and was skipped; loss scale 4" in caplog.messages
 
 
 def test_one_infinity_among_many_numbers_is_found_and_all_are_divided():
@@ -394,9 +394,9 @@ def test_without_a_scale_there_is_no_state():
 
 def test_a_loss_scale_on_one_side_only_is_refused():
     with_scale, without = MixedPrecision("float16"), MixedPrecision("bfloat16")
-    with pytest.raises(CheckpointError, match="the checkpoint has a loss scale and the item has none"):
+    with pytest.raises(CheckpointError, match="the checkpoint has a loss scale, but the item has none"):
         without.load_state_dict(with_scale.state_dict())
-    with pytest.raises(CheckpointError, match="the item has a loss scale and the checkpoint has none"):
+    with pytest.raises(CheckpointError, match="the item has a loss scale, but the checkpoint has none"):
         with_scale.load_state_dict(without.state_dict())
 
 
@@ -458,7 +458,7 @@ def test_a_device_that_is_not_able_stays_in_32_bits_and_a_warning_says_so(caplog
     with caplog.at_level(logging.WARNING, "onion"):
         mixed.runner.run(passes=1)
     device = paddle.device.get_device()
-    assert caplog.messages == [f"mixed_precision: no bfloat16 on {device}; all stays in 32 bits"]
+    assert caplog.messages == [f"mixed_precision: bfloat16 is not supported on {device}; everything stays in 32 bits"]
     assert bits(mixed.network) == bits(plain.network)
 
 
@@ -491,19 +491,19 @@ def refused(*items):
 def test_outside_the_updater_it_is_refused_with_the_drawing():
     updater, machine = parts()
     said = refused(MixedPrecision(), updater, machine)
-    assert "mixed_precision stands outside parameter_updater, which it prepares gradients for; swap them" in said
+    assert "mixed_precision is outside parameter_updater, which needs the gradients that it prepares; swap them" in said
 
 
 def test_inside_an_updater_without_a_machine_it_is_refused_with_the_drawing():
     updater, machine = parts()
     said = refused(updater, Runner(MixedPrecision()), machine)
-    assert "mixed_precision stands inside parameter_updater and not outside gradient_machine; put it between" in said
+    assert "mixed_precision is inside parameter_updater and not outside gradient_machine; move it between" in said
 
 
 def test_outside_one_of_two_machines_of_an_update_it_is_refused():
     updater, machine = parts()
     said = refused(updater, machine, MixedPrecision(), GradientMachine(machine.network))
-    assert "mixed_precision stands inside parameter_updater and not outside gradient_machine; put it between" in said
+    assert "mixed_precision is inside parameter_updater and not outside gradient_machine; move it between" in said
 
 
 def test_inside_an_item_that_makes_one_update_of_several_batches_it_is_refused():
@@ -512,19 +512,19 @@ def test_inside_an_item_that_makes_one_update_of_several_batches_it_is_refused()
 
     updater, machine = parts()
     said = refused(updater, Sharing(), MixedPrecision(), machine)
-    assert "mixed_precision stands inside sharing, and has to see all of an update; move it outside" in said
+    assert "mixed_precision is inside sharing, and has to see all of an update; move it outside" in said
     Runner(DataProvider(toy_examples()), updater, MixedPrecision(), Sharing(), machine)
 
 
 def test_a_saver_inside_it_is_refused(tmp_path):
     updater, machine = parts()
-    with pytest.raises(CompositionError, match=r"saver stands inside .*mixed_precision"):
+    with pytest.raises(CompositionError, match=r"saver is inside .*mixed_precision"):
         Runner(DataProvider(toy_examples()), updater, MixedPrecision("float16"), Saver(tmp_path), machine)
 
 
 @pytest.mark.parametrize("settings", [{"dtype": "float32"}, {"dtype": "fp16"}, {"level": "O3"}, {"level": "o1"}])
 def test_unknown_settings_are_refused_with_the_known_ones(settings):
-    with pytest.raises(CompositionError, match=r"is neither '(bfloat16' nor 'float16'|O1' nor 'O2')"):
+    with pytest.raises(CompositionError, match=r"must be '(bfloat16' or 'float16'|O1' or 'O2')"):
         MixedPrecision(**settings)
 
 

@@ -265,7 +265,7 @@ def test_the_log_tells_where_it_went_back_to(caplog):
     onion(batches(6, {0, 4}), NanGuard("rollback", snapshot_every=2)).run(passes=1)
     assert [record.getMessage() for record in caplog.records] == [
         "nan_guard: step 1 has the loss nan; skipped the update",
-        "nan_guard: step 5 has the loss nan; went back to before step 4",
+        "nan_guard: step 5 has the loss nan; rolled back to before step 4",
     ]
 
 
@@ -382,14 +382,14 @@ def test_it_stands_between_the_updater_and_all_its_machines_and_outside_what_sha
     updater, machine = ParameterUpdater(OPTIMIZERS["sgd"](network.parameters())), GradientMachine(network)
     second = GradientMachine(network)
     for items, said in [
-        ([NanGuard(), updater, machine], "nan_guard stands outside any ParameterUpdater; move it into one"),
-        ([updater, machine, NanGuard()], "not outside gradient_machine; put it between the two"),
+        ([NanGuard(), updater, machine], "nan_guard is outside any ParameterUpdater; move it into one"),
+        ([updater, machine, NanGuard()], "not outside gradient_machine; move it between the two"),
         ([updater, machine, NanGuard(), second], "not outside gradient_machine"),
         (
             [updater, Accumulate(2), NanGuard(), machine],
-            "stands inside accumulate, and would judge a part of an update",
+            "is inside accumulate, and would judge a part of an update",
         ),
-        ([updater, SplitOnMemoryError(network), NanGuard(), machine], "stands inside split_on_memory_error"),
+        ([updater, SplitOnMemoryError(network), NanGuard(), machine], "is inside split_on_memory_error"),
     ]:
         with pytest.raises(CompositionError, match=said):
             Runner(Batches(1), *items)
@@ -475,16 +475,16 @@ def test_between_two_looks_the_loss_is_not_read():
 )
 def test_looks_that_do_not_do_are_refused(policy, look):
     with pytest.raises(
-        CompositionError, match=f"check_every={look!r} is no number of steps from 1, or {policy} needs every"
+        CompositionError, match=f"check_every must be an integer >= 1, and 1 for policy {policy}; got {look!r}"
     ):
         NanGuard(policy, check_every=look)
 
 
 def test_arguments_that_are_none_are_refused():
-    with pytest.raises(CompositionError, match="policy='ignore' is none of raise, skip, rollback"):
+    with pytest.raises(CompositionError, match="policy must be one of raise, skip, rollback; got 'ignore'"):
         NanGuard("ignore")
     for every in (0, True, 1.5):
-        with pytest.raises(CompositionError, match="is no number of steps from 1"):
+        with pytest.raises(CompositionError, match="must be an integer >= 1"):
             NanGuard("rollback", snapshot_every=every)
 
 
@@ -557,4 +557,4 @@ def test_a_poisoned_task_takes_all_back_to_the_copy_and_on_from_there(bad, caplo
     guarded.run(passes=1)
     never.run(passes=1)
     assert bits(guarded) == bits(never)
-    assert f"went back to before step {bad - 1}" in caplog.text
+    assert f"rolled back to before step {bad - 1}" in caplog.text

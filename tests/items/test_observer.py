@@ -149,5 +149,5 @@ def generator(state):
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("lazy", [coroutine, generator])
 def test_a_function_whose_body_would_not_run_is_refused(moment, lazy):
-    with pytest.raises(CompositionError, match=f"{lazy.__name__}.* give a plain function"):
+    with pytest.raises(CompositionError, match=f"{lazy.__name__}.* pass a plain function"):
         Observer(**{moment: lazy})

@@ -86,5 +86,5 @@ def test_a_batch_that_is_no_dict_is_refused():
 
 @pytest.mark.parametrize("field", ["", None, 3])
 def test_a_field_needs_a_name(field):
-    with pytest.raises(CompositionError, match="is no name of a field"):
+    with pytest.raises(CompositionError, match="field must be a name such as 'teacher', got"):
         OutputsToBatch(field)

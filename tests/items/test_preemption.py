@@ -81,7 +81,9 @@ def test_what_is_no_time_is_soon_and_said_once(told, caplog):
     for _ in range(2):
         state = runner.run(passes=1)
         assert (state.step, state.stopped) == (1, "the machine ends soon")
-    assert [record.getMessage() for record in caplog.records] == [f"preemption: {told!r} is no time; it counts as soon"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"preemption: {told!r} is not a time; the end is assumed to be near"
+    ]
 
 
 def test_a_file_that_appears_announces(tmp_path, caplog):
@@ -111,7 +113,7 @@ def test_a_file_that_is_not_there_announces_nothing(name, tmp_path):
 
 def test_a_file_that_cannot_be_read_is_there_all_the_same(tmp_path, caplog):
     assert steps(tmp_path) == (1, "the machine ends soon")  # a folder
-    assert "'(Is a directory)' is no time" in caplog.text
+    assert "'(Is a directory)' is not a time" in caplog.text
 
 
 def test_bytes_that_are_no_text_are_soon(tmp_path):
@@ -175,11 +177,11 @@ def test_it_reads_the_clock_of_the_machine_by_default():
 
 @pytest.mark.parametrize("announced", [None, 5, "", lambda: (yield)])
 def test_what_announces_nothing_is_refused(announced):
-    with pytest.raises(CompositionError, match="neither a path, nor '\\$NAME' of an environment variable"):
+    with pytest.raises(CompositionError, match="must be a path, '\\$NAME' of an environment variable"):
         Preemption(announced)
 
 
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "60", None, True])
 def test_what_is_no_time_before_the_end_is_refused(seconds):
-    with pytest.raises(CompositionError, match="is no number of seconds from 0"):
+    with pytest.raises(CompositionError, match="must be a number >= 0"):
         Preemption("end", seconds)

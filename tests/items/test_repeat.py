@@ -51,7 +51,7 @@ def test_in_a_nested_runner_it_repeats_that_runner_alone():
 
 @pytest.mark.parametrize("n", [0, -1, True, 1.5, "3", None])
 def test_what_is_no_number_of_times_is_refused(n):
-    with pytest.raises(CompositionError, match="is no number of times from 1"):
+    with pytest.raises(CompositionError, match="must be an integer >= 1"):
         Repeat(n)
 
 

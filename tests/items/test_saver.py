@@ -702,7 +702,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_and_never_pushes_out_a_whole
 
     with pytest.raises(PlannedError):
         onion(Failing("on_batch", "in", 7)).run(passes=PASSES)
-    assert "passed over a checkpoint" in caplog.text
+    assert "skipped a checkpoint" in caplog.text
     assert steps(tmp_path) == [6, 7, 8][3 - keep - 1 :]
     assert checkpoint.newest(tmp_path).step == 7
 
@@ -716,7 +716,7 @@ def test_if_no_checkpoint_is_whole_the_run_does_not_begin(tmp_path):
     numbers(tmp_path, 2).run(passes=1)
     damage(tmp_path, 2)
     begun_batches = []
-    with pytest.raises(CheckpointError, match=r"none of the 1 checkpoints in .* is whole"):
+    with pytest.raises(CheckpointError, match=r"none of the 1 checkpoints in .* is valid"):
         numbers(tmp_path, 2, Observer(on_batch_begin=begun_batches.append)).run(passes=1)
     assert begun_batches == []
     assert steps(tmp_path) == [2]
@@ -725,7 +725,7 @@ def test_if_no_checkpoint_is_whole_the_run_does_not_begin(tmp_path):
 def test_a_folder_that_cannot_be_made_is_found_out_before_the_run(tmp_path):
     (tmp_path / "out").write_text("precious")
     begun_batches = []
-    with pytest.raises(CheckpointError, match=r"cannot make the folder .*out: File exists; choose another"):
+    with pytest.raises(CheckpointError, match=r"cannot create the folder .*out: File exists; choose another"):
         numbers(tmp_path / "out", 2, Observer(on_batch_begin=begun_batches.append)).run(passes=1)
     assert begun_batches == []
 
@@ -784,7 +784,7 @@ def test_a_saver_inside_something_it_has_to_save_is_refused_with_the_drawing(tmp
     with pytest.raises(CompositionError) as caught:
         Runner(data, Logger(tmp_path / "log"), Saver(tmp_path / "out"), updater, machine)
     said = str(caught.value)
-    assert "saver stands inside data_provider, logger, which it has to save; move it further out." in said
+    assert "saver is inside data_provider, logger, which it has to save; move it further out." in said
     assert "╭ data_provider" in said
     assert "╭ saver" in said
 
@@ -794,17 +794,17 @@ def test_a_saver_inside_items_without_state_and_runners_is_fine(tmp_path):
 
 
 def test_a_saver_in_a_nested_runner_beside_stateful_items_is_refused(tmp_path):
-    with pytest.raises(CompositionError, match="saver stands inside"):
+    with pytest.raises(CompositionError, match="saver is inside"):
         Runner(Runner(Saver(tmp_path)), *trained(toy_network(), sgd), EarlyStopping("a"))
 
 
 def test_a_name_that_cannot_be_a_files_is_refused(tmp_path):
     data, updater, machine = trained(toy_network(), sgd)
     machine.name = "nets/one"
-    with pytest.raises(CompositionError, match="'nets/one' cannot be a file's name, as saver needs; drop the slash"):
+    with pytest.raises(CompositionError, match="'nets/one' cannot be a file name, which saver needs; remove the slash"):
         Runner(Saver(tmp_path), data, updater, machine)
 
 
 def test_keeping_none_is_refused(tmp_path):
-    with pytest.raises(CompositionError, match="keep_last=0 would keep no checkpoint; it is at least 1"):
+    with pytest.raises(CompositionError, match="keep_last must be >= 1, got 0"):
         Saver(tmp_path, keep_last=0)

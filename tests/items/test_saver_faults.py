@@ -294,7 +294,7 @@ def test_the_best_checkpoint_that_is_lost_is_replaced_by_the_newest_and_that_is_
     assert best_checkpoint(tmp_path).step == 3
     (checkpoint.folder_of(tmp_path, 3) / "state.json").unlink()
     assert best_checkpoint(tmp_path).step == 6
-    assert "took step 6 for the best checkpoint, as that is lost" in caplog.messages[0]
+    assert "took step 6 as the best checkpoint, since that is lost" in caplog.messages[0]
 
 
 def test_a_folder_without_permission_is_found_out_before_the_first_batch():
@@ -343,7 +343,7 @@ def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before_to
         path.write_bytes(damage(path.read_bytes(), random.Random(file)))
     onion(tmp_path).run(passes=2)
     assert outcome(tmp_path) == whole
-    assert sum("passed over a checkpoint" in message and "step-00000006" in message for message in caplog.messages) == 1
+    assert sum("skipped a checkpoint" in message and "step-00000006" in message for message in caplog.messages) == 1
 
 
 @needs_draws_again
@@ -371,7 +371,7 @@ def test_with_no_whole_checkpoint_left_nothing_is_begun_anew_in_silence(tmp_path
     onion(tmp_path).run(passes=2, steps=4)
     for path in tmp_path.glob("step-*/state.json"):
         path.write_text("")
-    with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in .* is whole"):
+    with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in .* is valid"):
         onion(tmp_path).run(passes=2)
 
 
@@ -491,9 +491,9 @@ def test_a_run_of_other_things_is_refused_with_the_differences_or_goes_on_knowin
     assert told in str(caught.value)
     assert "resume='force'" in str(caught.value)
     state = onion(tmp_path, resume="force", **change).run(passes=2)
-    assert f"goes on from step 4 all the same: {told}" in caplog.messages
+    assert f"resumed from step 4 anyway: {told}" in caplog.messages
     new_data = "rate" not in change
-    assert ("the data are others, so pass 0 begins anew" in caplog.messages) == new_data
+    assert ("the data differ, so pass 0 starts over" in caplog.messages) == new_data
     batches = {2: 11}.get(change.get("batch_size"), 5 if "data" in change else 6)
     assert state.step == (4 + 2 * batches if new_data else STEPS)
     onion(tmp_path, **change).run(passes=3)  # the new one is the run now
@@ -566,7 +566,7 @@ def test_another_saver_of_the_same_run_takes_another_folder(tmp_path):
 
 
 def test_a_tester_outside_the_saver_is_refused(tmp_path):
-    with pytest.raises(CompositionError, match="tester stands outside saver, which would save before it"):
+    with pytest.raises(CompositionError, match="tester is outside saver, which would save before it"):
         Runner(Tester(Runner(Batches(1))), Saver(tmp_path), Batches(1))
 
 
@@ -687,13 +687,15 @@ def test_a_key_that_is_no_text_is_refused(tmp_path):
         def state_dict(self):
             return {1: 2}
 
-    with pytest.raises(CheckpointError, match="the state of counting has the key 1, which would come back as a text"):
+    with pytest.raises(
+        CheckpointError, match="the state of counting has the key 1, which would be restored as a string"
+    ):
         Runner(Saver(tmp_path), Batches(1), Counting()).run(passes=1)
 
 
 @pytest.mark.parametrize("resume", ["always", None, 2])
 def test_resume_is_one_of_three(resume, tmp_path):
-    with pytest.raises(CompositionError, match="neither True, nor False, nor 'force'"):
+    with pytest.raises(CompositionError, match="must be True, False or 'force'"):
         Saver(tmp_path, resume=resume)
 
 

@@ -139,7 +139,7 @@ def test_an_item_whose_state_does_not_do_is_named_with_its_files_and_what_to_do(
     del state["items"]["walk"]["steps"]
     (path / "state.json").write_text(json.dumps(state))
     sign(path)
-    told = r"step-00000004: walk \(Walk\) cannot take back its state in state.json and walk.safetensors \(KeyError: "
+    told = r"step-00000004: walk \(Walk\) cannot restore its state from state.json and walk.safetensors \(KeyError: "
     with pytest.raises(CheckpointError, match=told + r"'steps'\); if they were changed, delete the folder of this"):
         onion(tmp_path).run(passes=1)
 
@@ -170,7 +170,7 @@ def test_a_file_that_is_something_else_is_passed_over_by_its_name(name, content,
     onion(tmp_path).run(passes=1, steps=5)
     (tmp_path / "step-00000005" / name).write_bytes(content)
     sign(tmp_path / "step-00000005")
-    with pytest.raises(CheckpointError, match=f"{name}: nothing that onion has written .*; delete the folder of this"):
+    with pytest.raises(CheckpointError, match=f"{name}: not written by onion .*; delete the folder of this"):
         checkpoint.read(tmp_path / "step-00000005")
 
 
@@ -182,5 +182,5 @@ def test_a_best_step_that_is_none_is_told(best, tmp_path):
     state["run"]["best_step"] = best
     path.write_text(json.dumps(state))
     sign(path.parent)
-    with pytest.raises(CheckpointError, match=r"state.json: 'best_step' of the run is nothing that can be taken back"):
+    with pytest.raises(CheckpointError, match=r"state.json: 'best_step' of the run cannot be restored"):
         best_checkpoint(tmp_path)

@@ -117,7 +117,7 @@ def test_a_later_run_begins_anew():
 @pytest.mark.parametrize("nest", [lambda item: item, Runner])
 @pytest.mark.parametrize("leave", [True, False])
 def test_it_stands_outside_every_saver(nest, leave, tmp_path):
-    with pytest.raises(CompositionError, match=r"signals stands inside saver, .* move it further out \(before saver\)"):
+    with pytest.raises(CompositionError, match=r"signals is inside saver, .* move it further out \(before saver\)"):
         Runner(Saver(tmp_path), nest(Signals(leave)), Batches(1))
 
 

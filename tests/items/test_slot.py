@@ -322,11 +322,11 @@ def test_a_runner_is_refused():
 
 
 def test_a_slot_is_refused():
-    with pytest.raises(CompositionError, match="Slot holds no other slot"):
+    with pytest.raises(CompositionError, match="Slot cannot hold another slot"):
         Slot(Slot())
     slot = Slot()
     Runner(slot, Batches(1))
-    with pytest.raises(CompositionError, match="Slot holds no other slot"):
+    with pytest.raises(CompositionError, match="Slot cannot hold another slot"):
         slot.put(slot)
 
 
@@ -378,5 +378,5 @@ def test_a_name_that_is_taken_is_refused():
 
 def test_an_item_that_stands_elsewhere_is_refused():
     item = Recorder("a")
-    with pytest.raises(CompositionError, match="stands twice in one onion"):
+    with pytest.raises(CompositionError, match="occurs twice in one runner"):
         Runner(Slot(item), item, Batches(1))

@@ -102,8 +102,8 @@ def test_the_size_that_fits_is_remembered_and_told_once(caplog):
     assert network.sizes == [8, 4, 2, 2, 2, 2, *[2, 2, 2, 2] * 2]
     assert runner[SplitOnMemoryError].log_values() == {"piece_size": 2}
     assert [record.getMessage() for record in caplog.records] == [
-        "split_on_memory_error: out of memory with 8 examples; batches are split into pieces of 4 from now on",
-        "split_on_memory_error: out of memory with 4 examples; batches are split into pieces of 2 from now on",
+        "split_on_memory_error: out of memory with 8 examples; batches are split into parts of 4 from now on",
+        "split_on_memory_error: out of memory with 4 examples; batches are split into parts of 2 from now on",
     ]
 
 
@@ -377,7 +377,7 @@ def test_it_stands_between_updater_and_machine():
     network = toy_network()
     updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
     splitter, machine = SplitOnMemoryError(network), GradientMachine(network)
-    with pytest.raises(CompositionError, match="stands outside any ParameterUpdater"):
+    with pytest.raises(CompositionError, match="is outside any ParameterUpdater"):
         Runner(Batches(1), splitter, updater, machine)
     with pytest.raises(CompositionError, match="not outside gradient_machine"):
         Runner(Batches(1), updater, machine, splitter)
@@ -388,5 +388,5 @@ def test_it_stands_between_updater_and_machine():
 
 @pytest.mark.parametrize("floor", [0, -1, True, 1.5, "2"])
 def test_a_floor_that_is_none_is_refused(floor):
-    with pytest.raises(CompositionError, match="is no number of examples from 1"):
+    with pytest.raises(CompositionError, match="min_examples must be an integer >= 1"):
         SplitOnMemoryError(toy_network(), min_examples=floor)

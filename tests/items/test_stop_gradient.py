@@ -1,4 +1,4 @@
-"""Frozen: what stands inside learns through parameters, and leaves nothing in them."""
+"""Frozen: what is inside learns through parameters, and leaves nothing in them."""
 
 import re
 
@@ -150,7 +150,7 @@ def test_a_resumed_run_comes_to_the_same_bits(cut, tmp_path):
 def test_it_insists_on_a_gradient_machine_inside():
     pair = Pair()
     with pytest.raises(
-        CompositionError, match=r"stop_gradient has no gradient machine inside it; put it outside of one"
+        CompositionError, match=r"stop_gradient has no gradient machine inside it; move it outside of one"
     ):
         Runner(Batches(1), GradientMachine(pair.generator, pair.generator_loss), StopGradient(pair.discriminator))
 
@@ -159,7 +159,7 @@ def test_it_refuses_an_optimizer_that_would_never_move():
     pair = Pair()
     machine = GradientMachine(pair.discriminator, pair.told_apart)
     with pytest.raises(
-        CompositionError, match=r"parameter_updater stands inside stop_gradient, which keeps gradients from all"
+        CompositionError, match=r"parameter_updater is inside stop_gradient, which keeps gradients from all"
     ):
         Runner(Batches(POINTS), StopGradient(pair.discriminator), ParameterUpdater(pair.movers[0]), machine)
     Runner(Batches(POINTS), StopGradient(pair.discriminator, "0.*"), ParameterUpdater(pair.movers[0]), machine)
@@ -169,7 +169,7 @@ def test_it_refuses_to_keep_all_from_an_updater_around():
     pair = Pair()
     machine = GradientMachine(pair.discriminator, pair.told_apart)
     with pytest.raises(
-        CompositionError, match=r"parameter_updater stands outside stop_gradient, which keeps gradients from all"
+        CompositionError, match=r"parameter_updater is outside stop_gradient, which keeps gradients from all"
     ):
         Runner(Batches(POINTS), ParameterUpdater(pair.movers[0]), StopGradient(pair.discriminator), machine)
     Runner(Batches(POINTS), ParameterUpdater(pair.movers[0]), StopGradient(pair.discriminator, "0.*"), machine)
@@ -181,7 +181,7 @@ def test_it_refuses_to_keep_all_from_an_updater_around():
 @pytest.mark.parametrize("kind", [lambda n: Freeze(n, "0.*", until=2), lambda n: Unfreeze(n, "0.*", at=2)])
 def test_it_refuses_a_freeze_of_the_same_network_inside(kind):
     pair = Pair()
-    with pytest.raises(CompositionError, match=r"freeze stands inside stop_gradient; put it outside"):
+    with pytest.raises(CompositionError, match=r"freeze is inside stop_gradient; move it outside"):
         pair.onion(StopGradient(pair.discriminator), kind(pair.discriminator))
     pair.onion(StopGradient(pair.discriminator), kind(pair.generator))
 

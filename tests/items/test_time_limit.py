@@ -70,7 +70,7 @@ def test_an_error_passes():
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), "60", None, True])
 def test_what_is_no_time_is_refused(seconds):
-    with pytest.raises(CompositionError, match="is no positive number"):
+    with pytest.raises(CompositionError, match="must be a positive number"):
         TimeLimit(seconds)
 
 

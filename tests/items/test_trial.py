@@ -198,14 +198,14 @@ def test_what_the_other_run_has_not_begins_anew():
 def test_it_stands_outside_everything_that_has_a_state(tmp_path):
     network = toy_network()
     for outside in (data(), Saver(tmp_path)):
-        with pytest.raises(CompositionError, match=f"trial stands inside {outside.name}, .* move it further out"):
+        with pytest.raises(CompositionError, match=f"trial is inside {outside.name}, .* move it further out"):
             Runner(outside, Trial(), GradientMachine(network))
     Runner(Observer(), Trial(), data(), GradientMachine(network))
 
 
 def test_without_a_run_around_it_is_refused():
     before = rng.capture()
-    with pytest.raises(HookError, match=r"trial begins where another run stands; .* run\(parent=state\)"):
+    with pytest.raises(HookError, match=r"trial starts from the state of an outer run; .* run\(parent=state\)"):
         Runner(Trial(), Batches(2)).run(passes=1)
     assert rng.capture() == before
 
@@ -218,7 +218,9 @@ def test_objects_of_the_run_around_are_refused_before_anything_is_taken_over(sha
             moved = {"data_provider": copy, "parameter_updater": network}[shared]
             updater = ParameterUpdater(paddle.optimizer.Adam(0.1, parameters=moved.parameters()))
             provider = state.runner[DataProvider] if shared == "data_provider" else data()
-            with pytest.raises(HookError, match=f"{shared} of the trial is, moves or writes what the run around"):
+            with pytest.raises(
+                HookError, match=f"{shared} of the trial shares, changes or writes an object of the outer run"
+            ):
                 Runner(Trial(), provider, updater, GradientMachine(moved)).run(steps=9, parent=state)
             refused.append(state.step)
 
@@ -261,7 +263,9 @@ def test_the_network_itself_would_keep_the_gradients_of_a_trial_without_an_updat
 
 
 def test_a_saver_begins_where_its_folder_does(tmp_path):
-    with pytest.raises(CompositionError, match=r"trial begins where the run .*, and saver where its folder does"):
+    with pytest.raises(
+        CompositionError, match=r"trial starts from the state of the outer run, and saver from its folder"
+    ):
         Runner(Trial(), Saver(tmp_path), data(), GradientMachine(toy_network()))
 
 
@@ -309,7 +313,7 @@ def test_one_without_a_name_is_not_taken_for_one_with():
     refused(
         lambda: pair([deepcopy(network)], Trial(), names=[None]),
         lambda ask: pair([network], ask, names=["first"]),
-        "the trial has parameter_updater, the run around it first_updater, so it is not clear",
+        "the trial has parameter_updater, the outer run first_updater, so it is not clear",
     )
 
 
@@ -344,7 +348,7 @@ def test_a_trial_with_more_networks_than_the_run_says_which_is_its():
     refused(
         lambda: pair(deepcopy(networks), Trial()),
         lambda ask: pair(networks[:1], ask, names=[None]),
-        "the trial has parameter_updater and parameter_updater-2, the run around it parameter_updater, so it is not",
+        "the trial has parameter_updater and parameter_updater-2, the outer run parameter_updater, so it is not",
     )
 
 
@@ -373,6 +377,6 @@ def test_the_log_of_the_run_around_is_refused(tmp_path):
     refused(
         lambda: training(deepcopy(network), Trial(), Logger(tmp_path / "x" / ".." / "log.jsonl", every=1)),
         lambda ask: training(network, Logger(tmp_path / "log.jsonl", every=1), ask),
-        "logger of the trial is, moves or writes what the run around it has; .* another log file",
+        "logger of the trial shares, changes or writes an object of the outer run; .* another log file",
     )
     assert len((tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()) == 5

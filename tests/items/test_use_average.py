@@ -200,9 +200,9 @@ def test_in_a_training_onion_it_is_refused_with_the_drawing():
     optimizer = paddle.optimizer.SGD(0.1, parameters=network.parameters())
     with pytest.raises(CompositionError) as caught:
         Runner(data(), UseAverage(smooth), smooth, ParameterUpdater(optimizer), GradientMachine(network))
-    assert "averaged would lend its averages to gradient_machine for the whole pass" in str(caught.value)
+    assert "use_average would apply its averages to gradient_machine for the whole pass" in str(caught.value)
     assert "Tester(Runner(..., UseAverage(moving_average), Forward(network)))" in str(caught.value)
-    assert "╭ averaged" in str(caught.value)
+    assert "╭ use_average" in str(caught.value)
 
 
 @pytest.mark.parametrize("saver_first", [False, True])
@@ -211,5 +211,5 @@ def test_a_saver_beside_it_is_refused(saver_first, tmp_path):
     pair = [UseAverage(MovingAverage(network)), Saver(tmp_path)]
     if saver_first:
         pair.reverse()
-    with pytest.raises(CompositionError, match="averaged would lend its averages to saver"):
+    with pytest.raises(CompositionError, match="use_average would apply its averages to saver"):
         Runner(*pair, Batches(1), Forward(network))

@@ -222,7 +222,7 @@ def test_a_task_that_the_sampler_has_not_is_refused(task, said):
 
 @pytest.mark.parametrize("task", [3, None, ["a"]])
 def test_the_name_of_a_task_is_a_text(task):
-    with pytest.raises(CompositionError, match="ForTask: the name of a task is a text, and"):
+    with pytest.raises(CompositionError, match="ForTask: task must be a name, got"):
         ForTask(task, Counter())
 
 

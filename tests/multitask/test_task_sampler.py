@@ -529,7 +529,7 @@ def test_what_cannot_be_trained_is_refused_when_the_onion_is_built_with_its_draw
 
 @pytest.mark.parametrize("tasks", [[A], None, A])
 def test_tasks_come_by_name(tasks):
-    with pytest.raises(CompositionError, match=r"TaskSampler takes its tasks by name, .* not as a "):
+    with pytest.raises(CompositionError, match=r"TaskSampler: tasks must be a dict, .* not a "):
         TaskSampler(tasks)
 
 
@@ -543,7 +543,7 @@ def test_a_weight_that_is_next_to_nothing_does_where_finished_targets_stop():
 @pytest.mark.parametrize("first", [True, False])
 def test_no_other_item_brings_data(others, first):
     items = [TaskSampler({"a": A}), others()]
-    with pytest.raises(CompositionError, match="brings data too, and only the one further in would be read; leave one"):
+    with pytest.raises(CompositionError, match="provides data too, and only the inner one would be read; remove one"):
         Runner(*(items if first else items[::-1]))
 
 
@@ -900,5 +900,5 @@ def test_the_settings_tell_the_weights_of_the_latest_choice():
 def test_a_weight_of_no_task_or_out_of_range_is_refused():
     with pytest.raises(OnionError, match="has no task 'c'; it has a, b"):
         sampler_of_two().set_weight("c", 1.0)
-    with pytest.raises(OnionError, match=r"the weight of 'b'=0 is no number from 0\.001 to 1000"):
+    with pytest.raises(OnionError, match=r"the weight of 'b' must be a number from 0\.001 to 1000, got 0"):
         sampler_of_two().set_weight("b", 0)

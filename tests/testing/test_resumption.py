@@ -295,7 +295,7 @@ def test_a_resumed_run_that_fails(tmp_path):
 
     told = complaint(numbers(Breaks), tmp_path)
     assert told.startswith("cut after step 1: the resumed run failed, with CheckpointError(")
-    assert "breaks (Breaks) cannot take back its state" in told
+    assert "breaks (Breaks) cannot restore its state" in told
     assert "KeyError: 'number'" in told
 
 

@@ -72,7 +72,7 @@ def test_weights():
     with pytest.raises(DataError, match="Give weight="):
         weigh({"a": [1], "b": [1, 2]}, examples)
     for wrong in (-1, float("nan"), float("inf")):
-        with pytest.raises(DataError, match="a weight is a number from 0"):
+        with pytest.raises(DataError, match="a weight must be >= 0"):
             weigh(None, lambda batch, wrong=wrong: wrong)
 
 
@@ -103,7 +103,7 @@ def test_updaters_around_and_machines_inside_at_every_depth():
 def test_the_place_is_judged_by_the_innermost_updater():
     item, machine, other = Parts(), Machine(), Machine()
     insist_on_place(item, Runner(Batches(1), Updater(), Runner(Updater(), item, machine), other))
-    with pytest.raises(CompositionError, match="stands inside updater and not outside machine-2"):
+    with pytest.raises(CompositionError, match="is inside updater and not outside machine-2"):
         insist_on_place(item, Runner(Batches(1), Updater(), Runner(item, machine), other))
-    with pytest.raises(CompositionError, match="stands outside any ParameterUpdater"):
+    with pytest.raises(CompositionError, match="is outside any ParameterUpdater"):
         insist_on_place(item, Runner(Batches(1), item, Updater(), machine))

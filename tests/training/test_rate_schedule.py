@@ -46,7 +46,7 @@ def test_a_schedule_is_found_and_a_number_is_none():
 
 def test_a_schedule_that_wants_a_metric_is_refused():
     with pytest.raises(
-        CompositionError, match=r"ReduceOnPlateau\.step wants a metric; give the optimizer a plain number"
+        CompositionError, match=r"ReduceOnPlateau\.step requires a metric; give the optimizer a plain number"
     ):
         rate_schedule.of(optimizer_with(lr.ReduceOnPlateau(0.1)))
 
@@ -93,9 +93,13 @@ def test_another_schedule_is_refused_and_the_same_is_not():
     saved = rate_schedule.saved(restarts())
     rate_schedule.refuse_other(restarts(), saved, "updater")
     rate_schedule.refuse_other(None, {}, "updater")
-    with pytest.raises(CheckpointError, match="updater: the checkpoint has a learning rate schedule and the optimizer"):
+    with pytest.raises(
+        CheckpointError, match="updater: the checkpoint has a learning rate schedule, but the optimizer"
+    ):
         rate_schedule.refuse_other(None, saved, "updater")
-    with pytest.raises(CheckpointError, match="updater: the optimizer has a learning rate schedule and the checkpoint"):
+    with pytest.raises(
+        CheckpointError, match="updater: the optimizer has a learning rate schedule, but the checkpoint"
+    ):
         rate_schedule.refuse_other(restarts(), {}, "updater")
-    with pytest.raises(CheckpointError, match="the saved learning rate schedule is another than LinearWarmup"):
+    with pytest.raises(CheckpointError, match="the saved learning rate schedule is not a LinearWarmup"):
         rate_schedule.refuse_other(lr.LinearWarmup(restarts(), 2, 0.0, 0.1), saved, "updater")

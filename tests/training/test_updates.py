@@ -77,7 +77,7 @@ def stream():
 
 def test_a_stream_has_to_be_told_of_and_then_is_planned():
     one = Counting(Passes(2))
-    with pytest.raises(CompositionError, match=r"over 2 passes, and the data do not tell .* Passes\(2, batches=...\)"):
+    with pytest.raises(CompositionError, match=r"over 2 passes, but the data do not say .* Passes\(2, batches=...\)"):
         Runner(stream(), one.updater, one.machine).run(passes=2)
     one = Counting(Passes(2, batches=9))
     Runner(stream(), one.updater, Accumulate(4), one.machine).run(passes=2)
@@ -90,7 +90,7 @@ def test_a_stream_has_to_be_told_of_and_then_is_planned():
 
 @pytest.mark.parametrize("length", [{"count": 0}, {"count": 1.5}, {"count": True}, {"count": 2, "batches": 0}])
 def test_no_passes_are_refused(length):
-    with pytest.raises(CompositionError, match=r"Passes: (count|batches)=.* is no whole number from 1"):
+    with pytest.raises(CompositionError, match=r"Passes: (count|batches) must be an integer >= 1"):
         Passes(**length)
 
 
@@ -124,7 +124,7 @@ def test_over_passes_a_schedule_is_what_it_is_over_their_updates(of, warmup):
 
 def test_a_schedule_that_nobody_has_planned_says_so():
     rate = schedules.cosine(0.01, Passes(2))
-    with pytest.raises(OnionError, match=r"is planned when a ParameterUpdater .* begins to run"):
+    with pytest.raises(OnionError, match=r"is planned when a ParameterUpdater .* starts to run"):
         rate.step()
 
 
@@ -158,7 +158,7 @@ def test_a_run_that_goes_on_with_another_onion_goes_on_at_the_same_share_of_its_
     saved_onion(tmp_path)[1].run(steps=18)
     one, runner = saved_onion(tmp_path, Accumulate(4), resume="force")
     runner.run(passes=4)
-    assert "planned for 36 updates, and this onion makes 12; it goes on as after 6" in caplog.text
+    assert "planned for 36 updates, and this runner makes 12; it continues as after 6" in caplog.text
     assert one.rates[0] == pytest.approx(0.01 * 6 / 11)  # 1 of 12 to rise in, and 6 of the others are left
     assert one.optimizer.get_lr() == 0
 

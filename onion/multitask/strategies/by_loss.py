@@ -47,8 +47,8 @@ class ByLoss(Strategy):
         numbers = all(map(is_number, (self.power, self.rate, self.least))) and isinstance(self.lag, int)
         if not numbers or not (0 < self.rate <= 1 and 0 < self.least <= 1 and self.power >= 0 and self.lag >= 0):
             raise CompositionError(
-                f"ByLoss: rate={self.rate!r} and least={self.least!r} are numbers above 0 and at most 1, "
-                f"power={self.power!r} is a number and lag={self.lag!r} a whole one, both from 0."
+                f"ByLoss: rate={self.rate!r} and least={self.least!r} must be numbers > 0 and <= 1, "
+                f"power={self.power!r} a number >= 0 and lag={self.lag!r} an integer >= 0."
             )
 
     def begin(self, tasks: Mapping[str, TaskInfo]) -> None:

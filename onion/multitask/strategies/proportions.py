@@ -42,13 +42,13 @@ class Temperature(Fixed):
         """Insist on a temperature, and on a size of every task."""
         if not is_number(self.temperature) or self.temperature <= 0:
             raise CompositionError(
-                f"Temperature: {self.temperature!r} is not above 0, or no number; for all tasks alike take Uniform()."
+                f"Temperature: temperature must be > 0, got {self.temperature!r}; for equal shares use Uniform()."
             )
         for name, facts in tasks.items():
             if facts.batches is None:
                 raise CompositionError(
-                    f"{type(self).__name__} needs the size of the task {name!r}, which is a stream; give it a list, or "
-                    "take another strategy."
+                    f"{type(self).__name__} needs the size of the task {name!r}, which is a stream; use a list, or "
+                    "another strategy."
                 )
         super().check(tasks)
 
@@ -78,7 +78,7 @@ class Weights(Fixed):
     def __init__(self, weights: Mapping[str, float]) -> None:
         if not isinstance(weights, Mapping):
             raise CompositionError(
-                f"Weights takes a number a task, Weights({{'name': 1.0, ...}}), not a {type(weights).__name__}."
+                f"Weights takes one number per task, Weights({{'name': 1.0, ...}}), not a {type(weights).__name__}."
             )
         self.given = dict(weights)
 

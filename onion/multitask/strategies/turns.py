@@ -55,7 +55,7 @@ class ByStep(Strategy):
     def __init__(self, function: Callable[[int], Answer]) -> None:
         if not callable(function):
             raise CompositionError(
-                f"ByStep asks a function, ByStep(lambda step: ...), and a {type(function).__name__} is none."
+                f"ByStep takes a function, ByStep(lambda step: ...), not a {type(function).__name__}."
             )
         self.function = function
 

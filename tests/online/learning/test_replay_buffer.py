@@ -322,5 +322,5 @@ def test_wrong_arguments_are_refused(arguments, told):
 
 
 def test_a_batch_that_cannot_be_cut_is_refused():
-    with pytest.raises(DataError, match="does not tell how many examples it has"):
+    with pytest.raises(DataError, match="cannot determine how many examples the batch has"):
         mixed([{"x": np.zeros(2), "y": np.zeros(3)}], ReplayBuffer(9))

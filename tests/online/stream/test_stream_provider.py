@@ -397,7 +397,7 @@ def test_wrong_settings_are_refused(settings, words):
 
 
 def test_two_items_that_bring_data_are_refused():
-    with pytest.raises(CompositionError, match="brings data too"):
+    with pytest.raises(CompositionError, match="provides data too"):
         Runner(StreamProvider(Line(), pass_every=8), DataProvider([1]), Seen())
 
 

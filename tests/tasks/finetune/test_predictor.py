@@ -69,5 +69,5 @@ def test_rings_that_are_for_training_only_are_left_out(encoder_folder, tokenizer
 
 
 def test_a_runner_without_a_network_is_refused(task, tokenizer):
-    with pytest.raises(CompositionError, match="an inference onion runs one network, and here is none"):
+    with pytest.raises(CompositionError, match="an inference runner runs one network, but here is none"):
         Predictor(task, Runner(Masker(tokenizer, seed=1)), tokenizer)

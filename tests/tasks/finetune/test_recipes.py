@@ -86,7 +86,7 @@ def test_evaluation_leaves_the_network_in_training_mode_if_it_was(measure, netwo
 
 
 def test_training_onion(task, measure, network, examples, tmp_path):
-    """Its rings in their order; and the test stands inside the saver and the logger, so that they see its metrics."""
+    """Its rings in their order; and the test is inside the saver and the logger, so that they see its metrics."""
     test = measure(network, examples)
     runner = training_onion(
         task,
