@@ -12,12 +12,15 @@ from onion.data.paddle_loader import PaddleBatches
 # isort: split
 from paddle.io import Dataset, IterableDataset
 
-SHARED = Path("/dev/shm")
-
 FORKS = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 """Python 3.12 warns of what Paddle does."""
 
 WORKERS = pytest.mark.parametrize("workers", [0, 2])
+
+
+def shared_memory_of(workers):
+    """The segments that these processes left: ``paddle_PID_...``; other runs of the tests have theirs there, too."""
+    return [path for pid in workers for path in Path("/dev/shm").glob(f"paddle_{pid}_*")]
 
 
 class Numbers(Dataset):

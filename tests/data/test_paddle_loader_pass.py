@@ -14,7 +14,7 @@ import pytest
 
 from onion import DataError, DataProvider, Observer, Runner
 from onion.data.paddle_loader import PaddleBatches
-from tests.data.loaders import FORKS, SHARED, WORKERS, Numbers, batches, numbers
+from tests.data.loaders import FORKS, WORKERS, Numbers, batches, numbers, shared_memory_of
 from tests.patience import PATIENCE
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -91,17 +91,23 @@ def test_a_worker_that_dies_is_told_of():
 @WORKERS
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_a_pass_that_is_left_early_leaves_no_worker_and_no_shared_memory(workers, prefetch):
-    before = set(SHARED.iterdir())
+    pids = []
     form = lambda index: np.full([64, 64], index, np.float32)  # noqa: E731
     loader = DataLoader(Numbers(64, form), batch_size=4, num_workers=workers)
-    stop = Observer(on_batch_end=lambda state: state.stop("enough") if state.step == 3 else None)
+
+    def stop(state):
+        if state.step == 3:
+            pids.extend(worker.pid for worker in multiprocessing.active_children())
+            state.stop("enough")
+
     provider = DataProvider(loader, prefetch=prefetch)
-    state = Runner(stop, provider).run(passes=1)
+    state = Runner(Observer(on_batch_end=stop), provider).run(passes=1)
     assert state.step == 3
     assert provider.state_dict() == {"batch": 3, "examples": 12}
     assert multiprocessing.active_children() == []
     del state
-    assert set(SHARED.iterdir()) <= before
+    assert len(pids) == workers
+    assert not shared_memory_of(pids)
 
 
 def test_workers_end_where_the_run_fails_and_where_nothing_was_drawn():
@@ -129,13 +135,13 @@ def test_workers_are_left_to_a_thread_and_no_handler_to_the_process():
 @pytest.mark.slow
 def test_workers_end_with_a_run_that_is_killed():
     """Paddle's own wait for it for ever."""
-    before, script = set(SHARED.iterdir()), Path(__file__).with_name("killed_loader.py")
+    script = Path(__file__).with_name("killed_loader.py")
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, cwd=script.parents[2]) as run:
         workers = run.stdout.readline().split()
         run.kill()
         assert run.stdout.read() == ""  # not before all who could write into it are gone
     assert len(workers) == 2
-    assert set(SHARED.iterdir()) <= before
+    assert not shared_memory_of(workers)
 
 
 def test_workers_do_not_collect_the_garbage_of_an_earlier_pass():
