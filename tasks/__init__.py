@@ -1,20 +1,15 @@
-"""Tasks: how files become features, heads over encoders, metrics, predictions; imported as ``onion.tasks``.
+"""Tasks: from data files to features, networks, metrics and predictions; imported as ``onion.tasks``.
 
-task.py                the contract of a task
-classification.py ...  the tasks, a file each; catalogue.py lists them
-rows.py, texts.py      rows of files; what tasks over texts share
-batches.py, probabilities.py    padded batches; logits as probabilities
-places.py              values of a JSON file, which know where they stand
-heads.py, labels.py    linear layers over an encoder; the labels of a task
-features/              examples as columns: cached, streamed
-metrics/               figures over a pass
-spans/, tags/          the parts of reading.py: answers that are spans; of tagging.py: a tag for every word
-onions.py, collector.py    the ready onions and their items
-optimization.py, clipping.py    their optimizer
-masker.py              the items that mask words
-multi_head.py          one encoder, a network a task
-distillation.py        a student's losses beside its teacher
-adversarial.py         GAN-BERT's two networks
-jobs/                  what ``onion train``, ``evaluate`` and ``predict`` do
-embedding.py, embedding_files.py, npy.py    sentence vectors
+task.py, registry.py     the contract of a task; the tasks by name
+classification.py, regression.py, matching.py, multilabel.py
+token_classification/    a tag for every word: windows, heads, CRF
+question_answering/      spans of a context: questions, windows, answers
+masked_lm/               masked words
+data/                    rows of files, texts, labels, cached features
+batches.py, probabilities.py    arrays that data and networks share
+networks/                heads, several heads, distillation, GAN-BERT; they read no files
+collector.py             items that decode outputs and collect them
+metrics/                 metrics over a pass
+finetune/                settings, recipes, runs and predictions: ``onion train``, ``evaluate``, ``predict``
+embedding/               sentence vectors: ``onion embed``
 """

@@ -1,11 +1,8 @@
 """The files of every system that encoders come from; :mod:`onion.models.weights` chooses by what a folder holds.
 
-config_readers.py              the four forms of a config
-naming.py, layouts.py          foreign parameter names -> ours and back; the layouts that are written
-tensors.py                     safetensors files
-paths.py                       whether a file is there
-pickles.py                     pickles read without running anything they name
-containers.py                  those of lists, dicts and sets of words, Python 2's too
-torch_file.py, paddle_file.py  pytorch_model.bin, model_state.pdparams
-static_file.py                 the tensor files of Paddle 1.x
+config_readers.py               the forms of a config
+name_mapping.py, layouts.py     parameter names of other systems -> ours and back; the layouts that are written
+safetensors_file.py, torch_file.py, paddle_file.py, ernie_static.py    one format each
+safe_pickle.py, pickle_containers.py           pickles read without running anything that they name
+paths.py                        whether a file exists
 """

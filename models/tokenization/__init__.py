@@ -1,19 +1,11 @@
-"""How texts become tokens, a file an algorithm; :class:`onion.models.tokenizer.Tokenizer` is the door to them.
+"""How texts become tokens, a file an algorithm; :class:`onion.models.tokenizer.Tokenizer` is the public class.
 
-loading.py                   which files of a folder make which tokenizer
-vocabulary.py                the forms of vocab.txt
-special.py                   which token plays which part
-inputs.py                    what a tokenizer is called with: lists, whole numbers
-wordpiece.py, byte_bpe.py    BERT's and ERNIE's cuts; RoBERTa's
-sentencepiece_model.py       what a SentencePiece model file holds; XLNet's cut is in models/xlnet/tokenizer.py
-family_files.py              the tokenizer file that one family alone has
-sentencepieces.py            ERNIE tiny's: words of a dictionary, then SentencePiece
-word_dictionary.py           that dictionary and its cut
-piece_places.py              where SentencePiece's pieces stand in the text
-preparation.py               what is done to texts before Rust gets them: the contract of the next and of the above
-characters.py                characters that Rust's tables treat otherwise than the references
-words.py                     texts whose words Rust has cut before
-truncation.py                what is kept of a pair that is too long
-windows.py                   texts that are too long as windows that cover them
-encoding.py                  what comes out
+loading.py, family_files.py     which files of a folder make which tokenizer
+vocabulary.py, special_tokens.py               vocab.txt in all its forms; padding, unknown, begin, end, mask
+wordpiece.py, byte_bpe.py       BERT's and ERNIE's; RoBERTa's
+sentencepiece_model.py          ``spiece.model`` as XLNet has it, read without sentencepiece
+sentencepiece.py, sentencepiece_offsets.py, ernie_tiny_dictionary.py    ERNIE tiny's
+basic_tokenizer.py, pre_tokenizer.py           characters as the reference tokenizers treat them
+word_cache.py                   ids of words that were seen before
+validation.py, truncation.py, windows.py, encoding.py    arguments, pairs and texts that are too long, results
 """

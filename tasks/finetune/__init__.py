@@ -1,9 +1,10 @@
-"""What the commands do: from settings and files to checkpoints, figures and predictions.
+"""Fine-tuning: from settings and files to checkpoints, metrics and predictions.
 
-settings.py    what a training was asked to do, and the file in its folder that remembers it
-presets.py     settings by name: those that ERNIE's authors published
-config_file.py settings from a YAML file
-training.py    fine_tune and the job behind ``onion train``
-initial.py     weights learned elsewhere
-inference.py   the jobs behind ``onion evaluate`` and ``onion predict``
+fine_tune.py        fine_tune and the job of ``onion train``
+settings.py, config_file.py, presets.py    what a training is asked for: flags, files, published settings
+initialization.py   the weights that a training starts from
+recipes.py          the onions that train, evaluate and predict
+optimization.py, clipping.py    AdamW with warm-up and decay, layer-wise rates, gradient clipping
+run_folder.py       the output folder, and its record of the settings
+predictor.py, inference.py      prediction in Python; the jobs of ``onion evaluate`` and ``onion predict``
 """

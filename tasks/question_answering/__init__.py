@@ -1,6 +1,7 @@
-"""Answers that are spans of a context: the parts of ``reading.py``.
+"""Extractive question answering: answers that are spans of a context.
 
-questions.py   questions out of SQuAD's JSON, and out of lines
-windows.py     a question and its context as windows of tokens, with the answer's place in them
+task.py        the task
+questions.py   questions from SQuAD's JSON or from lines; json_value.py names the place of a wrong value
+windows.py     a question and its context as windows of tokens, with the position of the answer
 answers.py     logits -> the best spans of a window -> the answer to a question
 """

@@ -6,10 +6,10 @@ backward, in a thread of its own if there is more than one; what is added, maske
 figures are those of models/layers.py but for rounding; tests/models/fused/training holds each part against autograd.
 
     stack.py        what the encoder calls: one autograd node for all layers
-    parts.py        the rows of a batch that are computed together, and their dropout
-    threads.py      a function on every part at once
+    batch_parts.py  the rows of a batch that are computed together, and their dropout
+    thread_pool.py  a function on every part at once
     layer.py        a layer, forward and backward, for one part
     attention.py    its attention
-    pieces.py       linear layers, norms and activations
+    primitives.py   linear layers, norms and activations
     gradients.py    the parameters' gradients as they come
 """

@@ -1,10 +1,10 @@
-"""What networks learn from: examples as columns of numbers, in memory, on the disk, or as a stream.
+"""Features: examples as columns of numbers, in memory, on disk, or as a stream.
 
-examples.py   Examples: a sequence over columns
-store.py      columns in files, mapped into memory
-cache.py      the folder of stores: made once for a file, a tokenizer and a task
-digests.py    names for content: of files, tokenizers, code
-fitted.py     what reading a whole file has told: a task's labels, the number of examples
-stream.py     examples that are made when they are asked for, and not kept
-tally.py      what is told where it is so of most examples
+examples.py     Examples: a sequence over columns
+store.py        columns in files, mapped into memory
+cache.py        the folder of stores: one for each file, tokenizer and task
+hashing.py      digests of files, tokenizers and versions, which make the keys of the cache
+fit_cache.py    a task with what its training file tells, read once
+stream.py       examples that are made when needed, and not stored
+text_checks.py  warnings where most texts of a file are empty or unknown to the tokenizer
 """
