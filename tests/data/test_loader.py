@@ -245,7 +245,7 @@ def test_arguments_out_of_range(settings, message):
         (iter([1]), {"shuffle": True}, "shuffle= needs a source with a length"),
         (iter([1]), {"lengths": len}, "lengths= needs a source with a length"),
         ([1, 2], {"drop_last": True}, "2 examples do not fill one batch of 32"),
-        ([1, 2], {"lengths": [1]}, r"one integer for each of the 2 examples; got int64 \[1\]"),
+        ([1, 2], {"lengths": [1]}, r"one integer for each of the 2 examples, got int64 \[1\]"),
         ([1, 2], {"lengths": [1.5, 2.5]}, r"got float64 \[2\]"),
     ],
 )
@@ -355,7 +355,7 @@ def test_no_patience_is_left(caplog):
     batches = Loader(source, 2, timeout=0.01).batches(0)
     assert entered.wait(PATIENCE)
     assert next(batches).tolist() == [0, 1]
-    with pytest.raises(DataError, match=r"given nothing for 0.01 s"):
+    with pytest.raises(DataError, match=r"returned nothing for 0.01 s"):
         next(batches)
     assert (batches.given, batches.examples) == (1, 2)
     batches.close()

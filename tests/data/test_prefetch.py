@@ -287,5 +287,5 @@ def test_to_hurry_is_not_to_wait_longer(caplog, silent):
 
 @pytest.mark.parametrize("depth", [0, -1])
 def test_depth_has_to_be_positive(depth):
-    with pytest.raises(ValueError, match="from 1; got"):
+    with pytest.raises(ValueError, match="must be >= 1, got"):
         Prefetcher([], depth)
