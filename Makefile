@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 # Tests of a file stay together: many share what a fixture has trained.
 WORKERS ?= 2
 AT_ONCE = --numprocesses $(WORKERS) --dist loadfile
-FAST := $(wildcard tests/test_*.py) tests/testing tests/data tests/items
+FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine host items monitoring multitask testing training)
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
