@@ -20,13 +20,8 @@ from onion.models.hidden_states import WithHiddenStates
 from onion.tasks.finetune.fine_tune import fine_tune
 from onion.tasks.finetune.inference import evaluate
 from onion.tasks.finetune.predictor import Predictor
-from onion.tasks.networks.distillation import (
-    AttentionDistribution,
-    Distillation,
-    HiddenStatesLoss,
-    SoftTargets,
-    write_smaller,
-)
+from onion.tasks.networks import distillation
+from onion.tasks.networks.distillation import AttentionDistribution, Distillation, HiddenStatesLoss, SoftTargets
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -61,7 +56,7 @@ use_threads()
 train, dev, begin = str(given.folder / "train.tsv"), str(given.folder / "dev.tsv"), given.encoder
 if given.role != "teacher":
     begin = str(given.output / "begin")
-    write_smaller(given.encoder, LAYERS, begin)
+    distillation.write_smaller(given.encoder, LAYERS, begin)
 settings = {**SETTINGS, "learning_rate": RATES[given.role], "seed": given.seed}
 teacher = given.teacher and Predictor.load(given.teacher)
 task = teacher.task if teacher else "classification"  # a student has its teacher's labels, in the same order

@@ -41,19 +41,17 @@ def collate(drawn: list[Any]) -> dict[str, Any]:
 
 def onion(job: Job, discriminator: Discriminator, plain: bool) -> Runner:
     """Compose the training."""
-    source, size, seed = pairs(job.train_set, job.settings.seed), SETTINGS["batch_size"], job.settings.seed
-    source = [(labelled,) for labelled, _ in source] if plain else source
+    size, rate, seed = SETTINGS["batch_size"], SETTINGS["learning_rate"], job.settings.seed
+    source = [pair[:1] if plain else pair for pair in pairs(job.train_set, seed)]
     generator, steps = Generator(discriminator.encoder.config.hidden_size), -(-len(source) // size)
-    optimizers = [fine_tuning_optimizer(each, SETTINGS["learning_rate"], steps) for each in (discriminator, generator)]
-    learn, forge = map(ParameterUpdater, optimizers)
+    learn, forge = (ParameterUpdater(fine_tuning_optimizer(each, rate, steps)) for each in (discriminator, generator))
+    fooling = GradientMachine(generator, discriminator.generator_loss)
     gan = Runner(
         DataProvider(source, size, shuffle=True, seed=seed, collate=collate),
         FakeGenerator(generator),
         Runner(learn, GradientMachine(discriminator), name="discriminating"),
         OutputsToBatch("judged"),
-        Runner(
-            StopGradient(discriminator), forge, GradientMachine(generator, discriminator.generator_loss), name="forging"
-        ),
+        Runner(StopGradient(discriminator), forge, fooling, name="forging"),
     )
     return gan.without(FakeGenerator, OutputsToBatch, "forging") if plain else gan
 

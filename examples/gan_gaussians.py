@@ -48,23 +48,18 @@ def onion(out: Path, generator: Generator, discriminator: Network, steps: int) -
         fakes = discriminator(generator(real).detach())
         return softplus(-scores).mean() + softplus(fakes).mean() + 0.05 * (slopes**2).sum(1).mean()
 
-    def generator_loss(fakes: paddle.Tensor, real: paddle.Tensor) -> paddle.Tensor:
+    def fooled(fakes: paddle.Tensor, real: paddle.Tensor) -> paddle.Tensor:
         return softplus(-discriminator(fakes)).mean()
 
-    def updater(network: Network, steps: int) -> ParameterUpdater:
-        rate = paddle.optimizer.lr.CosineAnnealingDecay(1e-3, T_max=steps)
+    def updater(network: Network, every: int = 1) -> ParameterUpdater:
+        rate = paddle.optimizer.lr.CosineAnnealingDecay(1e-3, T_max=steps // every)
         return ParameterUpdater(paddle.optimizer.Adam(rate, beta1=0.5, beta2=0.99, parameters=network.parameters()))
 
     return Runner(
         Saver(out, every=1000),
         DataProvider(points(1024), 128, shuffle=True),
-        Runner(updater(discriminator, steps), GradientMachine(discriminator, told_apart)),
-        Every(
-            2,
-            Runner(
-                StopGradient(discriminator), updater(generator, steps // 2), GradientMachine(generator, generator_loss)
-            ),
-        ),
+        Runner(updater(discriminator), GradientMachine(discriminator, told_apart)),
+        Every(2, Runner(StopGradient(discriminator), updater(generator, 2), GradientMachine(generator, fooled))),
     )
 
 

@@ -14,19 +14,9 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from onion import (
-    DataProvider,
-    ForTask,
-    GradientMachine,
-    ParameterUpdater,
-    Progress,
-    Runner,
-    TaskData,
-    TaskSampler,
-    Tester,
-)
+from onion import DataProvider, ForTask, GradientMachine, ParameterUpdater, Progress, Runner, TaskSampler, Tester
 from onion.device import use_threads
-from onion.multitask.task_data import plan
+from onion.multitask.task_data import TaskData, plan
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.finetune.fine_tune import Job
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
@@ -35,12 +25,9 @@ from onion.tasks.finetune.settings import Settings
 from onion.tasks.networks.multi_head import MultiHead
 from onion.tasks.registry import get_task
 
-HELPERS = {
-    "rte": ("classification", "rte", 0.5),
-    "sts-b": ("regression", "sts-b", 0.5),
-    "mlm": ("masked-lm", "mrpc", 0.25),
-}
-"""Name -> kind of task, the folder of its data, batches for each batch of MRPC."""
+# name -> kind of task, the folder of its data, batches for each batch of MRPC
+HELPERS = {"rte": ("classification", "rte", 0.5), "sts-b": ("regression", "sts-b", 0.5)}
+HELPERS |= {"mlm": ("masked-lm", "mrpc", 0.25)}
 SETTINGS = ("passes", "batch_size", "learning_rate", "warmup_ratio", "weight_decay", "max_grad_norm")
 OPTIONS = {"max_length": 128}
 
@@ -59,18 +46,14 @@ def onion(job: Job, folder: Path, helpers: list[str]) -> Runner:
         collate = partial(tasks[name].collate, pad_id=pad_id)
         return DataProvider(examples[name], lengths=examples[name].lengths, collate=collate, **usual)
 
-    mixed = {
-        "mrpc": TaskData(data("mrpc")),
-        **{name: TaskData(data(name), HELPERS[name][2], target=False) for name in helpers},
-    }
-    steps = sum(plan(mixed, "mrpc", own.passes).values())
+    mixed = {"mrpc": TaskData(data("mrpc"))}
+    mixed |= {name: TaskData(data(name), HELPERS[name][2], target=False) for name in helpers}
     network = MultiHead(encoder, {"mrpc": job.network, **{name: tasks[name].network(encoder) for name in helpers}})
-    schedule = own.learning_rate, steps, own.warmup_ratio
+    schedule = own.learning_rate, sum(plan(mixed, "mrpc", own.passes).values()), own.warmup_ratio
     optimizer = fine_tuning_optimizer(network, *schedule, own.weight_decay, own.max_grad_norm)
-    test = evaluation_onion(job.task, job.network, job.dev_set, job.task.metric(own.dev), pad_id)
     return Runner(
         Progress(),
-        Tester(test, name="mrpc"),
+        Tester(evaluation_onion(job.task, job.network, job.dev_set, job.task.metric(own.dev), pad_id), name="mrpc"),
         TaskSampler(mixed, seed=own.seed),
         *(ForTask(name, ring) for name in helpers for ring in tasks[name].train_items(job.tokenizer, own.seed)),
         ParameterUpdater(optimizer),
@@ -89,8 +72,7 @@ if __name__ == "__main__":
     use_threads()
     files = {name: str(given.folder / "mrpc" / f"{name}.tsv") for name in ("train", "dev")}
     settings = Settings(task="classification", **files, encoder=given.encoder, seed=given.seed, options=OPTIONS)
-    runner = onion(Job.prepare(settings), given.folder, [] if given.alone else list(HELPERS))
-    print(runner, flush=True)
+    print(runner := onion(Job.prepare(settings), given.folder, [] if given.alone else list(HELPERS)), flush=True)
     found = runner.run(passes=settings.passes).metrics
     report = {"example": "joint_mrpc", "variant": "alone" if given.alone else "joint", "seed": given.seed}
     report |= {"accuracy": found["mrpc.accuracy"], "f1": found["mrpc.f1"], "seconds": round(perf_counter() - begun, 1)}

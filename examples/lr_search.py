@@ -8,23 +8,13 @@ Where noise is large, searches of few steps prefer too small rates (short-horizo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
-from onion import (
-    DataProvider,
-    GradientMachine,
-    HookIterator,
-    Observer,
-    ParameterUpdater,
-    Runner,
-    RunnerItem,
-    State,
-    Trial,
-)
+from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, RunnerItem, State, Trial
 from onion.data import collate
 from onion.device import to_tensors
 from onion.testing import toy_examples, toy_network
@@ -42,7 +32,7 @@ class RateSearch(RunnerItem):
     def __init__(self, training: Callable[..., Runner], every: int = 40, steps: int = 8) -> None:
         self.training, self.every, self.steps = training, every, steps
 
-    def on_batch(self, state: State) -> HookIterator:
+    def on_batch(self, state: State) -> Iterator[None]:
         """Search, if it is time."""
         if state.step % self.every == 0:
             updater = state.runner[ParameterUpdater]
@@ -64,7 +54,7 @@ class RateSearch(RunnerItem):
         return float(np.mean(losses))
 
     def best(self, losses: Mapping[float, float]) -> float:
-        """Return the rate that loss least; of those that loss the same, the first."""
+        """Return the rate with the least loss; of those with the same, the first."""
         return min(losses, key=lambda rate: np.nan_to_num(losses[rate], nan=np.inf))
 
 

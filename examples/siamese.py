@@ -65,12 +65,11 @@ seed_everything(given.seed)
 tokenizer = Tokenizer.from_pretrained(given.encoder)
 train, dev = (read_rows(given.folder / name, [TEXT, PAIR, "label"]) for name in ("train.tsv", "dev.tsv"))
 network = Siamese(Encoder.from_pretrained(given.encoder), pooling="mean")
-optimizer = fine_tuning_optimizer(network, RATE, total_steps=PASSES * -(-len(train) // BATCH))
 test = Runner(DataProvider(dev, 64, collate=collate), Evaluator(CorrelationMetric()), Forward(network))
 runner = Runner(
     Saver(given.output, every=100),
     DataProvider(train, BATCH, shuffle=True, seed=given.seed, collate=collate),
-    ParameterUpdater(optimizer),
+    ParameterUpdater(fine_tuning_optimizer(network, RATE, total_steps=PASSES * -(-len(train) // BATCH))),
     GradientMachine(network),
 )
 print(runner)

@@ -321,7 +321,7 @@ def test_disk_full_then_ctrl_c_at_a_terminal_then_finished_gives_the_same_bits(t
     command = [sys.executable, "-c", TERMINAL, ONION, *LOUD, "--output", "full"]
     with subprocess.Popen(command, cwd=place, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE) as process:
         os.close(theirs)
-        seen = read_until(ours, b"cost=")  # the progress bar
+        seen = read_until(ours, b"loss=")  # the progress bar
         os.write(ours, b"\x03")
         seen += read_until(ours, None)
         printed = process.stdout.read().decode()

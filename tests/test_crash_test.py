@@ -136,7 +136,7 @@ from pathlib import Path
 from scripts.crash_test.points import FatalFiles
 from scripts.crash_test.points import Point
 from scripts.crash_test.points import Reaper
-from onion import disk
+from onion.checkpointing import atomic_files
 
 folder = Path(sys.argv[1])
 with atomic_files.through(FatalFiles(Reaper(Point.parse(sys.argv[2]), print), folder)):
@@ -229,7 +229,7 @@ def test_times_paths_and_logs_of_no_checkpoint_are_no_difference(folders):
         (lambda taken: taken.items["logger"].update(logged="{1}"), "logger logged: at 2: '\"{1}\"', not '\"{}\"'"),
         (
             lambda taken: taken.run["metrics"].update(loss=0.0),
-            "run metrics: at 9: '{\"cost\": 0.0}', not '{\"cost\": NaN}'",
+            "run metrics: at 9: '{\"loss\": 0.0}', not '{\"loss\": NaN}'",
         ),
         (lambda taken: taken.run.update(more=1), "run more: at 0: '1', not ''"),
     ],

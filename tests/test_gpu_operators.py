@@ -93,7 +93,7 @@ def test_what_is_missing(kernels, missing):
 
 @pytest.mark.parametrize(("there", "fails"), [(("float32", "float16"), False), (("float32",), True), (FLOATS, False)])
 def test_a_way_around_is_for_the_types_it_names(there, fails, monkeypatch):
-    way = operators.HookIterator(frozenset({"bfloat16"}), "another road")
+    way = operators.Mode(frozenset({"bfloat16"}), "another road")
     monkeypatch.setattr(operators, "WAYS", {"add": way})
     found = operators.verdicts({"add": FLOATS}, {"add": of("GPU", *there)})
     assert found[0].fails == fails

@@ -10,7 +10,7 @@ from onion.testing import Batches, assert_resumes_exactly, toy_examples, toy_net
 from tests.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-QUICK_START, RETRY, COUNTER = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+QUICK_START, RETRY, COUNTER, *_ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 LOSS = re.compile(r"^pass (\d): loss (\S+)$", re.MULTILINE)
 
 
@@ -46,7 +46,7 @@ def test_the_retrying_item_retries_and_counts_the_batch_once():
 def test_the_item_with_state_counts_and_resumes_exactly(tmp_path):
     from paddle.optimizer import SGD
 
-    counter = names_of(RETRY, COUNTER)["ExampleCounter"]
+    counter = names_of(RETRY, COUNTER)["Examples"]
 
     def make(folder):
         network = toy_network()
@@ -57,5 +57,5 @@ def test_the_item_with_state_counts_and_resumes_exactly(tmp_path):
 
     runner = make(tmp_path / "counted")
     runner.run(passes=2)
-    assert dict(runner["example_counter"].log_values()) == {"examples": 24}
+    assert runner["examples"].seen == 24
     assert_resumes_exactly(make, tmp_path / "proof", passes=2)

@@ -18,8 +18,7 @@ from typing import Any
 from benchmarks.frame import ROOT
 from benchmarks.frame.processes import FailedError
 from benchmarks.online_load.client import VOCABULARY, made_up
-from onion import GradientMachine, ParameterUpdater, Runner, RunnerItem, State
-from onion import Mode as HookWay
+from onion import GradientMachine, HookIterator, ParameterUpdater, Runner, RunnerItem, State
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.online import ControlServer, Journal, Spool, StreamProvider
@@ -160,7 +159,7 @@ class Watch(RunnerItem):
         self.told: dict[str, Any] | None = None
         """What the client told; None: there was none."""
 
-    def on_pass(self, state: State) -> HookWay:
+    def on_pass(self, state: State) -> HookIterator:
         """Start the client, which gets ready while the first batches are trained on; hear it after the last."""
         if self.words:
             assert state.runner is not None
@@ -172,7 +171,7 @@ class Watch(RunnerItem):
             if self._client is not None:
                 self._client.stop()
 
-    def on_batch(self, state: State) -> HookWay:
+    def on_batch(self, state: State) -> HookIterator:
         """Look at the clock, after each batch that counts and the one before them."""
         yield
         if state.step == self.warm and self._client is not None:

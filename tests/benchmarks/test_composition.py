@@ -16,7 +16,6 @@ from tests.fresh_python import python
 SCRIPT = """\
 import json, os, sys
 from pathlib import Path
-from tests.paths import ROOT
 
 variant, seed, own, *others = sys.argv[1:]
 if Path(own).exists():
@@ -149,7 +148,7 @@ def test_the_page_has_every_seed_means_spreads_settings_and_the_machine(results)
     for seed, accuracy, seconds, share in ((1, 0.80, 10.0, 0.25), (2, 0.82, 30.0, 0.5)):
         more = {"seconds": seconds, "batch_size": 4, "lr": 3e-5, "shares": {"a": share}}
         results.keep(Run(EXAMPLE, "teacher", seed), result(accuracy, seed, **more))
-    results.keep(Run(EXAMPLE, "student", 2), result(0.9, 2, batch_size=4, lr=1e-4, losses=[]))
+    results.keep(Run(EXAMPLE, "student", 2), result(0.9, 2, batch_size=4, lr=1e-4, costs=[]))
     page = results.page()
     columns, _, *lines = lines_of(page)
     assert columns == ["", "figure", "seed 1", "seed 2", "mean", "seconds"]

@@ -79,7 +79,7 @@ def test_waits_are_the_time_between_batches():
         (("gradient_machine", "on_batch"), 60, 30),
         (("saver", "on_pass"), 999, 999),
     ):
-        timing._loss(slot).way_in, timing._loss(slot).way_out = way_in, way_out
+        timing._cost(slot).way_in, timing._cost(slot).way_out = way_in, way_out
     assert onion_sides.share_of_waits(timing) == pytest.approx(0.1)
 
 

@@ -501,7 +501,10 @@ def test_what_was_about_to_be_replaced_and_cannot_be_put_back_is_told(tmp_path):
             raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     (tmp_path / "step-00000001.old.partial").mkdir()
-    with through(Stuck()), pytest.raises(CheckpointError, match=r"cannot put .*step-00000001: Read-only file system"):
+    with (
+        through(Stuck()),
+        pytest.raises(CheckpointError, match=r"cannot rename .* to step-00000001: Read-only file system"),
+    ):
         sweep(tmp_path)
 
 

@@ -87,8 +87,11 @@ def run(data, *rings, saved=None, begin=(0, 0, 0)):
 
 # -- a signal between any two instructions -----------------------------------------------------------------------------
 
-TRACED = [f"onion/data/{name}.py" for name in ("wait", "loader", "feed", "prefetch")]
-TRACED += [f"onion/items/{name}.py" for name in ("supply", "task_sampler")]
+TRACED = [
+    f"onion/data/{name}.py"
+    for name in ("interruptible_wait", "loader", "infinite_loader", "prefetch", "batch_iterator")
+]
+TRACED += ["onion/multitask/task_sampler.py"]
 DRAWING = ("__next__", "__enter__", "__exit__", "_end", "_indexed", "_streamed", "_take", "_draw", "_awaited")
 
 

@@ -112,7 +112,7 @@ def test_equal_onions_do_not_differ():
         (
             [Item(), Other()],
             [Other(), Item()],
-            {"item": ["the items stand in the order item, other there, other, item here"]},
+            {"item": ["the order of the items is item, other there, other, item here"]},
         ),
         ([Item(), Runner(Other())], [Runner(Item(), Other())], {"item": ["item: in None there, 'runner' here"]}),
     ],

@@ -159,9 +159,7 @@ def test_forgetting_yield_from_is_told():
         def on_batch(self, state):
             return super().on_batch(state)
 
-    with pytest.raises(
-        HookError, match=r"^a \(Forgot\)\.on_batch returned a generator that nobody would run; write 'y"
-    ):
+    with pytest.raises(HookError, match=r"^a \(Forgot\)\.on_batch returned a generator that would never run; write 'y"):
         Runner(Batches(1), Forgot("a")).run(passes=1)
 
 

@@ -41,7 +41,7 @@ def told(place):
     assert "outputs_to_batch" not in drawing
     student, drawing = run(place, "student", "student", "--teacher", place / "teacher")
     assert "OutputsToBatch(field='teacher')" in drawing
-    assert "GradientMachine(Transparent, Distillation)" in drawing
+    assert "GradientMachine(WithHiddenStates, Distillation)" in drawing
     return {"teacher": teacher, "student": student, "alone": run(place, "alone", "alone")[0]}
 
 

@@ -107,7 +107,8 @@ def test_a_metric_that_cannot_be_saved_says_so_when_its_pass_is_resumed(tmp_path
         Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(Sum()), Double()).run(steps=3)
         assert not caplog.messages
         Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(Sum()), Double()).run(steps=5)
-    assert caplog.messages == ["evaluator: resumed in mid-pass, and its metric has no state_dict; it measures the rest"]
+    said = "evaluator: resumed in the middle of a pass, and its metric has no state_dict; it measures the rest"
+    assert caplog.messages == [said]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_an_evaluator_that_is_new_in_mid_pass_measures_the_rest_and_says_so(metr
     with caplog.at_level("WARNING", "onion"):
         state = onion.run(passes=1)
     assert state.metrics["sum"] == 2 * sum(range(3, 8))
-    assert caplog.messages[-1] == f"evaluator: resumed in mid-pass, and {said}; it measures the rest"
+    assert caplog.messages[-1] == f"evaluator: resumed in the middle of a pass, and {said}; it measures the rest"
 
 
 def test_what_an_evaluator_once_loaded_is_of_that_run_alone(tmp_path):

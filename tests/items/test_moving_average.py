@@ -441,7 +441,7 @@ def test_an_updater_of_another_network_is_refused_with_the_drawing():
     one, other = toy_network(), toy_network()
     with pytest.raises(CompositionError) as caught:
         Runner(data(), MovingAverage(one), updater(other), GradientMachine(other))
-    assert "averages a network of which parameter_updater moves no parameter; give both the same" in str(caught.value)
+    assert "averages a network of which parameter_updater updates no parameter; give both the same" in str(caught.value)
     assert "╭ moving_average" in str(caught.value)
 
 

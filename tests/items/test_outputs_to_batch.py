@@ -75,7 +75,7 @@ def test_a_student_learns_from_a_teacher_that_does_not_move():
 
 
 def test_without_outputs_it_says_what_is_missing():
-    with pytest.raises(HookError, match=r"outputs_to_batch: no outputs are there; put a Forward"):
+    with pytest.raises(HookError, match=r"outputs_to_batch: there are no outputs; put a Forward"):
         Runner(Batches([{}]), OutputsToBatch("teacher")).run(passes=1)
 
 

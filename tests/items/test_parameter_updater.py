@@ -171,7 +171,7 @@ def test_an_updater_with_no_machine_inside_is_refused_with_the_drawing_and_the_r
             ParameterUpdater(OPTIMIZERS["sgd"](network.parameters())),
         )
     said = str(caught.value)
-    assert "parameter_updater has no gradient machine inside it; put a GradientMachine further in" in said
+    assert "parameter_updater has no gradient machine inside it; add a GradientMachine further in" in said
     assert "╭ data_provider" in said
     assert said.index("gradient_machine  ") < said.index("parameter_updater  ")
 
@@ -207,11 +207,11 @@ def test_an_optimizer_of_another_network_is_refused_be_it_a_copy():
     network = toy_network()
     for other in (toy_network(), deepcopy(network)):
         with pytest.raises(
-            CompositionError, match=r"^parameter_updater moves no parameter of gradient_machine \(ToyNet"
+            CompositionError, match=r"^parameter_updater updates no parameter of gradient_machine \(ToyNet"
         ):
             Runner(Batches(1), sgd(other), GradientMachine(network))
     with pytest.raises(
-        CompositionError, match=r"moves no parameter of gradient_machine \(ToyNetwork\), gradient_machine-2"
+        CompositionError, match=r"updates no parameter of gradient_machine \(ToyNetwork\), gradient_machine-2"
     ):
         Runner(Batches(1), sgd(network, other), sgd(toy_network()), GradientMachine(network), GradientMachine(other))
 
@@ -245,7 +245,7 @@ def test_a_second_network_that_nobody_moves_is_refused_unless_it_is_frozen(loss)
         return Runner(Batches(1), *rings, sgd(one), GradientMachine(one), GradientMachine(other, loss=loss))
 
     for rings in ([], [Freeze(other, "*", until=3)], [StopGradient(other, "*bias")]):
-        with pytest.raises(CompositionError, match=r"no updater around gradient_machine-2 \(ToyNetwork\) moves"):
+        with pytest.raises(CompositionError, match=r"no updater around gradient_machine-2 \(ToyNetwork\) updates"):
             onion(*rings)
     onion(StopGradient(other))
     onion(Freeze(other, "*"))
@@ -494,7 +494,7 @@ def test_before_the_first_step_there_is_only_the_schedule(tmp_path):
 def test_a_schedule_that_wants_a_metric_is_refused():
     network = toy_network()
     schedule = paddle.optimizer.lr.ReduceOnPlateau(0.1)
-    with pytest.raises(CompositionError, match=r"ReduceOnPlateau\.step wants a metric; .* \(optimizer\.set_lr\)"):
+    with pytest.raises(CompositionError, match=r"ReduceOnPlateau\.step requires a metric; .* \(optimizer\.set_lr\)"):
         ParameterUpdater(paddle.optimizer.SGD(schedule, parameters=network.parameters()))
 
 

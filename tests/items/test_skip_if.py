@@ -101,5 +101,5 @@ def test_what_is_no_plain_function_is_refused():
         yield True
 
     for wrong in (coroutine, generator, "odd", None):
-        with pytest.raises(CompositionError, match="is no plain function of the state"):
+        with pytest.raises(CompositionError, match="predicate must be a plain function of the state, got "):
             SkipIf(wrong)

@@ -256,7 +256,7 @@ def test_the_network_itself_would_keep_the_gradients_of_a_trial_without_an_updat
         def on_batch(self, state):
             network = state.runner[GradientMachine].network
             Runner(Trial(), data(), Forward(network)).run(steps=state.step + 1, parent=state)
-            with pytest.raises(HookError, match="gradient_machine of the trial is, moves or writes what the run"):
+            with pytest.raises(HookError, match="gradient_machine of the trial shares, changes or writes an object of"):
                 Runner(Trial(), data(), GradientMachine(network)).run(steps=state.step + 1, parent=state)
 
     assert trained(Look()) == trained()

@@ -126,9 +126,9 @@ def test_an_encoder_without_a_pooler_is_nothing_to_warn_of(name, tmp_path, caplo
         ({"bi_data": True}, "bi_data True is not supported"),
         ({"summary_type": "first"}, "summary_type 'first' is not supported"),
         ({"d_head": 3}, "d_head 3 times n_head 2 is not d_model 8"),
-        ({"ff_activation": "silu"}, "hidden_act is 'silu'"),
+        ({"ff_activation": "silu"}, "hidden_act must be one of gelu, relu, got 'silu'"),
         ({"pad_token_id": 24}, "pad_token_id 24 is outside the vocabulary of 24"),
-        ({"clamp_len": -2}, "clamp_len is -2"),
+        ({"clamp_len": -2}, "clamp_len must be a whole number of -1 or more, got -2"),
     ],
 )
 def test_an_xlnet_that_is_not_supported_is_refused(tmp_path, change, message):

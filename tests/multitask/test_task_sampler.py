@@ -579,7 +579,7 @@ def test_the_limit_of_a_pass_is_its_own():
 
 def test_broken_data_says_of_which_task():
     tasks = {"a": A, "b": TaskData(DataProvider(lambda: iter(()), prefetch=0), target=False)}
-    with pytest.raises(DataError, match=r"task_sampler, the task 'b', pass 0, batch 0 .*: the data source gave no "):
+    with pytest.raises(DataError, match=r"task_sampler, the task 'b', pass 0, batch 0 .*: the data source returned no"):
         Runner(TaskSampler(tasks, RoundRobin())).run(passes=1)
 
 

@@ -68,7 +68,7 @@ def _questions(count, seed):
 
 
 def settings_of(folder, data, task, name, ending="tsv", **more):
-    usual = {"passes": 3, "batch_size": 16, "lr": 3e-3, "options": {"max_length": 40}}
+    usual = {"passes": 3, "batch_size": 16, "learning_rate": 3e-3, "options": {"max_length": 40}}
     files = {"train": str(data / f"{name}.train.{ending}"), "dev": str(data / f"{name}.dev.{ending}")}
     return Settings(task=task, encoder=str(folder), **files, **(usual | more))
 

@@ -125,7 +125,7 @@ def test_a_generator_of_its_own_that_is_not_saved(generator, tmp_path):
         def on_batch(self, state):
             (getattr(self.chance, "random", None) or self.chance.random_raw)()
 
-    assert 'cut after step 1: draws: attribute "chance' in complaint(numbers(TaskBatches), tmp_path).replace(
+    assert 'cut after step 1: task_batches: attribute "chance' in complaint(numbers(TaskBatches), tmp_path).replace(
         "'chance", '"chance'
     )
 

@@ -128,7 +128,7 @@ def test_metrics_are_prometheus_text(served):
     assert found["onion_commands_total",] == 1
     assert found["onion_metric", 'hostile"} 1\nonion_step 99'] == 0.5
     assert ("onion_metric", "nothing") not in found
-    assert found["onion_reading", "learning_rate"] == 0.1
+    assert found["onion_log_value", "learning_rate"] == 0.1
     assert found["onion_http_requests_total", "POST", "/step", "200"] == 1
     assert found["onion_http_requests_total", "GET", "other", "404"] == 2
 

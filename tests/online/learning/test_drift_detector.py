@@ -293,7 +293,7 @@ async def coroutine(state): ...
     [
         ((3,), {}, "plain functions of the state, got 3"),
         ((coroutine,), {}, "must be plain functions of the state"),
-        ((print, "loss"), {}, "plain functions of the state, got 'cost'"),
+        ((print, "loss"), {}, "plain functions of the state, got 'loss'"),
         ((print,), {"delta": 0}, "delta must be between 0 and 1, got 0"),
         ((print,), {"delta": 1.0}, r"between 0 and 1, got 1\.0"),
         ((print,), {"change": "sideways"}, "got 'sideways'"),

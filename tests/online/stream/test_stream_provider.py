@@ -272,25 +272,25 @@ def test_the_source_is_told_what_no_checkpoint_asks_for_again(tmp_path):
     told = []
     line = Line(ids(40))
     line.commit = lambda position: told.append(int(position))
-    _, runner = counting(line, tmp_path, every=2, keep=2, pass_every=1000)
+    _, runner = counting(line, tmp_path, every=2, keep_last=2, pass_every=1000)
     runner.run(steps=8)
     assert told == [8, 8, 16, 24]  # after steps 2, 4, 6, 8; two checkpoints are kept
 
 
 def test_a_resumed_run_commits_nothing_before_it_knows_all_places(tmp_path):
     line = Line(ids(40))
-    _, runner = counting(line, tmp_path, every=2, keep=2, pass_every=1000)
+    _, runner = counting(line, tmp_path, every=2, keep_last=2, pass_every=1000)
     runner.run(steps=4)
     told = []
     line.commit = lambda position: told.append(int(position))
-    _, runner = counting(line, tmp_path, every=2, keep=2, pass_every=1000)
+    _, runner = counting(line, tmp_path, every=2, keep_last=2, pass_every=1000)
     runner.run(steps=10)
     assert told == [16, 24, 32]  # not after the start, where the place of step 2 is not known
 
 
 def test_a_background_saver_tells_too(tmp_path):
     line = Line(ids(40))
-    _, runner = counting(line, tmp_path, every=2, keep=1, background=True, pass_every=1000)
+    _, runner = counting(line, tmp_path, every=2, keep_last=1, async_save=True, pass_every=1000)
     runner.run(steps=8)
     assert line.committed == "32"
 
@@ -307,7 +307,7 @@ def test_sizes_of_batches_and_passes_may_change_when_a_run_goes_on(tmp_path):
 
 def test_the_best_checkpoint_keeps_no_samples_back(tmp_path):
     line = Line(ids(40))
-    _, runner = counting(line, tmp_path, every=2, keep=1, best="x", pass_every=1000)
+    _, runner = counting(line, tmp_path, every=2, keep_last=1, monitor="x", pass_every=1000)
     once = Observer(on_batch_end=lambda state: state.report({"x": 1.0}) if state.step == 1 else None)
     runner.insert_before(ParameterUpdater, once).run(steps=8)
     assert line.committed == "32"

@@ -165,7 +165,7 @@ def test_a_figure_is_found_by_either_name(task, figure, mode):
 @pytest.mark.parametrize("task", METRICS)
 def test_an_unknown_figure_is_refused_with_those_that_there_are(task):
     known = ", ".join(METRICS[task]().result())
-    with pytest.raises(DataError, match=f"^best: the test has no figure 'acuracy'; it has {known}$"):
+    with pytest.raises(DataError, match=f"^monitor: the test has no metric 'acuracy'; it has {known}$"):
         best_figure(METRICS[task](), "acuracy")
 
 
@@ -177,7 +177,7 @@ def test_reading_has_the_figures_that_its_questions_will_have():
     assert best_figure(reading("he", None), "has_answer_f1") == ("has_answer_f1", "max")
     assert best_figure(reading("he", None), "no_answer_exact_match") == ("no_answer_exact_match", "max")
     assert best_figure(reading("he", None, with_negative=True), "best_f1") == ("best_f1", "max")
-    with pytest.raises(DataError, match="no figure 'best_f1_threshold'"):
+    with pytest.raises(DataError, match="no metric 'best_f1_threshold'"):
         best_figure(reading("he", None, with_negative=True), "best_f1_threshold")
 
 

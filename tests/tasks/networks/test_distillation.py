@@ -189,8 +189,8 @@ def test_a_loss_without_weight_is_not_computed():
 @pytest.mark.parametrize(
     ("losses", "weights", "message"),
     [
-        ([HiddenStatesLoss({1: 5})], {}, r"HiddenStates: the teacher has no layer 5, but 0 to 4"),
-        ([HiddenStatesLoss({3: 1})], {}, r"HiddenStates: the student has no layer 3, but 0 to 2"),
+        ([HiddenStatesLoss({1: 5})], {}, r"HiddenStatesLoss: the teacher has no layer 5, but 0 to 4"),
+        ([HiddenStatesLoss({3: 1})], {}, r"HiddenStatesLoss: the student has no layer 3, but 0 to 2"),
         ([AttentionScores({0: 0})], {}, r"AttentionScores: the student has no layer 0, but 1 to 2"),
         ([AttentionScores({1: "last"})], {}, r"the teacher has no layer 'last'"),
         ([AttentionDistribution({})], {}, r"AttentionDistribution has no layers; give it some"),
@@ -212,7 +212,7 @@ def test_what_cannot_be_is_refused_when_the_loss_is_made(losses, weights, messag
         (
             {"hidden_size": 32},
             HiddenStatesLoss({1: 1}),
-            r"HiddenStates needs .* hidden_size; the student's is 24, .* 32",
+            r"HiddenStatesLoss needs .* hidden_size; the student's is 24, .* 32",
         ),
         ({"num_attention_heads": 6}, AttentionScores({1: 1}), r"num_attention_heads; the student's is 4, .* 6"),
         ({"vocab_size": 50}, SoftTargets(), r"Distillation needs .* vocab_size; the student's is 40, .* 50"),

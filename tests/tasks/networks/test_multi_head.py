@@ -174,7 +174,7 @@ def test_what_is_no_network_of_a_task_is_refused(encoder):
         MultiHead(encoder, {"a": paddle.nn.Linear(2, 2)})
     bare = paddle.nn.Linear(2, 2)
     bare.encoder = encoder
-    with pytest.raises(CompositionError, match="the task 'a' has no method cost"):
+    with pytest.raises(CompositionError, match="the task 'a' has no method loss"):
         MultiHead(encoder, {"a": bare})
     with pytest.raises(CompositionError, match="has no networks"):
         MultiHead(encoder, {})

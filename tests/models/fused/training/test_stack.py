@@ -281,7 +281,7 @@ def test_more_ways_back_are_refused_with_the_remedy(more):
     encoder, (ids, mask) = encoder_of(num_hidden_layers=1), batch()
     weight = encoder.embeddings.word_embeddings.weight
     loss = encoder(ids, attention_mask=mask).packed.square().sum()
-    with pytest.raises(Exception, match=r"onion\.way_back\.many"):
+    with pytest.raises(Exception, match=r"onion\.engine\.backward\.many"):
         paddle.grad(loss, [weight], **more)
 
 
@@ -289,7 +289,7 @@ def test_more_ways_back_are_refused_with_the_remedy(more):
 def test_a_kept_graph_is_refused_too():
     encoder, (ids, mask) = encoder_of(num_hidden_layers=1), batch()
     loss = encoder(ids, attention_mask=mask).packed.square().sum()
-    with pytest.raises(Exception, match=r"retain_graph.*onion\.way_back\.many"):
+    with pytest.raises(Exception, match=r"retain_graph.*onion\.engine\.backward\.many"):
         loss.backward(retain_graph=True)
 
 
@@ -313,7 +313,7 @@ def test_layers_that_are_one_and_the_same():
 
 
 def test_a_paddle_without_the_kernels_has_the_plain_layers(monkeypatch, applied):
-    monkeypatch.setattr(stack.pieces, "HAS_KERNELS", False)
+    monkeypatch.setattr(stack.primitives, "HAS_KERNELS", False)
     assert_same(encoder_of(), batch())
     assert applied == []
 

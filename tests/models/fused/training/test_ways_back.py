@@ -30,7 +30,7 @@ class Network(paddle.nn.Layer):
         self.ask(self, packed)
         return packed
 
-    def cost(self, packed, given):
+    def loss(self, packed, given):
         return packed.square().mean()
 
     @property

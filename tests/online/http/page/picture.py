@@ -30,7 +30,7 @@ SIZE = {"width": 1280, "height": 800}
 HELD_OUT = 400
 WIDTH = 512
 DRAWN = """() => document.getElementById("state").textContent === "running" &&
-    document.getElementById("cost").textContent === document.querySelector("figcaption .value").textContent"""
+    document.getElementById("loss").textContent === document.querySelector("figcaption .value").textContent"""
 
 
 class Network(paddle.nn.Layer):
