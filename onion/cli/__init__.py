@@ -75,7 +75,9 @@ def _heard(level: int) -> Iterator[None]:
     handler = logging.StreamHandler()
     handler.setFormatter(Printable("onion: %(message)s"))
     # Of other libraries warnings only: httpx, which fetches models, logs each request as information.
-    logging.basicConfig(handlers=[handler], level=level if level < logging.INFO else logging.WARNING)
+    others = level if level < logging.INFO else logging.WARNING
+    handler.addFilter(lambda record: _is_ours(record) or record.levelno >= others)
+    logging.basicConfig(handlers=[handler], level=others)
     log = logging.getLogger("onion")
     before = log.level
     log.setLevel(level)  # importing Paddle 3.1 or 3.2 raises the level of the root logger
@@ -83,6 +85,10 @@ def _heard(level: int) -> Iterator[None]:
         yield
     finally:
         log.setLevel(before)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.name.partition(".")[0] == "onion"
 
 
 @contextmanager

@@ -41,11 +41,11 @@ def picture(page):
 def test_the_figures_are_those_of_the_run(page, run):
     run.go(3)
     text(page, "#step", "3")
-    assert page.inner_text("#cost") == "0.66667"
+    assert page.inner_text("#loss") == "0.66667"
     assert page.inner_text("#speed") == "12.3"
     assert page.inner_text("#queue") == "7"
     assert page.inner_text("#rejected") == "3"
-    assert page.inner_text("#readings") == "examples\t96"
+    assert page.inner_text("#log_values") == "examples\t96"
     assert page.title() == "running · onion"
 
 
