@@ -32,7 +32,7 @@ class Family:
         encoder: the class of its encoders, as ``module:class``: it needs Paddle, so it is imported when one is made
             (auto.py).
         tokenizer: the file that is a tokenizer in this family's folders only, if there is one; those of BERT, ERNIE
-            and RoBERTa are known in all folders (splitting/loading.py).
+            and RoBERTa are known in all folders (tokenization/loading.py).
     """
 
     config: type[PretrainedConfig]

@@ -1,7 +1,7 @@
 """Which code computes an encoder's layers: a fast path where the batch and the layers allow it, else the layers.
 
-Nothing is learned (prediction): ``lean.py``. Something is (training): ``by_hand/``. Both are for the CPU, and give the
-numbers of the layers but for rounding.
+Prediction: ``inference.py``. Training: ``training/``. Both are for the CPU, and give the numbers of the layers but for
+rounding.
 """
 
 from __future__ import annotations
