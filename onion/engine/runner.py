@@ -73,8 +73,7 @@ class Runner(Holder):
         super().__init__(items)
         if name is not None:
             self.name = name
-        self.state_class = state
-        self.clock = timing
+        self.state_class, self.clock = state, timing
         self.current_run: State | None = None
         self._rings: ExitStack | None = None
         try:
@@ -111,9 +110,7 @@ class Runner(Holder):
         """
         for name, number in (("passes", passes), ("steps", steps)):
             if number is not None and not is_count(number):
-                raise OnionError(
-                    f"run: {name} must be an integer >= 0, got {number!r}; None, the default, means no limit."
-                )
+                raise OnionError(f"run: {name} must be an integer >= 0, or None for no limit; got {number!r}.")
         state = self._begin(parent, passes, steps)
         limit = math.inf if steps is None else steps
         try:
@@ -278,8 +275,8 @@ class Runner(Holder):
             items: the items.
             clock: the clock to put between each two rings. Default: that of this runner, if it has one.
         """
-        name = self.name if item_tree.named(self) else None
-        return Runner(*items, name=name, state=self.state_class, timing=clock or self.clock)
+        own_name = self.name if item_tree.named(self) else None
+        return Runner(*items, name=own_name, state=self.state_class, timing=clock or self.clock)
 
     # -- showing ------------------------------------------------------------------------------------------------------
 

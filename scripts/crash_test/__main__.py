@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from scripts.console import columns, parser_of
-from scripts.crash_test.attempt import GradientRollback, Onions, Place, Plan
+from scripts.crash_test.attempt import Attempt, Onions, Place, Plan
 from scripts.crash_test.points import KINDS, Census, Point, kinds_in
 
 
@@ -76,7 +76,7 @@ def _onions(module: str, chosen: list[str] | None) -> Onions:
     return {name: onions[name] for name in chosen or onions}
 
 
-def _one(places: Mapping[str, Place], points: list[Point]) -> Iterator[GradientRollback]:
+def _one(places: Mapping[str, Place], points: list[Point]) -> Iterator[Attempt]:
     """Kill each onion at the same points."""
     for place in places.values():
         _, whole = place.whole()
@@ -91,7 +91,7 @@ def _one(places: Mapping[str, Place], points: list[Point]) -> Iterator[GradientR
         yield attempt
 
 
-def _many(places: Mapping[str, Place], count: int, seed: int, jobs: int) -> Iterator[GradientRollback]:
+def _many(places: Mapping[str, Place], count: int, seed: int, jobs: int) -> Iterator[Attempt]:
     """Run each onion without a kill, then kill them at points that are drawn."""
     censuses: dict[str, Census] = {}
     for census, whole in side_by_side(lambda name: places[name].whole(), places, jobs):
@@ -106,7 +106,7 @@ def _many(places: Mapping[str, Place], count: int, seed: int, jobs: int) -> Iter
         yield attempt
 
 
-def _told(attempts: list[GradientRollback], module: str) -> int:
+def _told(attempts: list[Attempt], module: str) -> int:
     """Print what came of it; return the exit status."""
     again = f"{os.path.relpath(sys.executable)} -m scripts.crash_test --onions {module}"
     failed = [attempt for attempt in attempts if attempt.failed]
@@ -155,13 +155,13 @@ SHOWN = 5
 """How many complaints of an attempt are printed."""
 
 
-def line_of(attempt: GradientRollback, number: int, count: int) -> str:
+def line_of(attempt: Attempt, number: int, count: int) -> str:
     """Return the line of an attempt."""
     points = ", then ".join(map(str, attempt.points)) or "not killed"
     return f"{number:{len(str(count))}}/{count}  {'FAILED' if attempt.failed else 'same'}  {attempt.onion}: {points}"
 
 
-def tables(attempts: Sequence[GradientRollback]) -> str:
+def tables(attempts: Sequence[Attempt]) -> str:
     """Return both tables: an attempt that killed twice counts for both kinds."""
     onions = sorted({attempt.onion for attempt in attempts})
     kills = sum(len(attempt.points) for attempt in attempts)
@@ -180,21 +180,19 @@ def tables(attempts: Sequence[GradientRollback]) -> str:
     )
 
 
-def _kills_of(kind: str) -> Callable[[GradientRollback], int]:
+def _kills_of(kind: str) -> Callable[[Attempt], int]:
     return lambda attempt: attempt.kinds.count(kind)
 
 
-def _is_of(onion: str) -> Callable[[GradientRollback], int]:
+def _is_of(onion: str) -> Callable[[Attempt], int]:
     return lambda attempt: int(attempt.onion == onion)
 
 
-def _counted(
-    name: str, attempts: Sequence[GradientRollback], count: Callable[[GradientRollback], int]
-) -> tuple[str, int, int]:
+def _counted(name: str, attempts: Sequence[Attempt], count: Callable[[Attempt], int]) -> tuple[str, int, int]:
     return name, sum(map(count, attempts)), sum(count(attempt) for attempt in attempts if attempt.failed)
 
 
-def failure(attempt: GradientRollback, again: str) -> str:
+def failure(attempt: Attempt, again: str) -> str:
     """Return what was wrong with an attempt, and the command that repeats it."""
     kills = chain.from_iterable(("--kill", str(point)) for point in attempt.points)
     words = ["--onion", attempt.onion, *(kills if attempt.points else ("--count", "0"))]

@@ -52,7 +52,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class GradientRollback:
+class Attempt:
     """What came of one.
 
     Attributes:
@@ -90,27 +90,30 @@ class Place:
         self.name, self._onion, self._folder, self._limit = name, onion, folder / name, limit
         self._whole = self._folder / "whole"
 
-    def whole(self) -> tuple[Census | None, GradientRollback]:
+    def whole(self) -> tuple[Census | None, Attempt]:
         """Run the onion without a kill, twice; return what is counted of it (None: it failed) and what differs."""
         self._folder.mkdir(parents=True, exist_ok=True)
         end = self._run(self._whole, None)
         complaints = tuple(_unless_done(end, self._whole)) or self._restart([], self._folder / "again")
         census = end.said("census")
-        return (census[0] if census and not complaints else None), GradientRollback(self.name, (), tuple(complaints))
+        return (census[0] if census and not complaints else None), Attempt(self.name, (), tuple(complaints))
 
-    def follow(self, plan: Plan, census: Census) -> GradientRollback:
-        """Draw points until they are reached, and die there."""
+    def follow(self, plan: Plan, census: Census) -> Attempt:
+        """Draw points until they are reached, and die there.
+
+        A second point is drawn ever closer to the beginning, as the run that went on may have little left.
+        """
         chance = random.Random(plan.seed)
-        for _ in range(DRAWS):
+        for number in range(DRAWS):
             points = [draw(census, plan.kind, chance)]
             if plan.twice:
-                points.append(draw(census, chance.choice(kinds_in(census)), chance))
+                points.append(draw(census, chance.choice(kinds_in(census)), chance, share=0.8**number))
             attempt = self.kill(points, plan.seed)
             if attempt is not None:
                 return attempt
-        return GradientRollback(self.name, tuple(points), (f"not reached, and no other point in {DRAWS} draws",))
+        return Attempt(self.name, tuple(points), (f"not reached, and no other point in {DRAWS} draws",))
 
-    def kill(self, points: Sequence[Point], name: str) -> GradientRollback | None:
+    def kill(self, points: Sequence[Point], name: str) -> Attempt | None:
         """Run to each point in turn, then to the end; None if a point was not reached."""
         folder = self._folder / name
         try:
@@ -121,9 +124,9 @@ class Place:
                     return None
                 complaints = [*_unless_killed(end, point, folder), *torn(folder), *_unless_progress([*ends, end])]
                 if complaints:
-                    return GradientRollback(self.name, tuple(points), tuple(complaints))
+                    return Attempt(self.name, tuple(points), tuple(complaints))
                 ends.append(end)
-            return GradientRollback(self.name, tuple(points), self._restart(ends, folder))
+            return Attempt(self.name, tuple(points), self._restart(ends, folder))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             words_of(folder).unlink(missing_ok=True)

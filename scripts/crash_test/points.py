@@ -85,11 +85,11 @@ def kinds_in(census: Census) -> list[str]:
     return [kind for kind in KINDS if kind in there]
 
 
-def draw(census: Census, kind: str, chance: random.Random) -> Point:
-    """Draw one of the events of a kind, each as likely as the others, then one of its numbers."""
+def draw(census: Census, kind: str, chance: random.Random, share: float = 1.0) -> Point:
+    """Draw one of the events of a kind, each as likely as the others, then a number among that share of its first."""
     event = chance.choice(sorted(event for event in census if kind_of(event) == kind))
-    count = census[event]
-    return Point(event, round(chance.uniform(0, count), 4) if kind == "clock" else chance.randint(1, int(count)))
+    last = share * census[event]
+    return Point(event, round(chance.uniform(0, last), 4) if kind == "clock" else chance.randint(1, max(int(last), 1)))
 
 
 class Reaper:

@@ -25,7 +25,7 @@ from pathlib import Path
 from random import Random
 
 from scripts.console import columns, parser_of
-from scripts.interrupt.attempt import MODES, WAYS, GradientRollback, Place
+from scripts.interrupt.attempt import MODES, WAYS, Attempt, Place
 
 ONIONS = ("noise", "best", "average", "slot")
 """Those of the catalogue that are tried by default."""
@@ -53,7 +53,7 @@ def _asked() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _attempts(places: list[Place], count: int, seed: int) -> Iterator[GradientRollback]:
+def _attempts(places: list[Place], count: int, seed: int) -> Iterator[Attempt]:
     """Interrupt the onions in turns, in both ways; tell what was wrong at once."""
     order = Random(seed).sample(places, len(places))
     for number in range(count):
@@ -64,7 +64,7 @@ def _attempts(places: list[Place], count: int, seed: int) -> Iterator[GradientRo
         yield attempt
 
 
-def _table(attempts: list[GradientRollback]) -> str:
+def _table(attempts: list[Attempt]) -> str:
     rows: list[tuple[object, ...]] = [
         ("saving in the", "before", "tries", "interrupts", "torn", "refused", "other bits")
     ]
@@ -75,7 +75,7 @@ def _table(attempts: list[GradientRollback]) -> str:
     return columns([*rows, ("all", "", *_figures(attempts))])
 
 
-def _figures(attempts: list[GradientRollback]) -> list[int]:
+def _figures(attempts: list[Attempt]) -> list[int]:
     interrupts = sum(attempt.interrupts for attempt in attempts)
     wrong = [sum(bool(getattr(attempt, what)) for attempt in attempts) for what in ("torn", "refused", "other")]
     return [len(attempts), interrupts, *wrong]

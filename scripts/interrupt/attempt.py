@@ -38,7 +38,7 @@ NEXT = 12
 
 
 @dataclass(frozen=True)
-class GradientRollback:
+class Attempt:
     """What came of one.
 
     Attributes:
@@ -101,7 +101,7 @@ class Place:
             self._run(self._made(self._whole, []), lines)
         self._events = {"operation": disk.count, "line": lines.count}
 
-    def interrupt(self, way: str, number: int, seed: str) -> GradientRollback:
+    def interrupt(self, way: str, number: int, seed: str) -> Attempt:
         """Interrupt a run at points that are drawn, as often as it gets to one; start it again each time."""
         chance = random.Random(seed)
         folder = self._folder / str(number)
@@ -127,7 +127,7 @@ class Place:
         faulthandler.cancel_dump_traceback_later()
         other = () if found or refused else tuple(differences(folder, self._whole))
         shutil.rmtree(folder, ignore_errors=True)
-        return GradientRollback(self.name, self.mode, way, number, interrupts, tuple(found), refused, other)
+        return Attempt(self.name, self.mode, way, number, interrupts, tuple(found), refused, other)
 
     def _made(self, folder: Path, found: list[str]) -> Runner:
         """Compose the onion, with checkpoints after every batch."""

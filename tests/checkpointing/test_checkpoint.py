@@ -503,7 +503,7 @@ def test_what_was_about_to_be_replaced_and_cannot_be_put_back_is_told(tmp_path):
     (tmp_path / "step-00000001.old.partial").mkdir()
     with (
         through(Stuck()),
-        pytest.raises(CheckpointError, match=r"cannot rename .* to step-00000001: Read-only file system"),
+        pytest.raises(CheckpointError, match=r"cannot rename .* back to step-00000001: Read-only"),
     ):
         sweep(tmp_path)
 

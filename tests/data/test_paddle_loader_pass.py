@@ -141,7 +141,7 @@ def test_workers_end_with_a_run_that_is_killed():
         run.kill()
         assert run.stdout.read() == ""  # not before all who could write into it are gone
     assert len(workers) == 2
-    assert not shared_memory_of(workers)
+    assert not shared_memory_of([run.pid, *workers])
 
 
 def test_workers_do_not_collect_the_garbage_of_an_earlier_pass():

@@ -201,4 +201,6 @@ def test_a_stop_that_sees_its_figure_late_says_so(caplog):
     for items, told in (([EarlyStopping("loss", 9), report], 0), ([report, EarlyStopping("loss", 9)], 1)):
         Runner(*items, Batches(4)).run(passes=1)
         assert len(caplog.messages) == told
-    assert caplog.messages[0].startswith("early_stopping: loss was reported at step 1 and seen at step 2; put ")
+    assert caplog.messages[0].startswith(
+        "early_stopping: loss was reported at step 1 and seen at step 2; put early_stopping"
+    )

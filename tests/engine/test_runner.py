@@ -171,9 +171,7 @@ def test_no_batch_is_taken_after_the_last_step():
 @pytest.mark.parametrize("number", [math.nan, math.inf, "3", 2.5, -1, True, [1]])
 def test_a_number_that_is_none_is_refused_before_anything_runs(name, number):
     trace = []
-    with pytest.raises(
-        OnionError, match=rf"^run: {name} must be an integer >= 0, got .*; None, the default, means no limit"
-    ):
+    with pytest.raises(OnionError, match=rf"^run: {name} must be an integer >= 0, or None for no limit; got "):
         Runner(Recorder("a", trace), Batches(2)).run(**{name: number})
     assert trace == []
 

@@ -763,7 +763,8 @@ def test_the_checkpoint_of_another_onion_is_refused_with_the_names_of_both(tmp_p
     with pytest.raises(CheckpointError) as caught:
         runner.run(steps=3)
     said = str(caught.value)
-    assert "holds another run (there is no early_stopping (EarlyStopping) there); choose an empty folder" in said
+    assert "holds another run (there is no early_stopping (EarlyStopping) there); " in said
+    assert "; choose an empty folder, or resume it" in said
     assert bits(runner[GradientMachine].state_dict()) == before
 
 
