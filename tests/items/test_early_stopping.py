@@ -20,122 +20,93 @@ class Reporting(RunnerItem):
             state.report({"loss": value})
 
 
-def stopped_after(values, **settings):
-    stop = EarlyStopping("loss", **{"patience": 2, "mode": "min", **settings})
-    state = Runner(stop, Reporting(values), Batches(len(values))).run(passes=1)
-    return state.step if state.stopped else None
+def stopping(**settings):
+    return EarlyStopping("loss", **{"patience": 2, "mode": "min", **settings})
+
+
+def run(stop, values, **limits):
+    return Runner(stop, Reporting(values), Batches(len(values))).run(**limits or {"passes": 1})
+
+
+NAN = math.nan
 
 
 @pytest.mark.parametrize(
-    ("values", "patience", "step"),
+    ("values", "settings", "step"),
     [
-        ([5, 4, 3, 2, 1], 1, None),
-        ([5, 6, 1, 1], 1, 2),
-        ([5, 5, 1, 1], 1, 2),
-        ([5, 6, 4, 1, 1], 2, None),
-        ([5, 6, 6, 1, 1], 2, 3),
-        ([5, 6, 4, 6, 3], 2, None),
-        ([5, 6, 4, 6, 6, 3], 2, 5),
-        ([5, 6, 6, 4, 6, 6, 3], 3, None),
-        ([5, 6, 5.5, 5.1, 1], 3, 4),
+        ([5, 4, 3, 2, 1], {"patience": 1}, None),
+        ([5, 6, 1, 1], {"patience": 1}, 2),
+        ([5, 5, 1, 1], {"patience": 1}, 2),
+        ([5, 6, 4, 1, 1], {}, None),
+        ([5, 6, 6, 1, 1], {}, 3),
+        ([5, 5, 5, 5], {}, 3),
+        ([5, 6, 4, 6, 3], {}, None),
+        ([5, 6, 4, 6, 6, 3], {}, 5),
+        ([5, 6, 6, 4, 6, 6, 3], {"patience": 3}, None),
+        ([5, 6, 5.5, 5.1, 1], {"patience": 3}, 4),
+        ([None] * 9, {"patience": 1}, None),
+        ([5, None, None, 6, None, None, None, None, None, 6, None], {"patience": 3}, None),
+        ([5, None, None, 6, None, None, None, None, None, 6, None, 6, None], {"patience": 3}, 12),
+        ([5, 4.5, 4.25, 4], {"min_delta": 1.0}, 3),
+        ([5, 4.5, 3.75, 2.5], {"min_delta": 1.0}, None),
+        ([5, 4, 3], {"patience": 1, "min_delta": 1.0}, 2),
+        ([5, NAN, 6, NAN, 4], {"patience": 3}, 4),
+        ([NAN, NAN, 5, 4, 3], {"patience": 3}, None),
+        ([NAN] * 4, {"patience": 3}, 3),
     ],
 )
-def test_as_many_failures_in_a_row_as_the_patience_stop(values, patience, step):
-    assert stopped_after(values, patience=patience) == step
-    assert stopped_after([-value for value in values], patience=patience, mode="max") == step
+def test_so_many_values_in_a_row_that_are_not_better_stop_the_run(values, settings, step):
+    negative = [None if value is None else -value for value in values]
+    for state in run(stopping(**settings), values), run(stopping(**settings, mode="max"), negative):
+        assert (state.step if state.stopped else None) == step
 
 
 def test_the_mode_is_more_is_better_and_the_patience_three_by_default():
-    state = Runner(EarlyStopping("loss"), Reporting([1, 2, 1, 1, 1, 3]), Batches(6)).run(passes=1)
-    assert state.step == 5
+    assert run(EarlyStopping("loss"), [1, 2, 1, 1, 1, 3]).step == 5
 
 
-def test_the_reason_names_metric_value_and_failures():
-    state = Runner(EarlyStopping("loss", patience=2), Reporting([2, 1, 1, 1]), Batches(4)).run(passes=1)
-    assert state.stopped == "loss has not improved on 2 for 2 tests"
-    state = Runner(EarlyStopping("loss", patience=1), Reporting([2, 1, 1, 1]), Batches(4)).run(passes=1)
-    assert state.stopped == "loss has not improved on 2 for 1 test"
+@pytest.mark.parametrize(("patience", "tests"), [(1, "1 test"), (2, "2 tests")])
+def test_the_reason_names_metric_value_and_failures(patience, tests):
+    stopped = run(stopping(patience=patience, mode="max"), [2, 1, 1, 1]).stopped
+    assert stopped == f"loss has not improved on 2 for {tests}"
 
 
-def test_stale_values_are_not_counted_twice():
-    assert stopped_after([5, None, None, 6, None, None, None, None, None, 6, None], patience=3) is None
-    assert stopped_after([5, None, None, 6, None, None, None, None, None, 6, None, 6, None], patience=3) == 12
-
-
-def test_an_equal_value_that_was_reported_anew_counts():
-    assert stopped_after([5, 5, 5, 5], patience=2) == 3
-
-
-def test_better_by_too_little_is_no_improvement():
-    assert stopped_after([5, 4.5, 4.25, 4], patience=2, min_delta=1.0) == 3
-    assert stopped_after([5, 4.5, 3.75, 2.5], patience=2, min_delta=1.0) is None
-    assert stopped_after([5, 4, 3], patience=1, min_delta=1.0) == 2
-
-
-def test_what_is_no_number_is_a_failure_and_never_the_best():
-    assert stopped_after([5, math.nan, 6, math.nan, 4], patience=3) == 4
-    assert stopped_after([math.nan, math.nan, 5, 4, 3], patience=3) is None
-    assert stopped_after([math.nan] * 4, patience=3) == 3
-
-
-def test_a_metric_that_is_never_reported_stops_nothing():
-    assert stopped_after([None] * 9, patience=1) is None
-
-
-def test_a_name_that_nothing_reports_is_told_once(caplog):
-    stop = EarlyStopping("dev.lost", mode="min")
-    Runner(stop, Reporting([3, 2] * 3), Batches(2)).run(passes=3)
+def test_a_name_that_nothing_reports_is_warned_of_once(caplog):
+    Runner(EarlyStopping("dev.lost", mode="min"), Reporting([3, 2] * 3), Batches(2)).run(passes=3)
     assert caplog.messages == ["early_stopping: nothing has reported 'dev.lost'; there is loss"]
 
 
 def test_values_reported_at_the_end_of_passes_count():
     values = iter([3, 4, 4])
     report = Observer(on_pass_end=lambda state: state.report({"loss": next(values)}))
-    state = Runner(EarlyStopping("loss", patience=2, mode="min"), report, Batches(2)).run(passes=9)
-    assert (state.step, state.pass_id) == (6, 3)
-    assert not state.pass_cut
+    state = Runner(stopping(), report, Batches(2)).run(passes=9)
+    assert (state.step, state.pass_id, state.pass_cut) == (6, 3, False)
 
 
 def test_inside_the_item_that_reports_it_looks_one_batch_late_but_at_every_value_once():
-    stop = EarlyStopping("loss", patience=2, mode="min")
-    state = Runner(Reporting([5, 6, 6, 6, 6]), stop, Batches(5)).run(passes=1)
-    assert state.step == 4
+    assert Runner(Reporting([5, 6, 6, 6, 6]), stopping(), Batches(5)).run(passes=1).step == 4
 
 
-def test_a_second_run_begins_anew():
-    runner = Runner(EarlyStopping("loss", patience=1, mode="min"), Reporting([5, 6, 1, 1]), Batches(4))
-    assert runner.run(passes=1).step == 2
-    assert runner.run(passes=1).step == 2
+def test_a_second_run_starts_without_a_best_value():
+    runner = Runner(stopping(patience=1), Reporting([5, 6, 1, 1]), Batches(4))
+    assert [runner.run(passes=1).step for _ in range(2)] == [2, 2]
 
 
-def resumed(values, saved, step, reported):
-    def begin(state):
-        state.step = state.batch_id = step
-        state.report({"loss": reported})
-
-    stop = EarlyStopping("loss", patience=3, mode="min")
-    stop.load_state_dict(saved)
-    return Runner(Observer(initialize=begin), stop, Reporting(values), Batches(values[step:])).run(passes=1)
-
-
-@pytest.mark.parametrize("cut", range(1, 8))
-def test_best_and_failures_survive_a_resumption(cut):
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_a_resumed_run_stops_where_the_whole_one_does_and_stays_stopped(cut):
     values = [5, 6, 4, 6, None, 6, 6, 3]
-    stop = EarlyStopping("loss", patience=3, mode="min")
-    state = Runner(stop, Reporting(values), Batches(8)).run(steps=cut)
-    saved = stop.state_dict()
+    first, second = stopping(patience=3), stopping(patience=3)
+    cut_at = run(first, values, passes=1, steps=cut)
+    second.load_state_dict(saved := first.state_dict())
     assert all(value is None or isinstance(value, (int, float)) for value in saved.values())
-    state = resumed(values, saved, cut, state.metrics["loss"])
-    assert state.step == 7
-    assert state.stopped == "loss has not improved on 4 for 3 tests"
 
+    def begin(state):
+        state.step = state.batch_id = cut_at.step
+        state.report({"loss": cut_at.metrics["loss"]})
 
-def test_a_run_that_was_stopped_stays_stopped_when_it_is_resumed():
-    values = [5, 6, 6, 6, 1, 1]
-    stop = EarlyStopping("loss", patience=3, mode="min")
-    state = Runner(stop, Reporting(values), Batches(6)).run(passes=1)
-    assert state.step == 4
-    assert resumed(values, stop.state_dict(), 4, 6).step == 4
+    rest = Batches(values[cut_at.step :])
+    state = Runner(Observer(initialize=begin), second, Reporting(values), rest).run(passes=1)
+    assert (state.step, state.stopped) == (7, "loss has not improved on 4 for 3 tests")
 
 
 @pytest.mark.parametrize(
@@ -149,6 +120,6 @@ def test_a_run_that_was_stopped_stays_stopped_when_it_is_resumed():
         ({"min_delta": math.nan}, "min_delta must be a number >= 0, got nan"),
     ],
 )
-def test_what_is_no_argument_is_refused(given, says):
+def test_wrong_arguments_are_refused(given, says):
     with pytest.raises(CompositionError, match=says):
         EarlyStopping(**{"monitor": "loss", **given})

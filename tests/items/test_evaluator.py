@@ -22,57 +22,6 @@ class Sum:
         return {"sum": self.sum, "twice": 2 * self.sum}
 
 
-class Square(RunnerItem):
-    def on_batch(self, state):
-        state.outputs = state.batch**2
-
-
-def test_every_batch_is_fed_with_its_outputs_and_the_figures_are_reported_at_the_end():
-    metric = Sum()
-    state = Runner(Batches(4), Evaluator(metric), Square()).run(passes=1)
-    assert metric.calls == ["reset", (0, 0), (1, 1), (4, 2), (9, 3)]
-    assert state.metrics == {"sum": 14, "twice": 28}
-    assert state.reported == {"sum": 4, "twice": 4}
-
-
-def test_batches_that_an_item_inside_leaves_out_are_not_measured():
-    metric = Sum()
-    state = Runner(Batches(5), Evaluator(metric), SkipIf(lambda state: state.batch % 2), Square()).run(passes=2)
-    assert metric.calls == ["reset", (0, 0), (4, 2), (16, 4)] * 2
-    assert state.metrics["sum"] == 20
-
-
-def test_batches_for_which_the_network_is_not_there_are_not_measured():
-    metric = Sum()
-    Runner(Batches(5), Evaluator(metric), Every(2, Square())).run(passes=1)
-    assert metric.calls == ["reset", (1, 1), (9, 3)]
-
-
-def test_in_a_nested_runner_it_measures_what_is_inside():
-    metric = Sum()
-    Runner(Batches(3), Runner(Evaluator(metric), Square())).run(passes=1)
-    assert metric.calls == ["reset", (0, 0), (1, 1), (4, 2)]
-
-
-def test_every_pass_begins_anew():
-    metric = Sum()
-    state = Runner(Batches(4), Evaluator(metric), Square()).run(passes=2)
-    assert state.metrics["sum"] == 14
-    assert metric.calls.count("reset") == 2
-
-
-def test_after_a_cut_pass_nothing_is_reported():
-    state = Runner(Batches(4), Evaluator(Sum()), Square()).run(steps=3)
-    assert state.metrics == {}
-
-
-def test_after_an_error_nothing_is_reported_and_the_next_run_is_right():
-    runner = Runner(Batches(4), Evaluator(Sum()), Failing("on_batch", "out", 2, times=1), Square())
-    with pytest.raises(PlannedError):
-        runner.run(passes=1)
-    assert runner.run(passes=1).metrics["sum"] == 14
-
-
 class SavedSum(Sum):
     def state_dict(self):
         return {"sum": self.sum}
@@ -81,52 +30,79 @@ class SavedSum(Sum):
         self.sum = saved["sum"]
 
 
-def resumed_in_mid_pass(metric, folder):
-    """Run three of eight batches, then the rest with new objects."""
-    Runner(Saver(folder), DataProvider(range(8), 1), Evaluator(metric()), Double()).run(steps=3)
-    return Runner(Saver(folder), DataProvider(range(8), 1), Evaluator(metric()), Double()).run(passes=1)
-
-
-class Double(RunnerItem):
+class Square(RunnerItem):
     def on_batch(self, state):
-        state.outputs = 2 * int(state.batch[0])
-
-
-def test_a_pass_that_was_resumed_ends_with_the_figures_of_the_whole_pass(tmp_path):
-    assert resumed_in_mid_pass(SavedSum, tmp_path).metrics["sum"] == 56
-
-
-def test_the_pass_after_a_resumed_one_begins_anew(tmp_path):
-    Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(SavedSum()), Double()).run(passes=1)
-    state = Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(SavedSum()), Double()).run(passes=2)
-    assert state.metrics["sum"] == 56
-
-
-def test_a_metric_that_cannot_be_saved_says_so_when_its_pass_is_resumed(tmp_path, caplog):
-    with caplog.at_level("WARNING", "onion"):
-        Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(Sum()), Double()).run(steps=3)
-        assert not caplog.messages
-        Runner(Saver(tmp_path), DataProvider(range(8), 1), Evaluator(Sum()), Double()).run(steps=5)
-    said = "evaluator: resumed in the middle of a pass, and its metric has no state_dict; it measures the rest"
-    assert caplog.messages == [said]
+        state.outputs = state.batch**2
 
 
 @pytest.mark.parametrize(
-    ("metric", "said"), [(SavedSum, "the checkpoint has nothing of its metric"), (Sum, "its metric has no state_dict")]
+    ("rings", "measured"),
+    [
+        pytest.param(lambda evaluator: [evaluator, Square()], range(6), id="all"),
+        pytest.param(
+            lambda evaluator: [evaluator, SkipIf(lambda state: state.batch % 2), Square()], [0, 2, 4], id="not skipped"
+        ),
+        pytest.param(lambda evaluator: [evaluator, Every(2, Square())], [1, 3, 5], id="those with outputs"),
+        pytest.param(lambda evaluator: [Runner(evaluator, Square())], range(6), id="in a nested runner"),
+    ],
 )
-def test_an_evaluator_that_is_new_in_mid_pass_measures_the_rest_and_says_so(metric, said, tmp_path, caplog):
-    Runner(Saver(tmp_path), DataProvider(range(8), 1), Double()).run(steps=3)
-    onion = Runner(Saver(tmp_path, resume="force"), DataProvider(range(8), 1), Evaluator(metric()), Double())
+def test_each_pass_measures_the_batches_that_a_network_inside_worked_on(rings, measured):
+    metric = Sum()
+    state = Runner(Batches(6), *rings(Evaluator(metric))).run(passes=2)
+    assert metric.calls == ["reset", *((batch**2, batch) for batch in measured)] * 2
+    whole = sum(batch**2 for batch in measured)
+    assert state.metrics == {"sum": whole, "twice": 2 * whole}
+    assert state.reported == dict.fromkeys(state.metrics, state.step)
+
+
+def test_nothing_is_reported_after_a_cut_pass():
+    assert Runner(Batches(4), Evaluator(Sum()), Square()).run(steps=3).metrics == {}
+
+
+def test_nothing_is_reported_after_an_error_and_the_next_run_is_right():
+    runner = Runner(Batches(4), Evaluator(Sum()), Failing("on_batch", "out", 2, times=1), Square())
+    with pytest.raises(PlannedError):
+        runner.run(passes=1)
+    assert runner.run(passes=1).metrics["sum"] == 14
+
+
+# -- resuming ----------------------------------------------------------------------------------------------------------
+
+WHOLE, REST = sum(i**2 for i in range(8)), sum(i**2 for i in range(3, 8))
+
+
+def onion(folder, *evaluator):
+    return Runner(Saver(folder, resume="force"), DataProvider(range(8), 1, collate=sum), *evaluator, Square())
+
+
+def test_a_resumed_pass_ends_with_the_figures_of_the_whole_pass(tmp_path):
+    onion(tmp_path, Evaluator(SavedSum())).run(steps=3)
+    assert onion(tmp_path, Evaluator(SavedSum())).run(passes=1).metrics["sum"] == WHOLE
+    assert onion(tmp_path, Evaluator(SavedSum())).run(passes=2).metrics["sum"] == WHOLE, "the next pass begins at 0"
+
+
+@pytest.mark.parametrize(
+    ("before", "metric", "said"),
+    [
+        pytest.param([Evaluator(Sum())], Sum, "its metric has no state_dict", id="it cannot be saved"),
+        pytest.param([], Sum, "its metric has no state_dict", id="new, cannot be saved"),
+        pytest.param([], SavedSum, "the checkpoint has nothing of its metric", id="new"),
+    ],
+)
+def test_a_metric_that_is_not_in_the_checkpoint_measures_the_rest_and_a_warning_tells(
+    before, metric, said, tmp_path, caplog
+):
     with caplog.at_level("WARNING", "onion"):
-        state = onion.run(passes=1)
-    assert state.metrics["sum"] == 2 * sum(range(3, 8))
+        onion(tmp_path, *before).run(steps=3)
+        assert not caplog.messages
+        state = onion(tmp_path, Evaluator(metric())).run(passes=1)
+    assert state.metrics["sum"] == REST
     assert caplog.messages[-1] == f"evaluator: resumed in the middle of a pass, and {said}; it measures the rest"
 
 
-def test_what_an_evaluator_once_loaded_is_of_that_run_alone(tmp_path):
+def test_what_an_evaluator_once_loaded_does_not_count_in_the_next_run(tmp_path):
     evaluator = Evaluator(SavedSum())
     evaluator.load_state_dict({"sum": 100})
-    Runner(DataProvider(range(8), 1), evaluator, Double()).run(passes=1)
-    Runner(Saver(tmp_path), DataProvider(range(8), 1), Double()).run(steps=3)
-    state = Runner(Saver(tmp_path, resume="force"), DataProvider(range(8), 1), evaluator, Double()).run(passes=1)
-    assert state.metrics["sum"] == 2 * sum(range(3, 8))
+    Runner(DataProvider(range(8), 1, collate=sum), evaluator, Square()).run(passes=1)
+    onion(tmp_path).run(steps=3)
+    assert onion(tmp_path, evaluator).run(passes=1).metrics["sum"] == REST

@@ -4,8 +4,9 @@ import numpy as np
 import paddle
 import pytest
 
-from onion import Forward, Observer, Runner
+from onion import Forward, Runner
 from onion.testing import Batches, Failing, PlannedError, toy_network
+from tests.toys import Watch, toy_batches
 
 
 class Deep(paddle.nn.Layer):
@@ -21,75 +22,51 @@ class Deep(paddle.nn.Layer):
 
 
 def modes(network):
-    return [(name, layer.training) for name, layer in network.named_sublayers(include_self=True)]
+    return [layer.training for layer in network.sublayers(include_self=True)]
 
 
-def one_batch():
-    return {"x": np.ones((2, 8), "float32"), "y": np.ones((2, 1), "float32")}
-
-
-def test_every_layer_gets_its_mode_back_at_the_end_a_frozen_one_too():
+def test_every_layer_has_its_mode_again_after_each_pass_and_run():
     network = Deep()
-    before, inside = modes(network), []
-    Runner(
-        Batches([one_batch()]),
-        Observer(on_batch_end=lambda state: inside.extend(modes(network))),
-        Forward(network),
-    ).run(passes=1)
-    assert not any(training for _, training in inside)
-    assert modes(network) == before
-    assert len(set(dict(before).values())) == 2
+    before = modes(network)
+    inside, outside = Watch(lambda state: any(modes(network))), Watch(lambda state: modes(network), "on_pass_end")
+    runner = Runner(outside, Batches(toy_batches(1, 2)), inside, Forward(network))
+    for _ in range(2):
+        runner.run(passes=2)
+    assert inside.seen == [False] * 4
+    assert outside.seen == [before] * 4
+    assert set(before) == {True, False}
 
 
-@pytest.mark.parametrize(
-    ("hook", "way"), [("on_pass", "in"), ("on_batch", "in"), ("on_batch", "out"), ("on_pass", "out")]
-)
+@pytest.mark.parametrize("way", ["in", "out"])
+@pytest.mark.parametrize("hook", ["on_pass", "on_batch"])
 @pytest.mark.parametrize("place", ["outside", "inside"])
-def test_every_layer_gets_its_mode_back_after_an_error(hook, way, place):
+def test_every_layer_has_its_mode_again_after_an_error(hook, way, place):
     network = Deep()
     before = modes(network)
     rings = [Failing(hook, way), Forward(network)]
     with pytest.raises(PlannedError):
-        Runner(Batches([one_batch()]), *(rings if place == "outside" else reversed(rings))).run(passes=1)
+        Runner(Batches(toy_batches(1, 2)), *(rings if place == "outside" else reversed(rings))).run(passes=1)
     assert modes(network) == before
 
 
-def test_dropout_is_off():
-    network = Deep()
-    batches = [one_batch(), one_batch()]
-    outputs = []
-    collect = Observer(on_batch_end=lambda state: outputs.append(state.outputs.numpy().tobytes()))
-    Runner(Batches(batches), collect, Forward(network)).run(passes=1)
-    assert outputs[0] == outputs[1]
-
-
-def test_no_gradients_are_made_and_running_means_stay():
+def test_dropout_is_off_running_means_stay_and_no_gradients_are_made():
     network = Deep()
     network.frozen.train()
     mean = network.frozen[1]._mean.numpy().tobytes()
-    state = Runner(Batches([one_batch()]), Forward(network, loss=lambda outputs, batch: outputs.mean())).run(passes=1)
+    outputs = Watch(lambda state: state.outputs.numpy().tobytes(), "on_batch_end")
+    forward = Forward(network, loss=lambda outputs, batch: outputs.mean())
+    state = Runner(Batches(toy_batches(1, 2) * 2), outputs, forward).run(passes=1)
+    assert len(set(outputs.seen)) == 1
     assert state.outputs.stop_gradient
     assert state.loss.stop_gradient
     assert all(parameter.grad is None for parameter in network.parameters())
     assert network.frozen[1]._mean.numpy().tobytes() == mean
 
 
-def test_without_a_loss_function_there_is_no_loss_and_batches_need_no_labels():
-    state = Runner(Batches([{"x": np.ones((2, 8), "float32")}]), Forward(toy_network())).run(passes=1)
+def test_a_loss_is_computed_where_there_is_a_function_for_it():
+    network, (batch,) = toy_network(), toy_batches(1, 2)
+    state = Runner(Batches([batch]), Forward(network, network.loss)).run(passes=1)
+    assert float(state.loss) == pytest.approx(np.square(state.outputs.numpy() - batch["y"]).mean())
+    state = Runner(Batches([{"x": batch["x"]}]), Forward(network)).run(passes=1)
     assert state.loss is None
     assert list(state.outputs.shape) == [2, 1]
-
-
-def test_with_a_loss_function_the_loss_is_on_the_state():
-    network = toy_network()
-    state = Runner(Batches([one_batch()]), Forward(network, network.loss)).run(passes=1)
-    assert float(state.loss) == float(((state.outputs - 1) ** 2).mean())
-
-
-def test_two_passes_and_two_runs_work():
-    network = Deep()
-    before = modes(network)
-    runner = Runner(Batches([one_batch()]), Forward(network))
-    runner.run(passes=2)
-    runner.run(passes=2)
-    assert modes(network) == before
