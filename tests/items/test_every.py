@@ -9,12 +9,10 @@ from onion import (
     Every,
     GradientMachine,
     Observer,
-    OnionError,
     Repeat,
     Runner,
     RunnerItem,
     SkipIf,
-    State,
 )
 from onion.testing import Batches, Failing, PlannedError, Recorder, toy_network
 from tests.toys import Watch, bits, learning, sgd, toy_data
@@ -99,14 +97,6 @@ def test_its_networks_move_in_its_turn_only():
     assert moved == [[True, step % 3 == 0] for step in range(1, 7)]
 
 
-def test_the_items_of_its_runner_need_the_state_they_ask_for():
-    class Mine(State):
-        pass
-
-    with pytest.raises(CompositionError, match="needs the State Mine"):
-        Runner(Batches(1), Every(2, Runner(Recorder("a"), state=Mine)))
-
-
 # -- as a part of the onion --------------------------------------------------------------------------------------------
 
 
@@ -183,12 +173,3 @@ def test_an_updater_alone_is_refused_and_comes_with_its_machine():
     network = toy_network()
     with pytest.raises(CompositionError, match="no gradient machine"):
         Runner(Batches(1), Every(2, sgd(network)), GradientMachine(network))
-
-
-def test_errors_of_hooks_are_those_of_any_onion():
-    class Returns(RunnerItem):
-        def on_pass(self, state):
-            return 1
-
-    with pytest.raises(OnionError, match="a hook returns nothing"):
-        Runner(Every(2, Returns()), Batches(1)).run(passes=1)
