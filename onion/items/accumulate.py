@@ -1,4 +1,4 @@
-"""Several batches for one update."""
+"""Gradient accumulation: several batches for one update."""
 
 from __future__ import annotations
 
@@ -27,35 +27,34 @@ if TYPE_CHECKING:
 
 
 class Accumulate(RunnerItem):
-    """Make one update of ``k`` batches: its gradient is that of the one big batch that they would be together.
+    """Make one update of ``k`` batches, with the gradient of one large batch of all their examples.
 
         Runner(data, ParameterUpdater(optimizer), Accumulate(8), GradientMachine(network))
 
-    It takes ``k - 1`` more batches from the data and runs the inside once for each, with ``state.share`` telling the
-    GradientMachine how much of the update each is. ``state.step`` counts updates. On the way out ``state.loss`` is the
-    weighted mean over all of them; ``state.batch`` and ``state.outputs`` are those of the last. At the end of a pass
-    the group may be smaller; nothing is carried over into the next pass.
+    It takes ``k - 1`` more batches from the data and runs the inside once for each; ``state.share`` is its share of the
+    update. ``state.step`` counts updates. On the way out ``state.loss`` is the weighted mean over the group, and
+    ``state.batch`` and ``state.outputs`` are those of its last batch. The last group of a pass may be smaller.
 
-    Rings between the data and this one see the first batch of a group only. What alters batches (a masker) belongs
-    inside, and so does an Evaluator.
+    Rings between the data and this one see only the first batch of a group, so put items that alter batches (a masker)
+    inside, and an Evaluator too.
 
     Args:
-        k: how many batches, from 1.
-        weight: what a batch weighs in the loss's mean, a function of the batch as the data item gave it. Default: the
-            number of its examples, which is the length that all its arrays, tensors and lists have in common. For
-            a loss that is a mean over tokens: ``lambda batch: (batch["labels"] >= 0).sum()``.
+        k: number of batches, >= 1.
+        weight: returns the weight of a batch, as the data item provided it, in the mean of the loss. Default: its
+            number of examples, the length that all its arrays, tensors and lists have in common. For a mean over
+            tokens: ``lambda batch: (batch["labels"] >= 0).sum()``.
 
     Raises:
-        CompositionError: ``k`` is no number from 1, or it stands elsewhere than between a ParameterUpdater and its
-            gradient machines, or an Evaluator stands outside it.
-        HookError: a ring outside put another batch in the place of the one that the data gave; said at the first one.
-        DataError: a batch does not tell its weight.
+        CompositionError: ``k`` is not an integer >= 1, the item is not between a ParameterUpdater and its gradient
+            machines, or an Evaluator is outside it.
+        HookError: a ring outside replaced the batch from the data; raised at the first one.
+        DataError: the weight of a batch is not known.
     """
 
     keep_for_inference = False
     splits_update = runs_again = True
     place_rules = (BEHIND_DATA,)
-    transient = ("_watched", "_place", "_group")  # of the batch under way; every batch begins with its own
+    transient = ("_watched", "_place", "_group")  # of the current batch alone
 
     def __init__(self, k: int, weight: Weight = batch_parts.examples) -> None:
         if not (is_whole(k) and k >= 1):
@@ -67,7 +66,7 @@ class Accumulate(RunnerItem):
         self._group: list[Part] = []
 
     def check(self, runner: Runner) -> None:
-        """Insist on standing between an updater and its machines, and on no Evaluator outside."""
+        """Require a place between an updater and its machines, and no Evaluator outside."""
         insist_on_place(self, runner)
         refuse_sharers_around(
             self, runner, "which makes one update of several batches already; swap them, or drop one."
@@ -76,7 +75,7 @@ class Accumulate(RunnerItem):
         refuse_evaluators(outside, f"would see the last batch of every {self.k} only; move it inside {self.name}.")
 
     def on_pass(self, state: State) -> HookIterator:
-        """Watch what the data gives, and forget the batches of the pass on the way out."""
+        """Track the batches from the data; discard them on the way out."""
         if state.batches is not None:
             self._watched = _Watched(iter(state.batches))
             state.batches = self._watched
@@ -86,15 +85,15 @@ class Accumulate(RunnerItem):
             self._place, self._group, self._watched = None, [], _Watched(iter(()))
 
     def on_batch(self, state: State) -> HookIterator:
-        """Take the rest of the group, and run the inside once for each of its batches."""
+        """Take the rest of the group and run the inside once for each of its batches."""
         place = (state.pass_id, state.batch_id)
-        if place != self._place:  # else a ring outside tries the same batch again, or repeats it
+        if place != self._place:  # else a ring outside retries or repeats the same batch
             self._refuse_altered(state)
             self._place, self._group = place, self._drawn(state)
         yield from run_microbatches(state, self._group, self.weight)
 
     def _drawn(self, state: State) -> list[Part]:
-        """Take the rest of the group from the data; a TaskSampler names the task of each as it gives it."""
+        """Take the rest of the group from the data; a TaskSampler sets the task with each batch."""
         more = islice(self._watched, self.k - 1)
         return [(state.task, state.batch), *((state.task, batch) for batch in more)]
 
@@ -107,7 +106,7 @@ class Accumulate(RunnerItem):
 
 
 class _Watched(Iterator[Any]):
-    """The batches of a pass, and the last one that was given."""
+    """The batches of a pass, and the last one that was taken."""
 
     def __init__(self, batches: Iterator[Any]) -> None:
         self._batches = batches

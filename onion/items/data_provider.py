@@ -1,4 +1,4 @@
-"""The ring that brings the data."""
+"""The ring that provides the data."""
 
 from __future__ import annotations
 
@@ -22,41 +22,40 @@ if TYPE_CHECKING:
 
 
 BATCH_SIZE = 32
-"""Examples a batch where nothing else is said."""
+"""The default number of examples in a batch."""
 
 
 class DataProvider(RunnerItem):
     """Put the batches of a pass on the state.
 
-    The order is a function of ``(seed, pass)`` alone, so a resumed run goes on in mid-pass with the batch that is due.
+    The order depends on ``(seed, pass)`` alone, so a run that is resumed in the middle of a pass continues with the
+    next batch.
 
     Args:
         source: a file (.tsv, .csv, .jsonl), a sequence, an iterable, a function that returns one, or a
-            ``paddle.io.Dataset``; or a ``paddle.io.DataLoader``, whose batches are taken as they are (see
-            ``onion.data.paddle_loader``): it has its own batch size, order and collate, so of what follows only
-            ``seed``, ``prefetch`` and ``timeout`` may be given.
-        batch_size: examples a batch. Default 32.
-        shuffle: shuffle anew every pass. Default False.
+            ``paddle.io.Dataset``; or a ``paddle.io.DataLoader``, which makes its own batches (see
+            ``onion.data.paddle_loader``), so only ``seed``, ``prefetch`` and ``timeout`` may be given with it.
+        batch_size: examples per batch. Default 32.
+        shuffle: whether to shuffle in every pass. Default False.
         seed: of the shuffling. Default 0.
-        lengths: the length of an example (a function), or all lengths (a sequence): batches are then made of examples
-            of similar length, which wastes little on padding. Default: no buckets.
+        lengths: a function that returns the length of an example, or a sequence of all lengths: a batch then has
+            examples of similar length, which need little padding. Default: no buckets.
         collate: makes a batch of a list of examples. Default: stack arrays and numbers field by field.
-        drop_last: drop a last batch that is not full. Default False.
-        prefetch: batches prepared ahead in a background thread, which never outlives the pass (but see ``wake``); 0: no
-            thread, nor is there one for a lone batch. Default 2.
-        timeout: seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
-            resumed takes the time of all those before it. It needs the thread. Default: as long as it takes, as data
-            want that come as they arise.
+        drop_last: whether to drop a last batch that is not full. Default False.
+        prefetch: batches prepared in a background thread, which ends with the pass (but see ``wake``). Without it, for
+            0 or a single batch, there is no thread. Default 2.
+        timeout: seconds to wait for a batch before a DataError, which needs the thread. The first batch of a resumed
+            stream takes the time of all those before it. Default: no limit, for data that arrive in real time.
 
     Raises:
-        DataError: the source is missing, broken or empty, or a DataLoader is given with what it says itself; or, in the
-            run, it gives nothing, has another length than it had, fewer examples than its length, or a worker died.
-        ValueError: an argument is out of its range.
-        CompositionError: another item of the onion brings data too.
+        DataError: the source is missing, broken or empty, or a DataLoader is given with its own settings; or, in the
+            run, it yields nothing in time, its length changed or exceeds its examples, or a worker died.
+        ValueError: an argument is out of range.
+        CompositionError: another item of the onion provides data too.
 
-    An error of the source or of ``collate`` comes out with its type and traceback. A note says where it came up: this
-    item's name, pass, batch, and the example where it is known. A DataError has that in its message. What was handed
-    out before is counted, and that batch is not: a run that is resumed begins with it.
+    An error of the source or of ``collate`` is raised with its type and traceback. A note, in a DataError the message,
+    names this item, the pass, the batch, and the example if it is known. The batch that failed is not counted, so a
+    resumed run begins with it.
     """
 
     provides_data = True
@@ -98,18 +97,18 @@ class DataProvider(RunnerItem):
         self.reset()
 
     def reset(self) -> None:
-        """Begin with the first batch, and with no example handed out."""
+        """Start with the first batch and no example handed out."""
         self._supply: BatchIterator | None = None
         self._batches: Batches | None = None
         self._start = self._skip = 0
         self._examples = 0
 
     def check(self, runner: Runner) -> None:
-        """Insist on being the only one to bring data."""
+        """Refuse another item that provides data."""
         refuse_other_data(self, runner)
 
     def on_pass(self, state: State) -> HookIterator:
-        """Put the batches of this pass on the state; close them on the way out."""
+        """Put the batches of the pass on the state; close them on the way out."""
         self._start, self._skip = self._skip, 0
         wait = InterruptibleWait()
         self._batches = self._of(state.pass_id, wait)
@@ -131,60 +130,60 @@ class DataProvider(RunnerItem):
             raise
 
     def _place(self, pass_id: int, batches: Batches | None = None) -> str:
-        """Return where in the data the next batch is."""
+        """Return the place of the next batch in the data, for messages."""
         return f"{self.name}, {place_of(pass_id, self._start + (batches.given if batches else 0))}"
 
     def wake(self, state: State) -> None:
-        """End the wait for the next batch, if this is the run that waits and no batch is under way; see Signals.
+        """End the wait for the next batch, if this run waits and no batch has begun; see Signals.
 
-        A thread that hangs in the source is left behind; it ends when the source comes back, or with the process.
+        A thread that hangs in the source remains; it ends when the source returns, or with the process.
 
         Raises:
-            Woken: into the wait, which ends as the batches of a pass end.
+            Woken: in the wait, which ends like the batches of a pass.
         """
         if self._supply is not None:
             self._supply.wake(state)
 
     @property
     def batches_per_pass(self) -> int | None:
-        """How many batches a pass has; None: a stream does not know."""
+        """Number of batches in a pass; None for a stream."""
         return self.loader.batches_per_pass
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings of the order, how batches are made, and what tells these data from others."""
+        """Return the settings of order and batches, and a fingerprint of the data."""
         return {**self.loader.settings, "data": self.loader.fingerprint}
 
     def log_values(self) -> dict[str, float]:
-        """Return how many examples were handed out, resumed runs included."""
+        """Return the number of examples handed out, including those before a resumption."""
         return {"examples": self._handed_out()}
 
     def _handed_out(self) -> int:
         return self._examples + (self._batches.examples if self._batches else 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the place in the pass, how many of its batches were handed out, and the examples so far."""
+        """Return the number of batches of the pass and of all examples that were handed out."""
         batch = self._start + self._batches.given if self._batches else self._skip
         return {"batch": batch, "examples": self._handed_out()}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Continue at that place in the next pass that begins."""
+        """Continue there in the next pass that begins."""
         skip, examples = int(saved["batch"]), int(saved["examples"])
         at_least("batch", skip, 0)
         self._skip, self._examples, self._batches = skip, examples, None
 
 
 def _refuse_both(given: Mapping[str, bool]) -> None:
-    """Raise DataError for what is said of the batches of a DataLoader, which says it itself."""
+    """Raise DataError for settings that a DataLoader has itself."""
     for name, there in given.items():
         if there:
             raise DataError(f"a DataLoader makes its own batches: pass {name}= to it instead of the DataProvider")
 
 
 def refuse_other_data(provider: RunnerItem, runner: Runner) -> None:
-    """Raise CompositionError for another item that brings data: of two, only that further in would be read."""
+    """Raise CompositionError for another item that provides data."""
     for item in runner.walk():
         if item is not provider and item.provides_data:
             raise CompositionError(
-                f"{provider.name}: {item.name} provides data too, and only the inner one would be read; remove one "
-                "of them out."
+                f"{provider.name}: {item.name} provides data too, and only the inner one would be read; remove one of "
+                "them."
             )

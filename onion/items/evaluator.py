@@ -13,13 +13,13 @@ log = logging.getLogger("onion")
 
 
 class Metric(Protocol):
-    """What an Evaluator needs of a metric."""
+    """The interface of a metric for an Evaluator."""
 
     def reset(self) -> None:
-        """Forget all batches."""
+        """Discard all batches."""
 
     def update(self, outputs: Any, batch: Any) -> None:
-        """Take in a batch: the network's outputs and the batch as the data item gave it."""
+        """Add a batch: the network's outputs, and the batch as the data item provided it."""
 
     def result(self) -> Mapping[str, float]:
         """Return the figures over all batches since the last reset, by name."""
@@ -27,21 +27,21 @@ class Metric(Protocol):
 
 @runtime_checkable
 class SavedMetric(Metric, Protocol):
-    """A metric that can be saved in mid-pass, so that a resumed run ends the pass with the same figures."""
+    """A metric that can be saved in the middle of a pass, so that a resumed run reports the same figures."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the sums so far, as a flat dict of arrays and JSON scalars."""
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore the sums."""
 
 
 class Evaluator(RunnerItem):
-    """Feed every batch to a metric and report its figures at the end of the pass.
+    """Update a metric with every batch and report its figures at the end of the pass.
 
     Args:
-        metric: see Metric, and SavedMetric for training onions that are to be resumed in mid-pass. A metric that reads
-            the outputs at once waits for the device every batch.
+        metric: see Metric, and SavedMetric for a training onion that has to resume in the middle of a pass. A metric
+            that reads the outputs in ``update`` waits for the device in every batch.
     """
 
     keep_for_inference = False
@@ -52,7 +52,7 @@ class Evaluator(RunnerItem):
         self._loaded = False
 
     def on_pass(self, state: State) -> HookIterator:
-        """Reset the metric, report at the end; a pass that was cut short is not over."""
+        """Reset the metric; report its figures at the end unless the pass was cut short."""
         loaded, self._loaded = self._loaded, False
         if state.batch_id == 0 or not loaded:
             self.metric.reset()
@@ -64,10 +64,10 @@ class Evaluator(RunnerItem):
 
     def _lack(self) -> str:
         saved = isinstance(self.metric, SavedMetric)
-        return "the checkpoint has nothing of its metric" if saved else "its metric has no state_dict"
+        return "the checkpoint has no state of its metric" if saved else "its metric has no state_dict"
 
     def on_batch(self, state: State) -> HookIterator:
-        """Take in the batch, unless no network made anything of it: an item inside has left it out."""
+        """Add the batch, unless it has no outputs because an item inside skipped it."""
         yield
         if state.outputs is not None:
             self.metric.update(state.outputs, state.batch)
@@ -77,7 +77,7 @@ class Evaluator(RunnerItem):
         return self.metric.state_dict() if isinstance(self.metric, SavedMetric) else {}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore the metric's sums."""
         if isinstance(self.metric, SavedMetric):
             self.metric.load_state_dict(saved)
             self._loaded = True

@@ -1,4 +1,4 @@
-"""A ring that is there every n-th batch only."""
+"""A ring that takes part in every n-th batch only."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from onion.validation import is_whole
 
 
 class Every(Conditional):
-    """Let an item's batch ring be there every ``n``-th batch; otherwise the inside runs without it.
+    """Run an item's batch ring in every ``n``-th batch; in the others the inside runs without it.
 
         Runner(data, Runner(d_updater, d_machine), Every(5, Runner(g_updater, g_machine)))  # 5 critic steps to one
 
-    It is the steps of the whole run that are counted (with n = 5: the 5th, the 10th, ...), so a resumed run goes on in
-    the same beat. What else holds of the item: see ``onion.engine.conditional.Conditional``.
+    The steps of the whole run are counted (with n = 5: the 5th, the 10th, ...), so a resumed run keeps the period. See
+    ``onion.engine.conditional.Conditional`` for what else applies to the item.
 
     Args:
-        n: the period in batches, from 1.
+        n: the period in batches, >= 1.
         item: the item, or a Runner.
 
     Raises:
-        CompositionError: ``n`` is no number from 1, or ``item`` is no item.
+        CompositionError: ``n`` is not an integer >= 1, or ``item`` is not an item.
     """
 
     def __init__(self, n: int, item: RunnerItem) -> None:
@@ -35,5 +35,5 @@ class Every(Conditional):
         self.runs_a_step = Fraction(1, n)
 
     def is_active(self, state: State) -> bool:
-        """Tell whether the batch under way completes a period."""
+        """Return whether the current batch completes a period."""
         return state.next_step % self.n == 0

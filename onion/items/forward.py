@@ -1,4 +1,4 @@
-"""The innermost ring of a test or inference onion: forward only."""
+"""The innermost ring of a test or inference onion: the network's forward pass."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from onion.items.gradient_machine import LossFunction
 
 
 class Forward(RunnerItem):
-    """Run the network in evaluation mode and without gradients; leave ``state.outputs`` (and ``state.loss``).
+    """Run the network in evaluation mode and without gradients; set ``state.outputs`` (and ``state.loss``).
 
-    Around a pass the network is in evaluation mode; afterwards every layer has the mode it had before, also after an
-    error. So a tester can run this on the very network that is being trained.
+    After the pass, also after an error, every layer has its previous mode, so a Tester can use the network that is
+    being trained.
 
     Args:
-        network: a ``paddle.nn.Layer`` that is called with the batch (its numpy arrays turned into tensors).
-        loss: ``loss(outputs, batch)`` where the batches have labels, for example ``network.loss``; default: no loss.
+        network: a ``paddle.nn.Layer`` that is called with the batch (numpy arrays converted to tensors).
+        loss: ``loss(outputs, batch)``, for example ``network.loss``. Default: no loss, so batches need no labels.
     """
 
     runs_network = True
@@ -32,12 +32,12 @@ class Forward(RunnerItem):
         self.loss = loss
 
     def on_pass(self, state: State) -> HookIterator:
-        """Switch to evaluation mode and back."""
+        """Switch to evaluation mode, and back after the pass."""
         with evaluating(self.network):
             yield
 
     def on_batch(self, state: State) -> None:
-        """Compute the outputs of the batch, and its loss if there is a loss function."""
+        """Compute the outputs, and the loss if there is a loss function."""
         with paddle().no_grad():
             batch = to_tensors(state.batch)
             state.outputs = self.network(batch)
@@ -46,7 +46,7 @@ class Forward(RunnerItem):
 
 @contextmanager
 def evaluating(network: Any) -> Iterator[None]:
-    """Put a network into evaluation mode; afterwards every layer has the mode that it had before."""
+    """Put a network into evaluation mode; restore the mode of every layer on exit."""
     before = [(layer, layer.training) for layer in _layers(network)]
     _set_modes((layer, False) for layer, _ in before)
     try:
@@ -57,12 +57,12 @@ def evaluating(network: Any) -> Iterator[None]:
 
 def _set_modes(modes: Iterable[tuple[Any, bool]]) -> None:
     for layer, training in modes:
-        if layer.training != training:  # to set an attribute of a Layer takes 3 microseconds
+        if layer.training != training:  # setting an attribute of a Layer takes 3 microseconds
             layer.training = training
 
 
 def _layers(network: Any) -> Iterator[Any]:
-    """Give a network and all layers in it; ``sublayers()`` takes six times as long, and one text waits for it."""
+    """Yield a network and all its layers. ``sublayers()`` takes six times as long, which delays a single text."""
     yield network
     for layer in network._sub_layers.values():
         if layer is not None:

@@ -1,4 +1,4 @@
-"""Parameters that stay as they are for a while."""
+"""Parameters that are not trained for a while."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class _FromAStep(RunnerItem):
-    """What Freeze and Unfreeze do alike: some parameters of a network learn from a step on."""
+    """The base of Freeze and Unfreeze: some parameters of a network are trained from a step on."""
 
     keep_for_inference = False
     place_rules = (Around(NETWORKS, "acts on its way in, on the networks inside it"),)
-    transient = ("_waits",)  # before the very batch of the step a resumed run has waited already
+    transient = ("_waits",)  # a resumed run that begins at the step does not wait for it
 
     def __init__(self, network: Any, pattern: str | re.Pattern[str], step: int | None) -> None:
         self.network, self.pattern = network, pattern
@@ -33,48 +33,48 @@ class _FromAStep(RunnerItem):
         self.reset()
 
     def reset(self) -> None:
-        """Wait for nothing yet; the step that the run begins with is not known."""
+        """Do not wait; the first step of the run is not known yet."""
         self._waits = False
 
     @contextmanager
     def _held(self, state: State) -> Iterator[None]:
-        """Wait for the step, if it is to come, in the body; then put everything back."""
+        """Wait for the step in the body if it is still ahead; then restore all parameters."""
         self._waits = self._step is not None and state.step < self._step
         with _put_back(self._parameters):
             yield
 
     def on_batch(self, state: State) -> None:
-        """Unfreeze, once, when it is time."""
+        """Unfreeze once, at the step."""
         if self._waits and self._step is not None and state.next_step > self._step:
             self._waits = False
             _set(self._parameters, frozen=False)
 
 
 class Freeze(_FromAStep):
-    r"""Keep parameters as they are, from the beginning of the run or until a step.
+    r"""Freeze parameters for the whole run or until a step.
 
-        Freeze(network, "encoder.*", until=100)                      # a head learns first
-        Freeze(network, re.compile(r"layers\.[0-5]\."))              # the lower half never learns
+        Freeze(network, "encoder.*", until=100)                      # trains the head first
+        Freeze(network, re.compile(r"layers\.[0-5]\."))              # never trains the lower half
 
-    Their ``stop_gradient`` is set, so they get no gradient, and no optimizer moves them: not by momentum and not by
-    weight decay either. After the run, also one that failed, each parameter may be trained or not as before it. Where
-    another ring trains the same parameters in the same batch, ``StopGradient`` keeps them out of one ring only.
+    It sets their ``stop_gradient``, so they get no gradient and no optimizer moves them, neither by momentum nor by
+    weight decay. After the run, also after an error, each parameter has its previous setting. Where another ring trains
+    the same parameters in the same batch, use ``StopGradient``, which acts on one ring only.
 
-    Inside an item that lets only some batches through (Every, ForTask) they stay frozen until the first of those, from
-    the step on.
+    Inside an item that passes on only some batches (Every, ForTask), they are unfrozen by the first of those batches at
+    or after the step.
 
-    On the CPU, a gradient that goes through ``paddle.nn.LayerNorm`` with a frozen weight is wrong (Paddle 2.6 to 3.3);
-    :class:`onion.models.layer_norm.LayerNorm` is the same layer without that.
+    On the CPU, the gradient through a ``paddle.nn.LayerNorm`` with a frozen weight is wrong (Paddle 2.6 to 3.3);
+    :class:`onion.models.layer_norm.LayerNorm` is the same layer without this defect.
 
     Args:
-        network: whose parameters.
-        pattern: their paths (``network.named_parameters()``): a glob for the whole path (``*`` also stands for dots),
-            or a compiled regular expression that is found in it.
-        until: the first step that trains them, counted as ``state.step``: with 100 they are frozen for the first 100
+        network: the network.
+        pattern: paths of its parameters (``network.named_parameters()``): a glob that matches the whole path (``*``
+            also matches dots), or a compiled regular expression to search for in it.
+        until: the first step that trains them, counted as ``state.step``: with 100 they are frozen in the first 100
             batches. Default: never.
 
     Raises:
-        CompositionError: no parameter matches, or ``until`` is no number of steps; or no network stands inside it.
+        CompositionError: no parameter matches, ``until`` is not an integer >= 0, or no network is inside the item.
     """
 
     def __init__(self, network: Any, pattern: str | re.Pattern[str], until: int | None = None) -> None:
@@ -85,7 +85,7 @@ class Freeze(_FromAStep):
         self.frozen = self._parameters if until is None else []
 
     def initialize(self, state: State) -> HookIterator:
-        """Freeze, where it is not too late for it; put everything back on the way out."""
+        """Freeze unless the step has passed; restore on the way out."""
         with self._held(state):
             if self.until is None or self._waits:
                 _set(self._parameters, frozen=True)
@@ -93,20 +93,20 @@ class Freeze(_FromAStep):
 
 
 class Unfreeze(_FromAStep):
-    """Train parameters from a step on, whoever froze them.
+    """Train parameters from a step on, even if they were frozen.
 
         Freeze(network, "encoder.*"), Unfreeze(network, "encoder.layers.11.*", at=100), ...  # layer by layer
 
-    It stands inside the Freeze that it puts an end to. After the run each parameter may be trained or not as before.
+    Put it inside the Freeze that it ends. After the run each parameter has its previous setting.
 
     Args:
-        network: whose parameters.
-        pattern: as in Freeze.
+        network: the network.
+        pattern: as for Freeze.
         at: the first step that trains them, counted as ``state.step``.
 
     Raises:
-        CompositionError: no parameter matches, ``at`` is no number of steps, or a Freeze of the same network stands
-            inside, or no network.
+        CompositionError: no parameter matches, ``at`` is not an integer >= 0, or a Freeze of the same network, or no
+            network, is inside the item.
     """
 
     def __init__(self, network: Any, pattern: str | re.Pattern[str], at: int) -> None:
@@ -115,13 +115,13 @@ class Unfreeze(_FromAStep):
         self.at = at
 
     def check(self, runner: Runner) -> None:
-        """Insist on standing inside every Freeze of the network, whose word would else come last."""
+        """Refuse a place outside a Freeze of the network, which would freeze the parameters again."""
         for item in runner.inside(self):
             if isinstance(item, Freeze) and item.network is self.network:
                 raise CompositionError(f"{item.name} is inside {self.name}; move it outside (before it).")
 
     def initialize(self, state: State) -> HookIterator:
-        """Unfreeze, if it was time before; put everything back on the way out."""
+        """Unfreeze if the step has passed; restore on the way out."""
         with self._held(state):
             if not self._waits:
                 _set(self._parameters, frozen=False)
@@ -132,7 +132,7 @@ def matching(network: Any, pattern: str | re.Pattern[str]) -> list[Any]:
     """Return the parameters of a network whose paths match a glob or a compiled regular expression.
 
     Raises:
-        CompositionError: there is none; the message names the nearest paths.
+        CompositionError: none matches; the message names the nearest paths.
     """
     parameters = dict(network.named_parameters())
     found = [parameter for path, parameter in parameters.items() if _matches(path, pattern)]

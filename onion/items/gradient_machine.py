@@ -17,13 +17,13 @@ LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
 
 class GradientMachine(RunnerItem):
-    """Run the network forward and backward on the way in; leave ``state.outputs`` and ``state.loss``.
+    """Run the network forward and backward on the way in; set ``state.outputs`` and ``state.loss``.
 
-    It goes back once, which networks may rely on (:mod:`onion.engine.backward`): a network, loss or hook that itself
-    goes back over what the machine goes back over computes that within ``onion.engine.backward.many`` (docs/guards.md).
+    There is one backward pass, which networks may rely on (:mod:`onion.engine.backward`). A network, loss or hook that
+    runs another one over the same graph computes that graph within ``onion.engine.backward.many`` (docs/guards.md).
 
     Args:
-        network: a ``paddle.nn.Layer`` that is called with the batch (its numpy arrays turned into tensors).
+        network: a ``paddle.nn.Layer`` that is called with the batch (numpy arrays converted to tensors).
         loss: ``loss(outputs, batch)``; default: the network's own method ``loss``.
 
     Raises:
@@ -56,11 +56,11 @@ class GradientMachine(RunnerItem):
             (loss if state.share == 1 else loss * state.share).backward()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the network's parameters and buffers by their paths in it; one that has several is there once."""
+        """Return the network's parameters and buffers by path; one with several paths is included once."""
         return saved_network(self.network)
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Put saved parameters and buffers back.
+        """Restore parameters and buffers.
 
         Raises:
             CheckpointError: names or shapes differ from the network's; the network is unchanged.
@@ -69,7 +69,7 @@ class GradientMachine(RunnerItem):
 
 
 def saved_network(network: Any) -> dict[str, Any]:
-    """Return a network's parameters and buffers by path; what stands in several places is there once, by its first."""
+    """Return a network's parameters and buffers by path; one with several paths is included once, by its first."""
     own = network.state_dict()
     return {paths[0]: own[paths[0]] for paths in _paths(own)}
 
@@ -77,7 +77,7 @@ def saved_network(network: Any) -> dict[str, Any]:
 def load_network(network: Any, saved: Mapping[str, Any]) -> None:
     """Set every parameter and buffer of a network from arrays by path, all or none (see GradientMachine).
 
-    What stands in several places of the network may be saved by any of its paths, or by all.
+    A tensor with several paths may be saved by any of them, or by all.
     """
     own = network.state_dict()
     wrong = [f"{paths[0]} is missing" for paths in _paths(own) if saved.keys().isdisjoint(paths)]
@@ -103,6 +103,6 @@ def _paths(own: Mapping[str, Any]) -> list[list[str]]:
 
 
 def array_kind(array: Any) -> str:
-    """Describe type and shape. numpy has no bfloat16, Paddle hands it out as uint16."""
+    """Return type and shape as text. numpy has no bfloat16; Paddle returns it as uint16."""
     dtype = str(array.dtype).removeprefix("paddle.").replace("uint16", "bfloat16")
     return f"{dtype} {list(array.shape)}"

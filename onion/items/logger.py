@@ -1,4 +1,4 @@
-"""The log of a run: one JSON object a line."""
+"""The log of a run: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -23,25 +23,20 @@ from onion.paths import anchored
 class Logger(Periodic):
     """Write ``{"step", "pass", "seconds", "loss", <log_values>, <metrics reported since the last row>}`` as JSON lines.
 
-    A row is written every so often, and whenever a metric was reported. It stands outside the items whose metrics it
-    logs and inside the Saver. When a run is resumed, rows after the checkpoint are cut, so none stands twice. A file
-    that belongs to no checkpoint, or has another name than the one that does, is moved aside (``metrics-1.jsonl``),
-    never overwritten. A run inside the one that is logged, as a test that shares the item, writes no row.
+    A row is written periodically and whenever a metric was reported. Put the item outside those whose metrics it logs
+    and inside the Saver. A resumed run removes the rows after the checkpoint, so none appears twice. A file that
+    belongs to no checkpoint, or has another name, is renamed (``metrics-1.jsonl``), never overwritten. An inner run
+    that shares the item, such as a test, writes no row.
 
     Args:
-        path: the file; its folder is made if it is missing.
+        path: the file; its folder is created if it is missing.
         every: steps between two rows, a ``timedelta``, or ``"pass"``. Default 100.
     """
 
     passive = outermost_only = True
     place_rules = (UNREPEATED, OUTSIDE_REPORTS)
-    transient = (
-        "_before",
-        "_begun",
-        "_offset",
-        "seconds",
-        "offset",
-    )  # times, and the length of a file with times in it
+    # Times, and the length of a file with times in it.
+    transient = ("_before", "_begun", "_offset", "seconds", "offset")
 
     def __init__(self, path: str | Path, every: Interval = 100) -> None:
         super().__init__(every)
@@ -51,14 +46,14 @@ class Logger(Periodic):
         self.reset()
 
     def reset(self) -> None:
-        """Begin with a file of its own, whatever is there."""
+        """Start with a new file."""
         super().reset()
         self._offset: int | None = None
         self._logged: dict[str, int] = {}
         self._before = 0.0
 
     def initialize(self, state: State) -> HookIterator:
-        """Hold the file open around the run."""
+        """Keep the file open during the run."""
         self._begun = perf_counter()
         self._file = self._open()
         try:
@@ -87,7 +82,7 @@ class Logger(Periodic):
             raise self._refused(error) from error
 
     def on_pass(self, state: State) -> HookIterator:
-        """Write a row if the pass is the period or metrics were reported on its way out."""
+        """Write a row if the period is a pass or metrics were reported on its way out."""
         yield
         if self._news(state) or (self.every == "pass" and not state.pass_cut):
             self.act(state)
@@ -122,14 +117,14 @@ class Logger(Periodic):
             raise self._refused(error) from error
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the log's name and its length, which is on disk before the checkpoint is."""
+        """Return the log's name and length, after a sync, so that the log is on disk before the checkpoint."""
         if self._file is not None:
             self._offset = self._synced(self._file)
         file = {"file": self.path.name, "offset": self._offset}
         return {**file, "logged": json.dumps(self._logged), "seconds": self._seconds()}
 
     def _synced(self, file: IO[bytes]) -> int:
-        """Bring what was written to the disk; return the length of the log."""
+        """Sync the file to disk; return the length of the log."""
         try:
             sync(file)
             return file.tell()
@@ -140,8 +135,8 @@ class Logger(Periodic):
         return CheckpointError(f"cannot write the log {self.path}: {error.strerror}.")
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Go on after the rows that the checkpoint knew."""
-        # Loggers come and go between runs, and take each other's item names: a length is that of one file alone.
+        """Continue after the rows before the checkpoint."""
+        # Loggers come and go between runs and take each other's item names; a length belongs to one file.
         ours = saved.get("file", self.path.name) == self.path.name
         self._offset = None if saved["offset"] is None or not ours else int(saved["offset"])
         self._logged, self._before = dict(json.loads(saved["logged"])), float(saved["seconds"])

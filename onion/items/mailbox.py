@@ -1,4 +1,4 @@
-"""A hand on the loop: other threads post messages, which are read between two batches."""
+"""Control of a run from other threads: they post messages, which are read between two batches."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ class Mailbox(RunnerItem):
         mailbox.post(saver.save)
         mailbox.post(lambda state: state.stop("seen enough"))
 
-    A message is a function of the state. It is called in the thread of the run, between two batches: all that was begun
-    is finished then, so a stop costs no batch, and a checkpoint is exact. Where Accumulate takes several batches for
-    one, messages wait until it is done with them. Messages are read in the order in which they were posted; those that
-    come while messages are read are for the next time, unless the run is paused.
+    A message is a function of the state, called in the thread of the run between two batches, when every ring has
+    finished: a stop costs no batch, and a checkpoint is exact. While Accumulate works on a group of batches, messages
+    wait. They are read in the order of posting; those posted meanwhile are read before the next batch, unless the run
+    is paused.
 
-    Only a run that is under way at the mailbox reads messages. What it has not read when it ends is cancelled. What is
-    posted later, or before, waits for the next run: a stop that comes too late ends that one before its first batch,
-    unless its answer is cancelled. A run that fails on the way in before it gets to the mailbox leaves messages
-    waiting too. So do not wait for an answer without a limit: ``result(timeout=...)``.
+    Only a run that has entered the mailbox reads messages, and it cancels those that are left at its end. Messages
+    posted before or after wait for the next run, also if a run fails before it enters the mailbox: a stop that comes
+    too late ends the next run before its first batch, unless its answer is cancelled. So wait for an answer with a
+    limit: ``result(timeout=...)``.
 
-    It stands further in than the item that brings the data. One run at a time has it: where a test onion made by
-    ``without`` shares the mailbox, its runs within the training leave the messages to the training.
+    Put it inside the item that provides the data. One run at a time uses it: the runs of a test onion that shares the
+    mailbox (made by ``without``) leave the messages to the training.
 
     Raises:
-        CompositionError: an item further in brings the data, and none further out.
-        HookError: on the way into a pass, when nothing further out has brought data.
+        CompositionError: an item further in provides the data, and none further out.
+        HookError: on the way into a pass, if no item further out has provided data.
     """
 
     keep_for_inference = False
@@ -60,18 +60,18 @@ class Mailbox(RunnerItem):
         self.reset()
 
     def reset(self) -> None:
-        """Begin unpaused; messages that were posted before wait for the run."""
+        """Start unpaused; messages that were posted before wait for the run."""
         self._paused = False
 
     def post(self, message: Callable[[State], Answer]) -> Future[Answer]:
-        """Leave a message, from any thread.
+        """Post a message, from any thread.
 
         Returns:
-            The answer to come: what the message returns, or the error that it raises, which is logged and does not
-            touch the run. ``result()`` waits for it, in the thread that calls it, which cannot be that of the run.
+            A future of what the message returns, or of the error that it raises, which is logged and does not affect
+            the run. Do not wait for its ``result()`` in the thread of the run.
 
         Raises:
-            CompositionError: ``message`` is no plain function; nothing would run a coroutine or a generator.
+            CompositionError: ``message`` is not a plain function; a coroutine or generator would not be run.
         """
         if is_lazy(message) or not callable(message):
             raise CompositionError(f"post: the message must be a plain function of the state, got {message!r}.")
@@ -80,22 +80,21 @@ class Mailbox(RunnerItem):
         return answer
 
     def pause(self) -> Future[None]:
-        """Let the run wait before its next batch until :meth:`resume`, or until it is stopped. Messages are read.
+        """Pause the run before its next batch until :meth:`resume`, or until it is stopped. Messages are read.
 
-        A stop by a message or by Signals ends a paused run; TimeLimit does not, for it looks at the clock after a
-        batch.
+        A stop by a message or by Signals ends a paused run; TimeLimit, which checks the time after a batch, does not.
         """
         return self.post(lambda state: self._pause(True))
 
     def resume(self) -> Future[None]:
-        """Let a paused run go on."""
+        """Continue a paused run."""
         return self.post(lambda state: self._pause(False))
 
     def _pause(self, paused: bool) -> None:
         self._paused = paused
 
     def initialize(self, state: State) -> HookIterator:
-        """Cancel what was not read when the run ends."""
+        """Cancel unread messages when the run ends."""
         try:
             yield
         finally:
@@ -103,22 +102,22 @@ class Mailbox(RunnerItem):
                 self._messages.get().cancel()
 
     def on_pass(self, state: State) -> None:
-        """Stand between the data and the batches."""
+        """Read messages between the batches of the pass."""
         if state.batches is None:
             raise HookError(f"{self.name} is outside the item that provides the data; move it further in (after it).")
         state.batches = BatchBoundary(iter(state.batches), state, self._read)
 
     def _read(self, state: State) -> None:
-        """Read the messages that are there; those that come while the run is paused, too."""
-        there = self._messages.qsize()  # only so many: a message that posts itself again would hold the run up for ever
-        while state.pass_stopped is None and (there > 0 or self._paused):
+        """Read the waiting messages, and while the run is paused also those that arrive."""
+        waiting = self._messages.qsize()  # no more, or a message that posts itself again would block the run
+        while state.pass_stopped is None and (waiting > 0 or self._paused):
             with suppress(Empty):
                 self._messages.get(timeout=PATIENCE).open(state)
-            there -= 1
+            waiting -= 1
 
 
 class _Message:
-    """A function of the state, and where its answer goes."""
+    """A function of the state, and the future of its answer."""
 
     def __init__(self, message: Callable[[State], Any], answer: Future[Any]) -> None:
         self.message, self.answer = message, answer
@@ -132,12 +131,12 @@ class _Message:
         except BaseException as error:
             self.answer.set_exception(error)
             if not isinstance(error, Exception):
-                raise  # Ctrl-C, which is meant for the run
+                raise  # Ctrl-C is for the run
             log.exception("a message failed; the run continues")
         else:
             self.answer.set_result(answer)
 
     def cancel(self) -> None:
-        """Answer that it will not be read."""
+        """Cancel the answer."""
         if self.answer.cancel():
-            self.answer.set_running_or_notify_cancel()  # or concurrent.futures.wait() would not hear of it
+            self.answer.set_running_or_notify_cancel()  # or concurrent.futures.wait() would not notice

@@ -1,4 +1,4 @@
-"""16-bit arithmetic inside, and a loss scale where the numbers are too small for it."""
+"""16-bit arithmetic inside, and a loss scale against underflow."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ log = logging.getLogger("onion")
 
 IN_32_BITS = ("softmax_with_cross_entropy", "cross_entropy_with_softmax", "mean")
 """Operators of a loss that are computed in 32 bits at every level: Paddle 2.6 has no bfloat16 for them on a GPU, where
-level O2 would ask for it. The first two are one operator, by its names in Paddle 2 and 3."""
-
+level O2 would use it. The first two are one operator, with its names in Paddle 2 and 3."""
 
 OF_NETWORKS = Around(NETWORKS, "sets the arithmetic of the networks inside it")
-"""Its place where nothing is updated; else it is between updater and machines."""
+"""Its place where nothing is updated; otherwise it is between updater and machines."""
 
 
 class MixedPrecision(RunnerItem):
@@ -37,27 +36,25 @@ class MixedPrecision(RunnerItem):
 
         Runner(data, ParameterUpdater(optimizer), MixedPrecision("float16"), GradientMachine(network))
 
-    It stands between ParameterUpdater and GradientMachine and sees all of an update: items that run a machine several
-    times an update stand further in. With a loss scale, the loss is multiplied by it before backward and the gradients
-    are divided by it on the way out. Where they have overflowed they are cleared, so the optimizer moves nothing (the
-    batch still counts, and the learning rate schedule is stepped), and the scale shrinks. Finding that out waits for
-    the device in every update.
+    Put it between ParameterUpdater and GradientMachine, and outside items that run a machine several times per update.
+    With a loss scale, the loss is multiplied by it before backward and the gradients are divided by it on the way out.
+    If they have overflowed, they are cleared, so the optimizer changes nothing (the batch still counts, and the
+    learning rate schedule is stepped), and the scale shrinks. Detecting this waits for the device in every update.
 
-    Paddle has no such arithmetic on the CPU and on old GPUs: there all stays in 32 bits, as a warning says; the loss
-    scale works all the same. In a test or inference onion, where nothing stands outside it that updates, only the
-    arithmetic is changed.
+    Paddle has no 16-bit arithmetic on the CPU and on old GPUs, where a warning is logged and everything stays in 32
+    bits; the loss scale still applies. In a test or inference onion, without an updater, only the arithmetic changes.
 
     Args:
         dtype: ``bfloat16`` (default) or ``float16``.
-        level: ``O1`` (default): parameters in 32 bits, products in 16. ``O2``: the parameters too, but for norms, with
+        level: ``O1`` (default): parameters in 32 bits, products in 16. ``O2``: the parameters too, except norms, with
             32-bit copies in the optimizer; the networks inside are cast when the onion is built.
         scale: the loss scale, such as ``LossScale.ernie()``. Default: ``LossScale()`` for float16, none for bfloat16,
-            whose range is that of 32 bits.
+            which has the range of 32 bits.
 
     Raises:
-        CompositionError: another dtype or level, or it stands elsewhere than between a ParameterUpdater and all its
-            gradient machines, outside what makes one update of several batches.
-        HookError: gradients of an earlier batch are there on the way in; they would be divided twice.
+        CompositionError: another dtype or level, or the item is not between a ParameterUpdater and all its gradient
+            machines, outside items that make one update of several batches.
+        HookError: there are gradients of an earlier batch on the way in, which would be divided twice.
     """
 
     def __init__(
@@ -75,13 +72,13 @@ class MixedPrecision(RunnerItem):
         self.reset()
 
     def reset(self) -> None:
-        """Count overflows from 0, with nothing found that is updated."""
+        """Count overflows from 0."""
         self.overflows = 0
         self._parameters: list[Any] = []
         self._able = False
 
     def check(self, runner: Runner) -> None:
-        """Insist on standing between updater and machine; cast the networks inside at O2."""
+        """Require a place between updater and machine; cast the networks inside at O2."""
         late = [item.name for item in runner.inside(self) if isinstance(item, ParameterUpdater)]
         if late:
             raise CompositionError(
@@ -99,7 +96,7 @@ class MixedPrecision(RunnerItem):
             paddle().amp.decorate(networks, optimizers or None, level="O2", dtype=self.dtype)
 
     def initialize(self, state: State) -> None:
-        """Find what is updated."""
+        """Find the parameters that are updated."""
         self._able = self._is_able()
         if not self._able:
             device = paddle().device.get_device()
@@ -120,14 +117,14 @@ class MixedPrecision(RunnerItem):
             with self._arithmetic():
                 yield
         except BaseException:
-            clear_gradients(self._parameters)  # what is there is scaled, and half of it
+            clear_gradients(self._parameters)  # they are scaled and incomplete
             raise
         finally:
             state.share = share
         self._unscale(self.scale, state)
 
     def log_values(self) -> dict[str, float]:
-        """Return the loss scale and how many updates overflowed, if there is a scale."""
+        """Return the loss scale and the number of overflows, if there is a scale."""
         return {} if self.scale is None else {"loss_scale": self.scale.value, "overflows": float(self.overflows)}
 
     def state_dict(self) -> dict[str, Any]:
@@ -135,10 +132,10 @@ class MixedPrecision(RunnerItem):
         return {} if self.scale is None else {**self.scale.state_dict(), "overflows": self.overflows}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take it back.
+        """Restore the loss scale.
 
         Raises:
-            CheckpointError: of checkpoint and item one has a loss scale and the other has none.
+            CheckpointError: only one of checkpoint and item has a loss scale.
         """
         if saved.keys() != self.state_dict().keys():
             has, lacks = ("checkpoint", "item") if saved else ("item", "checkpoint")
@@ -148,14 +145,14 @@ class MixedPrecision(RunnerItem):
             self.overflows = saved["overflows"]
 
     def _is_able(self) -> bool:
-        """Tell whether the device has the arithmetic."""
-        if paddle().device.get_device() == "cpu":  # Paddle says that it supports bfloat16 there; auto_cast does not
+        """Return whether the device has the arithmetic."""
+        if paddle().device.get_device() == "cpu":  # Paddle reports bfloat16 there, but auto_cast has no effect
             return False
         amp = paddle().amp
         return bool(amp.is_float16_supported() if self.dtype == "float16" else amp.is_bfloat16_supported())
 
     def _arithmetic(self) -> AbstractContextManager[None]:
-        """Return the context of the inside; Paddle's own would warn every batch where it has no effect."""
+        """Return the context of the inside. Paddle's own would warn in every batch where it has no effect."""
         auto_cast: Callable[..., AbstractContextManager[None]] = paddle().amp.auto_cast
         if not self._able:
             return nullcontext()
@@ -182,14 +179,14 @@ class MixedPrecision(RunnerItem):
 
 
 def unscale(gradients: list[Any], scale: float) -> bool:
-    """Divide gradients by a scale, in place; tell whether all of them are finite."""
+    """Divide gradients by a scale in place; return whether all of them are finite."""
     overflowed = False
     for dtype in dict.fromkeys(gradient.dtype for gradient in gradients):
         group = [gradient for gradient in gradients if gradient.dtype == dtype]
-        # Paddle wants the scale in the gradients' own precision, but for 16 bits.
+        # Paddle needs the scale in the gradients' precision, except for 16 bits.
         factor = paddle().to_tensor([scale], dtype="float64" if dtype == paddle().float64 else "float32")
         found = paddle().to_tensor([False])
-        # One kernel for all, the one of Paddle's GradScaler, which itself does nothing on the CPU.
+        # One kernel for all: that of Paddle's GradScaler, which itself does nothing on the CPU.
         paddle()._legacy_C_ops.check_finite_and_unscale(group, factor, group, found)
         overflowed |= bool(found)
     return not overflowed

@@ -1,4 +1,4 @@
-"""A second network whose parameters are the running average of the first one's."""
+"""A second network whose parameters are the moving average of the first one's."""
 
 from __future__ import annotations
 
@@ -22,30 +22,29 @@ if TYPE_CHECKING:
 class MovingAverage(RunnerItem):
     """Keep the exponential moving average of a network: after each update ``average += (1 - decay) * (now - average)``.
 
-    It stands outside the ParameterUpdater. ``average`` is a network of its own, in evaluation mode and without
-    gradients, so a test of the averages (Polyak and Juditsky 1992) and a mean teacher (Tarvainen and Valpola 2017) need
-    nothing more:
+    Put it outside the ParameterUpdater. ``average`` is a separate network, in evaluation mode and without gradients,
+    for tests of the average (Polyak and Juditsky 1992) and mean teachers (Tarvainen and Valpola 2017):
 
         smooth = MovingAverage(network)
         test = Runner(DataProvider(dev), Evaluator(Accuracy()), Forward(smooth.average))
         Runner(Tester(test), DataProvider(train), smooth, ParameterUpdater(optimizer), GradientMachine(network))
 
-    Where a test needs the very objects that are trained, ``UseAverage`` lends them the averages.
+    Where a test needs the trained network itself, ``UseAverage`` lends it the averages.
 
-    It follows in every batch that counts as a step. In a nested runner, whose rings leave before the batch counts, it
-    follows in every batch that gets to it: there an item that skips batches (SkipIf) stands outside of it.
+    The average is updated in every batch that counts as a step; in a nested runner, whose rings leave before the batch
+    counts, in every batch that reaches the item, so put an item that skips batches (SkipIf) outside it there.
 
-    The average begins at the parameters of the first run's start, so there is no bias to correct. Buffers of floating
-    point (BatchNorm's statistics) are averaged too, others (counters) are copied. In a checkpoint the averages stand by
-    the paths of the network, as the network itself does.
+    The average starts at the parameters of the network at the start of the first run, so it has no bias to correct.
+    Floating-point buffers (BatchNorm's statistics) are averaged too, others (counters) are copied. A checkpoint has the
+    averages by the paths of the network.
 
     Args:
-        network: a ``paddle.nn.Layer``, in 32 bits or more: make this item before MixedPrecision casts it at O2.
-        decay: how much of the average stays at each update; from 0 up to, but not including, 1. Default 0.999.
+        network: a ``paddle.nn.Layer`` in 32 bits or more: create this item before MixedPrecision casts it at O2.
+        decay: how much of the average is kept at each update, in [0, 1). Default 0.999.
 
     Raises:
         CompositionError: ``decay`` is out of range, the network has 16-bit parameters, or no ParameterUpdater inside
-            moves any of them.
+            the item updates any of them.
     """
 
     keep_for_inference = False
@@ -64,7 +63,7 @@ class MovingAverage(RunnerItem):
         self._begun = False
 
     def check(self, runner: Runner) -> None:
-        """Insist on a ParameterUpdater inside that moves the network."""
+        """Require a ParameterUpdater inside that updates the network."""
         updaters = [item for item in runner.inside(self) if isinstance(item, ParameterUpdater)]
         if not updaters:
             raise CompositionError(f"{self.name} has no ParameterUpdater inside it; move it further out, just outside.")
@@ -75,17 +74,17 @@ class MovingAverage(RunnerItem):
             )
 
     def initialize(self, state: State) -> None:
-        """Begin at the network's parameters, unless the average was begun before."""
+        """Start at the network's parameters, unless there is an average already."""
         self._begin()
 
     def on_batch(self, state: State) -> HookIterator:
-        """Follow the parameters once they have moved. A batch that was skipped, which never counts, moves nothing."""
+        """Update the average after the parameters, unless the batch was skipped and so does not count."""
         yield
         if state.step == state.next_step or self._is_nested(state):
             self._follow(1 - self.decay)
 
     def _is_nested(self, state: State) -> bool:
-        """Tell whether it stands in a nested runner, where the batch under way never counts yet."""
+        """Return whether the item is in a nested runner, where the current batch does not count yet."""
         return state.runner is not None and all(item is not self for item in state.runner.items)
 
     def _begin(self) -> None:
@@ -96,19 +95,19 @@ class MovingAverage(RunnerItem):
             self._begun = True
 
     def _follow(self, share: float) -> None:
-        """Move the average this share of the way to the network; all the way gives its very bits."""
+        """Move the average by this share towards the network; a share of 1 copies its bits."""
         with paddle().no_grad():
             for average, now in self._pairs:
                 value = now.astype(average.dtype)
                 if share < 1 and average.is_floating_point():
-                    # A tensor: of a number, Paddle 3.3.1 makes one at each call that it keeps in part for good.
+                    # A tensor, because for a number Paddle 3.3.1 makes one in each call and leaks part of it.
                     average.lerp_(value, paddle().full([], share, average.dtype))
                 else:
                     average.set_value(value)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Lend the network the averages for the body; afterwards it has its own values again, to the bit."""
+        """Set the network to the averages for the body; restore its own values, to the bit, on exit."""
         self._begin()
         own = [(now, now.clone()) for _, now in self._pairs]
         try:
@@ -124,7 +123,7 @@ class MovingAverage(RunnerItem):
         return saved_network(self.average)
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take them back.
+        """Restore the averages.
 
         Raises:
             CheckpointError: names or shapes differ from the network's; the averages are unchanged.
@@ -134,7 +133,7 @@ class MovingAverage(RunnerItem):
 
 
 def _refuse_16_bits(network: Any) -> None:
-    """Raise CompositionError for 16-bit parameters: steps of a thousandth would be rounded away."""
+    """Raise CompositionError for 16-bit parameters, where steps of a thousandth would be rounded away."""
     for path, parameter in network.named_parameters():
         if parameter.dtype in (paddle().float16, paddle().bfloat16):
             raise CompositionError(

@@ -86,7 +86,7 @@ def test_a_resumed_pass_ends_with_the_figures_of_the_whole_pass(tmp_path):
     [
         pytest.param([Evaluator(Sum())], Sum, "its metric has no state_dict", id="it cannot be saved"),
         pytest.param([], Sum, "its metric has no state_dict", id="new, cannot be saved"),
-        pytest.param([], SavedSum, "the checkpoint has nothing of its metric", id="new"),
+        pytest.param([], SavedSum, "the checkpoint has no state of its metric", id="new"),
     ],
 )
 def test_a_metric_that_is_not_in_the_checkpoint_measures_the_rest_and_a_warning_tells(
