@@ -2,8 +2,9 @@
 
 import numpy as np
 import paddle
+import pytest
 
-from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, RunnerItem
+from onion import CompositionError, DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, RunnerItem
 from onion.checkpointing import atomic_files
 from onion.testing import PlannedError, toy_examples, toy_network
 
@@ -112,6 +113,13 @@ def check_close(one, other, **within):
 
 def _arrays(network):
     return network if isinstance(network, dict) else {k: v.numpy() for k, v in network.state_dict().items()}
+
+
+def assert_refused(said, *items):
+    """Assert that an onion of toy data and items is refused when it is built, with a message and its drawing."""
+    with pytest.raises(CompositionError, match=said) as caught:
+        Runner(toy_data(), *items)
+    assert "data_provider  DataProvider" in str(caught.value)
 
 
 class Unsynced(atomic_files.Files):

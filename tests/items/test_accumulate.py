@@ -28,9 +28,9 @@ from onion import (
     TaskData,
     TaskSampler,
 )
-from onion.testing import Batches, Failing, PlannedError, Recorder, assert_resumes_exactly, toy_examples, toy_network
+from onion.testing import Batches, Failing, PlannedError, assert_resumes_exactly, toy_examples, toy_network
 from tests.abilities import needs_draws_again
-from tests.toys import Retry, Watch, check_close, learning, sgd, toy_batches, toy_data
+from tests.toys import Retry, Watch, assert_refused, check_close, learning, sgd, toy_batches, toy_data
 
 
 def adamw(network):
@@ -60,6 +60,7 @@ def test_one_update_of_k_batches_is_that_of_the_one_big_batch_also_a_ragged_one(
     check_close(accumulated, big, rtol=0, atol=1e-6)
     assert losses == pytest.approx(loss, rel=1e-6)
     assert state.step == 1
+    assert len(state.outputs) == len(state.batch["y"]) == count - (count - 1) // size * size, "those of the last batch"
 
 
 @pytest.mark.parametrize("updater", [sgd, adamw])
@@ -142,13 +143,6 @@ def test_groups_end_with_the_pass():
     assert (state.step, state.share) == (4, 1.0)
 
 
-def test_rings_outside_see_a_group_once_and_rings_inside_each_batch():
-    outer, inner = Recorder("outer"), Recorder("inner")
-    groups(4, 8, outside=[outer], inside=[inner])
-    assert outer.trace.count("outer.on_batch:out") == 2
-    assert inner.trace.count("inner.on_batch:out") == 8
-
-
 @pytest.mark.parametrize(
     ("source", "expected"), [(toy_examples(20), [3, 1, 0]), (lambda: iter(toy_examples(20)), [-1] * 3)]
 )
@@ -156,11 +150,6 @@ def test_the_batches_left_are_known_unless_the_data_is_a_stream(source, expected
     left = Watch(lambda state: length_hint(state.batches, -1), "on_batch_end")
     Runner(left, DataProvider(source, 4, prefetch=0), *learning(toy_network(), Accumulate(2))).run(passes=1)
     assert left.seen == expected
-
-
-def test_outputs_and_batch_are_those_of_the_last():
-    _, state, _ = trained(toy_data(7), Accumulate(2))
-    assert len(state.outputs) == len(state.batch["y"]) == 3
 
 
 def test_a_loss_is_not_read():
@@ -260,33 +249,24 @@ def test_with_all_the_others_a_run_resumes_exactly(tmp_path):
 # -- its place ---------------------------------------------------------------------------------------------------------
 
 
-def refused(*items, match):
-    with pytest.raises(CompositionError, match=match) as caught:
-        Runner(toy_data(), *items)
-    assert "data_provider" in str(caught.value), "the drawing"
-
-
-def test_its_place_is_between_the_updater_and_all_its_machines():
+def test_a_wrong_place_is_refused_with_the_drawing():
     updater, machine = learning(toy_network())
-    refused(Accumulate(2), updater, machine, match="accumulate is outside any ParameterUpdater; move it into one")
-    refused(updater, machine, Accumulate(2), match="inside parameter_updater and not outside gradient_machine")
+    said = "accumulate is outside any ParameterUpdater; move it into one"
+    assert_refused(said, Accumulate(2), updater, machine)
+    said = "inside parameter_updater and not outside gradient_machine; move it between the two"
+    assert_refused(said, updater, machine, Accumulate(2))
     second = GradientMachine(machine.network)
-    refused(updater, machine, Accumulate(2), second, match="not outside gradient_machine; move it between the two")
+    assert_refused(said, updater, machine, Accumulate(2), second)
     Runner(toy_data(), Runner(updater, Accumulate(2), machine, second))
 
-
-def test_an_evaluator_outside_would_see_one_batch_in_k():
-    updater, machine = learning(toy_network())
     said = "would see the last batch of every 8 only; move it inside"
-    refused(Evaluator(None), updater, Accumulate(8), machine, match=said)
+    assert_refused(said, Evaluator(None), updater, Accumulate(8), machine)
     Runner(toy_data(), updater, Accumulate(8), Evaluator(None), machine)
 
-
-def test_two_that_share_an_update_are_refused():
-    updater, machine = learning(toy_network())
-    refused(updater, Accumulate(2), Accumulate(3), machine, match="accumulate-2 is inside accumulate, which makes")
+    assert_refused("accumulate-2 is inside accumulate, which makes", updater, Accumulate(2), Accumulate(3), machine)
     splitter = SplitOnMemoryError(machine.network)
-    refused(updater, splitter, Accumulate(3), machine, match="accumulate is inside split_on_memory_error.*swap")
+    said = "accumulate is inside split_on_memory_error.*swap"
+    assert_refused(said, updater, splitter, Accumulate(3), machine)
 
 
 def test_what_alters_batches_belongs_inside_and_is_refused_at_the_first_batch_outside():
@@ -311,10 +291,6 @@ def test_a_batch_without_a_length_needs_a_weight_function():
 def test_a_wrong_number_of_batches_is_refused(k):
     with pytest.raises(CompositionError, match="must be an integer >= 1"):
         Accumulate(k)
-
-
-def test_it_is_drawn():
-    assert "Accumulate(k=8)" in str(Runner(toy_data(), *learning(toy_network(), Accumulate(8))))
 
 
 def test_a_runner_that_accumulates_may_be_in_an_every():

@@ -60,32 +60,23 @@ def at_the_end(figures):
     return Observer(on_pass_end=lambda state: state.report(figures))
 
 
+FIGURES = {"a": np.float32(0.5), "b": np.int64(3), "c": float("inf")}
+ENDS = [(4, 0, FIGURES), (8, 1, FIGURES), (10, 2, FIGURES)]
+
+
 @pytest.mark.parametrize(
-    ("every", "items", "steps", "expected"),
+    ("every", "items", "expected"),
     [
-        pytest.param(3, [], 8, [(3, 0, {}), (6, 1, {})], id="every n steps over all passes"),
-        pytest.param("pass", [], 10, [(4, 0, {}), (8, 1, {})], id="at the end of every pass that was not cut"),
-        pytest.param(
-            100, [report({2, 7})], 8, [(2, 0, {"accuracy": 0.2}), (7, 1, {"accuracy": 0.7})], id="news at once and once"
-        ),
-        pytest.param(
-            100,
-            [at_the_end({"whole": 1.0}), report({4})],
-            4,
-            [(4, 0, {"accuracy": 0.4}), (4, 0, {"whole": 1.0})],
-            id="news of the end of a pass beside that of its last batch",
-        ),
-        pytest.param(
-            100,
-            [at_the_end({"a": np.float32(0.5), "b": np.int64(3), "c": float("inf")})],
-            4,
-            [(4, 0, {"a": 0.5, "b": 3, "c": float("inf")})],
-            id="numpy's numbers and infinity",
-        ),
+        (3, [], [(3, 0, {}), (6, 1, {}), (9, 2, {})]),
+        ("pass", [], [(4, 0, {}), (8, 1, {})]),  # not at the end of the pass that is cut
+        (100, [report({2, 7})], [(2, 0, {"accuracy": 0.2}), (7, 1, {"accuracy": 0.7})]),  # once each
+        (100, [at_the_end(FIGURES)], ENDS),
+        (100, [at_the_end(FIGURES), report({4})], [(4, 0, {"accuracy": 0.4}), *ENDS]),
     ],
+    ids=["every n steps", "every pass", "news", "news of the end of a pass", "beside that of its last batch"],
 )
-def test_rows_are_written(every, items, steps, expected, tmp_path):
-    Runner(Logger(tmp_path / "new" / "log", every), *items, Batches(4)).run(steps=steps)
+def test_rows_are_written(every, items, expected, tmp_path):
+    Runner(Logger(tmp_path / "new" / "log", every), *items, Batches(4)).run(steps=10)
     assert timeless(tmp_path / "new" / "log") == [{"step": step, "pass": id, **more} for step, id, more in expected]
 
 

@@ -128,12 +128,6 @@ def test_only_plain_functions_are_accepted(message):
         Mailbox().post(message)
 
 
-def test_it_leaves_the_batches_as_they_are(mailbox):
-    look = Watch(lambda state: (state.batch, state.batches.__length_hint__()), "on_batch_end")
-    Runner(Batches(3), mailbox, look).run(passes=2)
-    assert look.seen == [(0, 2), (1, 1), (2, 0)] * 2
-
-
 def test_a_message_that_fails_is_logged_and_the_run_continues(mailbox, caplog):
     answer = mailbox.post(lambda state: 1 / 0)
     with caplog.at_level(logging.ERROR, "onion"):
@@ -303,15 +297,6 @@ def test_a_stop_costs_no_batch(mailbox, thread):
     assert outer.trace[-2:] == ["outer.on_pass:out", "outer.initialize:out"]
 
 
-def test_a_stop_before_the_first_batch_can_be_cancelled(mailbox):
-    runner = Runner(Batches(2), mailbox)
-    mailbox.post(lambda state: state.stop("not today"))
-    state = runner.run(passes=1)
-    assert (state.step, state.stopped) == (0, "not today")
-    assert mailbox.post(lambda state: state.stop("too late")).cancel()
-    assert runner.run(passes=1).step == 2
-
-
 def test_a_stop_of_the_pass_ends_that_pass_only(mailbox, thread):
     def act():
         mailbox.post(lambda state: state.stop_pass("next"))
@@ -455,16 +440,3 @@ def test_a_pause_in_a_group_waits_for_its_update_and_changes_no_bit(order, mailb
     runner.run(passes=1)
     assert paused == [(group_of(number), number, None) for number in range(1, 18)]
     assert bits(network) == uncut(tmp_path / "uncut", order, passes=1)
-
-
-def test_a_checkpoint_asked_for_in_a_paused_run_is_there_before_it_continues(mailbox, thread, tmp_path):
-    def act():
-        mailbox.pause()
-        return mailbox.post(saver.save)
-
-    saver = Saver(tmp_path, every=100)
-    running, answer = while_at(3, [saver, Batches(8), mailbox], act, thread, passes=1)
-    assert answer.result(PATIENCE) is True
-    assert [path.name for path in tmp_path.glob("step-*")] == ["step-00000003"]
-    mailbox.resume()
-    assert running.result(PATIENCE).step == 8

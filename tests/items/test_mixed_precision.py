@@ -15,6 +15,7 @@ from onion import (
     Accumulate,
     CheckpointError,
     CompositionError,
+    DataProvider,
     Forward,
     GradientMachine,
     HookError,
@@ -31,7 +32,7 @@ from onion import (
 from onion.items.mixed_precision import IN_32_BITS, unscale
 from onion.testing import Batches, Failing, PlannedError, toy_network
 from tests.abilities import needs_gpu
-from tests.toys import Retry, Watch, bits, item_bits, learning, toy_batches, toy_data
+from tests.toys import Retry, Watch, assert_refused, bits, item_bits, learning, toy_batches, toy_data
 
 is_able = MixedPrecision._is_able
 
@@ -81,13 +82,6 @@ class Factored(paddle.nn.Layer):
         return self.body.loss(outputs, batch) * batch["factor"].mean()
 
 
-class Given(Batches):
-    """Ready batches; a run that is resumed in mid-pass continues where it was."""
-
-    def on_pass(self, state):
-        state.batches = iter(list(self.batches)[state.batch_id :])
-
-
 class Onion:
     """A training on given batches, and its parts."""
 
@@ -95,7 +89,8 @@ class Onion:
         self.network = Factored()
         make = OPTIMIZERS.get(optimizer, optimizer)
         self.updater = ParameterUpdater(make(self.network.parameters()))
-        self.runner = Runner(*outside, Given(given), self.updater, *rings, GradientMachine(self.network))
+        data = DataProvider(given, 1, prefetch=0, collate=lambda examples: examples[0])
+        self.runner = Runner(*outside, data, self.updater, *rings, GradientMachine(self.network))
 
     def run(self, passes=1, **limits):
         self.state = self.runner.run(passes=passes, **limits)
@@ -189,7 +184,7 @@ class FailsAfter(RunnerItem):
 def test_with_other_items_of_an_update_it_changes_no_bit(rings, plain):
     scale = scaled(256.0)
     onion, expected = trained([1] * 6, *rings(scale)), trained([1] * 6, *plain)
-    assert onion.bits() == expected.bits() != Onion([]).bits()
+    assert onion.bits() == expected.bits() != Onion(batches(1)).bits()
     assert onion.state.share == 1
     assert scale.state_dict() == {"scale": 256.0, "good": onion.state.step, "bad": 0, "overflows": 0}
 
@@ -238,7 +233,7 @@ def test_the_scale_shrinks_at_an_overflow_and_grows_after_good_updates():
 
 def test_a_scale_that_is_too_large_itself_comes_down_until_updates_are_made():
     precision = scaled(2.0**127, backoff_factor=2.0**-3)
-    assert trained([1] * 12, precision).bits() != Onion([]).bits()
+    assert trained([1] * 12, precision).bits() != Onion(batches(1)).bits()
     assert 0 < precision.overflows < 12
     assert precision.scale.value == 2.0 ** (127 - 3 * precision.overflows)
 
@@ -355,47 +350,21 @@ def test_the_cpu_is_not_able(dtype):
 # -- its place ---------------------------------------------------------------------------------------------------------
 
 
-class Sharing(RunnerItem):
-    splits_update = True
+def test_a_wrong_place_is_refused_with_the_drawing():
+    class Sharing(RunnerItem):
+        splits_update = True
 
-
-BETWEEN = "mixed_precision is inside parameter_updater and not outside gradient_machine; move it between"
-
-
-@pytest.mark.parametrize(
-    ("rings", "said"),
-    [
-        pytest.param(
-            lambda updater, machine: [MixedPrecision(), updater, machine],
-            "mixed_precision is outside parameter_updater, which needs the gradients that it prepares; swap them",
-            id="outside the updater",
-        ),
-        pytest.param(lambda updater, machine: [updater, Runner(MixedPrecision()), machine], BETWEEN, id="no machine"),
-        pytest.param(
-            lambda updater, machine: [updater, machine, MixedPrecision(), GradientMachine(machine.network)],
-            BETWEEN,
-            id="one of two machines",
-        ),
-        pytest.param(
-            lambda updater, machine: [updater, Sharing(), MixedPrecision(), machine],
-            "mixed_precision is inside sharing, and has to see all of an update; move it outside",
-            id="inside what splits an update",
-        ),
-        pytest.param(
-            lambda updater, machine: [updater, MixedPrecision("float16"), Saver("never"), machine],
-            "saver is inside .*mixed_precision",
-            id="outside a saver",
-        ),
-    ],
-)
-def test_a_wrong_place_is_refused_with_the_drawing(rings, said):
-    with pytest.raises(CompositionError, match=said) as caught:
-        Runner(toy_data(), *rings(*learning(toy_network())))
-    assert "╭ mixed_precision" in str(caught.value)
-
-
-def test_outside_what_splits_an_update_it_is_right():
-    Runner(toy_data(), *learning(toy_network(), MixedPrecision(), Sharing()))
+    updater, machine = learning(toy_network())
+    precision, second = MixedPrecision("float16"), GradientMachine(machine.network)
+    said = "mixed_precision is outside parameter_updater, which needs the gradients that it prepares; swap them"
+    assert_refused(said, precision, updater, machine)
+    said = "mixed_precision is inside parameter_updater and not outside gradient_machine; move it between"
+    assert_refused(said, updater, Runner(precision), machine)
+    assert_refused(said, updater, machine, precision, second)
+    said = "mixed_precision is inside sharing, and has to see all of an update; move it outside"
+    assert_refused(said, updater, Sharing(), precision, machine)
+    assert_refused("saver is inside .*mixed_precision", updater, precision, Saver("never"), machine)
+    Runner(toy_data(), updater, precision, Sharing(), machine)
 
 
 @pytest.mark.parametrize("settings", [{"dtype": "float32"}, {"dtype": "fp16"}, {"level": "O3"}, {"level": "o1"}])
@@ -417,7 +386,7 @@ def test_an_inference_onion_made_from_the_training_onion_keeps_the_arithmetic_al
     before = bits(onion.network)
     assert inference(onion).run(passes=1).outputs.shape == [4, 1]
     assert able[1::2] == ["out"] * 2
-    Runner(Given(batches(1)), MixedPrecision("float16", "O2"), Forward(onion.network))
+    Runner(Batches(batches(1)), MixedPrecision("float16", "O2"), Forward(onion.network))
     assert bits(onion.network) == before
 
 
