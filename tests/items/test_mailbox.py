@@ -210,9 +210,6 @@ def test_messages_posted_on_the_way_out_of_the_run_wait_for_the_next_one(mailbox
     assert outer.seen[0].done()
 
 
-# -- its place ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("nest", [lambda mailbox: mailbox, Runner])
 def test_inside_the_data_it_may_be_at_any_depth_and_outside_it_is_refused(mailbox, nest):
     answer = mailbox.post(step_of)
@@ -283,9 +280,6 @@ def test_a_tester_may_have_a_mailbox_of_its_own(mailbox):
     test = Runner(Batches(3), mailbox, steps)
     assert Runner(Tester(test, every=1), Batches(2), stop).run(passes=1).step == 2
     assert steps.seen == [0, 0]
-
-
-# -- stop --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_stop_costs_no_batch(mailbox, thread):

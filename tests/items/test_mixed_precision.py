@@ -266,9 +266,6 @@ def test_gradients_of_an_earlier_batch_are_refused_with_what_to_do():
         trained([1], Twice(), MixedPrecision("float16"))
 
 
-# -- saving ------------------------------------------------------------------------------------------------------------
-
-
 def test_without_a_scale_there_is_no_state():
     item = MixedPrecision("bfloat16")
     assert item.state_dict() == {}
@@ -345,9 +342,6 @@ def test_the_cpu_is_not_able(dtype):
         assert not is_able(MixedPrecision(dtype))
     finally:
         paddle.device.set_device(before)
-
-
-# -- its place ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_wrong_place_is_refused_with_the_drawing():

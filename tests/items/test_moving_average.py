@@ -143,9 +143,6 @@ def test_a_second_run_continues_the_average():
     assert bits(smooth.average) == bits(averaged(toy_network(), passes=2, decay=0.9).average)
 
 
-# -- 16 bits -----------------------------------------------------------------------------------------------------------
-
-
 @needs_bfloat16
 def test_an_average_made_before_the_network_is_cast_keeps_32_bits_and_follows():
     class Nudge(RunnerItem):
@@ -203,9 +200,6 @@ def test_each_batch_that_counts_moves_it_once(rings):
     smooth = MovingAverage(network, 0.5)
     Runner(toy_data(), *rings(smooth, learning(network, updater=adam))).run(passes=1)
     assert bits(smooth.average) == bits(averaged(toy_network(), decay=0.5).average)
-
-
-# -- saving ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_averages_are_saved_by_the_networks_paths():
