@@ -50,20 +50,6 @@ class Dropped(paddle.nn.Layer):
         return self.inner.loss(outputs, batch)
 
 
-class Mse:
-    """A metric that cannot be saved in mid-pass."""
-
-    def reset(self):
-        self.sum, self.count = 0.0, 0
-
-    def update(self, outputs, batch):
-        self.sum += float(((outputs.numpy() - batch["y"]) ** 2).sum())
-        self.count += len(batch["y"])
-
-    def result(self):
-        return {"mse": self.sum / self.count}
-
-
 # -- what a run shows --------------------------------------------------------------------------------------------------
 
 

@@ -35,18 +35,17 @@ class Square(RunnerItem):
         state.outputs = state.batch**2
 
 
-@pytest.mark.parametrize(
-    ("rings", "measured"),
-    [
-        pytest.param(lambda evaluator: [evaluator, Square()], range(6), id="all"),
-        pytest.param(
-            lambda evaluator: [evaluator, SkipIf(lambda state: state.batch % 2), Square()], [0, 2, 4], id="not skipped"
-        ),
-        pytest.param(lambda evaluator: [evaluator, Every(2, Square())], [1, 3, 5], id="those with outputs"),
-        pytest.param(lambda evaluator: [Runner(evaluator, Square())], range(6), id="in a nested runner"),
-    ],
-)
-def test_each_pass_measures_the_batches_that_a_network_inside_worked_on(rings, measured):
+MEASURED = {
+    "all": (lambda evaluator: [evaluator, Square()], range(6)),
+    "not skipped": (lambda evaluator: [evaluator, SkipIf(lambda state: state.batch % 2), Square()], [0, 2, 4]),
+    "those with outputs": (lambda evaluator: [evaluator, Every(2, Square())], [1, 3, 5]),
+    "in a nested runner": (lambda evaluator: [Runner(evaluator, Square())], range(6)),
+}
+
+
+@pytest.mark.parametrize("which", MEASURED)
+def test_each_pass_measures_the_batches_that_a_network_inside_worked_on(which):
+    rings, measured = MEASURED[which]
     metric = Sum()
     state = Runner(Batches(6), *rings(Evaluator(metric))).run(passes=2)
     assert metric.calls == ["reset", *((batch**2, batch) for batch in measured)] * 2
@@ -84,14 +83,13 @@ def test_a_resumed_pass_ends_with_the_figures_of_the_whole_pass(tmp_path):
 @pytest.mark.parametrize(
     ("before", "metric", "said"),
     [
-        pytest.param([Evaluator(Sum())], Sum, "its metric has no state_dict", id="it cannot be saved"),
-        pytest.param([], Sum, "its metric has no state_dict", id="new, cannot be saved"),
-        pytest.param([], SavedSum, "the checkpoint has no state of its metric", id="new"),
+        ([Evaluator(Sum())], Sum, "its metric has no state_dict"),
+        ([], Sum, "its metric has no state_dict"),
+        ([], SavedSum, "the checkpoint has no state of its metric"),
     ],
+    ids=["cannot be saved", "new and cannot be saved", "new"],
 )
-def test_a_metric_that_is_not_in_the_checkpoint_measures_the_rest_and_a_warning_tells(
-    before, metric, said, tmp_path, caplog
-):
+def test_a_metric_that_was_not_saved_measures_the_rest_with_a_warning(before, metric, said, tmp_path, caplog):
     with caplog.at_level("WARNING", "onion"):
         onion(tmp_path, *before).run(steps=3)
         assert not caplog.messages

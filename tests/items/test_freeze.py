@@ -168,23 +168,18 @@ def test_after_the_run_each_is_as_it_was_before(until, rings):
 
 @pytest.mark.parametrize(
     "items",
-    [
-        lambda n: [Freeze(n, "layers.*", until=1)],
-        lambda n: [Freeze(n, "layers.*"), Unfreeze(n, "layers.*", at=1)],
-    ],
+    [lambda n: [Freeze(n, "layers.*", until=1)], lambda n: [Freeze(n, "layers.*"), Unfreeze(n, "layers.*", at=1)]],
 )
 def test_an_inner_run_with_the_same_items_leaves_the_outer_one_as_it_was(items):
     network = Deep()
     items = items(network)
-    inner = Runner(Batches(3), *items)
-    seen = []
 
-    def test(state):
-        inner.run(passes=1, parent=state)
-        seen.append(trainable(network))
+    def after_a_test(state):
+        Runner(Batches(3), *items).run(passes=1, parent=state)
+        return trainable(network)
 
-    onion(network, *items, Observer(on_batch_begin=test)).run(passes=1)
-    assert seen == [HEAD, ALL, ALL, ALL]
+    onion(network, *items, watch := Watch(after_a_test)).run(passes=1)
+    assert watch.seen == [HEAD, ALL, ALL, ALL]
 
 
 # -- unfreezing --------------------------------------------------------------------------------------------------------

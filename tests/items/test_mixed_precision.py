@@ -38,14 +38,10 @@ is_able = MixedPrecision._is_able
 
 
 @pytest.fixture(autouse=True)
-def in_32_bits(monkeypatch):
-    """Let every device be as the CPU, so that all tests but those at the end are the same everywhere."""
-    monkeypatch.setattr(MixedPrecision, "_is_able", lambda self: False)
-
-
-@pytest.fixture
-def in_16_bits(monkeypatch):
-    monkeypatch.setattr(MixedPrecision, "_is_able", is_able)
+def in_32_bits(request, monkeypatch):
+    """Let every device be as the CPU, so that all tests but those of a GPU are the same everywhere."""
+    if "gpu" not in request.keywords:
+        monkeypatch.setattr(MixedPrecision, "_is_able", lambda self: False)
 
 
 OPTIMIZERS = {
@@ -130,60 +126,37 @@ def test_the_machine_works_on_the_scaled_loss_and_the_updater_on_plain_gradients
     np.testing.assert_array_equal(large, 8 * plain)
 
 
-class Half(RunnerItem):
-    """Make the update of two halves."""
+class Shares(RunnerItem):
+    """Run the inside once for each share of the update."""
+
+    def __init__(self, *shares):
+        self.shares = shares
 
     def on_batch(self, state):
         share = state.share
-        for _ in range(2):
-            state.share = share * 0.5
+        for own in self.shares:
+            state.share = share * own
             yield
+            assert state.share == share * own
         state.share = share
 
 
-class Quarter(RunnerItem):
-    def on_batch(self, state):
-        state.share = 0.25
-        yield
-        assert state.share == 0.25
-        state.share = 1.0
+RINGS = {
+    "shares inside": lambda scale: [scale, Shares(0.5, 0.5)],
+    "a share set outside": lambda scale: [Shares(0.25), scale],
+    "two runs inside": lambda scale: [scale, Shares(1, 1)],
+    "accumulate": lambda scale: [scale, Accumulate(3)],
+    "nan guard": lambda scale: [NanGuard("skip"), scale, Accumulate(2)],
+    "retried": lambda scale: [Retry(), scale, Failing("on_batch", times=1)],
+    "retried on the way out": lambda scale: [Retry(), scale, Failing("on_batch", "out", times=1)],
+}
 
 
-class Twice(RunnerItem):
-    def on_batch(self, state):
-        yield
-        yield
-
-
-class FailsAfter(RunnerItem):
-    """Run the inside and then fail, once."""
-
-    failed = False
-
-    def on_batch(self, state):
-        yield
-        if not self.failed:
-            self.failed = True
-            raise PlannedError
-
-
-@pytest.mark.parametrize(
-    ("rings", "plain"),
-    [
-        pytest.param(lambda scale: [scale, Half()], [], id="shares inside"),
-        pytest.param(lambda scale: [Quarter(), scale], [Quarter()], id="a share set outside"),
-        pytest.param(lambda scale: [scale, Accumulate(3)], [Accumulate(3)], id="accumulate"),
-        pytest.param(
-            lambda scale: [NanGuard("skip"), scale, Accumulate(2)], [NanGuard("skip"), Accumulate(2)], id="nan guard"
-        ),
-        pytest.param(lambda scale: [scale, Twice()], [Twice()], id="two runs inside are unscaled once"),
-        pytest.param(lambda scale: [Retry(), scale, Failing("on_batch", times=1)], [], id="retried"),
-        pytest.param(lambda scale: [Retry(), scale, FailsAfter()], [], id="retried after a failure on the way out"),
-    ],
-)
-def test_with_other_items_of_an_update_it_changes_no_bit(rings, plain):
+@pytest.mark.parametrize("rings", RINGS)
+def test_with_other_items_of_an_update_it_changes_no_bit(rings):
     scale = scaled(256.0)
-    onion, expected = trained([1] * 6, *rings(scale)), trained([1] * 6, *plain)
+    plain = [ring for ring in RINGS[rings](scale) if not isinstance(ring, (MixedPrecision, Retry, Failing))]
+    onion, expected = trained([1] * 6, *RINGS[rings](scale)), trained([1] * 6, *plain)
     assert onion.bits() == expected.bits() != Onion(batches(1)).bits()
     assert onion.state.share == 1
     assert scale.state_dict() == {"scale": 256.0, "good": onion.state.step, "bad": 0, "overflows": 0}
@@ -263,7 +236,7 @@ def test_a_skipped_batch_does_not_count_as_a_good_update():
 
 def test_gradients_of_an_earlier_batch_are_refused_with_what_to_do():
     with pytest.raises(HookError, match=r"mixed_precision found gradients on its way into step .* move it outside the"):
-        trained([1], Twice(), MixedPrecision("float16"))
+        trained([1], Shares(1, 1), MixedPrecision("float16"))
 
 
 def test_without_a_scale_there_is_no_state():
@@ -401,7 +374,6 @@ def test_an_inner_run_with_the_same_item_leaves_the_training_as_it_was():
 
 
 @needs_gpu
-@pytest.mark.usefixtures("in_16_bits")
 @pytest.mark.parametrize("level", ["O1", "O2"])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_training_in_16_bits_comes_near_training_in_32(dtype, level):
@@ -412,7 +384,6 @@ def test_training_in_16_bits_comes_near_training_in_32(dtype, level):
 
 
 @needs_gpu
-@pytest.mark.usefixtures("in_16_bits")
 @pytest.mark.parametrize("level", ["O1", "O2"])
 def test_a_float16_overflow_moves_nothing(level):
     onion = Onion(batches(INF, INF), MixedPrecision("float16", level))
@@ -422,7 +393,6 @@ def test_a_float16_overflow_moves_nothing(level):
 
 
 @needs_gpu
-@pytest.mark.usefixtures("in_16_bits")
 @pytest.mark.parametrize("cut", [1, 3])
 def test_at_level_2_a_cut_run_continues_to_the_same_bits(cut, tmp_path):
     def onion(folder):

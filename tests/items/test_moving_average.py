@@ -182,23 +182,18 @@ def test_a_skipped_batch_does_not_move_it(inside):
     formula.assert_followed_by(rings[0])
 
 
-def fails():
-    return Failing("on_batch", "in", step=2, times=1)
+RINGS = {
+    "retried inside": lambda smooth, fails, parts: [smooth, Retry(), fails, *parts],
+    "retried outside": lambda smooth, fails, parts: [Retry(), smooth, fails, *parts],
+    "in a nested runner": lambda smooth, fails, parts: [Runner(smooth, *parts)],  # where no batch counts yet
+}
 
 
-@pytest.mark.parametrize(
-    "rings",
-    [
-        pytest.param(lambda smooth, inside: [smooth, Retry(), fails(), *inside], id="retried inside"),
-        pytest.param(lambda smooth, inside: [Retry(), smooth, fails(), *inside], id="retried outside"),
-        # There a batch under way never counts yet.
-        pytest.param(lambda smooth, inside: [Runner(smooth, *inside)], id="in a nested runner"),
-    ],
-)
+@pytest.mark.parametrize("rings", RINGS)
 def test_each_batch_that_counts_moves_it_once(rings):
     network = toy_network()
-    smooth = MovingAverage(network, 0.5)
-    Runner(toy_data(), *rings(smooth, learning(network, updater=adam))).run(passes=1)
+    smooth, fails = MovingAverage(network, 0.5), Failing("on_batch", "in", step=2, times=1)
+    Runner(toy_data(), *RINGS[rings](smooth, fails, learning(network, updater=adam))).run(passes=1)
     assert bits(smooth.average) == bits(averaged(toy_network(), decay=0.5).average)
 
 
