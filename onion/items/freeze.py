@@ -40,14 +40,22 @@ class _FromAStep(RunnerItem):
     def _held(self, state: State) -> Iterator[None]:
         """Wait for the step in the body if it is still ahead; then restore all parameters."""
         self._waits = self._step is not None and state.step < self._step
-        with _put_back(self._parameters):
+        before = [parameter.stop_gradient for parameter in self._parameters]
+        try:
             yield
+        finally:
+            for parameter, frozen in zip(self._parameters, before, strict=True):
+                parameter.stop_gradient = frozen
+
+    def _set(self, *, frozen: bool) -> None:
+        for parameter in self._parameters:
+            parameter.stop_gradient = frozen
 
     def on_batch(self, state: State) -> None:
         """Unfreeze once, at the step."""
         if self._waits and self._step is not None and state.next_step > self._step:
             self._waits = False
-            _set(self._parameters, frozen=False)
+            self._set(frozen=False)
 
 
 class Freeze(_FromAStep):
@@ -88,7 +96,7 @@ class Freeze(_FromAStep):
         """Freeze unless the step has passed; restore on the way out."""
         with self._held(state):
             if self.until is None or self._waits:
-                _set(self._parameters, frozen=True)
+                self._set(frozen=True)
             yield
 
 
@@ -124,7 +132,7 @@ class Unfreeze(_FromAStep):
         """Unfreeze if the step has passed; restore on the way out."""
         with self._held(state):
             if not self._waits:
-                _set(self._parameters, frozen=False)
+                self._set(frozen=False)
             yield
 
 
@@ -148,21 +156,6 @@ def matching(network: Any, pattern: str | re.Pattern[str]) -> list[Any]:
 
 def _matches(path: str, pattern: str | re.Pattern[str]) -> bool:
     return fnmatchcase(path, pattern) if isinstance(pattern, str) else pattern.search(path) is not None
-
-
-@contextmanager
-def _put_back(parameters: list[Any]) -> Iterator[None]:
-    before = [parameter.stop_gradient for parameter in parameters]
-    try:
-        yield
-    finally:
-        for parameter, frozen in zip(parameters, before, strict=True):
-            parameter.stop_gradient = frozen
-
-
-def _set(parameters: list[Any], *, frozen: bool) -> None:
-    for parameter in parameters:
-        parameter.stop_gradient = frozen
 
 
 def _refuse_no_step(item: str, argument: str, step: object) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import IO, Any
@@ -60,10 +61,11 @@ class Logger(Periodic):
             yield
         finally:
             file, self._file = self._file, None
-            self._close(file)
+            with self._writing(), file:
+                self._offset = self._synced(file)
 
     def _open(self) -> IO[bytes]:
-        try:
+        with self._writing():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             size = self.path.stat().st_size if self.path.exists() else 0
             if self._offset is None and size:
@@ -71,15 +73,6 @@ class Logger(Periodic):
             elif self._offset is not None and size > self._offset:
                 os.truncate(self.path, self._offset)
             return self.path.open("ab")
-        except OSError as error:
-            raise self._refused(error) from error
-
-    def _close(self, file: IO[bytes]) -> None:
-        try:
-            with file:
-                self._offset = self._synced(file)
-        except OSError as error:
-            raise self._refused(error) from error
 
     def on_pass(self, state: State) -> HookIterator:
         """Write a row if the period is a pass or metrics were reported on its way out."""
@@ -110,11 +103,9 @@ class Logger(Periodic):
     def _write(self, row: Mapping[str, Any]) -> None:
         if self._file is None:
             return
-        try:
+        with self._writing():
             write(self._file, (json.dumps(row, default=plain) + "\n").encode())
             self._file.flush()
-        except OSError as error:
-            raise self._refused(error) from error
 
     def state_dict(self) -> dict[str, Any]:
         """Return the log's name and length, after a sync, so that the log is on disk before the checkpoint."""
@@ -125,14 +116,17 @@ class Logger(Periodic):
 
     def _synced(self, file: IO[bytes]) -> int:
         """Sync the file to disk; return the length of the log."""
-        try:
+        with self._writing():
             sync(file)
             return file.tell()
-        except OSError as error:
-            raise self._refused(error) from error
 
-    def _refused(self, error: OSError) -> CheckpointError:
-        return CheckpointError(f"cannot write the log {self.path}: {error.strerror}.")
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raise CheckpointError for an error of the disk."""
+        try:
+            yield
+        except OSError as error:
+            raise CheckpointError(f"cannot write the log {self.path}: {error.strerror}.") from error
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Continue after the rows before the checkpoint."""
