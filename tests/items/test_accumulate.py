@@ -112,18 +112,6 @@ def test_a_loss_over_tokens_is_weighted_by_tokens(counts):
     assert loss == pytest.approx(big_loss, rel=1e-6)
 
 
-def test_inside_an_item_that_shares_the_shares_multiply():
-    class Half(RunnerItem):
-        def on_batch(self, state):
-            state.share = 0.5
-            yield
-            after.append(state.share)
-
-    after, inside = [], Watch(lambda state: state.share)
-    trained(toy_data(8), Half(), Accumulate(2), inside)
-    assert (inside.seen, after) == ([0.25, 0.25], [0.5])
-
-
 # -- what is counted and seen ------------------------------------------------------------------------------------------
 
 

@@ -191,12 +191,6 @@ def test_an_error_names_the_place_counted_from_the_beginning_of_the_pass(source,
         batches_of(provider, passes=2)
 
 
-def test_a_length_that_changes_is_an_error_with_both_numbers():
-    data = [1, 2, 3, 4]
-    with pytest.raises(DataError, match=r"pass 1, batch 0 .*: the data source has 5 examples now, but had 4"):
-        Runner(DataProvider(data, 2), Observer(on_pass_end=lambda state: data.append(5))).run(passes=2)
-
-
 def test_a_source_that_yields_nothing_is_an_error_after_the_timeout():
     entered, release = threading.Event(), threading.Event()
 

@@ -247,9 +247,6 @@ def test_undeclared_data_is_missed_in_the_run():
     assert Runner(Data([0, 1]), Mailbox()).run(passes=1).step == 2
 
 
-# -- several runs ------------------------------------------------------------------------------------------------------
-
-
 def test_a_test_onion_that_shares_the_mailbox_leaves_the_messages_to_the_training(mailbox):
     readers = []
     training = Runner(Batches(4), mailbox)
@@ -261,27 +258,6 @@ def test_a_test_onion_that_shares_the_mailbox_leaves_the_messages_to_the_trainin
     assert readers == [None] * 8
 
 
-def test_a_test_onion_that_shares_the_mailbox_leaves_the_training_paused(mailbox, thread):
-    def message(state):
-        training.replace(Batches, Batches(2)).run(passes=1, parent=state)
-        mailbox.post(lambda state: (steps.append(state.step), mailbox.resume()))
-
-    steps = []
-    training = Runner(Batches(3), mailbox)
-    mailbox.pause()
-    mailbox.post(message)
-    assert thread.submit(training.run, passes=1).result(PATIENCE).step == 3
-    assert steps == [0]  # read in the pause, not before the next batch
-
-
-def test_a_tester_may_have_a_mailbox_of_its_own(mailbox):
-    steps = Watch(step_of, "finalize")
-    stop = Observer(on_batch_begin=lambda state: mailbox.post(lambda state: state.stop_pass("enough")))
-    test = Runner(Batches(3), mailbox, steps)
-    assert Runner(Tester(test, every=1), Batches(2), stop).run(passes=1).step == 2
-    assert steps.seen == [0, 0]
-
-
 def test_a_stop_costs_no_batch(mailbox, thread):
     outer = Recorder("outer")
     items, act = [outer, Batches(9), mailbox], lambda: mailbox.post(lambda state: state.stop("seen enough"))
@@ -289,14 +265,6 @@ def test_a_stop_costs_no_batch(mailbox, thread):
     assert (state.step, state.batch_id, state.stopped, state.pass_cut) == (3, 3, "seen enough", True)
     assert outer.trace.count("outer.on_batch:out") == 3
     assert outer.trace[-2:] == ["outer.on_pass:out", "outer.initialize:out"]
-
-
-def test_a_stop_of_the_pass_ends_that_pass_only(mailbox, thread):
-    def act():
-        mailbox.post(lambda state: state.stop_pass("next"))
-
-    state = while_at(2, [Batches(5), mailbox], act, thread, passes=2)[0].result(PATIENCE)
-    assert (state.step, state.pass_id, state.stopped) == (2 + 5, 2, None)
 
 
 # -- pause -------------------------------------------------------------------------------------------------------------
