@@ -149,14 +149,3 @@ def test_a_generator_hook_may_return_early_and_its_value_is_ignored():
             return "ignored"
 
     assert Runner(Batches(3), Early()).run(passes=1).step == 1
-
-
-def test_the_example_of_the_documentation_works(capsys):
-    class Announce(RunnerItem):
-        def on_pass(self, state):
-            print("pass", state.pass_id)
-            yield
-            print("done after", state.step, "steps")
-
-    Runner(Announce(), Batches(3)).run(passes=2)
-    assert capsys.readouterr().out == "pass 0\ndone after 3 steps\npass 1\ndone after 6 steps\n"

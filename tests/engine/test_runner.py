@@ -68,6 +68,7 @@ class Generated(RunnerItem):
         ({"passes": 2, "steps": 8}, 2, 8),
         ({"passes": 2, "steps": 100}, 2, 8),
         ({"passes": 1, "steps": 4}, 1, 4),
+        ({"passes": np.int64(2), "steps": np.int32(5)}, 1, 5),
     ],
     ids=str,
 )
@@ -94,24 +95,23 @@ def test_the_limits_count_what_a_resumed_run_did_before():
 
 
 def test_the_counters_on_the_way_in_and_out():
-    look = Look("on_batch", "pass_id", "batch_id", "step", "next_step", "batch")
-    Runner(look, Batches("xy")).run(passes=2)
-    assert look.seen == [
-        ("in", 0, 0, 0, 1, "x"),
-        ("out", 0, 0, 1, 1, "x"),
-        ("in", 0, 1, 1, 2, "y"),
-        ("out", 0, 1, 2, 2, "y"),
-        ("in", 1, 0, 2, 3, "x"),
-        ("out", 1, 0, 3, 3, "x"),
-        ("in", 1, 1, 3, 4, "y"),
-        ("out", 1, 1, 4, 4, "y"),
+    batches, passes = (
+        Look("on_batch", "pass_id", "batch_id", "step", "next_step"),
+        Look("on_pass", "pass_id", "batch_id", "step"),
+    )
+    state = Runner(batches, passes, Batches(2)).run(passes=2)
+    numbers = [
+        (0, 0, 0, 1),
+        (0, 0, 1, 1),
+        (0, 1, 1, 2),
+        (0, 1, 2, 2),
+        (1, 0, 2, 3),
+        (1, 0, 3, 3),
+        (1, 1, 3, 4),
+        (1, 1, 4, 4),
     ]
-
-
-def test_the_counters_around_a_pass():
-    look = Look("on_pass", "pass_id", "batch_id", "step")
-    state = Runner(look, Batches(2)).run(passes=2)
-    assert look.seen == [("in", 0, 0, 0), ("out", 0, 2, 2), ("in", 1, 0, 2), ("out", 1, 2, 4)]
+    assert batches.seen == [(way, *each) for way, each in zip(["in", "out"] * 4, numbers, strict=True)]
+    assert passes.seen == [("in", 0, 0, 0), ("out", 0, 2, 2), ("in", 1, 0, 2), ("out", 1, 2, 4)]
     assert (state.pass_id, state.batch_id) == (2, 0)
 
 
@@ -158,10 +158,6 @@ def test_a_number_that_is_none_is_refused_before_anything_runs(name, number):
     assert trace == []
 
 
-def test_numbers_of_numpy_are_numbers():
-    assert Runner(Batches(2)).run(passes=np.int64(2), steps=np.int32(3)).step == 3
-
-
 @pytest.mark.parametrize("passes_with_data", [0, 1])
 def test_a_pass_without_data_is_told_to_add_some(passes_with_data):
     trace = []
@@ -197,19 +193,14 @@ def test_a_ring_further_in_may_wrap_the_batches():
 # -- with runner -------------------------------------------------------------------------------------------------------
 
 
-def test_with_runs_no_pass_by_itself():
+@pytest.mark.parametrize("passes", [0, 3])
+def test_run_pass_returns_the_state_of_the_with_block_which_outlives_passes(passes):
     trace = []
-    with Runner(Recorder("a", trace), Batches(1)):
-        pass
-    assert trace == ["a.initialize:in", "a.initialize:out"]
-
-
-def test_run_pass_returns_the_state_of_the_with_block_which_outlives_passes():
-    runner = Runner(Batches(3))
-    with runner:
-        states = [runner.run_pass() for _ in range(3)]
-    assert states[0] is states[1] is states[2]
-    assert (states[0].pass_id, states[0].step, states[0].runner) == (3, 9, runner)
+    with Runner(Recorder("a", trace), Batches(3)) as runner:
+        states = [runner.run_pass() for _ in range(passes)]
+    assert [(state.pass_id, state.step, state.runner) for state in states] == [(3, 9, runner)] * passes
+    assert len(set(map(id, states))) == min(passes, 1)
+    assert (trace[0], trace[-1], trace.count("a.on_pass:in")) == ("a.initialize:in", "a.initialize:out", passes)
 
 
 def test_a_stopped_run_runs_no_further_pass():
@@ -255,11 +246,10 @@ def test_an_error_on_the_way_in_must_not_be_swallowed_as_the_body_cannot_be_skip
     assert runner.run(passes=1).step == 1, "and the runner is usable"
 
 
-def test_an_error_in_a_pass_may_be_caught_in_the_body_and_the_next_pass_starts_anew():
+def test_an_error_in_a_pass_may_be_caught_in_the_body_and_the_next_pass_starts_from_its_first_batch():
     trace = []
     look = Look("on_batch", "pass_id", "batch_id")
-    runner = Runner(Recorder("a", trace), Batches(3), look, Failing("on_batch", step=1, times=1))
-    with runner:
+    with Runner(Recorder("a", trace), Batches(3), look, Failing("on_batch", step=1, times=1)) as runner:
         with pytest.raises(PlannedError):
             runner.run_pass()
         state = runner.run_pass()

@@ -5,6 +5,31 @@ import paddle
 from onion import DataProvider, GradientMachine, ParameterUpdater
 from onion.testing import toy_examples
 
+OPTIMIZERS = {
+    "sgd": lambda p: paddle.optimizer.SGD(0.05, parameters=p),
+    "momentum": lambda p: paddle.optimizer.Momentum(0.05, parameters=p, use_nesterov=True, weight_decay=0.01),
+    "adam": lambda p: paddle.optimizer.Adam(0.05, parameters=p),
+    "amsgrad": lambda p: paddle.optimizer.Adam(0.05, parameters=p, amsgrad=True),
+    "adamw": lambda p: paddle.optimizer.AdamW(0.05, parameters=p, weight_decay=0.1),
+    "named adamw": lambda p: paddle.optimizer.AdamW(0.05, parameters=p, name="mine"),
+    "adamw clipped": lambda p: paddle.optimizer.AdamW(
+        0.05, parameters=p, weight_decay=0.1, grad_clip=paddle.nn.ClipGradByGlobalNorm(0.1)
+    ),
+    "adamw groups": lambda p: paddle.optimizer.AdamW(
+        0.05, parameters=[{"params": [each], "learning_rate": 1 / (1 + i)} for i, each in enumerate(p)]
+    ),
+    "lamb": lambda p: paddle.optimizer.Lamb(0.05, parameters=p),
+    "rmsprop": lambda p: paddle.optimizer.RMSProp(0.05, parameters=p, momentum=0.9, centered=True),
+    "adagrad": lambda p: paddle.optimizer.Adagrad(0.05, parameters=p),
+    "adadelta": lambda p: paddle.optimizer.Adadelta(0.05, parameters=p),
+    "adamax": lambda p: paddle.optimizer.Adamax(0.05, parameters=p),
+    "nadam": lambda p: paddle.optimizer.NAdam(0.05, parameters=p),
+    "radam": lambda p: paddle.optimizer.RAdam(0.05, parameters=p),
+    "asgd": lambda p: paddle.optimizer.ASGD(0.05, batch_num=2, parameters=p),
+    "rprop": lambda p: paddle.optimizer.Rprop(0.05, parameters=p),
+}
+"""What makes an optimizer of parameters, by name."""
+
 
 def updater(*networks, optimizer="SGD", rate=0.05, **settings):
     """Return the updater of one optimizer over the parameters of networks."""

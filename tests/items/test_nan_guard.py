@@ -14,7 +14,6 @@ from onion import (
     ParameterUpdater,
     Runner,
     RunnerItem,
-    Saver,
     SkipIf,
     SplitOnMemoryError,
     TaskData,
@@ -24,24 +23,13 @@ from onion import (
 from onion.multitask.strategies import RoundRobin
 from onion.testing import Batches, toy_examples, toy_network
 from tests.abilities import known
-from tests.items.learning import examples, learning, plain, updater
+from tests.items.learning import OPTIMIZERS, examples, learning, plain, updater
 from tests.rings import at
 from tests.toys import bits as bits_of
 
 lr = paddle.optimizer.lr
-OPTIMIZERS = {
-    "sgd": lambda p: paddle.optimizer.SGD(0.05, parameters=p),
-    "momentum": lambda p: paddle.optimizer.Momentum(0.05, parameters=p, weight_decay=0.1),
-    "adamw": lambda p: paddle.optimizer.AdamW(0.05, parameters=p, weight_decay=0.1),
-    "adamw clipped": lambda p: paddle.optimizer.AdamW(
-        0.05, parameters=p, weight_decay=0.1, grad_clip=paddle.nn.ClipGradByGlobalNorm(0.1)
-    ),
-    "amsgrad": lambda p: paddle.optimizer.Adam(0.05, parameters=p, amsgrad=True),
-    "lamb": lambda p: paddle.optimizer.Lamb(0.05, parameters=p),
-    "rmsprop": lambda p: paddle.optimizer.RMSProp(0.05, parameters=p, momentum=0.9, centered=True),
-    "asgd": lambda p: paddle.optimizer.ASGD(0.05, batch_num=2, parameters=p),
-    "nadam": lambda p: paddle.optimizer.NAdam(0.05, parameters=p),
-}
+KINDS = ("sgd", "momentum", "adamw", "adamw clipped", "amsgrad", "lamb", "rmsprop", "asgd", "nadam")
+KNOWN = known({name: OPTIMIZERS[name] for name in KINDS})
 
 
 class Running(paddle.nn.Layer):
@@ -109,7 +97,7 @@ def good(data, bad):
 
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("policy", ["raise", "skip", "rollback"])
-@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
+@pytest.mark.parametrize("optimizer", KNOWN)
 def test_a_healthy_run_is_the_same_to_the_bit(optimizer, policy, gradients):
     guarded = onion(batches(5), NanGuard(policy, check_gradients=gradients, snapshot_every=2), optimizer=optimizer)
     check_same(guarded, onion(batches(5), optimizer=optimizer), passes=2)
@@ -139,7 +127,7 @@ def test_the_error_names_the_task():
 # -- skip --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
+@pytest.mark.parametrize("optimizer", KNOWN)
 @pytest.mark.parametrize("bad", [{0}, {2}, {1, 2}, {4}, {0, 1, 2, 3, 4}])
 def test_a_skipped_batch_leaves_network_and_optimizer_as_if_it_had_not_been(bad, optimizer):
     data = batches(5, bad)
@@ -222,7 +210,7 @@ def test_outside_accumulate_the_whole_update_is_skipped():
 # -- rollback ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
+@pytest.mark.parametrize("optimizer", KNOWN)
 @pytest.mark.parametrize(
     ("every", "bad", "kept"),
     [
@@ -303,36 +291,6 @@ def test_a_second_run_knows_no_copy_of_the_first():
     onion(batches(1, {0}), guard, network=network).run(passes=1)
     assert bits_of(network) == moved
     assert guard.log_values() == {"not_finite": 1}
-
-
-# -- going on ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-@pytest.mark.parametrize("policy", ["skip", "rollback"])
-@pytest.mark.parametrize("cut", range(1, 8))
-def test_a_resumed_run_goes_back_to_the_same_copy_and_ends_with_the_same_bits(cut, policy, optimizer, tmp_path):
-    class FromThe(Batches):
-        """Go on in mid-pass, as a data item does."""
-
-        def on_pass(self, state):
-            state.batches = iter(self.batches[state.batch_id :])
-
-    def begun(folder, seed=0):
-        guard, save = NanGuard(policy, snapshot_every=3), Saver(tmp_path / folder, every=2)
-        runner = onion([], guard, network=Running(seed), optimizer=optimizer, outside=[save])
-        return runner.replace(Batches, FromThe(batches(8, {2, 6})))
-
-    uncut = begun("uncut")
-    uncut.run(passes=1)
-    begun("cut").run(passes=1, steps=cut)
-    resumed = begun("cut", seed=1)
-    resumed.run(passes=1)
-    assert bits(resumed) == bits(uncut)
-    assert not_finite(resumed) == 2
-    one, other = (runner[NanGuard].state_dict() for runner in (resumed, uncut))
-    assert one.keys() == other.keys()
-    assert all(np.array_equal(np.asarray(one[key]), np.asarray(other[key])) for key in one)
 
 
 # -- where it may stand ------------------------------------------------------------------------------------------------
@@ -437,11 +395,6 @@ def test_between_two_looks_the_loss_is_not_read():
 def test_arguments_that_are_none_are_refused(policy, settings, said):
     with pytest.raises(CompositionError, match=said):
         NanGuard(policy, **settings)
-
-
-def test_it_is_drawn():
-    drawing = str(onion(batches(1), NanGuard("rollback", snapshot_every=50)))
-    assert "NanGuard(policy='rollback', snapshot_every=50)" in drawing
 
 
 # -- many tasks --------------------------------------------------------------------------------------------------------

@@ -25,32 +25,11 @@ from onion import (
 from onion.checkpointing.checkpoint import Checkpoint, folder_of, read, write
 from onion.testing import Batches, toy_examples, toy_network
 from tests.abilities import known
-from tests.items.learning import examples, learning, plain
+from tests.items.learning import OPTIMIZERS, examples, learning, plain
 from tests.items.learning import updater as sgd
 from tests.toys import bits
 
 lr = paddle.optimizer.lr
-OPTIMIZERS = {
-    "sgd": lambda p: paddle.optimizer.SGD(0.05, parameters=p),
-    "momentum": lambda p: paddle.optimizer.Momentum(0.05, parameters=p, use_nesterov=True, weight_decay=0.01),
-    "adam": lambda p: paddle.optimizer.Adam(0.05, parameters=p),
-    "adam amsgrad": lambda p: paddle.optimizer.Adam(0.05, parameters=p, amsgrad=True),
-    "named adamw": lambda p: paddle.optimizer.AdamW(0.05, parameters=p, name="mine"),
-    "adamw groups clipped": lambda p: paddle.optimizer.AdamW(
-        0.05,
-        parameters=[{"params": [each], "learning_rate": 1 / (1 + i)} for i, each in enumerate(p)],
-        grad_clip=paddle.nn.ClipGradByGlobalNorm(0.1),
-    ),
-    "lamb": lambda p: paddle.optimizer.Lamb(0.05, parameters=p),
-    "rmsprop": lambda p: paddle.optimizer.RMSProp(0.05, parameters=p, momentum=0.9, centered=True),
-    "adagrad": lambda p: paddle.optimizer.Adagrad(0.05, parameters=p),
-    "adadelta": lambda p: paddle.optimizer.Adadelta(0.05, parameters=p),
-    "adamax": lambda p: paddle.optimizer.Adamax(0.05, parameters=p),
-    "nadam": lambda p: paddle.optimizer.NAdam(0.05, parameters=p),
-    "radam": lambda p: paddle.optimizer.RAdam(0.05, parameters=p),
-    "asgd": lambda p: paddle.optimizer.ASGD(0.05, batch_num=2, parameters=p),
-    "rprop": lambda p: paddle.optimizer.Rprop(0.05, parameters=p),
-}
 ADAM = OPTIMIZERS["adam"]
 SCHEDULES = {
     "linear warm-up, polynomial decay": lambda: lr.LinearWarmup(lr.PolynomialDecay(0.1, 20), 3, 0.0, 0.1),

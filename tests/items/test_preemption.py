@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onion import CompositionError, Observer, Preemption, Runner, Saver, Tester
+from onion import CompositionError, Observer, Preemption, Runner, Tester
 from onion.testing import Batches
 from tests.rings import Clock, at
 
@@ -128,16 +128,6 @@ def test_a_test_inside_is_finished():
     test = Runner(preemption, Observer(on_batch_end=lambda state: tested.append(state.step)), tick, Batches(8))
     state = Runner(Tester(test, every=1), preemption, clock.ring(10), Batches(5)).run(passes=1)
     assert (tested, state.step, state.stopped) == ([*range(1, 9)] * 2, 2, SAID)
-
-
-def test_a_saver_saves(tmp_path):
-    assert run(lambda: END, Saver(tmp_path)) == (4, SAID)
-    assert [path.name for path in tmp_path.glob("step-*")] == ["step-00000004"]
-
-
-def test_it_is_drawn_with_what_announces():
-    runner = Runner(Preemption("$SLURM_JOB_END_TIME", 120), Batches(1))
-    assert "Preemption(announced='$SLURM_JOB_END_TIME', seconds_before=120)" in str(runner)
 
 
 def test_it_reads_the_clock_of_the_machine_by_default():

@@ -52,7 +52,3 @@ def test_in_a_nested_runner_it_repeats_that_runner_alone():
 def test_what_is_no_number_of_times_is_refused(n):
     with pytest.raises(CompositionError, match="must be an integer >= 1"):
         Repeat(n)
-
-
-def test_the_drawing_tells_how_often():
-    assert "Repeat(n=3)" in str(Runner(Batches(1), Repeat(3)))

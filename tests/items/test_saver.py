@@ -26,7 +26,6 @@ from onion import (
     Logger,
     Mailbox,
     Observer,
-    ParameterUpdater,
     Runner,
     RunnerItem,
     Saver,
@@ -39,24 +38,9 @@ from tests.abilities import needs_draws_again
 from tests.items import learning
 from tests.items.learning import Mse, examples
 from tests.rings import at
-from tests.toys import bits
+from tests.toys import Dropped, bits
 
 # -- onions to be cut --------------------------------------------------------------------------------------------------
-
-
-
-
-class WithDropout(paddle.nn.Layer):
-    def __init__(self):
-        super().__init__()
-        self.body = paddle.nn.Sequential(paddle.nn.Linear(8, 6), paddle.nn.Tanh(), paddle.nn.Dropout(0.4))
-        self.head = paddle.nn.Linear(6, 1)
-
-    def forward(self, batch):
-        return self.head(self.body(batch["x"]))
-
-    def loss(self, outputs, batch):
-        return paddle.nn.functional.mse_loss(outputs, batch["y"])
 
 
 class Noise(RunnerItem):
@@ -73,8 +57,6 @@ class Noise(RunnerItem):
         state.batch = {**state.batch, "x": state.batch["x"] + noise}
 
 
-
-
 def dice():
     """Return a test that throws dice."""
     return Observer(on_pass_end=lambda state: state.report({"dice": random.random() + np.random.random()}))
@@ -88,8 +70,6 @@ def adamw(network):
 
 def sgd(network):
     return learning.learning(network)
-
-
 
 
 PASSES, STEPS = 2, 12  # of 22 examples in batches of 4: five full ones and one of two
@@ -117,16 +97,16 @@ def shuffled(folder, *extra):
 
 
 def dropout(folder, *extra):
-    return Runner(*saved(folder, 2, every=5), *extra, *trained(WithDropout(), shuffle=True))
+    return Runner(*saved(folder, 2, every=5), *extra, *trained(Dropped(), shuffle=True))
 
 
 def every_pass(folder, *extra):
-    network = WithDropout()
+    network = Dropped()
     return Runner(*saved(folder, "pass"), *extra, Tester(measuring(network, dice())), *trained(network))
 
 
 def everything(folder, *extra):
-    network = WithDropout()
+    network = Dropped()
     return Runner(
         *saved(folder, 2, every=4, monitor="tester.mse", mode="min", keep_last=1),
         EarlyStopping("tester.mse", patience=3, mode="min"),
@@ -190,8 +170,6 @@ def timeless(folder):
     path = folder / "metrics.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
-
-
 
 
 def outcome(runner, state, folder):
@@ -270,8 +248,6 @@ def test_a_run_killed_by_an_error_goes_on_from_its_checkpoint_to_the_same_bits(
     # Without a checkpoint the script begins again, with its own seeds.
     resumed = begun_otherwise(kind, tmp_path) if checkpoint.steps_in(tmp_path) else begun(kind, tmp_path)
     check_same(resumed, tmp_path, expected)
-
-
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -417,8 +393,6 @@ def test_what_is_asked_for_is_saved_and_no_more(settings, moment, values, passes
     assert counters(tmp_path) == (passes, 0, len(values))
 
 
-
-
 @pytest.mark.parametrize(
     ("stop_at", "limits", "counted"), [(None, {"steps": 3}, (0, 3, 3)), (2, {"passes": 1}, (1, 0, 2))]
 )
@@ -426,8 +400,6 @@ def test_a_cut_pass_is_saved_as_cut_and_one_that_an_item_ended_as_over(stop_at, 
     stop = Observer(on_batch_end=lambda state: state.step == stop_at and state.stop_pass("enough"))
     numbers(tmp_path, 5, stop).run(**limits)
     assert counters(tmp_path) == counted
-
-
 
 
 def test_after_the_last_batch_of_a_pass_what_happens_on_its_way_out_is_saved_too(tmp_path):
@@ -461,16 +433,6 @@ def test_the_newest_and_the_best_are_kept(values, settings, kept, best, tmp_path
     assert steps(tmp_path) == kept
     assert best_checkpoint(tmp_path).step == best
     assert checkpoint.newest(tmp_path).step == len(values)
-
-
-
-
-
-
-
-
-
-
 
 
 def test_a_best_that_nothing_reports_is_told_once_where_others_are(tmp_path, caplog):
@@ -713,8 +675,6 @@ def test_the_checkpoint_of_another_onion_is_refused_before_anything_is_changed(m
     assert steps(tmp_path) == [2]
 
 
-
-
 def test_a_saver_inside_something_it_has_to_save_is_refused_with_the_drawing(tmp_path):
     data, updater, machine = trained(toy_network())
     with pytest.raises(CompositionError) as caught:
@@ -729,8 +689,6 @@ def test_a_saver_may_be_inside_items_without_state_but_not_in_a_runner_beside_st
     Runner(Observer(), Failing("on_batch"), Saver(tmp_path), Runner(*trained(toy_network())))
     with pytest.raises(CompositionError, match="saver is inside"):
         Runner(Runner(Saver(tmp_path)), *trained(toy_network()), EarlyStopping("a"))
-
-
 
 
 def test_a_name_that_cannot_be_a_files_is_refused(tmp_path):

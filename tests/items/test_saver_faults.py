@@ -335,14 +335,6 @@ def test_an_empty_folder_and_one_of_the_future_are_passed_over(whole, tmp_path, 
     assert outcome(tmp_path) == whole
 
 
-def test_with_no_whole_checkpoint_left_no_new_run_begins(tmp_path):
-    onion(tmp_path).run(passes=2, steps=4)
-    for path in tmp_path.glob("step-*/state.json"):
-        path.write_text("")
-    with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in .* is valid"):
-        onion(tmp_path).run(passes=2)
-
-
 # -- data that fail ---------------------------------------------------------------------------------------------------
 
 

@@ -173,12 +173,6 @@ def test_a_signal_between_batches_ends_the_run_there(moment, step, passes, cut):
     assert (state.step, state.pass_id, state.pass_cut, state.stopped) == (step, passes, cut, "received SIGTERM")
 
 
-def test_the_reason_that_came_first_is_kept():
-    stop = Observer(on_batch_begin=lambda state: state.stop("enough"))
-    state = Runner(Signals(leave=False), stop, sending(signal.SIGTERM, 0), Batches(3)).run(passes=1)
-    assert state.stopped == "enough"
-
-
 def test_in_another_thread_it_does_nothing():
     steps = []
     thread = threading.Thread(target=lambda: steps.append(Runner(Signals(), Batches(3)).run(passes=1).step))

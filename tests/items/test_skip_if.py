@@ -3,9 +3,9 @@
 import paddle
 import pytest
 
-from onion import CompositionError, DataProvider, GradientMachine, Runner, Saver, SkipIf
-from onion.testing import Batches, Failing, PlannedError, Recorder, toy_examples, toy_network
-from tests.items.learning import examples, learning
+from onion import CompositionError, DataProvider, Runner, SkipIf
+from onion.testing import Batches, Recorder, toy_examples, toy_network
+from tests.items.learning import learning
 from tests.toys import bits
 
 
@@ -42,29 +42,6 @@ def test_in_a_nested_runner_the_rest_of_that_runner_is_skipped_and_the_batch_cou
     runner = Runner(Batches(4), Runner(SkipIf(odd), Recorder("a", trace)), Recorder("b", trace))
     assert runner.run(passes=1).step == 4
     assert (trace.count("a.on_batch:in"), trace.count("b.on_batch:in")) == (2, 4)
-
-
-@pytest.mark.parametrize("cut", range(1, 6))
-def test_a_resumed_run_goes_on_counting_and_ends_with_the_same_bits(cut, tmp_path):
-    def onion(folder, seed=0):
-        skip = SkipIf(lambda state: state.batch["y"][0, 0] < 0)
-        trained = learning(toy_network(seed=seed), optimizer="Adam")
-        return Runner(Saver(tmp_path / folder, every=1), examples(24, shuffle=True), skip, *trained)
-
-    def outcome(runner):
-        return bits(runner[GradientMachine].network), runner[SkipIf].state_dict(), runner[DataProvider].state_dict()
-
-    uncut, cut_short, resumed = onion("uncut"), onion("cut"), onion("cut", seed=1)
-    uncut.run(passes=2)
-    assert uncut[SkipIf].log_values()["skipped"] > 1
-    cut_short.run(passes=2, steps=cut)
-    resumed.run(passes=2)
-    assert outcome(resumed) == outcome(uncut)
-
-
-def test_an_error_of_the_inside_passes():
-    with pytest.raises(PlannedError):
-        Runner(Batches(5), SkipIf(odd), Failing("on_batch", step=1)).run(passes=1)
 
 
 async def coroutine(state):

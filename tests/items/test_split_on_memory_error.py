@@ -15,7 +15,6 @@ from onion import (
     Observer,
     ParameterUpdater,
     Runner,
-    Saver,
     SplitOnMemoryError,
 )
 from onion.items.split_on_memory_error import is_memory_error
@@ -250,25 +249,6 @@ def test_a_loss_over_tokens_is_weighted_by_them():
     for each in networks:
         onion(each, data=Batches([batch]), weight=lambda batch: batch["labelled"].sum()).run(passes=1)
     check_close(*networks)
-
-
-# -- going on ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cut", range(1, 6))
-def test_a_resumed_run_knows_the_size_and_ends_with_the_same_bits(cut, tmp_path):
-    def begun(folder, seed=0):
-        network = Small(3, seed=seed)
-        saver = Saver(tmp_path / folder, every=2)
-        return network, onion(network, saver, optimizer="Adam", rate=0.05, shuffle=True)
-
-    (network, uncut), (_, first), (again, resumed) = begun("uncut"), begun("cut"), begun("cut", seed=1)
-    uncut.run(passes=2)
-    first.run(passes=2, steps=cut)
-    resumed.run(passes=2)
-    assert bits(again) == bits(network)
-    assert resumed[SplitOnMemoryError].state_dict() == uncut[SplitOnMemoryError].state_dict()
-    assert max(again.sizes) <= 2, "no try too large"
 
 
 def test_a_second_run_tries_whole_batches_again():

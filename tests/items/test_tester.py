@@ -37,32 +37,12 @@ class Reporting(RunnerItem):
         state.report({"count": len(self.parents), **self.figures})
 
 
-@pytest.mark.parametrize(
-    ("settings", "limits", "expected"),
-    [
-        ({"every": 3}, {"passes": 2}, [3, 6]),
-        ({}, {"passes": 2}, [4, 8]),  # after every pass by default
-        ({}, {"steps": 6}, [4]),  # and not after one that was cut
-    ],
-)
-def test_it_tests_every_n_steps_or_passes(settings, limits, expected):
-    test = Reporting()
-    Runner(Tester(Runner(test, Batches(2)), **settings), Batches(4)).run(**limits)
-    assert [step for step, _, _ in test.parents] == expected
-
-
 @pytest.mark.parametrize(("settings", "name"), [({}, "tester"), ({"name": "dev"}, "dev")])
 def test_figures_become_ours_under_the_testers_name_with_the_outer_step(settings, name):
     tester = Tester(Runner(Reporting(loss=0.5), Batches(2)), every=3, **settings)
     state = Runner(tester, Batches(4)).run(passes=1)
     assert state.metrics == {f"{name}.count": 1, f"{name}.loss": 0.5}
     assert state.reported == {f"{name}.count": 3, f"{name}.loss": 3}
-
-
-def test_default_names_are_numbered():
-    state = Runner(*[Tester(Runner(Reporting(x=i), Batches(1))) for i in range(3)], Batches(1)).run(passes=1)
-    figures = {name: value for name, value in state.metrics.items() if name.endswith("x")}
-    assert figures == {"tester.x": 0, "tester-2.x": 1, "tester-3.x": 2}
 
 
 def test_several_have_data_and_periods_of_their_own():

@@ -3,7 +3,7 @@
 import pytest
 
 from onion import CompositionError, Observer, Runner, Saver, Tester, TimeLimit
-from onion.testing import Batches, Failing, PlannedError, Recorder
+from onion.testing import Batches, Recorder
 from tests.rings import Clock
 
 
@@ -41,11 +41,6 @@ def test_an_inner_run_with_the_same_limit_leaves_the_outer_ones_time():
     inner = Runner(limit, Batches(9), clock.ring(10))
     runner = Runner(limit, Batches(10), Observer(on_pass_begin=lambda state: inner.run(passes=1, parent=state)))
     assert runner.run(passes=1).step == 1  # the inner run took 40 seconds, and stopped only itself
-
-
-def test_an_error_passes():
-    with pytest.raises(PlannedError):
-        Runner(TimeLimit(1, Clock()), Batches(3), Failing("on_batch")).run(passes=1)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), "60", None, True])

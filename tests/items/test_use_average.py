@@ -16,7 +16,7 @@ from onion import (
 )
 from onion.checkpointing import checkpoint
 from onion.engine.item import HOOKS
-from onion.testing import Batches, Failing, PlannedError, toy_network
+from onion.testing import Batches, Failing, toy_network
 from tests.items.learning import Mse, examples, learning
 from tests.rings import Forgive
 from tests.toys import bits
@@ -96,13 +96,6 @@ def test_an_interrupted_test_gives_the_own_values_back():
     assert bits(onion.network) == bits(Onion().untested(steps=2).network)
 
 
-def test_two_testers_one_of_each_kind():
-    onion = Onion(every=2)
-    own = Tester(Runner(examples(8), Evaluator(Mse()), Forward(onion.network)), every=2, name="own")
-    state = onion.runner.insert_before(Tester, own).run(passes=1)
-    assert state.metrics["own.mse"] != state.metrics["tester.mse"]
-
-
 # -- checkpoints -------------------------------------------------------------------------------------------------------
 
 
@@ -112,22 +105,6 @@ def test_a_checkpoint_of_a_tested_step_holds_the_networks_own_values(tmp_path):
     there = checkpoint.newest(tmp_path).items
     assert {name: array.tobytes() for name, array in there["gradient_machine"].items()} == bits(onion.network)
     assert {name: array.tobytes() for name, array in there["moving_average"].items()} == bits(onion.smooth.average)
-
-
-@pytest.mark.parametrize("cut", [*range(1, 8), "killed in a test"])
-def test_a_run_that_is_cut_goes_on_to_the_same_bits(cut, tmp_path):
-    def begun(folder, *inside):
-        return Onion(*inside, outside=[Saver(folder, every=1, monitor="tester.mse", mode="min")], every=3)
-
-    uncut, resumed = begun(tmp_path / "uncut"), begun(tmp_path / "cut")
-    expected = uncut.runner.run(passes=2)
-    if isinstance(cut, int):
-        begun(tmp_path / "cut").runner.run(passes=2, steps=cut)
-    else:
-        with pytest.raises(PlannedError):
-            begun(tmp_path / "cut", Failing("on_batch")).runner.run(passes=2)
-    assert resumed.runner.run(passes=2).metrics == expected.metrics
-    assert resumed.bits == uncut.bits
 
 
 # -- inference, and what is refused ------------------------------------------------------------------------------------
