@@ -91,14 +91,6 @@ def test_an_empty_onion_is_its_heading():
     assert str(Runner()) == "Runner  initialize  pass  batch"
 
 
-def test_the_columns_are_below_their_headings():
-    heading, *lines = str(onion()).splitlines()
-    columns = [heading.index(word) + len(word) // 2 for word in ("initialize", "pass", "batch")]
-    for line in lines:
-        arrows = [place for place, sign in enumerate(line) if sign in "↕↓·"] or columns
-        assert all(abs(place - column) <= 1 for place, column in zip(arrows, columns, strict=True)), line
-
-
 def test_each_nested_onion_is_drawn_deeper():
     lines = str(Runner(Runner(Runner(Recorder("deep"))))).splitlines()[1:4]
     names = ["runner", "runner-2", "deep"]

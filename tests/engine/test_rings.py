@@ -4,14 +4,16 @@ import gc
 import sys
 import weakref
 from contextlib import ExitStack, nullcontext, suppress
+from functools import partial
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onion import CompositionError, HookError, Observer, Runner, RunnerItem, State, Tester
+from onion import CompositionError, HookError, Observer, Runner, RunnerItem, Tester
 from onion.engine.item import HOOKS
-from onion.engine.rings import compose, enter, hold
+from onion.engine.rings import compose
 from onion.testing import Batches, Failing, PlannedError, Recorder
 from tests.rings import Forgive
 
@@ -36,96 +38,165 @@ def balanced(trace):
     return errors
 
 
-# -- the matrix: every position x every hook x way in, way out ---------------------------------------------------------
-
-FLAT = ["a", "b", "c"]
-GAN = ["a", ["b", "c"], ["d", "e"], "f"]
-DEEP = ["a", ["b", ["c", ["d"]], "e"], "f"]
-SHAPES = {"flat": FLAT, "gan": GAN, "deep": DEEP}
+# -- onions against plain recursion: an error at every place -----------------------------------------------------------
 
 
-def positions(shape, path=()):
-    """Give every place where an item can be put into a shape, as a path of indices."""
-    for place, node in enumerate(shape):
-        yield (*path, place)
-        if isinstance(node, list):
-            yield from positions(node, (*path, place))
-    yield (*path, len(shape))
+class Tape:
+    """What happens in a run; one chosen event fails instead."""
+
+    def __init__(self, fails_at):
+        self.fails_at, self.events, self.count = fails_at, [], 0
+
+    def record(self, event):
+        self.events.append(event)
+
+    def may_fail(self):
+        self.count += 1
+        if self.count == self.fails_at:
+            raise PlannedError(str(self.count))
 
 
-def put(shape, path, item):
-    """Return a shape with an item put in at a path."""
-    place, *deeper = path
-    if deeper:
-        return [*shape[:place], put(shape[place], deeper, item), *shape[place + 1 :]]
-    return [*shape[:place], item, *shape[place:]]
+class Node(RunnerItem):
+    """A ring that can fail on its way in and before leaving, and yields so many times a batch; -1: a plain function."""
+
+    def __init__(self, name, yields, tape):
+        self.name, self.yields, self.tape = name, yields, tape
+        self.on_batch = self.plain if yields < 0 else self.ring
+
+    def initialize(self, state):
+        yield from self.surround("initialize", 1)
+
+    def on_pass(self, state):
+        yield from self.surround("on_pass", 1)
+
+    def plain(self, state):
+        self.tape.may_fail()
+
+    def ring(self, state):
+        yield from self.surround("on_batch", self.yields)
+
+    def surround(self, hook, yields):
+        self.tape.may_fail()
+        self.tape.record(f"{self.name}.{hook}:in")
+        try:
+            for _ in range(yields):
+                yield
+                self.tape.may_fail()
+        except PlannedError:
+            self.tape.record(f"{self.name}.{hook}:error")
+            raise
+        self.tape.record(f"{self.name}.{hook}:out")
 
 
-def build(shape, trace):
-    """Build a Runner of a shape: a string is a Recorder, a list a nested runner."""
+def surround(ring, yields, tape, inside):
+    """Do what a node does, as plain code."""
+    tape.may_fail()
+    if yields < 0:
+        inside()
+        return
+    tape.record(f"{ring}:in")
+    try:
+        for _ in range(yields):
+            inside()
+            tape.may_fail()
+    except PlannedError:
+        tape.record(f"{ring}:error")
+        raise
+    tape.record(f"{ring}:out")
+
+
+def scope(hook, nodes, tape, inside):
+    """Surround the inside by the rings of a run or a pass, those of nested onions too."""
+    for name in reversed(list(names(nodes))):
+        inside = partial(surround, f"{name}.{hook}", 1, tape, inside)
+    inside()
+
+
+def batch(nodes, tape):
+    """Run a batch through a tree of nodes the obvious way: by recursion."""
+    if nodes:
+        (name, yields), *rest = nodes
+        if isinstance(yields, list):
+            batch(yields, tape)
+            batch(rest, tape)
+        else:
+            surround(f"{name}.on_batch", yields, tape, lambda: batch(rest, tape))
+
+
+def numbered(shape, counter):
+    """Give every node of a shape a name; a nested list stays a list."""
+    return [(f"n{next(counter)}", numbered(node, counter) if isinstance(node, list) else node) for node in shape]
+
+
+def names(nodes):
+    for name, yields in nodes:
+        yield from names(yields) if isinstance(yields, list) else [name]
+
+
+def onion(nodes, tape):
     return Runner(
-        *[
-            build(node, trace) if isinstance(node, list) else Recorder(node, trace) if isinstance(node, str) else node
-            for node in shape
-        ]
+        *[onion(yields, tape) if isinstance(yields, list) else Node(name, yields, tape) for name, yields in nodes]
     )
 
 
-def flattened(shape):
-    """Give all nodes in the order in which their scopes are entered."""
-    for node in shape:
-        yield from flattened(node) if isinstance(node, list) else [node]
+def check_against_recursion(shape, fails_at, batches=2, passes=1):
+    """Run an onion in which one event fails; return the number of events."""
+    nodes = numbered(shape, count())
+    expected, tape = Tape(fails_at), Tape(fails_at)
+
+    def one_pass():
+        for _ in range(batches):
+            batch(nodes, expected)
+
+    def run():
+        for _ in range(passes):
+            scope("on_pass", nodes, expected, one_pass)
+
+    ends = nullcontext()
+    try:
+        scope("initialize", nodes, expected, run)
+    except PlannedError as error:
+        ends = pytest.raises(PlannedError, match=f"^{error}$")
+    with ends:
+        Runner(Batches(batches), *onion(nodes, tape).items).run(passes=passes)
+    assert tape.events == expected.events
+    assert tape.count == expected.count
+    balanced(tape.events)
+    return tape.count
 
 
-def before(shape, item):
-    """Return the recorders whose initialize and on_pass surround an item's."""
-    nodes = list(flattened(shape))
-    return [node for node in nodes[: nodes.index(item)] if isinstance(node, str)]
+SHAPES = {
+    "flat": [1, 1, 1],
+    "gan": [1, [1, 1], [1, 1], 1],
+    "deep": [1, [1, [1, [1]], 1], 1],
+    "of all kinds": [2, -1, [1, 0, 1], 1],
+}
 
 
-def around(shape, item):
-    """Return the recorders whose on_batch surrounds an item's: not those of nested runners that are over."""
-    rings = []
-    for node in shape:
-        if node is item:
-            return rings
-        if isinstance(node, list) and item in flattened(node):
-            return rings + around(node, item)
-        rings += [node] if isinstance(node, str) else []
-    raise AssertionError("the item is not there")
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_an_error_at_any_place_leaves_each_entered_ring_once_innermost_first_and_no_other(shape):
+    for fails_at in range(1, check_against_recursion(shape, 0) + 1):
+        check_against_recursion(shape, fails_at)
 
 
-MATRIX = [
-    pytest.param(shape, path, hook, way, id=f"{name}-{'.'.join(map(str, path))}-{hook}-{way}")
-    for name, shape in SHAPES.items()
-    for path in positions(shape)
-    for hook in HOOKS
-    for way in ("in", "out")
-]
+behaviours = st.sampled_from([-1, 0, 1, 1, 1, 2])
+shapes = st.recursive(
+    st.lists(behaviours, max_size=4), lambda inner: st.lists(behaviours | inner, max_size=4), max_leaves=5
+)
 
 
-@pytest.mark.parametrize(("shape", "path", "hook", "way"), MATRIX)
-def test_an_error_leaves_each_entered_ring_once_innermost_first_and_no_other(shape, path, hook, way):
-    whole = []
-    Runner(Batches(2), build(shape, whole)).run(passes=1)
+@settings(max_examples=300)
+@given(shape=shapes, batches=st.integers(1, 2), passes=st.integers(1, 2), fails_at=st.integers(0, 60))
+def test_random_onions_do_what_plain_recursion_does(shape, batches, passes, fails_at):
+    """Random trees of plain, single, doubling and skipping rings with one random failure: the very same trace."""
+    check_against_recursion(shape, fails_at, batches, passes)
 
-    trace = []
-    item = Failing(hook, way)
-    shape = put(shape, path, item)
-    runner = Runner(Batches(2), *build(shape, trace).items)
-    with pytest.raises(PlannedError, match=f"^{hook} {way}$"):
-        runner.run(passes=1)
 
-    recorders = [node for node in flattened(shape) if node is not item]
-    open_rings = {
-        "initialize": [f"{name}.initialize" for name in before(shape, item)],
-        "on_pass": [f"{name}.initialize" for name in recorders] + [f"{name}.on_pass" for name in before(shape, item)],
-        "on_batch": [f"{name}.{scope}" for scope in HOOKS[:2] for name in recorders]
-        + [f"{name}.on_batch" for name in around(shape, item)],
-    }[hook]
-    assert balanced(trace) == open_rings[::-1]
-    healthy = trace[: len(trace) - len(open_rings)]
-    assert healthy == whole[: len(healthy)], "up to the error all is as it would be without one"
+def test_no_hooks_cost_nothing():
+    def center(state):
+        pass
+
+    assert compose([], center) is center
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -377,19 +448,6 @@ def test_retries_of_two_rings_multiply_and_raise_the_last_error():
     assert caught.value.__context__ is None
 
 
-def test_a_retry_may_run_the_inside_several_times_after_its_success():
-    def twice_in_the_end(self, state):
-        with suppress(PlannedError):
-            yield
-        yield
-        yield
-
-    trace, failing = [], Failing("on_batch", times=1)
-    Runner(Batches(1), with_hook("on_batch", twice_in_the_end), Recorder("a", trace), failing).run(passes=1)
-    entered = ["a.on_batch:in", "a.on_batch:out"]
-    assert batch_entries(trace) == ["a.on_batch:in", "a.on_batch:error", *entered, *entered]
-
-
 def test_a_retry_after_running_out_of_memory_finds_the_memory_of_the_failed_try_free():
     """Without the help of the garbage collector: no ring inside and not the engine holds the error any more."""
 
@@ -416,50 +474,6 @@ def test_a_retry_after_running_out_of_memory_finds_the_memory_of_the_failed_try_
     finally:
         gc.enable()
     assert alive == [[False] * n for n in range(4)]
-
-
-# -- compose, hold and enter by themselves -----------------------------------------------------------------------------
-
-
-def ring_into(seen):
-    """Return a hook that notes its way in and its way out."""
-
-    def ring(state):
-        seen.append("in")
-        yield
-        seen.append("out")
-
-    return ring
-
-
-def test_compose_of_no_hooks_is_the_center_itself():
-    def center(state):
-        pass
-
-    assert compose([], center) is center
-
-
-def test_compose_runs_each_hook_with_the_state_the_outermost_first_again_and_again():
-    seen, state = [], State()
-    run = compose([seen.append, ring_into(seen), ring_into(seen)], seen.append)
-    for _ in range(3):
-        run(state)
-    assert seen == [state, "in", "in", state, "out", "out"] * 3
-
-
-def test_hold_leaves_the_rings_around_the_inside():
-    seen = []
-    hooks = [ring_into(seen), lambda state: seen.append("plain"), ring_into(seen)]
-    hold(hooks, lambda state: seen.append("inside"), State())
-    assert seen == ["in", "plain", "in", "inside", "out", "out"]
-
-
-def test_enter_leaves_the_rings_when_the_stack_is_closed():
-    seen = []
-    with ExitStack() as rings:
-        enter([ring_into(seen), ring_into(seen)], State(), rings)
-        assert seen == ["in", "in"]
-    assert seen == ["in", "in", "out", "out"]
 
 
 # -- what a hook must not do -------------------------------------------------------------------------------------------
@@ -494,9 +508,13 @@ def test_an_error_about_a_function_that_was_put_on_an_item_names_the_function(ho
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_plain_hook_that_returns_a_generator_is_told_to_delegate(hook):
     begun = []
-    delegating = with_hook(hook, lambda self, state: ring_into(begun)(state))
+
+    def generator():
+        begun.append(True)
+        yield
+
     with pytest.raises(HookError, match=r"returned a generator that would never run; write 'yield from"):
-        Runner(Batches(1), delegating).run(passes=1)
+        Runner(Batches(1), with_hook(hook, lambda self, state: generator())).run(passes=1)
     assert begun == []
 
 
@@ -529,109 +547,6 @@ def test_a_second_yield_closes_the_ring_so_that_its_finally_runs(hook):
     with pytest.raises(HookError, match="yielded a second time"):
         Runner(Batches(1), with_hook(hook, twice)).run(passes=1)
     assert seen == ["closed"]
-
-
-# -- random onions against a reference ---------------------------------------------------------------------------------
-
-
-class Tape:
-    """What happens in a run; one chosen event fails instead."""
-
-    def __init__(self, fails_at):
-        self.fails_at, self.events, self.count = fails_at, [], 0
-
-    def record(self, event):
-        self.events.append(event)
-
-    def may_fail(self):
-        self.count += 1
-        if self.count == self.fails_at:
-            raise PlannedError(str(self.count))
-
-
-class Node(RunnerItem):
-    """A ring that can fail on its way in and before leaving, and yields so many times; -1: a plain function."""
-
-    def __init__(self, name, yields, tape):
-        self.name, self.tape = name, tape
-        self.on_batch = self.plain if yields < 0 else self.ring
-        self.yields = yields
-
-    def plain(self, state):
-        self.tape.may_fail()
-
-    def ring(self, state):
-        self.tape.may_fail()
-        self.tape.record(f"{self.name}:in")
-        try:
-            for _ in range(self.yields):
-                yield
-                self.tape.may_fail()
-        except PlannedError:
-            self.tape.record(f"{self.name}:error")
-            raise
-        self.tape.record(f"{self.name}:out")
-
-
-def reference(nodes, tape, inside):
-    """Run a tree of nodes the obvious way: by recursion."""
-    if not nodes:
-        inside()
-        return
-    (name, yields), rest = nodes[0], nodes[1:]
-    if isinstance(yields, list):
-        reference(yields, tape, lambda: None)
-        reference(rest, tape, inside)
-        return
-    tape.may_fail()
-    if yields < 0:
-        reference(rest, tape, inside)
-        return
-    tape.record(f"{name}:in")
-    try:
-        for _ in range(yields):
-            reference(rest, tape, inside)
-            tape.may_fail()
-    except PlannedError:
-        tape.record(f"{name}:error")
-        raise
-    tape.record(f"{name}:out")
-
-
-def numbered(shape, counter):
-    """Give every node of a shape a name; a nested list stays a list."""
-    return [(f"n{next(counter)}", numbered(node, counter) if isinstance(node, list) else node) for node in shape]
-
-
-def onion(nodes, tape):
-    return Runner(
-        *[onion(yields, tape) if isinstance(yields, list) else Node(name, yields, tape) for name, yields in nodes]
-    )
-
-
-behaviours = st.sampled_from([-1, 0, 1, 1, 1, 2])
-shapes = st.recursive(
-    st.lists(behaviours, max_size=4), lambda inner: st.lists(behaviours | inner, max_size=4), max_leaves=5
-)
-
-
-@settings(max_examples=300)
-@given(shape=shapes, batches=st.integers(1, 2), fails_at=st.integers(0, 40))
-def test_random_onions_do_what_plain_recursion_does(shape, batches, fails_at):
-    """Random trees of plain, single, doubling and skipping rings with one random failure: the very same trace."""
-    nodes = numbered(shape, iter(range(1000)))
-    expected, tape = Tape(fails_at), Tape(fails_at)
-    ends = nullcontext()
-    try:
-        for _ in range(batches):
-            reference(nodes, expected, lambda: None)
-    except PlannedError as error:
-        ends = pytest.raises(PlannedError, match=f"^{error}$")
-    with ends:
-        Runner(Batches(batches), *onion(nodes, tape).items).run(passes=1)
-    assert tape.events == expected.events
-    assert tape.count == expected.count
-    balanced(tape.events)
 
 
 # -- many rings --------------------------------------------------------------------------------------------------------

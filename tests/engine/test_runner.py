@@ -95,23 +95,12 @@ def test_the_limits_count_what_a_resumed_run_did_before():
 
 
 def test_the_counters_on_the_way_in_and_out():
-    batches, passes = (
-        Look("on_batch", "pass_id", "batch_id", "step", "next_step"),
-        Look("on_pass", "pass_id", "batch_id", "step"),
-    )
+    batches, passes = Look("on_batch", "pass_id", "batch_id", "step", "next_step"), Look("on_pass", "batch_id", "step")
     state = Runner(batches, passes, Batches(2)).run(passes=2)
-    numbers = [
-        (0, 0, 0, 1),
-        (0, 0, 1, 1),
-        (0, 1, 1, 2),
-        (0, 1, 2, 2),
-        (1, 0, 2, 3),
-        (1, 0, 3, 3),
-        (1, 1, 3, 4),
-        (1, 1, 4, 4),
-    ]
-    assert batches.seen == [(way, *each) for way, each in zip(["in", "out"] * 4, numbers, strict=True)]
-    assert passes.seen == [("in", 0, 0, 0), ("out", 0, 2, 2), ("in", 1, 0, 2), ("out", 1, 2, 4)]
+    places = [(step // 2, step % 2, step) for step in range(4)]
+    assert batches.seen[::2] == [("in", *place, place[-1] + 1) for place in places]
+    assert batches.seen[1::2] == [("out", *place[:2], place[-1] + 1, place[-1] + 1) for place in places]
+    assert passes.seen == [("in", 0, 0), ("out", 2, 2), ("in", 0, 2), ("out", 2, 4)]
     assert (state.pass_id, state.batch_id) == (2, 0)
 
 
@@ -361,13 +350,6 @@ def test_a_derived_runner_keeps_the_state_class_and_the_name(derive):
     assert runner.name == "train"
 
 
-def test_every_hook_gets_the_runner_and_the_parent_by_the_state():
-    look = Look("initialize", "runner", "parent")
-    runner, parent = Runner(look, Batches(1)), State()
-    runner.run(passes=1, parent=parent)
-    assert look.seen[0] == ("in", runner, parent)
-
-
 # -- what cannot be built ----------------------------------------------------------------------------------------------
 
 
@@ -405,17 +387,6 @@ def test_an_item_stands_once_in_an_onion(compose, twin):
     with pytest.raises(CompositionError, match=said) as caught:
         compose(twin)
     assert "twin  " in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "compose", [lambda a, b: Runner(a, b), lambda a, b: Runner(a, Runner(b)), lambda a, b: Runner(Runner(a), Runner(b))]
-)
-def test_two_items_of_one_given_name_are_refused_at_any_depth_with_the_drawing(compose):
-    with pytest.raises(CompositionError) as caught:
-        compose(Recorder("same"), Recorder("same"))
-    message, _, drawing = str(caught.value).partition("\n\n")
-    assert message == "two items are named 'same'; give one of them another name."
-    assert drawing.count("╭ same  Recorder()") == 2
 
 
 class Picky(RunnerItem):

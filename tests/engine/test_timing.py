@@ -121,11 +121,6 @@ def test_the_time_of_the_data_is_the_next_batchs():
     assert costs["next batch", "on_batch"].way_in >= 3 * 2_000_000
 
 
-def test_a_plain_hook_has_a_way_in_only():
-    costs, _ = timed(Batches(3), Observer(on_batch_begin=lambda state: None), Recorder("a"))
-    assert costs["observer", "on_batch"].way_in > 0
-
-
 @pytest.mark.parametrize(("times", "inside"), [(0, 0), (1, 3), (2, 6)])
 def test_calls_count_how_often_a_ring_was_entered(times, inside):
     costs, _ = timed(Recorder("a"), Batches(3), Yields(times), Recorder("b"))
@@ -166,11 +161,6 @@ def test_the_table_has_a_line_for_each_hook_of_each_ring():
     calls, way_in, way_out, total = map(float, told[2:])
     assert way_in > 0 < way_out
     assert total == pytest.approx(calls * (way_in + way_out) / 1e3, abs=0.02)
-
-
-def test_a_hook_that_no_item_overrides_has_no_line():
-    costs, _ = timed(Batches(2))
-    assert {hook for _, hook in costs} == {"on_pass", "center"}
 
 
 def test_runs_add_up():

@@ -3,7 +3,7 @@
 import paddle
 
 from onion import DataProvider, GradientMachine, ParameterUpdater
-from onion.testing import toy_examples
+from onion.testing import toy_examples, toy_network
 
 OPTIMIZERS = {
     "sgd": lambda p: paddle.optimizer.SGD(0.05, parameters=p),
@@ -50,6 +50,20 @@ def examples(count, batch_size=4, **settings):
 def plain(saved):
     """Return a saved state with the bytes of its arrays, to compare it with others."""
     return {key: value.numpy().tobytes() if hasattr(value, "numpy") else value for key, value in saved.items()}
+
+
+class Wrapped(paddle.nn.Layer):
+    """A toy network, for subclasses that do something around it."""
+
+    def __init__(self, seed=0):
+        super().__init__()
+        self.body = toy_network(seed=seed)
+
+    def forward(self, batch):
+        return self.body(batch)
+
+    def loss(self, outputs, batch):
+        return self.body.loss(outputs, batch)
 
 
 class Mse:

@@ -25,7 +25,7 @@ from onion import (
 from onion.checkpointing.checkpoint import Checkpoint, folder_of, read, write
 from onion.testing import Batches, toy_examples, toy_network
 from tests.abilities import known
-from tests.items.learning import OPTIMIZERS, examples, learning, plain
+from tests.items.learning import OPTIMIZERS, Wrapped, examples, learning, plain
 from tests.items.learning import updater as sgd
 from tests.toys import bits
 
@@ -123,20 +123,6 @@ def test_gradients_are_cleared_after_the_update():
 
 class OwnMachine(RunnerItem):
     computes_gradients = True
-
-
-def test_an_error_inside_makes_no_update():
-    class Broken(OwnMachine):
-        def on_batch(self, state):
-            network.loss(network(batch), batch).backward()
-            raise ZeroDivisionError
-
-    network = toy_network()
-    batch = {"x": paddle.ones([2, 8]), "y": paddle.ones([2, 1])}
-    before = bits(network)
-    with pytest.raises(ZeroDivisionError):
-        Runner(Batches(1), sgd(network), Broken()).run(passes=1)
-    assert bits(network) == before
 
 
 # -- where it may stand ----------------------------------------------------------------------------------------------
@@ -288,19 +274,15 @@ def test_in_a_run_within_a_run_the_inner_onion_names_the_parameters():
 # -- awkward states --------------------------------------------------------------------------------------------------
 
 
-class Free(paddle.nn.Layer):
+class Free(Wrapped):
     """A network whose temperature is a parameter that it does not own."""
 
     def __init__(self, seed):
-        super().__init__()
-        self.body = toy_network(seed=seed)
+        super().__init__(seed)
         object.__setattr__(self, "outside", paddle.create_parameter([1], "float32"))
 
     def forward(self, batch):
-        return self.body(batch) * (1 + self.outside)
-
-    def loss(self, outputs, batch):
-        return self.body.loss(outputs, batch)
+        return super().forward(batch) * (1 + self.outside)
 
 
 def test_a_parameter_outside_any_network_is_saved_by_its_place(tmp_path):
@@ -378,10 +360,6 @@ def with_schedule(parameters):
     return paddle.optimizer.Adam(lr.StepDecay(0.1, 3), parameters=parameters)
 
 
-def with_another_schedule(parameters):
-    return paddle.optimizer.Adam(SCHEDULES["linear warm-up, polynomial decay"](), parameters=parameters)
-
-
 EXTRA, MOMENT = "gradient_machine.extra/moment1", "gradient_machine.linear.weight/moment1"
 
 
@@ -409,9 +387,8 @@ EXTRA, MOMENT = "gradient_machine.extra/moment1", "gradient_machine.linear.weigh
             {},
             "the optimizer has a learning rate schedule, but the checkpoint has none",
         ),
-        (with_schedule, with_another_schedule, {}, "the saved learning rate schedule is not a LinearWarmup"),
     ],
-    ids=["optimizer", "unknown parameter", "shape", "a schedule there", "a schedule here", "another schedule"],
+    ids=["optimizer", "unknown parameter", "shape", "a schedule there", "a schedule here"],
 )
 def test_the_state_of_something_else_is_refused_and_nothing_is_changed(saved_by, loaded_into, change, said, tmp_path):
     trained, runner = training(saved_by), training(loaded_into, seed=1)
@@ -437,33 +414,16 @@ def test_before_the_first_step_there_is_only_the_schedule(tmp_path):
     ("make", "said"),
     [
         (
-            lambda p: paddle.optimizer.SGD(lr.ReduceOnPlateau(0.1), parameters=p),
-            r"ReduceOnPlateau\.step requires a metric; .* \(optimizer\.set_lr\)",
-        ),
-        (
             lambda p: paddle.incubate.LookAhead(paddle.optimizer.Adam(0.1, parameters=p), alpha=0.5, k=2),
             r"cannot save LookAhead: it wraps another optimizer \(Adam\), whose",
         ),
         (lambda p: paddle.optimizer.LBFGS(0.1, parameters=p), "LBFGS.step requires a closure.*; use another optimizer"),
     ],
-    ids=["a schedule by a metric", "an optimizer that wraps another", "an optimizer with a closure"],
+    ids=["an optimizer that wraps another", "an optimizer with a closure"],
 )
 def test_what_it_cannot_step_or_save_is_refused(make, said):
     with pytest.raises(CompositionError, match=said):
         ParameterUpdater(make(toy_network().parameters()))
-
-
-# -- schedules of which Paddle saves too little ------------------------------------------------------------------------
-
-
-def restarts():
-    return lr.CosineAnnealingWarmRestarts(0.1, T_0=3, T_mult=2)
-
-
-@pytest.mark.parametrize("schedule", [restarts, lambda: lr.LinearWarmup(restarts(), 2, 0.0, 0.1)])
-def test_a_schedule_goes_on_with_what_paddles_state_dict_leaves_out(schedule, tmp_path):
-    saved = check_going_on_in_new_objects(lambda p: paddle.optimizer.SGD(schedule(), parameters=p), tmp_path)
-    assert "T_cur" in saved["LR_Scheduler_numbers"]
 
 
 # -- another learning rate ---------------------------------------------------------------------------------------------

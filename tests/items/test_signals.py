@@ -309,11 +309,6 @@ def lines():
     while line := sys.stdin.readline():
         yield float(line)
 
-total = 0.0
-def add(state):
-    global total
-    total = total * 0.5 + float(state.batch[0])
-
 folder, prefetch = sys.argv[1], int(sys.argv[2])
 def run(*rings, data=range(40)):
     rings = [Saver(folder, every=100), DataProvider(data, 1, prefetch=prefetch), *rings]

@@ -19,28 +19,27 @@ from onion import (
 )
 from onion.items.split_on_memory_error import is_memory_error
 from onion.testing import Batches, PlannedError, toy_network
-from tests.items.learning import examples, learning
+from tests.items.learning import Wrapped, examples, learning
 from tests.rings import at
 from tests.toys import bits
 
 
-class Small(paddle.nn.Layer):
+class Small(Wrapped):
     """A network with running means whose device holds so many examples and no more."""
 
-    def __init__(self, fits, error=MemoryError, seed=0):
+    def __init__(self, fits, error=MemoryError):
         super().__init__()
-        self.body = toy_network(seed=seed)
         self.fits, self.error = fits, error
         self.register_buffer("seen", paddle.zeros([1]))
         self.sizes = []
 
     def forward(self, batch):
         self.seen.set_value(self.seen + batch["x"].shape[0])
-        return self.body(batch)
+        return super().forward(batch)
 
     def loss(self, outputs, batch):
         self.sizes.append(len(outputs))
-        loss = self.body.loss(outputs, batch)
+        loss = super().loss(outputs, batch)
         if len(outputs) > self.fits:
             loss.backward(retain_graph=True)  # it fails in the middle of backward, with gradients already there
             raise self.error("no room")
@@ -121,21 +120,6 @@ def test_the_batch_and_its_outputs_are_whole_on_the_way_out():
     assert (state.step, state.share) == (1, 1.0)
 
 
-def test_an_evaluator_outside_sees_each_example_once():
-    class Count:
-        def reset(self):
-            self.examples = 0
-
-        def update(self, outputs, batch):
-            assert len(outputs) == len(batch["y"])
-            self.examples += len(outputs)
-
-        def result(self):
-            return {"examples": self.examples}
-
-    assert onion(Small(3), Evaluator(Count())).run(passes=1).metrics == {"examples": 24}
-
-
 def test_the_memory_of_the_failed_try_is_free_before_the_next():
     class Held:
         pass
@@ -196,16 +180,6 @@ def test_what_paddle_itself_raises_counts():
     with pytest.raises(Exception, match="ResourceExhausted") as caught:
         paddle.zeros([10**7, 10**7])
     assert is_memory_error(caught.value)
-
-
-def test_older_errors_lead_to_pieces_too():
-    class OldError(RuntimeError):
-        def __init__(self, said):
-            super().__init__(f"ResourceExhaustedError: {said}")
-
-    network = Small(4, error=OldError)
-    assert onion(network).run(passes=1).step == 3
-    assert network.sizes == [8, *[4, 4] * 3]
 
 
 # -- together with others ----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from onion import (
     Tester,
 )
 from onion.engine.item import HOOKS
-from onion.testing import Batches, Failing, PlannedError, Recorder, toy_examples, toy_network
+from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 from tests.abilities import needs_draws_again
 from tests.items.learning import examples, learning
 from tests.rings import Forgive
@@ -63,18 +63,6 @@ def test_a_run_from_a_batch_hook_of_a_run_from_a_batch_hook():
     assert deepest.parents == [(2, 0, 1), (4, 0, 1)] * 2
     assert state.metrics == {"middle.deep.count": 4}
     assert state.step == 6
-
-
-def test_an_error_in_the_deepest_run_leaves_every_ring_around_it():
-    trace = []
-    deepest = Runner(Batches(2), Recorder("deepest", trace), Failing("on_batch"))
-    middle = Runner(Recorder("middle", trace), Tester(deepest, every=1), Batches(4))
-    with pytest.raises(PlannedError):
-        Runner(Recorder("outer", trace), Tester(middle, every=2), Batches(6)).run(passes=1)
-    entries = [entry.partition(":") for entry in trace]
-    entered = sorted(ring for ring, _, way in entries if way == "in")
-    assert entered == sorted(ring for ring, _, way in entries if way != "in")
-    assert {ring.split(".")[0] for ring in entered} == {"outer", "middle", "deepest"}
 
 
 def test_the_inner_state_is_its_own_and_knows_its_parent():

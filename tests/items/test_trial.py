@@ -17,7 +17,6 @@ from onion import (
     MovingAverage,
     Observer,
     Runner,
-    RunnerItem,
     Saver,
     TaskData,
     TaskSampler,
@@ -62,19 +61,12 @@ def bits(runner):
     return {item.name: plain(item.state_dict()) for item in runner.walk() if item.state_dict()}
 
 
-class InBatch(RunnerItem):
-    """Call a function of the state on the way into a batch, or out of it."""
+class InBatch(Observer):
+    """Call a function of the state on the way into every batch or that of one step, or out of it."""
 
     def __init__(self, call, way="in", step=None):
-        self.call, self.way, self.step = call, way, step
-
-    def on_batch(self, state):
-        due = self.step in (None, state.step)
-        if due and self.way == "in":
-            self.call(state)
-        yield
-        if self.step in (None, state.step) and self.way == "out":
-            self.call(state)
+        moment = {"in": "on_batch_begin", "out": "on_batch_end"}[way]
+        super().__init__(**{moment: lambda state: step in (None, state.step) and call(state)})
 
 
 class Try(InBatch):
@@ -144,42 +136,6 @@ def test_on_the_way_into_a_batch_it_begins_with_the_batch_after_it():
     note = Observer(on_batch_begin=lambda state: outer.append(state.batch["x"]))
     training(Dropped(), note, tried).run(passes=1)
     assert np.array_equal(seen, outer[3:5])
-
-
-@needs_draws_again
-def test_trials_that_differ_in_one_setting_begin_alike():
-    """The first losses are the same, for the same parameters, examples and dropout; the second ones are not."""
-    losses = {0.01: [], 0.1: []}
-
-    def compare(state):
-        for rate, found in losses.items():
-            costs, network = Costs(), deepcopy(state.runner[GradientMachine].network)
-            trial = Runner(Trial(), costs, data(), *learning(network, optimizer="Adam", rate=rate))
-            trial.run(steps=state.step + 2, parent=state)
-            found += costs.found
-
-    training(Dropped(), InBatch(compare, "out")).run(steps=3)
-    assert len(losses[0.01]) == 6
-    assert losses[0.01][0::2] == losses[0.1][0::2]
-    assert all(small != large for small, large in zip(losses[0.01][1::2], losses[0.1][1::2], strict=True))
-
-
-def test_what_the_other_run_has_not_begins_anew():
-    """An updater of another name has gathered nothing; the network goes on."""
-
-    def look(state):
-        copy = deepcopy(network)
-        for name in ("parameter_updater", "other"):
-            mover, machine = learning(copy, optimizer="Adam", rate=0.0)
-            mover.name = name
-            Runner(Trial(), data(), mover, machine).run(steps=state.step + 1, parent=state)
-            powers[name] = mover.state_dict()["gradient_machine.linear.weight/beta1_pow_acc"].item()
-        weights.extend([bits_of(copy), bits_of(network)])
-
-    network, powers, weights = toy_network(), {}, []
-    training(network, InBatch(look, "out")).run(steps=1)
-    assert powers["parameter_updater"] == pytest.approx(powers["other"] * 0.9)  # of two steps, and of one
-    assert weights[0] == weights[1]
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------

@@ -54,16 +54,6 @@ def test_the_test_sees_the_averages_and_the_training_its_own_values():
     assert bits(onion.network) != bits(onion.smooth.average)
 
 
-def test_its_figures_are_those_of_the_average_as_a_network():
-    onion = Onion(every="pass")
-    state = onion.runner.run(passes=1)
-    averaged, own = (
-        Runner(examples(8), Evaluator(Mse()), Forward(network)).run(passes=1).metrics["mse"]
-        for network in (onion.smooth.average, onion.network)
-    )
-    assert state.metrics["tester.mse"] == averaged != own
-
-
 STOP = Observer(on_batch_end=lambda state: state.stop("seen enough"))
 
 
