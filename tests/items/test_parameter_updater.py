@@ -375,18 +375,8 @@ EXTRA, MOMENT = "gradient_machine.extra/moment1", "gradient_machine.linear.weigh
         ),
         (ADAM, ADAM, {EXTRA: np.zeros(1, "float32")}, f"unknown parameter: {EXTRA}"),
         (ADAM, ADAM, {MOMENT: np.zeros((3, 1), "float32")}, MOMENT),
-        (
-            with_schedule,
-            ADAM,
-            {},
-            "the checkpoint has a learning rate schedule, but the optimizer has none",
-        ),
-        (
-            ADAM,
-            with_schedule,
-            {},
-            "the optimizer has a learning rate schedule, but the checkpoint has none",
-        ),
+        (with_schedule, ADAM, {}, "the checkpoint has a learning rate schedule, but the optimizer has none"),
+        (ADAM, with_schedule, {}, "the optimizer has a learning rate schedule, but the checkpoint has none"),
     ],
     ids=["optimizer", "unknown parameter", "shape", "a schedule there", "a schedule here"],
 )

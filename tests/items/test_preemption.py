@@ -80,8 +80,7 @@ def test_a_file_that_appears_announces(content, expected, tmp_path, caplog):
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("end", SOON), ("no text", SOON), ("none", (20, None)), ("end/none", (20, None))],
+    ("name", "expected"), [("end", SOON), ("no text", SOON), ("none", (20, None)), ("end/none", (20, None))]
 )
 @pytest.mark.parametrize("kind", [str, Path])
 def test_a_file_that_is_there_announces(name, expected, kind, tmp_path):

@@ -13,16 +13,7 @@ from itertools import pairwise
 
 import pytest
 
-from onion import (
-    Accumulate,
-    DataProvider,
-    Observer,
-    Progress,
-    Runner,
-    RunnerItem,
-    Saver,
-    Tester,
-)
+from onion import Accumulate, DataProvider, Observer, Progress, Runner, RunnerItem, Saver, Tester
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 from tests.items.learning import examples, learning
 from tests.rings import Clock

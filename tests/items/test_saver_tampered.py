@@ -9,17 +9,7 @@ import paddle
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from onion import (
-    CheckpointError,
-    DataProvider,
-    EarlyStopping,
-    Logger,
-    Observer,
-    Runner,
-    RunnerItem,
-    Saver,
-    SkipIf,
-)
+from onion import CheckpointError, DataProvider, EarlyStopping, Logger, Observer, Runner, RunnerItem, Saver, SkipIf
 from onion.checkpointing import checkpoint
 from onion.checkpointing.atomic_files import through
 from onion.checkpointing.run_state import best_checkpoint

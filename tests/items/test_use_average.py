@@ -3,17 +3,7 @@
 import numpy as np
 import pytest
 
-from onion import (
-    CompositionError,
-    Evaluator,
-    Forward,
-    MovingAverage,
-    Observer,
-    Runner,
-    Saver,
-    Tester,
-    UseAverage,
-)
+from onion import CompositionError, Evaluator, Forward, MovingAverage, Observer, Runner, Saver, Tester, UseAverage
 from onion.checkpointing import checkpoint
 from onion.engine.item import HOOKS
 from onion.testing import Batches, Failing, toy_network
