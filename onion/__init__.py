@@ -13,8 +13,7 @@ Importing onion is light: Paddle loads with the first item that needs it.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onion.device import ignore_missing_ccache
 from onion.engine.item import HookIterator, RunnerItem
@@ -23,6 +22,7 @@ from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, DataError, HookError, OnionError, WeightsError
 from onion.host.math_library import set_up_math_library
 from onion.host.operating_system import check_system
+from onion.lazy import lazily
 
 if TYPE_CHECKING:
     from onion.items.accumulate import Accumulate
@@ -99,7 +99,7 @@ ITEMS = {
     "Unfreeze": "items.freeze",
     "UseAverage": "items.use_average",
 }
-"""The standard items and their modules in ``onion``; each is imported when it is first asked for."""
+"""The standard items and their modules in ``onion``; each is imported with its first use."""
 
 __all__ = [
     "Accumulate",
@@ -150,11 +150,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in ITEMS:
-        raise AttributeError(f"module 'onion' has no attribute {name!r}")
-    return getattr(import_module(f"onion.{ITEMS[name]}"), name)
-
+__getattr__ = lazily(__name__, ITEMS)
 
 check_system()
 ignore_missing_ccache()

@@ -1,7 +1,7 @@
 """What a network may rely on for its gradients.
 
-Autograd keeps all that any later question could need. A network that knows that its loss is differentiated once can be
-faster; who calls it says so.
+Autograd keeps everything that a later differentiation could need. A network is faster if it knows that its loss is
+differentiated only once; the caller declares this.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from onion.errors import OnionError
 
 
 class _Once(local):
-    """Counts how many callers of this thread have said it: another one may predict, or train, meanwhile."""
+    """Counts the nested declarations of this thread; another thread may predict or train meanwhile."""
 
     depth = 0
 
@@ -25,11 +25,11 @@ class _Once(local):
 
 
 once = _Once()
-"""``with once:`` what is computed here has one way back: one ``backward()`` that keeps no graph, and makes none."""
+"""``with once:`` what is computed here is differentiated by one ``backward()``, which keeps and makes no graph."""
 
 
 class _Many(local):
-    """Takes back for a while what was said."""
+    """Suspends the declarations of this thread."""
 
     def __init__(self) -> None:
         self._before: list[int] = []
@@ -43,16 +43,16 @@ class _Many(local):
 
 
 many = _Many()
-"""``with many:`` what is computed here may be gone back through as often as one likes, whoever has called."""
+"""``with many:`` what is computed here may be differentiated any number of times, whatever the caller declared."""
 
 
 def is_once() -> bool:
-    """Tell whether what is computed now has one way back."""
+    """Return whether what is computed now is differentiated once."""
     return once.depth > 0
 
 
 class _Explained:
-    """Keeps why the way back was refused: Paddle puts an error of its own in the place of what a hook raises."""
+    """Keeps why a backward pass was refused: Paddle replaces the error that a hook raises by another one."""
 
     def __init__(self) -> None:
         self.why: str | None = None
@@ -67,14 +67,14 @@ class _Explained:
 
 
 explained = _Explained()
-"""``with explained:`` a way back that is refused ends with the reason, whatever Paddle makes of it."""
+"""``with explained:`` a backward pass that is refused ends with the reason, whatever Paddle raises instead."""
 
 
 def refuse(why: str) -> NoReturn:
-    """Refuse to go back.
+    """Refuse a backward pass.
 
     Raises:
-        OnionError: always; it says why.
+        OnionError: always, with the reason.
     """
     explained.why = why
     raise OnionError(why)

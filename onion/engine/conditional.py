@@ -1,4 +1,4 @@
-"""The base of items that hold another one, whose batch ring is there for some batches only."""
+"""The base of items that hold another item, whose batch ring is active for some batches only."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Conditional(RunnerItem):
-    """Let an item's batch ring be there where :meth:`is_active` says so; otherwise the inside runs without it.
+    """Run an item's batch ring where :meth:`is_active` returns True; otherwise the inside runs without it.
 
-    Its rings around the run and the passes always stand. The item stands in the onion as in a nested Runner: it has its
-    own name, settings and saved state. An item that insists on what stands inside it (a ParameterUpdater, Accumulate)
-    comes with that, in a Runner.
+    Its rings around the run and the passes are always active. The item belongs to the onion as in a nested Runner: it
+    has its own name, settings and saved state. An item that requires others inside it (a ParameterUpdater, Accumulate)
+    comes with them, in a Runner.
 
     Args:
         item: the item, or a Runner.
@@ -32,7 +32,7 @@ class Conditional(RunnerItem):
         CompositionError: ``item`` is no item.
     """
 
-    lends_its_place = True  # the item's ring runs around what stands inside this one
+    lends_its_place = True  # the item's ring runs around what is inside this one
     is_runner = True  # its item is walked, named, checked, saved and drawn as one in a nested Runner
 
     def __init__(self, item: RunnerItem, written: str) -> None:
@@ -46,11 +46,11 @@ class Conditional(RunnerItem):
         self._ring = batch_ring(item)
 
     def is_active(self, state: State) -> bool:
-        """Tell, on the way into a batch, whether the item's ring is there for it. Default: always."""
+        """Return, on the way into a batch, whether the item's ring is active for it. Default: always."""
         return True
 
     def on_batch(self, state: State) -> HookIterator:
-        """Run the inside within the item's ring if it is its turn, else without."""
+        """Run the inside within the item's ring if that is active, else without it."""
         if self.is_active(state):
             yield from self._ring(state)
         else:
@@ -82,4 +82,4 @@ def batch_ring(item: RunnerItem) -> Callable[[State], HookIterator]:
 
 
 def _nothing(state: State) -> None:
-    """Stand inside a plain hook, which has no way out: what stands further in runs after it."""
+    """Do nothing inside a plain hook, which has no way out: what is further in runs after it."""

@@ -41,19 +41,19 @@ def way_out(item: RunnerItem, hook: str) -> bool | None:
 def settings(item: RunnerItem) -> str:
     """Write an item as the call that makes it: the constructor's arguments that differ from their defaults.
 
-    Not its name, which stands beside it.
+    Its name is left out; it is shown beside.
     """
-    told = []
+    shown = []
     for name, value, default in given(item):
         if name == "name" or value is default or inspect.ismethod(value):
             continue
         if isinstance(value, PLAIN):
-            told += [f"{name}={value!r}"] if value != default else []
+            shown += [f"{name}={value!r}"] if value != default else []
         elif isinstance(value, timedelta):
-            told.append(f"{name}={value}")
+            shown.append(f"{name}={value}")
         elif type(value).__module__ != "builtins":
-            told.append(shortened(value) if isinstance(value, Path) else type(value).__name__)
-    return f"{type(item).__name__}({', '.join(told)})"
+            shown.append(shortened(value) if isinstance(value, Path) else type(value).__name__)
+    return f"{type(item).__name__}({', '.join(shown)})"
 
 
 def as_text(runner: Runner) -> str:
@@ -91,7 +91,7 @@ def _rows(items: Sequence[RunnerItem], bars: str) -> list[tuple[str, str, str, s
 def inner_runs(item: RunnerItem) -> list[tuple[str, Sequence[RunnerItem]]]:
     """Return the runners that an item runs by itself (a tester's), found among its attributes.
 
-    A runner that holds the item itself is none of them: the item only knows where it stands.
+    A runner that holds the item itself is not among them: the item only refers to it.
     """
     return [
         (f"runs {name}:", subitems(value))

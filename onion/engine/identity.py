@@ -1,4 +1,4 @@
-"""What a run is made of, as plain data: a run that goes on from a checkpoint is held against the one that wrote it."""
+"""What a run is made of, as plain data, to compare a resumed run with the one that wrote the checkpoint."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from onion.engine.item import RunnerItem, overrides
 from onion.engine.item_tree import subitems, walk
 
 DEPTH, LONGEST, MANY = 4, 16, 10_000
-"""How deep objects within objects are told; how long a list may be to be told value by value, and by a checksum."""
+"""How deep nested objects are described; up to which length a list is described by its values, and by a checksum."""
 
 Identity = dict[str, dict[str, Any]]
-"""Name of an item -> its class, the runner it stands in, and what else has to be the same; the outermost item first."""
+"""Name of an item -> its class, the runner it is in, and what else has to be the same; the outermost item first."""
 
 
 def given(item: object) -> Iterator[tuple[str, Any, Any]]:
@@ -43,11 +43,11 @@ def _is_inherited(item: RunnerItem, name: str) -> bool:
 
 
 def constructed(item: RunnerItem) -> dict[str, Any]:
-    """Return the constructor's arguments that an item keeps, as JSON values; its name is told beside it.
+    """Return the constructor's arguments that an item keeps, as JSON values, without its name.
 
     Defaults are left out, so that an argument that a later version adds makes no difference to older checkpoints.
     """
-    rings = subitems(item)  # are told one by one, as items of the onion
+    rings = subitems(item)  # are described one by one, as items of the onion
     return {name: _plain(value, DEPTH) for name, value in _chosen(item) if value is not rings}
 
 
@@ -71,7 +71,7 @@ def _identity(item: RunnerItem) -> Mapping[str, Any]:
 
 
 def _chosen(value: object) -> Iterator[tuple[str, Any]]:
-    """Give the arguments that are told: not its name, no defaults."""
+    """Give the arguments that are described: not the name, no defaults."""
     for name, kept, default in given(value):
         if name != "name" and not _same(kept, default) and not inspect.ismethod(kept):
             yield name, kept
@@ -95,8 +95,8 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, Path | timedelta):
         return str(value)
     if isinstance(value, partial):
-        told = {name: _plain(kept, depth - 1) for name, kept in value.keywords.items()} if depth > 0 else {}
-        return {"function": _plain(value.func, depth), **told}
+        keywords = {name: _plain(kept, depth - 1) for name, kept in value.keywords.items()} if depth > 0 else {}
+        return {"function": _plain(value.func, depth), **keywords}
     if callable(value) and hasattr(value, "__qualname__"):
         return value.__qualname__
     if isinstance(getattr(value, "shape", None), tuple | list) and hasattr(value, "dtype"):
@@ -140,9 +140,8 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, 
     """
     found: dict[str, list[str]] = {}
     for name in [*there, *(name for name in here if name not in there)]:
-        told = list(_differences(name, there.get(name), here.get(name)))
-        if told:
-            found[name] = told
+        if different := list(_differences(name, there.get(name), here.get(name))):
+            found[name] = different
     order = [name for name in there if name in here]
     other = [name for name in here if name in there]
     if order != other and not found:

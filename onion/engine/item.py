@@ -36,7 +36,7 @@ class RunnerItem:
 
     An item with a state says what a run begins with (``reset``) and what a checkpoint holds (``state_dict``,
     ``load_state_dict``). The engine does the rest: every run begins with ``reset``, a resumed run then loads, and a run
-    inside another one that shares the item has a state of its own.
+    inside another one that shares the item has a separate state.
 
         class Examples(RunnerItem):
             def reset(self):
@@ -91,7 +91,7 @@ class RunnerItem:
     """The optimizer that the item steps; None: none."""
 
     frozen: Sequence[Any] = ()
-    """The parameters that do not learn from what stands inside the item, as long as the run lasts."""
+    """The parameters that do not learn from what is inside the item, as long as the run lasts."""
 
     runs_a_step: int | Fraction = 1
     """How often the item runs, in a step, what it goes around. Unlike 1 it changes how many updates a run makes."""
@@ -104,7 +104,7 @@ class RunnerItem:
     Every do."""
 
     lends_its_place: bool = False
-    """Whether the items that it holds run around what stands inside it, as that of Every does."""
+    """Whether the items that it holds run around what is inside it, as that of Every does."""
 
     @property
     def batches_per_pass(self) -> int | None:
@@ -181,10 +181,10 @@ class RunnerItem:
     # -- what it is asked ----------------------------------------------------------------------------------------------
 
     def check(self, runner: Runner) -> None:
-        """Raise CompositionError if this item cannot work where it stands in ``runner``; called when that is built."""
+        """Raise CompositionError if this item cannot work at its place in ``runner``; called when that is built."""
 
     def log_values(self) -> Mapping[str, float]:
-        """Return figures worth a look (a learning rate, a count); asked for only when somebody prints or logs."""
+        """Return figures to show (a learning rate, a count); called only to print or log them."""
         return {}
 
     def adjustable(self) -> Mapping[str, Adjustable]:
@@ -228,7 +228,7 @@ RUN, LOADED = "_run_that_has_it", "_state_for_the_next_run"
 
 
 def is_in_use(item: RunnerItem) -> bool:
-    """Return whether a run has the item now. One that an interrupt cut off before it could say so does not count."""
+    """Return whether a run has the item now; one that an interrupt ended before it cleared the mark does not count."""
     run: State | None = vars(item).get(RUN)
     return run is not None and run.runner is not None and run.runner.current_run is run
 

@@ -1,4 +1,4 @@
-"""An item that holds items, and finds them: what a Runner is before it runs."""
+"""An item that holds items, and finds them: the part of a Runner that does not run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Found = TypeVar("Found", bound=RunnerItem)
 
 
 class Holder(RunnerItem):
-    """Items at every depth, and where each stands.
+    """Items at every depth, and where each is.
 
     Args:
         items: the rings, the outermost first.
@@ -44,7 +44,7 @@ class Holder(RunnerItem):
 
     @cached_property
     def layout(self) -> Layout:
-        """Who stands where."""
+        """The place of every item."""
         return Layout(self.items, self.everyone)
 
     def inside(self, item: RunnerItem) -> Items:

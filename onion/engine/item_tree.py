@@ -1,4 +1,4 @@
-"""The items of an onion as a tree: who stands where, what each is called, and new onions made from old ones.
+"""The items of an onion as a tree: their places, their names, and new onions made from old ones.
 
 A tree is the tuple of items given to a Runner; a Runner among them is a subtree.
 """
@@ -64,7 +64,7 @@ def matches(item: RunnerItem, which: Selector) -> bool:
 
 
 def holds(items: Sequence[RunnerItem], item: RunnerItem) -> bool:
-    """Tell whether this very item stands among items, at any depth."""
+    """Tell whether this very item is among items, at any depth."""
     return is_one_of(item, tuple(walk(items)))
 
 
@@ -72,7 +72,7 @@ def rebuild(items: Sequence[RunnerItem], put: Callable[[RunnerItem], Items]) -> 
     """Return the tree with ``put(item)`` in the place of every item.
 
     ``put`` returns ``(item,)`` for what stays. What is unchanged is shared; a nested runner in which something has
-    changed is made anew by its ``with_items``, and one that is left empty goes.
+    changed is made again by its ``with_items``, and one that is left empty is dropped.
     """
     result: list[RunnerItem] = []
     for item in items:
@@ -105,10 +105,10 @@ NOWHERE: Span = (0, 0, 0)
 
 
 class Layout:
-    """Who stands where in a tree, found once: a question costs no walk through it.
+    """The places of all items in a tree, computed once: a question costs no walk through it.
 
     Args:
-        items: the tree; every item stands in it once.
+        items: the tree; every item is in it once.
         everyone: all items at every depth, in the order of ``walk``.
     """
 
@@ -137,7 +137,7 @@ class Layout:
         return self.everyone[start:end]
 
     def holders(self, item: RunnerItem) -> Items:
-        """Return the nested runners, and others that hold items, in which an item stands, the outermost first."""
+        """Return the nested runners, and others that hold items, in which an item is, the outermost first."""
         found: list[RunnerItem] = []
         at = self._holders.get(id(item))
         while at is not None:
@@ -190,7 +190,7 @@ def refuse_strangers(items: Sequence[object]) -> None:
 
 
 def refuse_twice(items: Items) -> None:
-    """Raise CompositionError for an item that stands in two places.
+    """Raise CompositionError for an item that is in two places.
 
     Args:
         items: everyone in the onion, in the order of ``walk``.
@@ -204,7 +204,7 @@ def refuse_twice(items: Items) -> None:
 def number_names(items: Items) -> None:
     """Give items with the same default name their numbers, and refuse two that were given the same name.
 
-    An item keeps its number for as long as no other one stands there with the same.
+    An item keeps its number as long as no other one has the same.
 
     Args:
         items: everyone in the onion, in the order of ``walk``.

@@ -1,4 +1,4 @@
-"""The state that each run has of its own in the items that it shares with others.
+"""A separate state for each run in the items that runs share.
 
 Every run begins with ``reset`` of its items. Where an outer run has the same item, the item's attributes are set aside,
 and restored when the inner run has ended, in whatever way.
@@ -16,7 +16,7 @@ from onion.errors import HookError
 
 
 def own_state(items: Iterable[RunnerItem]) -> list[Hook]:
-    """Return the hook that surrounds a run and gives it a state of its own in items; none where no item needs it."""
+    """Return the hook around a run that gives items a separate state for it; none where no item needs it."""
     kept = [item for item in items if item.outermost_only or overrides(item, "reset")]
 
     def begin(state: State) -> HookIterator:

@@ -27,8 +27,8 @@ class Periodic(RunnerItem):
         every: N, a ``datetime.timedelta``, or ``"pass"``.
 
     Raises:
-        CompositionError: ``every`` is none of them; or it is no ``"pass"``, and the item stands in a nested runner,
-            whose rings leave a batch before it counts as a step; or it stands inside what runs its inside more than
+        CompositionError: ``every`` is none of them; or it is no ``"pass"``, and the item is in a nested runner,
+            whose rings leave a batch before it counts as a step; or it is inside what runs its inside more than
             once a batch.
     """
 
@@ -50,7 +50,7 @@ class Periodic(RunnerItem):
         self._next: float | None = None
 
     def check(self, runner: Runner) -> None:
-        """Insist on a place where a batch that leaves is a step."""
+        """Refuse a place where a batch is left before it counts as a step."""
         nested = [other.name for other in runner.layout.holders(self) if isinstance(other, Runner)]
         if nested and self.every != "pass":
             raise CompositionError(
@@ -59,7 +59,7 @@ class Periodic(RunnerItem):
             )
 
     def act(self, state: State) -> None:
-        """Do what is done every so often."""
+        """Act; override this."""
 
     def on_pass(self, state: State) -> HookIterator:
         """Act at the end of the pass, if that is the period; a pass that was cut short is not over."""

@@ -1,8 +1,8 @@
-"""Where items stand to each other: what an item asks of its place, and the refusal of any other.
+"""The places of items relative to each other: what an item requires, and the error for any other place.
 
 An item has abilities, class attributes that are true (``provides_data``, ``moves_weights`` and others that RunnerItem
 declares, or some of one's own), and rules in its class attribute ``place_rules`` that name the abilities of others.
-What no rule can say, an item looks for itself, in ``check``.
+What no rule can express, an item checks in ``check``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Around:
     why: str
 
     def broken_by(self, item: RunnerItem, layout: Layout) -> Iterator[str]:
-        """Name the items that stand elsewhere."""
+        """Name the items that are elsewhere."""
         others = [other for ability in self.abilities for other in layout.able(ability) if other is not item]
         if others and not any(layout.stands_inside(other, item) for other in others):
             yield f"{item.name} {self.why}, and has none inside it; move it further out (before {others[-1].name})."

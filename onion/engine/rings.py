@@ -1,7 +1,7 @@
 """How hooks become rings: the composing core.
 
-A ring is a function of the state that runs its hook around what stands inside. Batch rings are closures, composed once;
-the rings of a scope (a run, a pass) are held open on a stack, so that a ``with`` block can stand inside them too.
+A ring is a function of the state that runs its hook around what is inside. Batch rings are closures, composed once;
+the rings of a scope (a run, a pass) are held open on a stack, so that a ``with`` block can be inside them too.
 """
 
 from __future__ import annotations

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 def _nothing(state: State) -> None:
-    """Stand at the center of a nested runner, whose work is done on the way in."""
+    """Do nothing at the center of a nested runner, whose work is done on the way in."""
 
 
 def _count(state: State) -> None:
-    """Stand at the center of the onion: a batch that gets here counts, once."""
+    """Count a batch that reaches the center of the onion, once."""
     state.step = state.next_step
 
 
@@ -50,7 +50,7 @@ class Runner(Holder):
         Runner(DataProvider(data), ParameterUpdater(optimizer), GradientMachine(network)).run(passes=3)
 
     A Runner is itself an item: inside another one its batch rings wind and unwind before the outer onion goes further
-    in, while its ``initialize`` and ``on_pass`` rings stay open around what stands further in.
+    in, while its ``initialize`` and ``on_pass`` rings stay open around what is further in.
 
     Args:
         items: the rings, the outermost first. They are shared, not copied.
@@ -98,8 +98,8 @@ class Runner(Holder):
         Both count over the whole run, resumed runs included: after a resumption at step 60, ``steps=100`` runs 40.
 
         Args:
-            passes: how many passes over the data; None: no limit.
-            steps: how many batches; None: no limit.
+            passes: number of passes over the data; None: no limit.
+            steps: number of batches; None: no limit.
             parent: the state of the run that starts this one from a hook.
 
         Returns:
@@ -205,7 +205,7 @@ class Runner(Holder):
         self._work(state)
 
     def check(self, runner: Runner) -> None:
-        """Insist, as an item, on a State that has what the own items ask for."""
+        """Refuse, as an item, an outer runner whose State lacks what the own items use."""
         if not issubclass(runner.state_class, self.state_class):
             wanted = self.state_class.__name__
             raise CompositionError(f"{self.name} needs the State {wanted}; give the outer Runner state={wanted} too.")
@@ -213,7 +213,7 @@ class Runner(Holder):
     # -- composing ----------------------------------------------------------------------------------------------------
 
     def _compose(self, without: Items = ()) -> None:
-        """Compose the hooks of all items but some; those of nested runners stand open in line with the others."""
+        """Compose the hooks of all items but some; those of nested runners are open in line with the others."""
         items = tuple(item for item in self.walk() if not item_tree.is_one_of(item, without))
         self._left_out = without
         self._initialize = [*own_state(items), *self._hooks(items, "initialize")]

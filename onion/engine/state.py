@@ -27,7 +27,7 @@ class State:
 
     step: int = 0
     """Batches finished over the whole run, resumed runs included. A batch counts when it has reached the innermost
-    point of the onion: on the way in the count stands without it, on the way out with it. A batch that an item skips
+    point of the onion: on the way in it is not yet counted, on the way out it is. A batch that an item skips
     never counts, one that an item runs twice counts once."""
 
     batch: Any = attrs.field(default=None, repr=False)
@@ -64,10 +64,10 @@ class State:
     """The step at which each metric was reported, so that readers tell a new value from an old one."""
 
     passes_asked: int | None = attrs.field(default=None, repr=False)
-    """How many passes the whole run is to have, as ``run(passes=...)`` was told; None: no limit."""
+    """The number of passes given to ``run(passes=...)``; None: no limit."""
 
     steps_asked: int | None = attrs.field(default=None, repr=False)
-    """How many steps the whole run is to have, as ``run(steps=...)`` was told; None: no limit."""
+    """The number of steps given to ``run(steps=...)``; None: no limit."""
 
     parent: State | None = attrs.field(default=None, repr=False)
     """The state of the run that started this one (a tester's inner run), or None."""

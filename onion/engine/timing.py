@@ -1,7 +1,7 @@
 """What each ring costs on its own: the same hooks, composed with a clock between each two.
 
-A probe stands at every border between two rings. Going in, the time since the last border belongs to the way in of the
-ring just outside; coming out, to the way out of the ring just inside.
+There is a probe at every border between two rings. Going in, the time since the last border belongs to the way in of
+the ring just outside; coming out, to the way out of the ring just inside.
 """
 
 from __future__ import annotations

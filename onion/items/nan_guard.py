@@ -35,10 +35,10 @@ class NanGuard(RunnerItem):
     network and the optimizer stay to the bit as they were. ``rollback`` goes further back, to a copy of both that is
     kept in memory: a new one every ``snapshot_every`` steps, taken when the loss was a number and before the update.
     The data go on, and so do ``state.step`` and the learning rate schedule, which follows it: they count batches that
-    were run. A learning rate that was set by hand stays. ``state.loss`` stays what it was, for a log to show. A batch
-    without a loss is not looked at.
+    were run. A learning rate that was set with ``set_learning_rate`` stays. ``state.loss`` stays what it was, for a log
+    to show. A batch without a loss is not looked at.
 
-    With MixedPrecision it stands outside that, which clears what overflowed by itself.
+    It goes outside of MixedPrecision, which clears what overflowed by itself.
 
     It reads the loss in every batch, which waits for the device: on a GPU that takes away the overlap of two batches.
     Once weights are not finite every later loss is not, so ``raise`` may look now and then, where a loss is logged too.
@@ -51,13 +51,13 @@ class NanGuard(RunnerItem):
         check_every: steps between two looks; more than 1 with ``raise`` only. Default 1.
 
     Raises:
-        CompositionError: an argument is none of these, or it stands elsewhere than between a ParameterUpdater and all
+        CompositionError: an argument is none of these, or its place is not between a ParameterUpdater and all
             its gradient machines, outside what makes one update of several batches.
         OnionError: with ``raise``: the loss is not finite; the message tells the step and the loss.
     """
 
     keep_for_inference = False
-    transient = ("_kept",)  # told by state_dict; here a loaded copy has no entry for an optimizer without a state
+    transient = ("_kept",)  # compared by state_dict; here a loaded copy has no entry for an optimizer without a state
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class NanGuard(RunnerItem):
         self._kept_step: int | None = None
 
     def check(self, runner: Runner) -> None:
-        """Insist on the place, and on networks to guard."""
+        """Check the place, and that there are networks to guard."""
         insist_on_place(self, runner)
         refuse_sharers_around(self, runner, "and would judge a part of an update; move it outside.")
         for machine in machines_inside(self, runner):
@@ -142,7 +142,7 @@ class NanGuard(RunnerItem):
             log.warning("%s; rolled back to before step %d", said, self._kept_step)
 
     def _wrong(self, state: State) -> str | None:
-        """Say what is not finite; None: everything is."""
+        """Describe what is not finite; None: everything is finite."""
         if state.loss is None:  # nothing was run, as where an item inside skips the batch
             return None
         if state.next_step % self.check_every:
@@ -171,7 +171,7 @@ class NanGuard(RunnerItem):
             item.load_state_dict({**kept, **{key: now[key] for key in rate_schedule.KEYS if key in now}})
 
     def log_values(self) -> dict[str, float]:
-        """Return how many batches were not finite, resumed runs included."""
+        """Return the number of batches that were not finite, resumed runs included."""
         return {"not_finite": self._seen}
 
     def state_dict(self) -> dict[str, Any]:

@@ -19,13 +19,13 @@ class OutputsToBatch(RunnerItem):
         )
 
     The batch itself stays as it is; one with the field takes its place. A field of this name that the data had is
-    replaced for what stands further in.
+    replaced for what is further in.
 
     Args:
         field: its name in the batch, which is a dict.
 
     Raises:
-        CompositionError: ``field`` is no name; or it stands outside the data, or no network inside it.
+        CompositionError: ``field`` is no name; or it is outside the data, or has no network inside it.
         HookError: the batch is no dict, or nothing has left outputs.
     """
 

@@ -53,12 +53,12 @@ class ParameterUpdater(RunnerItem):
         self._step_schedule = getattr(self._schedule, "step", None)
         self._settings = _settings_of(optimizer)
         self.rate: float | None = None
-        """The learning rate that was set by hand, or None."""
+        """The learning rate that was set during a run, or None."""
         self._onions: tuple[ref[Runner], ...] = ()
         self._networks: list[tuple[str, Any]] = []
 
     def check(self, runner: Runner) -> None:
-        """Insist on something inside that makes gradients, and on one name for every parameter.
+        """Require something inside that makes gradients, and an updater for every parameter that learns.
 
         A gradient machine of your own subclasses GradientMachine or has the class attribute ``computes_gradients =
         True``.
@@ -127,7 +127,7 @@ class ParameterUpdater(RunnerItem):
         return float(self.optimizer.get_lr() if self._schedule is None else self._schedule.base_lr)
 
     def manual_settings(self) -> dict[str, float]:
-        """Return the learning rate, if it was set by hand."""
+        """Return the learning rate, if it was set during a run."""
         return {} if self.rate is None else {"learning_rate": self.rate}
 
     def identity(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class ParameterUpdater(RunnerItem):
         return saved
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take the optimizer's state back.
+        """Restore the optimizer's state.
 
         Raises:
             CheckpointError: it is the state of other parameters or of another optimizer; nothing is changed.
@@ -228,17 +228,17 @@ class ParameterUpdater(RunnerItem):
 
 
 def _settings_of(optimizer: Any) -> dict[str, Any]:
-    """Describe an optimizer as it is given, before anybody sets its learning rate by hand; defaults are left out."""
+    """Describe an optimizer as it is given, before its learning rate is set; defaults are left out."""
     rate: Any = getattr(optimizer, "_learning_rate", None)
     peak = float(getattr(rate, "base_lr", rate)) if rate is not None else None
     known = inspect.signature(type(optimizer).__init__).parameters
-    told = {
+    settings = {
         name: value
         for name, value in (getattr(optimizer, "_default_dict", None) or {}).items()
         if isinstance(value, bool | int | float | str)
         and value != (known[name].default if name in known else type(value)())
     }
-    return {"optimizer": type(optimizer).__name__, "rate": peak, **told}
+    return {"optimizer": type(optimizer).__name__, "rate": peak, **settings}
 
 
 def _refuse_wrapper(optimizer: Any) -> None:
@@ -266,7 +266,7 @@ def _kind(arrays: Mapping[str, Any], key: str) -> str | None:
 
 
 def _depth(runner: Runner) -> int:
-    """Return how many runs a runner's run stands within."""
+    """Return the number of runs around a runner's run."""
     depth, state = 0, runner.current_run
     while state is not None:
         depth, state = depth + 1, state.parent

@@ -75,7 +75,7 @@ class Preemption(RunnerItem):
         if state.parent is not None:
             return
         now = self.clock()
-        if not 0 <= now - self._looked < SECONDS_BETWEEN_LOOKS:  # below 0: somebody has set the clock back
+        if not 0 <= now - self._looked < SECONDS_BETWEEN_LOOKS:  # below 0: the clock was set back
             self._looked, self._end = now, self._time_of(self._look())
         if self._end is not None and now >= self._end - self.seconds_before:
             state.stop(f"the machine ends {_said(self._end)}")

@@ -1,4 +1,4 @@
-"""How a run goes on: a bar on a terminal, lines in a log."""
+"""The progress of a run: a bar on a terminal, lines in a log."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Progress(RunnerItem):
         self._pass = ""
 
     def initialize(self, state: State) -> HookIterator:
-        """Look who reads it; tell a log at the end what the run came to. A run within another one has no such end."""
+        """Choose bar or lines; write the last line at the end of the run, unless it is inside another one."""
         file = self.file or sys.stderr
         self._silent = self.quiet or file is None  # a process without a console has no standard error
         self._in_lines = not self._silent and (not file.isatty() if self.lines is None else self.lines)
@@ -112,7 +112,7 @@ class Progress(RunnerItem):
         self._bar.refresh()
 
     def _total(self, state: State, done: int) -> int | None:
-        """Return how many steps the run will have made, ``done`` being those of this pass; None: nobody knows."""
+        """Return how many steps the run will have made, ``done`` being those of this pass; None: unknown."""
         left, total = _steps_left(state), state.steps_asked
         if state.passes_asked is not None and left is not None:
             passes = max(state.passes_asked - state.pass_id - 1, 0)
@@ -122,7 +122,7 @@ class Progress(RunnerItem):
 
 
 def _steps_left(state: State) -> int | None:
-    """Return how many steps the batches make that are left in this pass; None: the data do not tell."""
+    """Return the number of steps left in this pass; None: the data do not have a length."""
     left = length_hint(state.batches, -1)
     return None if left < 0 or state.runner is None else steps_of(left, state.runner)
 
@@ -132,14 +132,14 @@ def _mark(state: State, told: dict[str, float]) -> Mark:
 
 
 def _figures(state: State, told: dict[str, float]) -> dict[str, float]:
-    """Return what is shown by name: the loss, the metrics, what the items tell."""
+    """Return what is shown by name: the loss, the metrics, the items' log values."""
     shown = {**loss_of(state), **state.metrics, **told}
     shown.pop("examples", None)  # it is shown as a speed
     return shown
 
 
 def _size_of(file: TextIO) -> dict[str, int]:
-    """Return a size for a terminal that tells none (some containers'), on which tqdm would show an empty line."""
+    """Return a size for a terminal that reports none (in some containers), where tqdm would show an empty line."""
     try:
         columns, lines = os.get_terminal_size(file.fileno())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Checkpoints of everything inside, every so often, and the way back from them."""
+"""Periodic checkpoints of everything inside, and resuming from them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger("onion")
 class Saver(Periodic):
     """Save the run every so often and at its end; go on from the newest checkpoint when it starts again.
 
-    It stands outside everything that has a state to save. A checkpoint holds every item's ``state_dict``, the counters,
+    It goes outside everything that has a state to save. A checkpoint holds every item's ``state_dict``, the counters,
     the metrics, all random generators and what the onion is made of (format: ``onion/checkpointing/checkpoint.py``).
     Where the data cannot give the next batch of a pass, the run is saved as the last one left it, before the error goes
     on. No second run gets into the folder. A KeyboardInterrupt without Signals leaves at once: what is whole stays
@@ -43,9 +43,9 @@ class Saver(Periodic):
         keep_last: how many of the newest are kept, the best besides. Default 2.
         monitor: also save whenever this metric is better than ever, and keep that checkpoint. Default: none.
         mode: whether more (``max``, default) or less (``min``) is better.
-        resume: go on from the newest whole checkpoint in the folder if there is one (True, default), insist on a folder
+        resume: go on from the newest whole checkpoint in the folder if there is one (True, default), require a folder
             without one (False), or go on even where that is another onion's or of other data (``"force"``): what
-            differs is logged, and with other data the pass under way begins anew.
+            differs is logged, and with other data the pass under way starts over.
         async_save: write in a thread; the loop then waits only until all arrays are copied, which takes their memory
             once more, and for the checkpoint before, if that is still being written. Default False.
         on_error: where a checkpoint cannot be written, end the run with the error (``"raise"``, default), or log a
@@ -55,7 +55,7 @@ class Saver(Periodic):
     Raises:
         CheckpointError: a checkpoint cannot be written or read, or is of another run; ``resume=False`` and the folder
             holds a run; or another run writes into the folder.
-        CompositionError: an argument is none of these, or it stands inside something that it has to save.
+        CompositionError: an argument is none of these, or it is inside something that it has to save.
     """
 
     passive = outermost_only = True
@@ -107,7 +107,7 @@ class Saver(Periodic):
         self._generators: Mapping[str, Any] | None = None
 
     def check(self, runner: Runner) -> None:
-        """Insist on standing outside everything that has a state to save."""
+        """Require a place outside everything that has a state to save."""
         super().check(runner)
         inside = runner.inside(self)
         outside = [item for item in stateful(runner) if item is not self and item not in inside]
@@ -133,7 +133,7 @@ class Saver(Periodic):
             self._load(state)
             yield
             self._writer.wait()
-            if self._failed:  # somebody has caught the error of a pass; where it stood is lost
+            if self._failed:  # the error of a pass was caught; its place is lost
                 return
             self._writer.on_error = "raise"
             if self._asked or self._changed or not self._saved(state):
@@ -254,5 +254,5 @@ class Saver(Periodic):
         return self._best.state_dict()
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore them."""
         self._best.load_state_dict(saved)

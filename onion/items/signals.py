@@ -47,7 +47,7 @@ class Signals(RunnerItem):
         leave: leave the process. False: the run returns, and the program goes on; it asks ``received``. Default True.
 
     Raises:
-        CompositionError: it stands inside a Saver, which would save outside of its protection.
+        CompositionError: it is inside a Saver, which would save outside of its protection.
         SystemExit: at the end of a run that a signal stopped, unless ``leave=False``; the code is 128 + n.
     """
 
@@ -58,7 +58,7 @@ class Signals(RunnerItem):
         self.received: int | None = None
 
     def check(self, runner: Runner) -> None:
-        """Insist on standing outside every Saver."""
+        """Require a place outside every Saver."""
         for saver in runner.all(Saver):
             if any(item is self for item in runner.inside(saver)):
                 raise CompositionError(
@@ -80,7 +80,7 @@ class Signals(RunnerItem):
     @contextmanager
     def _answering(self, state: State) -> Iterator[None]:
         """Have the handlers in place."""
-        # None: somebody's who is not Python, and could not be put back.
+        # None: a handler that is not Python's, and could not be restored.
         handlers = {number: signal.getsignal(number) for number in HANDLED}
         before = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
         process = os.getpid()

@@ -1,4 +1,4 @@
-"""Batches that are passed over."""
+"""Batches that are skipped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SkipIf(RunnerItem):
 
     Raises:
         CompositionError: ``predicate`` is no function, or a coroutine or generator function, which is always true; or
-            it stands outside the data, or networks are there and none inside it.
+            it is outside the data, or there are networks, and none inside it.
     """
 
     keep_for_inference = False
@@ -50,13 +50,13 @@ class SkipIf(RunnerItem):
             yield
 
     def log_values(self) -> dict[str, float]:
-        """Return how many batches were skipped, resumed runs included."""
+        """Return the number of skipped batches, resumed runs included."""
         return {"skipped": self._skipped}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how many were skipped."""
+        """Return the count."""
         return {"skipped": self._skipped}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Count on from there."""
+        """Restore the count."""
         self._skipped = int(saved["skipped"])

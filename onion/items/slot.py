@@ -1,4 +1,4 @@
-"""A place in the onion for an item that comes and goes while the run goes on."""
+"""A place for an item that can be exchanged during a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Slot(RunnerItem):
         mailbox.post(lambda state: slot.put(Tester(test)))  # from another thread; slot.put(None) takes it out
 
     The item is a ring like any other, in the place of the slot: its run begins on the way into the pass that it comes
-    with, and ends on the way into the pass that it is missing from, or with the run. What stands inside an item from
+    with, and ends on the way into the pass that it is missing from, or with the run. What belongs inside an item from
     the outset (an updater's gradient machine) needs no slot, and no Runner goes into one.
 
     A checkpoint has the item that was there when it was taken, not one that was still to come. A resumed run begins
@@ -40,7 +40,7 @@ class Slot(RunnerItem):
         item: the first one. Default: none.
 
     Raises:
-        CompositionError: ``item`` is no item, or it cannot stand where the slot stands.
+        CompositionError: ``item`` is no item, or it cannot be where the slot is.
     """
 
     keep_for_inference = False
@@ -58,7 +58,7 @@ class Slot(RunnerItem):
 
         Raises:
             CompositionError: as for the class; nothing is exchanged. Where no run is under way, the next one looks
-                whether the item can stand here.
+                whether the item can be here.
         """
         _refuse_stranger(item)
         if self._runner is not None and item is not None:
@@ -66,7 +66,7 @@ class Slot(RunnerItem):
         self._next = item
 
     def check(self, runner: Runner) -> None:
-        """Let the item look whether it could stand here."""
+        """Check whether the item could be here."""
         if self._next is not None:
             self._admit(self._next, runner)
 
@@ -123,7 +123,7 @@ class Slot(RunnerItem):
             yield from self._ring(state)
 
     def identity(self) -> dict[str, Any]:
-        """Return nothing: what a slot holds comes and goes, and is told by its state."""
+        """Return nothing: what a slot holds may change, and is part of its state."""
         return {}
 
     def log_values(self) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""A batch that does not fit into the memory is worked on in pieces."""
+"""Batches that do not fit into the memory are processed in pieces."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SplitOnMemoryError(RunnerItem):
         weight: what a piece weighs in the loss's mean. Default: the number of its examples (see ``Accumulate``).
 
     Raises:
-        CompositionError: ``min_examples`` is no number from 1, or it stands elsewhere than between a ParameterUpdater
+        CompositionError: ``min_examples`` is no number from 1, or its place is not between a ParameterUpdater
             and its gradient machines, or outside an Evaluator, which would see what is tried again twice.
         DataError: the first batch cannot be split.
     """
@@ -84,7 +84,7 @@ class SplitOnMemoryError(RunnerItem):
         self._tried = False
 
     def check(self, runner: Runner) -> None:
-        """Insist on standing between an updater and its machines, and on no Evaluator inside."""
+        """Require a place between an updater and its machines, and no Evaluator inside."""
         insist_on_place(self, runner)
         refuse_evaluators(
             runner.inside(self), f"would see twice what {self.name} tries again; move it outside {self.name}."
@@ -140,7 +140,7 @@ class SplitOnMemoryError(RunnerItem):
         return True
 
     def _try_splitting(self, batch: Any) -> None:
-        """Let a batch that cannot be split be known at the beginning of a run, and not when memory runs out."""
+        """Find a batch that cannot be split at the beginning of a run, and not when memory runs out."""
         if self._tried:
             return
         self._tried = True

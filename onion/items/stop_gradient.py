@@ -1,4 +1,4 @@
-"""Parameters that get no gradient from what stands inside."""
+"""Parameters that get no gradient from what is inside."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class StopGradient(RunnerItem):
-    """Keep parameters out of what stands inside: gradients go through them there, and none stays in them.
+    """Keep gradients of what is inside from parameters: they go through them, and none stays in them.
 
-        Runner(Frozen(discriminator), ParameterUpdater(optimizer), GradientMachine(generator, loss=...))
+        Runner(StopGradient(discriminator), ParameterUpdater(optimizer), GradientMachine(generator, loss=...))
 
     Freeze holds for the whole run; this holds for its inside only, batch by batch, so that another ring may train the
     same parameters in the same batch. Here the generator learns through the discriminator, and the discriminator's own
@@ -31,7 +31,7 @@ class StopGradient(RunnerItem):
 
     Raises:
         CompositionError: no parameter matches; nothing inside makes gradients; an optimizer has no other parameters and
-            no gradients from outside, so that it would never move; or a Freeze or Unfreeze of the same network stands
+            no gradients from outside, so that it would never move; or a Freeze or Unfreeze of the same network is
             inside.
     """
 
@@ -42,7 +42,7 @@ class StopGradient(RunnerItem):
         self.frozen = matching(network, pattern)
 
     def check(self, runner: Runner) -> None:
-        """Insist on something to be kept out of, and refuse an inside that this would make no sense for."""
+        """Require a gradient machine inside, and refuse an inside that could not train."""
         inside = runner.inside(self)
         if not any(item.computes_gradients for item in inside):
             raise CompositionError(

@@ -20,15 +20,15 @@ class Tester(Periodic):
         test = Runner(DataProvider(dev), Evaluator(Accuracy()), Forward(network))
         Runner(..., Tester(test, every=200), ...)
 
-    The inner run has a State of its own with ``parent`` set to the outer one.
+    The inner run has a separate State, whose ``parent`` is the outer one.
 
     Args:
-        runner: the test onion. It needs a data item of its own.
+        runner: the test onion. It needs its own data item.
         every: steps between two tests, a ``timedelta``, or ``"pass"``: after each pass. Default ``"pass"``.
         name: the prefix of the metrics. Default ``tester``, numbered if there are several.
 
     Raises:
-        CompositionError: ``runner`` is no Runner; or it stands inside what moves the weights after it, or runs its
+        CompositionError: ``runner`` is no Runner; or it is inside what moves the weights after it, or runs its
             inside more than once a batch.
     """
 

@@ -11,15 +11,15 @@ from onion.errors import CompositionError
 
 
 class TimeLimit(RunnerItem):
-    """End the run in good order once it has taken so much time: the batch is finished, and all rings leave.
+    """End the run in good order after a time: the batch is finished, and all rings leave.
 
-        Runner(Saver("out"), Limit(seconds=3600), ...).run(passes=10)  # an hour now, the rest another time
+        Runner(Saver("out"), TimeLimit(seconds=3600), ...).run(passes=10)  # an hour now, the rest another time
 
     It is the time of this process, so a resumed run has all of it again; at least one batch is run every time. Steps
     and passes are limited by ``run(passes=..., steps=...)``.
 
     Args:
-        seconds: how long, by the clock on the wall, from the way into the run; more than 0.
+        seconds: the time from the start of the run; more than 0.
         clock: gives the time in seconds. Default ``time.monotonic``.
 
     Raises:
@@ -40,11 +40,11 @@ class TimeLimit(RunnerItem):
         self._end = 0.0
 
     def initialize(self, state: State) -> None:
-        """Start the clock; a run from a hook of this one has a time of its own."""
+        """Start the clock; a run inside this one has a separate time."""
         self._end = self.clock() + self.seconds
 
     def on_batch(self, state: State) -> HookIterator:
-        """Ask for the end after the batch, if it is time."""
+        """Stop the run after the batch, if the time is over."""
         yield
         if self.clock() >= self._end:
             state.stop(f"{self.seconds:g} seconds are over")

@@ -1,4 +1,4 @@
-"""A run inside another one that begins where that one stands, and leaves no trace in it."""
+"""A run inside another one that begins at its current state, and leaves no trace in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Trial(RunnerItem):
-    """Begin a run where the one around it stands, on objects of its own, and leave that one as it was.
+    """Begin a run at the state of the one around it, on separate objects, and leave that one as it was.
 
         def training(network, *rings):
             updater = ParameterUpdater(paddle.optimizer.Momentum(0.1, parameters=network.parameters()))
@@ -32,18 +32,18 @@ class Trial(RunnerItem):
         tried = training(deepcopy(network), Trial(), faster).run(steps=state.step + 10, parent=state)
 
     On the way into the run every item takes over the state of the item of its name in the run around it: parameters,
-    what the optimizer has gathered, the place in the data, random numbers of its own. An item without such a namesake
-    begins anew, and so does a Logger, whose file is its own. Items of one class that are not the same ones in both, as
-    in a trial of one of several networks, want names of their own (``item.name = "critic"``) instead of numbers. What
-    the trial is to try is set further in, in ``initialize``. The counters are taken over too, so ``run(steps=...)``
-    counts on, and the first batch is the one that comes after the batch under way. On the way out the random generators
-    of the process go back to where they were: trials that differ in one setting begin alike, see the same batches and
-    draw the same numbers.
+    what the optimizer has gathered, the place in the data, its random numbers. An item without such a namesake starts
+    from its initial state, and so does a Logger, which writes its own file. Items of one class that are not the same
+    ones in both, as in a trial of one of several networks, need given names (``item.name = "critic"``) instead of
+    numbers. What the trial is to try is set further in, in ``initialize``. The counters are taken over too, so
+    ``run(steps=...)`` counts on, and the first batch is the one that comes after the batch under way. On the way out
+    the random generators of the process are restored: trials that differ in one setting begin alike, see the same
+    batches and draw the same numbers.
 
-    It stands outside everything that has a state.
+    It goes outside everything that has a state.
 
     Raises:
-        CompositionError: something that has a state stands outside it, or a Saver inside.
+        CompositionError: something that has a state is outside it, or a Saver inside.
         HookError: in ``run``: there is no run around; the two have an item with a state, a parameter that gets
             gradients, or a log file in common, which would leave a trace; or of several items of one class it cannot be
             told which takes over from which.
@@ -52,7 +52,7 @@ class Trial(RunnerItem):
     keep_for_inference = False
 
     def check(self, runner: Runner) -> None:
-        """Insist on standing outside everything that has a state to take over, and refuse another kind of beginning."""
+        """Require a place outside everything that has a state to take over, and refuse a Saver."""
         inside = runner.inside(self)
         for item in stateful(runner):
             if not any(item is each for each in inside):
@@ -66,7 +66,7 @@ class Trial(RunnerItem):
             )
 
     def initialize(self, state: State) -> HookIterator:
-        """Take over the other run's state, and put the random generators back in the end."""
+        """Take over the other run's state, and restore the random generators at the end."""
         before = rng.capture()
         try:
             self._take_over(state)

@@ -26,17 +26,17 @@ class UseAverage(RunnerItem):
     tests whose other items (a loss, a metric, a second network that shares the encoder) hold the trained network.
 
     Args:
-        moving_average: the item that keeps the averages, which stands in the training onion.
+        moving_average: the item that keeps the averages, in the training onion.
 
     Raises:
-        CompositionError: it stands in an onion that trains or saves, which would train or save the averages.
+        CompositionError: it is in an onion that trains or saves, which would train or save the averages.
     """
 
     def __init__(self, moving_average: MovingAverage) -> None:
         self.moving_average = moving_average
 
     def check(self, runner: Runner) -> None:
-        """Insist on an onion that neither trains nor saves."""
+        """Refuse an onion that trains or saves."""
         for item in runner.walk():
             if item.computes_gradients or isinstance(item, Saver):
                 raise CompositionError(

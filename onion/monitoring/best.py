@@ -25,7 +25,7 @@ class Best:
         value: the best so far; None before the first.
         step: the step of the best.
         seen: the step of the newest value that was looked at.
-        count: how many values were looked at.
+        count: the number of values that were looked at.
         alike: whether they were all the same.
     """
 
@@ -65,9 +65,9 @@ class Best:
             log.warning("%s: nothing has reported %r; there is %s", owner, self.metric, ", ".join(state.reported))
 
     def tell_if_undecided(self, state: State, owner: str) -> None:
-        """Warn, at the end of a run, where the values did not tell the better from the worse.
+        """Warn, at the end of a run, where the values do not distinguish checkpoints.
 
-        That is where all were the same, or the only one says that nothing was right; ``owner`` is who keeps the best.
+        That is where all are equal, or the only one is 0 and more is better; ``owner`` is the item that keeps the best.
         """
         if not self.alike or self.count == 0 or (self.count == 1 and not (self.value == 0 and self.mode == "max")):
             return
@@ -88,13 +88,13 @@ class Best:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what changes, as JSON scalars."""
-        told = {"count": self.count, "alike": self.alike}
-        return {"best": self.value, "best_step": self.step, "seen": self.seen, **told}
+        tests = {"count": self.count, "alike": self.alike}
+        return {"best": self.value, "best_step": self.step, "seen": self.seen, **tests}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take it back."""
+        """Restore it."""
         best = saved["best"]
         self.value = None if best is None else float(best)
         self.step, self.seen = int(saved["best_step"]), int(saved["seen"])
-        # Checkpoints of before these were kept do not tell; then nothing is said of them.
+        # Older checkpoints do not have these; then there is no warning.
         self.count, self.alike = int(saved.get("count", 0)), bool(saved.get("alike", False))

@@ -1,4 +1,4 @@
-"""What a printer or a logger shows: the loss, the metrics, and what the items themselves tell."""
+"""What a printer or a logger shows: the loss, the metrics, and the items' log values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def loss_of(state: State) -> dict[str, float]:
 
 
 def log_values(state: State) -> dict[str, float]:
-    """Ask every item for its readings; where two tell the same name, the item's name stands before it."""
-    told: dict[str, float] = {}
+    """Return the log values of every item; a name that comes again is prefixed by its item's name."""
+    values: dict[str, float] = {}
     for item in state.runner.walk() if state.runner else ():
         for name, value in item.log_values().items():
-            told[f"{item.name}.{name}" if name in told else name] = value
-    return told
+            values[f"{item.name}.{name}" if name in values else name] = value
+    return values

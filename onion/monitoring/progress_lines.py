@@ -10,7 +10,7 @@ import attrs
 
 FIRST, LONGEST = 5.0, 300.0
 """Seconds until the first line, and between two lines at most: services that run tests end what is silent for 10
-minutes. The distance is doubled from line to line, so that a day is told in 300 lines and a minute in 4."""
+minutes. The distance is doubled from line to line, so that a day takes 300 lines and a minute 4."""
 
 
 class Pace:
@@ -62,7 +62,7 @@ class Lines:
     """Writes a line when one is due.
 
     Args:
-        file: where to. When it cannot be written any more, nobody reads it, and no more lines come.
+        file: where to. If it cannot be written any more, no more lines are written.
         begun: where the run begins in this process.
     """
 
@@ -80,9 +80,9 @@ class Lines:
 
         Args:
             now: how far.
-            total: steps of the whole run; None: nobody knows.
+            total: steps of the whole run; None: unknown.
             where: the pass.
-            figures: to be told, by name.
+            figures: what is shown, by name.
         """
         left = [] if total is None else [f"{clock(now.seconds_to(total, self._begun))} left"]
         self._write(now, total, where, figures, [*now.speed(self._before), *left])
@@ -97,8 +97,8 @@ class Lines:
 
     def _write(self, now: Mark, total: int | None, where: str, figures: Mapping[str, float], ends: list[str]) -> None:
         steps = f"step {now.step}" if total is None else f"step {now.step}/{total}"
-        told = " ".join(f"{name}={value:.4g}" for name, value in figures.items())
-        line = ", ".join([f"{steps}, {where}: {told}" if told else f"{steps}, {where}", *ends])
+        shown = " ".join(f"{name}={value:.4g}" for name, value in figures.items())
+        line = ", ".join([f"{steps}, {where}: {shown}" if shown else f"{steps}, {where}", *ends])
         try:
             if self._file is not None:
                 self._file.write(f"{line}\n")  # in one call, or lines of other threads and processes come in between

@@ -13,8 +13,9 @@ Extras: ``[online]`` for ControlServer, ``[redis]`` for RedisStream and RedisWri
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from onion.lazy import lazily
 
 if TYPE_CHECKING:
     from onion.online.control.control_server import ControlServer
@@ -74,7 +75,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
+__getattr__ = lazily(__name__, MODULES)

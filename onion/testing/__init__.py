@@ -14,8 +14,9 @@ and an onion with the item in it to the proof that nothing of a run is lost when
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from onion.lazy import lazily
 from onion.testing.recorder import Failing, PlannedError, Recorder
 from onion.testing.toys import Batches, toy_examples, toy_network
 
@@ -33,9 +34,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "assert_resumes_exactly":
-        raise AttributeError(f"module 'onion.testing' has no attribute {name!r}")
-    from onion.testing import resumption  # it takes numpy and the items, which the rest of this package does without
-
-    return resumption.assert_resumes_exactly
+# It imports numpy and the items, which the rest of this package does not need.
+__getattr__ = lazily(__name__, {"assert_resumes_exactly": "resumption"})

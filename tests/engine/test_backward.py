@@ -5,8 +5,9 @@ from contextlib import suppress
 
 import pytest
 
-from onion import DataProvider, GradientMachine, OnionError, Runner
+from onion import GradientMachine, OnionError, Runner
 from onion.engine.backward import explained, is_once, many, once, refuse
+from onion.testing import Batches
 from tests.patience import PATIENCE
 
 # isort: split
@@ -14,16 +15,12 @@ import paddle
 from paddle import nn
 
 
-def test_it_holds_within_and_nests():
+def test_it_holds_within_nests_and_is_over_after_an_error():
     assert not is_once()
     with once:
         with once:
             assert is_once()
         assert is_once()
-    assert not is_once()
-
-
-def test_it_is_over_after_an_error():
     with pytest.raises(ValueError), once:
         raise ValueError
     assert not is_once()
@@ -70,9 +67,7 @@ class Told(nn.Linear):
 
 def test_a_gradient_machine_says_it_of_network_and_loss():
     network = Told()
-    Runner(DataProvider([0.0, 1.0], 1, collate=lambda rows: paddle.ones([1, 2])), GradientMachine(network)).run(
-        passes=1
-    )
+    Runner(Batches([paddle.ones([1, 2])] * 2), GradientMachine(network)).run(passes=1)
     assert network.told == [True] * 4
     assert not is_once()
 
@@ -88,13 +83,11 @@ def test_a_refusal_is_told_though_somebody_puts_another_error_in_its_place():
     assert isinstance(caught.value.__cause__, OSError)
 
 
-def test_where_nothing_was_refused_an_error_stays_as_it_is():
-    for error in (OSError("own"), KeyboardInterrupt(), OnionError("own")):
-        with pytest.raises(type(error)) as caught, explained:
-            raise error
-        assert caught.value is error
-    with pytest.raises(OSError, match="later"), explained:
-        raise OSError("later")
+@pytest.mark.parametrize("error", [OSError("own"), KeyboardInterrupt(), OnionError("own")], ids=repr)
+def test_where_nothing_was_refused_an_error_stays_as_it_is(error):
+    with pytest.raises(type(error)) as caught, explained:
+        raise error
+    assert caught.value is error
     with explained:
-        explained.why = "somebody has caught it"
+        explained.why = "the error was caught"
     assert explained.why is None

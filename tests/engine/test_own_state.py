@@ -4,8 +4,9 @@ import attrs
 import pytest
 
 from onion import Every, HookError, Observer, Runner, RunnerItem, Saver, Slot, State
-from onion.engine.item import RUN, is_in_use
-from onion.testing import Batches, Failing, PlannedError, Recorder
+from onion.engine.item import HOOKS, RUN, is_in_use
+from onion.testing import Batches, Failing, Recorder
+from tests.rings import Forgive, Within
 
 
 class Counter(RunnerItem):
@@ -31,18 +32,6 @@ class Counter(RunnerItem):
     def load_state_dict(self, saved):
         self.trace.append("load")
         self.count = saved["count"]
-
-
-class HiddenStates(RunnerItem):
-    """Run another onion after the batch of a step."""
-
-    def __init__(self, runner, step=2, with_parent=True):
-        self.runner, self.step, self.with_parent = runner, step, with_parent
-
-    def on_batch(self, state):
-        yield
-        if state.step == self.step:
-            self.runner.run(passes=1, parent=state if self.with_parent else None)
 
 
 # -- a run begins ------------------------------------------------------------------------------------------------------
@@ -74,6 +63,7 @@ def test_a_state_that_was_loaded_by_hand_is_for_the_next_run_alone():
     assert counter.state_dict() == {"count": 10}
     assert runner.run(passes=1).step == 3
     assert counter.count == 13
+    assert set(vars(counter)) == {"trace", "count"}
     runner.run(passes=1)
     assert counter.count == 3
 
@@ -88,31 +78,27 @@ def test_a_state_that_a_ring_further_out_loads_stays():
     assert counter.count == 3
 
 
-def test_a_state_that_was_loaded_is_not_kept_for_longer_than_it_is_needed():
-    counter = Counter()
-    counter.load_state_dict({"count": 10})
-    Runner(counter, Batches(1)).run(passes=1)
-    assert set(vars(counter)) == {"trace", "count"}
+class Mixin:
+    def load_state_dict(self, saved):
+        self.count = saved["count"]
 
 
-def test_the_load_of_a_mixin_and_of_a_parent_is_known():
-    class Mixin:
-        def load_state_dict(self, saved):
-            self.count = saved["count"]
+class Mixed(Mixin, Counter):
+    pass
 
-    class Mixed(Mixin, Counter):
-        pass
 
-    class Derived(Mixed):
-        def load_state_dict(self, saved):
-            super().load_state_dict(saved)
-            self.more = True
+class Derived(Mixed):
+    def load_state_dict(self, saved):
+        super().load_state_dict(saved)
+        self.more = True
 
-    for kind in (Mixed, Derived):
-        item = kind()
-        item.load_state_dict({"count": 10})
-        Runner(item, Batches(1)).run(passes=1)
-        assert item.count == 11
+
+@pytest.mark.parametrize("kind", [Mixed, Derived])
+def test_the_load_of_a_mixin_and_of_a_parent_is_known(kind):
+    item = kind()
+    item.load_state_dict({"count": 10})
+    Runner(item, Batches(1)).run(passes=1)
+    assert item.count == 11
 
 
 def test_a_load_that_fails_loads_nothing_for_the_next_run():
@@ -158,7 +144,7 @@ def test_a_reset_that_returns_something_is_refused(wrong):
 def test_a_run_inside_has_a_state_of_its_own(with_parent):
     counter, seen = Counter(), []
     test = Runner(counter, Batches(5), Observer(on_pass_end=lambda state: seen.append(counter.count)))
-    Runner(counter, Batches(4), HiddenStates(test, with_parent=with_parent)).run(passes=1)
+    Runner(counter, Batches(4), Within(test, 2, with_parent=with_parent)).run(passes=1)
     assert (counter.count, seen) == (4, [5])
 
 
@@ -166,26 +152,18 @@ def test_runs_in_runs_in_runs():
     counter, seen = Counter(), []
     note = Observer(on_pass_end=lambda state: seen.append(counter.count))
     innermost = Runner(counter, Batches(7), note)
-    middle = Runner(counter, Batches(5), note, HiddenStates(innermost))
-    Runner(counter, Batches(4), note, HiddenStates(middle)).run(passes=2)
+    middle = Runner(counter, Batches(5), note, Within(innermost, 2))
+    Runner(counter, Batches(4), note, Within(middle, 2)).run(passes=2)
     assert seen == [7, 5, 4, 8]
 
 
-@pytest.mark.parametrize("hook", ["initialize", "on_pass", "on_batch"])
+@pytest.mark.parametrize("hook", HOOKS)
 @pytest.mark.parametrize("way", ["in", "out"])
 def test_an_error_of_a_run_inside_leaves_the_state_of_the_run_around(hook, way):
-    counter = Counter()
+    counter, forgiven = Counter(), []
     test = Runner(counter, Batches(5), Failing(hook, way))
-
-    class Forgiving(HiddenStates):
-        def on_batch(self, state):
-            try:
-                yield from super().on_batch(state)
-            except PlannedError:
-                state.report({"failed": 1})
-
-    state = Runner(Forgiving(test), counter, Batches(4)).run(passes=1)
-    assert (counter.count, state.metrics) == (4, {"failed": 1})
+    Runner(Forgive(call=forgiven.append), Within(test, 2), counter, Batches(4)).run(passes=1)
+    assert (counter.count, len(forgiven)) == (4, 1)
     assert not is_in_use(counter)
 
 
@@ -196,7 +174,7 @@ def test_an_interrupt_leaves_an_item_that_begins_anew():
         if interrupts:
             raise interrupts.pop()
 
-    runner = Runner(counter, Batches(3), HiddenStates(Runner(counter, Batches(2), Observer(on_batch_end=interrupt))))
+    runner = Runner(counter, Batches(3), Within(Runner(counter, Batches(2), Observer(on_batch_end=interrupt)), 2))
     with pytest.raises(KeyboardInterrupt):
         runner.run(passes=1)
     runner.run(passes=1)
@@ -214,7 +192,7 @@ def test_attributes_that_a_run_inside_has_added_are_gone():
                 self.added = True
 
     item = Adding()
-    Runner(item, Batches(3), HiddenStates(Runner(item, Batches(9)))).run(passes=1)
+    Runner(item, Batches(3), Within(Runner(item, Batches(9)), 2)).run(passes=1)
     assert vars(item) == {"seen": [0, 1, 2]}
 
 
@@ -229,7 +207,7 @@ def test_attributes_in_slots_are_put_back_too():
         def on_batch(self, state):
             self.seen += 1
 
-    Runner(item := Slotted(), Batches(3), HiddenStates(Runner(item, Batches(9)))).run(passes=1)
+    Runner(item := Slotted(), Batches(3), Within(Runner(item, Batches(9)), 2)).run(passes=1)
     assert item.seen == 3
 
 
@@ -240,7 +218,7 @@ def test_an_item_without_reset_is_one_for_all_runs():
         def on_batch(self, state):
             self.seen += 1
 
-    Runner(plain := Plain(), Batches(3), HiddenStates(Runner(plain, Batches(2)))).run(passes=1)
+    Runner(plain := Plain(), Batches(3), Within(Runner(plain, Batches(2)), 2)).run(passes=1)
     assert plain.seen == 5
 
 
@@ -258,10 +236,8 @@ def test_a_run_inside_runs_as_if_the_item_were_not_there(nest, timed):
     alone = Alone("alone", trace)
     test = Runner(*nest(alone, Recorder("other", inner)), Batches(2))
     test = test.timed() if timed else test
-    runner = Runner(alone, Batches(3), HiddenStates(test, step=1))
-    runner.run(passes=1)
-    assert (trace.count("alone.initialize:in"), trace.count("alone.on_pass:in")) == (1, 1)
-    assert trace.count("alone.on_batch:in") == 3
+    Runner(alone, Batches(3), Within(test, 1)).run(passes=1)
+    assert [trace.count(f"alone.{hook}:in") for hook in HOOKS] == [1, 1, 3]
     assert inner.count("other.on_batch:out") == 2
     test.run(passes=1)
     assert trace.count("alone.on_batch:in") == 3 + 2, "by itself it has the item"

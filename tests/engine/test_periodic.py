@@ -8,49 +8,7 @@ from onion import CompositionError, Every, Logger, Runner, RunnerItem, Saver, Te
 from onion.engine import periodic
 from onion.engine.periodic import Periodic
 from onion.testing import Batches
-
-
-class Acting(Periodic):
-    def __init__(self, every):
-        super().__init__(every)
-        self.acted = []
-
-    def act(self, state):
-        self.acted.append((state.pass_id, state.batch_id, state.step))
-
-
-def steps(acting):
-    return [step for _, _, step in acting.acted]
-
-
-def test_it_acts_every_nth_step_over_all_passes():
-    acting = Acting(3)
-    Runner(acting, Batches(4)).run(passes=3)
-    assert steps(acting) == [3, 6, 9, 12]
-
-
-def test_it_acts_on_the_way_out_with_the_batch_counted():
-    acting = Acting(2)
-    Runner(acting, Batches(4)).run(passes=1)
-    assert acting.acted == [(0, 1, 2), (0, 3, 4)]
-
-
-def test_it_acts_at_the_end_of_every_pass():
-    acting = Acting("pass")
-    Runner(acting, Batches(4)).run(passes=2)
-    assert acting.acted == [(0, 4, 4), (1, 4, 8)]
-
-
-def test_it_does_not_act_after_a_pass_that_was_cut():
-    acting = Acting("pass")
-    Runner(acting, Batches(4)).run(steps=6)
-    assert steps(acting) == [4]
-
-
-def test_it_acts_after_a_pass_whose_last_batch_is_the_last_of_the_run():
-    acting = Acting("pass")
-    Runner(acting, Batches(4)).run(steps=8)
-    assert steps(acting) == [4, 8]
+from tests.rings import Clock
 
 
 class SkipOdd(RunnerItem):
@@ -59,53 +17,63 @@ class SkipOdd(RunnerItem):
             yield
 
 
-def test_a_skipped_batch_completes_no_period_wherever_the_skipping_item_stands():
-    inside, outside = Acting(1), Acting(1)
-    Runner(outside, SkipOdd(), inside, Batches(6)).run(passes=1)
-    assert steps(outside) == steps(inside) == [1, 2, 3]
-
-
 class Twice(RunnerItem):
     def on_batch(self, state):
         yield
         yield
 
 
-def test_a_batch_that_is_run_twice_acts_once_outside():
-    acting = Acting(1)
-    Runner(acting, Twice(), Batches(2)).run(passes=1)
-    assert steps(acting) == [1, 2]
+class Acting(Periodic):
+    def __init__(self, every):
+        super().__init__(every)
+        self.acted, self.steps = [], []
+
+    def act(self, state):
+        self.acted.append((state.pass_id, state.batch_id, state.step))
+        self.steps.append(state.step)
 
 
-class Clock(RunnerItem):
-    """A clock that a batch moves by so many seconds."""
+@pytest.mark.parametrize(
+    ("every", "limits", "acted"),
+    [
+        (3, {"passes": 3}, [(0, 2, 3), (1, 1, 6), (2, 0, 9), (2, 3, 12)]),
+        (2, {"passes": 1}, [(0, 1, 2), (0, 3, 4)]),
+        ("pass", {"passes": 2}, [(0, 4, 4), (1, 4, 8)]),
+        ("pass", {"steps": 6}, [(0, 4, 4)]),  # not after the pass that is cut
+        ("pass", {"steps": 8}, [(0, 4, 4), (1, 4, 8)]),
+    ],
+)
+def test_it_acts_on_the_way_out_with_the_batch_counted(every, limits, acted):
+    acting = Acting(every)
+    Runner(acting, Batches(4)).run(**limits)
+    assert acting.acted == acted
 
-    def __init__(self, monkeypatch, seconds):
-        self.seconds, self.now = seconds, 1000.0
-        monkeypatch.setattr(periodic, "monotonic", lambda: self.now)
 
-    def on_batch(self, state):
-        self.now += self.seconds
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(periodic, "monotonic", clock)
+    return clock
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(4, [4, 7, 10]), (10, [2, 3, 4, 5, 6, 7, 8, 9, 10]), (0.5, [])])
-def test_it_acts_after_the_first_step_that_ends_when_the_time_is_up(seconds, expected, monkeypatch):
+def test_it_acts_after_the_first_step_that_ends_when_the_time_is_up(seconds, expected, clock):
     acting = Acting(timedelta(seconds=10))
-    Runner(acting, Clock(monkeypatch, seconds), Batches(5)).run(passes=2)
-    assert steps(acting) == expected
+    Runner(acting, clock.ring(seconds), Batches(5)).run(passes=2)
+    assert acting.steps == expected
 
 
-def test_every_run_has_its_own_time(monkeypatch):
+def test_every_run_has_its_own_time(clock):
     acting = Acting(timedelta(seconds=10))
-    runner = Runner(acting, Clock(monkeypatch, 8), Batches(3))
+    runner = Runner(acting, clock.ring(8), Batches(3))
     runner.run(passes=1)
     runner.run(passes=1)
-    assert steps(acting) == [3, 3]
+    assert acting.steps == [3, 3]
 
 
-def test_a_skipped_batch_is_not_acted_on_when_the_time_is_up(monkeypatch):
+def test_a_skipped_batch_is_not_acted_on_when_the_time_is_up(clock):
     acting = Acting(timedelta(seconds=1))
-    Runner(acting, Clock(monkeypatch, 5), SkipOdd(), Batches(6)).run(passes=1)
+    Runner(acting, clock.ring(5), SkipOdd(), Batches(6)).run(passes=1)
     assert acting.acted == [(0, 2, 2), (0, 4, 3)]
 
 
@@ -122,16 +90,21 @@ def test_in_a_nested_runner_it_would_never_act_and_is_refused(every):
         Runner(Batches(1), Runner(nested, name="outer"))
 
 
-def test_in_a_nested_runner_it_may_act_by_passes():
-    acting = Acting("pass")
-    Runner(Batches(4), Runner(acting)).run(passes=2)
-    assert steps(acting) == [4, 8]
-
-
-def test_in_a_ring_that_is_there_sometimes_it_acts():
-    acting = Acting(2)
-    Runner(Batches(6), Every(3, acting)).run(passes=1)
-    assert steps(acting) == [6]
+@pytest.mark.parametrize(
+    ("every", "compose", "expected"),
+    [
+        (1, lambda acting: [acting, SkipOdd(), Batches(6)], [1, 2, 3]),
+        (1, lambda acting: [SkipOdd(), acting, Batches(6)], [1, 2, 3]),
+        (1, lambda acting: [acting, Twice(), Batches(2)], [1, 2]),
+        ("pass", lambda acting: [Batches(4), Runner(acting)], [4]),
+        (2, lambda acting: [Batches(6), Every(3, acting)], [6]),
+    ],
+    ids=["outside a skip", "inside a skip", "outside a repetition", "nested, by passes", "held by Every"],
+)
+def test_steps_are_what_counts_wherever_it_stands(every, compose, expected):
+    acting = Acting(every)
+    Runner(*compose(acting)).run(passes=1)
+    assert acting.steps == expected
 
 
 @pytest.mark.parametrize("every", [0, -1, 1.5, True, None, "epoch", "", timedelta(0), timedelta(seconds=-1), timedelta])

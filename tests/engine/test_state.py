@@ -1,9 +1,12 @@
 """What flows: the fields, metrics, and the reasons to stop."""
 
+import ast
+import inspect
+
 import attrs
 import pytest
 
-from onion import Runner, RunnerItem, State
+from onion import Observer, Runner, RunnerItem, State
 from onion.testing import Batches
 
 
@@ -43,36 +46,26 @@ def test_report_sets_metrics_and_the_step_they_are_of():
     state.report({"loss": 1.0, "accuracy": 0.5})
     state.step = 7
     state.report({"loss": 0.5})
+    state.report({})
     assert state.metrics == {"loss": 0.5, "accuracy": 0.5}
     assert state.reported == {"loss": 7, "accuracy": 3}
 
 
-def test_report_of_nothing_changes_nothing():
+@pytest.mark.parametrize(
+    ("calls", "stopped", "pass_stopped"),
+    [
+        ([("stop", "enough")], "enough", "enough"),
+        ([("stop", "")], "", ""),
+        ([("stop_pass", "enough")], None, "enough"),
+        ([("stop_pass", "a"), ("stop", "b"), ("stop", "c"), ("stop_pass", "d")], "b", "a"),
+    ],
+    ids=["the run and the pass", "for no reason", "the pass alone", "the first reasons are kept"],
+)
+def test_stops(calls, stopped, pass_stopped):
     state = State()
-    state.report({})
-    assert state.metrics == state.reported == {}
-
-
-@pytest.mark.parametrize("why", ["enough", ""])
-def test_stop_ends_the_run_and_the_pass(why):
-    state = State()
-    state.stop(why)
-    assert state.stopped == state.pass_stopped == why
-
-
-def test_stop_pass_ends_the_pass_alone():
-    state = State()
-    state.stop_pass("enough")
-    assert (state.stopped, state.pass_stopped) == (None, "enough")
-
-
-def test_first_reasons_are_kept():
-    state = State()
-    state.stop_pass("a")
-    state.stop("b")
-    state.stop("c")
-    state.stop_pass("d")
-    assert (state.stopped, state.pass_stopped) == ("b", "a")
+    for name, why in calls:
+        getattr(state, name)(why)
+    assert (state.stopped, state.pass_stopped) == (stopped, pass_stopped)
 
 
 @attrs.define(eq=False)
@@ -89,8 +82,7 @@ def test_a_subclass_adds_fields_with_their_own_defaults_each_run():
 
     runner = Runner(Batches(2), Choose(), state=Tasks)
     first, second = runner.run(passes=1), runner.run(passes=1)
-    assert first.task == "task 1"
-    assert first.weights == {0: 1.0, 1: 1.0}
+    assert (first.task, first.weights) == ("task 1", {0: 1.0, 1: 1.0})
     assert first.weights is not second.weights
 
 
@@ -101,18 +93,11 @@ def test_the_loss_is_read_by_nobody_but_those_who_ask():
         def __float__(self):
             raise AssertionError("somebody waited for the device")
 
-    class Machine(RunnerItem):
-        def on_batch(self, state):
-            state.loss = Cost()
-
-    assert isinstance(Runner(Batches(3), Machine()).timed().run(passes=2).loss, Cost)
+    machine = Observer(on_batch_begin=lambda state: setattr(state, "loss", Cost()))
+    assert isinstance(Runner(Batches(3), machine).timed().run(passes=2).loss, Cost)
 
 
 def test_every_field_is_documented():
-    """Each field's declaration is followed by its documentation."""
-    import ast
-    import inspect
-
     body = ast.parse(inspect.getsource(State)).body[0].body
     fields = [place for place, node in enumerate(body) if isinstance(node, ast.AnnAssign)]
     assert len(fields) == len(attrs.fields(State))

@@ -1,7 +1,5 @@
 """NanGuard: no update is made of what is not a number."""
 
-import logging
-
 import numpy as np
 import paddle
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from onion import (
     Accumulate,
     CompositionError,
-    DataProvider,
     GradientMachine,
     NanGuard,
     Observer,
@@ -17,7 +14,6 @@ from onion import (
     ParameterUpdater,
     Runner,
     RunnerItem,
-    Saver,
     SkipIf,
     SplitOnMemoryError,
     TaskData,
@@ -27,37 +23,25 @@ from onion import (
 from onion.multitask.strategies import RoundRobin
 from onion.testing import Batches, toy_examples, toy_network
 from tests.abilities import known
+from tests.items.learning import OPTIMIZERS, Wrapped, examples, learning, plain, updater
+from tests.rings import at
+from tests.toys import bits as bits_of
 
 lr = paddle.optimizer.lr
-OPTIMIZERS = {
-    "sgd": lambda p: paddle.optimizer.SGD(0.05, parameters=p),
-    "momentum": lambda p: paddle.optimizer.Momentum(0.05, parameters=p, weight_decay=0.1),
-    "adamw": lambda p: paddle.optimizer.AdamW(0.05, parameters=p, weight_decay=0.1),
-    "adamw clipped": lambda p: paddle.optimizer.AdamW(
-        0.05, parameters=p, weight_decay=0.1, grad_clip=paddle.nn.ClipGradByGlobalNorm(0.1)
-    ),
-    "amsgrad": lambda p: paddle.optimizer.Adam(0.05, parameters=p, amsgrad=True),
-    "lamb": lambda p: paddle.optimizer.Lamb(0.05, parameters=p),
-    "rmsprop": lambda p: paddle.optimizer.RMSProp(0.05, parameters=p, momentum=0.9, centered=True),
-    "asgd": lambda p: paddle.optimizer.ASGD(0.05, batch_num=2, parameters=p),
-    "nadam": lambda p: paddle.optimizer.NAdam(0.05, parameters=p),
-}
+KINDS = ("sgd", "momentum", "adamw", "adamw clipped", "amsgrad", "lamb", "rmsprop", "asgd", "nadam")
+KNOWN = known({name: OPTIMIZERS[name] for name in KINDS})
 
 
-class Running(paddle.nn.Layer):
+class Running(Wrapped):
     """A network with a running mean, which a batch of NaN would spoil."""
 
     def __init__(self, seed=0):
-        super().__init__()
-        self.body = toy_network(seed=seed)
+        super().__init__(seed)
         self.register_buffer("mean", paddle.zeros([8]))
 
     def forward(self, batch):
         self.mean.set_value(0.9 * self.mean + 0.1 * batch["x"].mean(axis=0))
-        return self.body({"x": batch["x"] - self.mean})
-
-    def loss(self, outputs, batch):
-        return self.body.loss(outputs, batch)
+        return super().forward({"x": batch["x"] - self.mean})
 
 
 def batches(count, bad=(), value=np.nan):
@@ -74,33 +58,46 @@ def batches(count, bad=(), value=np.nan):
 
 def onion(data, *guard, network=None, optimizer="adamw", outside=()):
     network = network or Running()
-    updater = ParameterUpdater(OPTIMIZERS[optimizer](network.parameters()))
-    return Runner(*outside, Batches(data), updater, *guard, GradientMachine(network))
+    mover = ParameterUpdater(OPTIMIZERS[optimizer](network.parameters()))
+    return Runner(*outside, Batches(data), mover, *guard, GradientMachine(network))
 
 
 def bits(runner):
-    items = runner[GradientMachine].state_dict() | runner[ParameterUpdater].state_dict()
-    return {key: each if isinstance(each, str) else each.numpy().tobytes() for key, each in items.items()}
+    return plain(runner[GradientMachine].state_dict() | runner[ParameterUpdater].state_dict())
+
+
+def check_same(one, other, passes=1):
+    """Run both; their networks and optimizers come to the same. Return the state of the first."""
+    state = one.run(passes=passes)
+    other.run(passes=passes)
+    assert bits(one) == bits(other)
+    return state
+
+
+def not_finite(runner):
+    return runner[NanGuard].log_values()["not_finite"]
+
+
+def scheduled(schedule, bad, *guard, count=4, optimizer="AdamW"):
+    """Run a network with a schedule over batches of which some are bad."""
+    mover, machine = learning(toy_network(), optimizer=optimizer, rate=schedule)
+    Runner(Batches(batches(count, bad)), mover, *guard, machine).run(passes=1)
 
 
 def good(data, bad):
     return [batch for i, batch in enumerate(data) if i not in bad]
 
 
-# -- finite losses
-# ------------------------------------------------------------------------------------------------------
+# -- finite losses -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("policy", ["raise", "skip", "rollback"])
-@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
+@pytest.mark.parametrize("optimizer", KNOWN)
 def test_a_healthy_run_is_the_same_to_the_bit(optimizer, policy, gradients):
     guarded = onion(batches(5), NanGuard(policy, check_gradients=gradients, snapshot_every=2), optimizer=optimizer)
-    bare = onion(batches(5), optimizer=optimizer)
-    for runner in (guarded, bare):
-        runner.run(passes=2)
-    assert bits(guarded) == bits(bare)
-    assert guarded[NanGuard].log_values() == {"not_finite": 0}
+    check_same(guarded, onion(batches(5), optimizer=optimizer), passes=2)
+    assert not_finite(guarded) == 0
 
 
 # -- raise -------------------------------------------------------------------------------------------------------------
@@ -108,95 +105,65 @@ def test_a_healthy_run_is_the_same_to_the_bit(optimizer, policy, gradients):
 
 @pytest.mark.parametrize(("value", "loss"), [(np.nan, "nan"), (np.inf, "nan|inf"), (1e30, "inf")])
 def test_an_error_tells_step_and_loss_and_no_update_is_made(value, loss):
-    runner = onion(batches(5, bad=[3], value=value), NanGuard(), network=None)
-    with pytest.raises(
-        OnionError,
-        match=f"^nan_guard: step 4 has the loss ({loss}); a smaller learning rate, warm-up or clipping may help\\.$",
-    ):
-        runner.run(passes=1)
-    healthy = onion(batches(5))
+    broken, healthy = onion(batches(5, bad=[3], value=value), NanGuard()), onion(batches(5))
+    said = rf"^nan_guard: step 4 has the loss ({loss}); a smaller learning rate, warm-up or clipping may help\.$"
+    with pytest.raises(OnionError, match=said):
+        broken.run(passes=1)
     healthy.run(steps=3)
-    parameters = [runner[GradientMachine].network.body.linear.weight for runner in (runner, healthy)]
-    assert parameters[0].numpy().tobytes() == parameters[1].numpy().tobytes()
-
-
-def test_the_error_names_the_task():
-    def name(state):
-        state.task = "mlm"
-
-    runner = onion(batches(2, bad=[1]), NanGuard(), outside=[Observer(on_batch_begin=name)])
-    with pytest.raises(OnionError, match=r"step 2 \(task mlm\) has the loss nan"):
-        runner.run(passes=1)
+    one, other = (runner[GradientMachine].network.body for runner in (broken, healthy))
+    assert bits_of(one)["linear.weight"] == bits_of(other)["linear.weight"]
 
 
 # -- skip --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
+@pytest.mark.parametrize("optimizer", KNOWN)
 @pytest.mark.parametrize("bad", [{0}, {2}, {1, 2}, {4}, {0, 1, 2, 3, 4}])
 def test_a_skipped_batch_leaves_network_and_optimizer_as_if_it_had_not_been(bad, optimizer):
     data = batches(5, bad)
-    guarded, never = onion(data, NanGuard("skip"), optimizer=optimizer), onion(good(data, bad), optimizer=optimizer)
-    state = guarded.run(passes=2)
-    never.run(passes=2)
-    assert bits(guarded) == bits(never)
-    assert guarded[NanGuard].log_values() == {"not_finite": 2 * len(bad)}
+    guarded = onion(data, NanGuard("skip"), optimizer=optimizer)
+    state = check_same(guarded, onion(good(data, bad), optimizer=optimizer), passes=2)
+    assert not_finite(guarded) == 2 * len(bad)
     assert state.step == 10, "it was run, and counts"
 
 
-def test_the_schedule_follows_the_step():
-    network = toy_network()
+@pytest.mark.parametrize(("policy", "optimizer"), [("skip", "SGD"), ("rollback", "AdamW")])
+def test_the_schedule_follows_the_step(policy, optimizer):
     schedule = lr.StepDecay(1.0, 1, gamma=0.5)
-    updater = ParameterUpdater(paddle.optimizer.SGD(schedule, parameters=network.parameters()))
-    Runner(Batches(batches(4, {1, 2})), updater, NanGuard("skip"), GradientMachine(network)).run(passes=1)
+    scheduled(schedule, {1, 2}, NanGuard(policy), optimizer=optimizer)
     assert schedule.get_lr() == 0.5**4
 
 
 def test_the_log_tells_the_step_and_the_loss_stays_for_others_to_show(caplog):
-    caplog.set_level(logging.WARNING, "onion")
     losses = []
     note = Observer(on_batch_end=lambda state: losses.append(float(state.loss)))
     onion(batches(3, {1}), NanGuard("skip"), outside=[note]).run(passes=1)
-    assert [record.getMessage() for record in caplog.records] == [
-        "nan_guard: step 2 has the loss nan; skipped the update"
-    ]
+    assert caplog.messages == ["nan_guard: step 2 has the loss nan; skipped the update"]
     assert [np.isnan(loss) for loss in losses] == [False, True, False]
 
 
-class Steep(paddle.nn.Layer):
+class Steep(Wrapped):
     """A network whose loss is finite while its gradient is not: the root at zero."""
 
-    def __init__(self):
-        super().__init__()
-        self.body = toy_network()
-
-    def forward(self, batch):
-        return self.body(batch)
-
     def loss(self, outputs, batch):
-        return paddle.sqrt(outputs * outputs * batch["steep"]).mean() + self.body.loss(outputs, batch)
+        return paddle.sqrt(outputs * outputs * batch["steep"]).mean() + super().loss(outputs, batch)
 
 
 def steep_batches(count, bad):
-    return [
-        {**batch, "steep": np.full((4, 1), 0.0 if i in bad else 1.0, "float32")}
-        for i, batch in enumerate(batches(count))
-    ]
+    factors = [np.full((4, 1), 0.0 if i in bad else 1.0, "float32") for i in range(count)]
+    return [{**batch, "steep": factor} for batch, factor in zip(batches(count), factors, strict=True)]
 
 
 def test_gradients_are_looked_at_if_wanted():
     data = steep_batches(4, {2})
     guarded = onion(data, NanGuard("skip", check_gradients=True), network=Steep())
-    never = onion(good(data, {2}), network=Steep())
-    for runner in (guarded, never):
-        runner.run(passes=1)
-    assert bits(guarded) == bits(never)
-    assert guarded[NanGuard].log_values() == {"not_finite": 1}
+    check_same(guarded, onion(good(data, {2}), network=Steep()))
+    assert not_finite(guarded) == 1
     with pytest.raises(OnionError, match=r"step 3 has gradients that are not finite, at the loss \d"):
         onion(data, NanGuard(check_gradients=True), network=Steep()).run(passes=1)
-    blind = NanGuard("skip")
-    onion(data, blind, network=Steep()).run(steps=3)
-    assert blind.log_values() == {"not_finite": 0}
+    blind = onion(data, NanGuard("skip"), network=Steep())
+    blind.run(steps=3)
+    assert not_finite(blind) == 0
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "rollback"])
@@ -206,38 +173,29 @@ def test_a_batch_that_is_skipped_inside_is_not_judged_by_the_loss_of_another(pol
     skip = SkipIf(lambda state: state.batch_id in (0, 2))
     runner = onion(batches(4, {2}), NanGuard(policy), skip, outside=[note])
     assert runner.run(passes=1).step == 2
-    assert runner[NanGuard].log_values() == {"not_finite": 0}
-    assert losses[0] is None
-    assert losses[1] is not None
-    assert losses[2] is None
+    assert not_finite(runner) == 0
+    assert [loss is None for loss in losses] == [True, False, True, False]
 
 
 def test_the_loss_of_another_machine_stays_where_the_inside_is_skipped():
-    class Price(RunnerItem):
-        def on_batch(self, state):
-            state.loss = 2.0
-
     losses = []
     note = Observer(on_batch_end=lambda state: losses.append(state.loss))
-    onion(batches(2), NanGuard(), SkipIf(lambda state: True), outside=[note]).insert_after(Batches, Price()).run(
-        passes=1
-    )
+    price = Observer(on_batch_begin=lambda state: setattr(state, "loss", 2.0))
+    runner = onion(batches(2), NanGuard(), SkipIf(lambda state: True), outside=[note])
+    runner.insert_after(Batches, price).run(passes=1)
     assert losses == [2.0, 2.0]
 
 
 def test_outside_accumulate_the_whole_update_is_skipped():
     data = batches(6, {3})
     guarded = onion(data, NanGuard("skip"), Accumulate(2), network=toy_network())
-    never = onion(data[:2] + data[4:], Accumulate(2), network=toy_network())
-    assert guarded.run(passes=1).step == 3
-    never.run(passes=1)
-    assert bits(guarded) == bits(never)
+    assert check_same(guarded, onion(data[:2] + data[4:], Accumulate(2), network=toy_network())).step == 3
 
 
 # -- rollback ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
+@pytest.mark.parametrize("optimizer", KNOWN)
 @pytest.mark.parametrize(
     ("every", "bad", "kept"),
     [
@@ -254,16 +212,13 @@ def test_it_goes_back_to_the_newest_copy_and_on_with_the_data(every, bad, kept, 
     data = batches(5, bad)
     guarded = onion(data, NanGuard("rollback", snapshot_every=every), network=toy_network(), optimizer=optimizer)
     never = onion([data[i] for i in kept], network=toy_network(), optimizer=optimizer)
-    state = guarded.run(passes=1)
-    never.run(passes=1)
-    assert bits(guarded) == bits(never)
-    assert state.step == 5
+    assert check_same(guarded, never).step == 5
     assert len(caplog.records) == len(bad)
 
 
 def test_the_log_tells_where_it_went_back_to(caplog):
     onion(batches(6, {0, 4}), NanGuard("rollback", snapshot_every=2)).run(passes=1)
-    assert [record.getMessage() for record in caplog.records] == [
+    assert caplog.messages == [
         "nan_guard: step 1 has the loss nan; skipped the update",
         "nan_guard: step 5 has the loss nan; rolled back to before step 4",
     ]
@@ -279,134 +234,78 @@ def test_running_means_go_back_too():
     assert guarded[GradientMachine].network.mean.numpy().tobytes() == expected.mean.numpy().tobytes()
 
 
-def test_the_schedule_does_not_go_back():
-    network = toy_network()
-    schedule = lr.StepDecay(1.0, 1, gamma=0.5)
-    updater = ParameterUpdater(paddle.optimizer.AdamW(schedule, parameters=network.parameters()))
-    Runner(Batches(batches(4, {3})), updater, NanGuard("rollback"), GradientMachine(network)).run(passes=1)
-    assert schedule.get_lr() == 0.5**4
-
-
 def test_the_numbers_that_paddle_does_not_save_of_a_schedule_do_not_go_back_either():
-    network = toy_network()
     schedule = lr.CosineAnnealingWarmRestarts(0.1, T_0=20)
-    updater = ParameterUpdater(paddle.optimizer.AdamW(schedule, parameters=network.parameters()))
-    Runner(Batches(batches(6, {4})), updater, NanGuard("rollback", snapshot_every=3), GradientMachine(network)).run(
-        passes=1
-    )
+    scheduled(schedule, {4}, NanGuard("rollback", snapshot_every=3), count=6)
     assert (schedule.last_epoch, schedule.T_cur) == (6, 6)
 
 
 @pytest.mark.parametrize("rate", [0.05, schedules.linear_warmup_and_decay(0.05, total_steps=20, warmup_ratio=0.0)])
 def test_a_learning_rate_that_was_set_by_hand_does_not_go_back_either(rate):
-    network = toy_network()
-    updater = ParameterUpdater(paddle.optimizer.Momentum(rate, parameters=network.parameters()))
+    mover, machine = learning(toy_network(), optimizer="Momentum", rate=rate)
     rates = []
 
     def set_rate(state):
         if state.step in (1, 3):
-            updater.set_learning_rate(0.05 / 10**state.step)
-        rates.append(updater.rate)
+            mover.set_learning_rate(0.05 / 10**state.step)
+        rates.append(mover.rate)
 
     guard, watch = NanGuard("rollback", snapshot_every=2), Observer(on_batch_begin=set_rate)
-    Runner(watch, Batches(batches(6, {3})), updater, guard, GradientMachine(network)).run(passes=1)
+    Runner(watch, Batches(batches(6, {3})), mover, guard, machine).run(passes=1)
     assert guard.log_values() == {"not_finite": 1}
     assert rates == [None, 0.005, 0.005, 0.00005, 0.00005, 0.00005]
-    assert updater.state_dict()["learning_rate"] == 0.00005
+    assert mover.state_dict()["learning_rate"] == 0.00005
     left = 1 if rate == 0.05 else 1 - 6 / 20
-    assert updater.log_values()["learning_rate"] == pytest.approx(0.00005 * left)
+    assert mover.log_values()["learning_rate"] == pytest.approx(0.00005 * left)
 
 
 def test_a_parameter_spoilt_by_an_update_is_made_whole_again():
     """The loss tells only in the batch after the update that spoilt the network."""
     network = toy_network()
-    spoil = Observer(
-        on_batch_end=lambda state: (
-            network.linear.weight.set_value(paddle.full([8, 1], np.nan)) if state.step == 3 else None
-        )
-    )
+    spoil = at(3, lambda: network.linear.weight.set_value(paddle.full([8, 1], np.nan)))
     guarded = onion(batches(6), NanGuard("rollback", snapshot_every=1), network=network, outside=[spoil])
-    state = guarded.run(passes=1)
+    assert np.isfinite(float(guarded.run(passes=1).loss))
     assert np.isfinite(network.linear.weight.numpy()).all()
-    assert guarded[NanGuard].log_values() == {"not_finite": 1}
-    assert np.isfinite(float(state.loss))
+    assert not_finite(guarded) == 1
 
 
 def test_a_second_run_knows_no_copy_of_the_first():
-    guard = NanGuard("rollback")
-    network = toy_network()
+    guard, network = NanGuard("rollback"), toy_network()
     onion(batches(3), guard, network=network).run(passes=1)
-    moved = {key: value.numpy().tobytes() for key, value in network.state_dict().items()}
+    moved = bits_of(network)
     onion(batches(1, {0}), guard, network=network).run(passes=1)
-    assert {key: value.numpy().tobytes() for key, value in network.state_dict().items()} == moved
+    assert bits_of(network) == moved
     assert guard.log_values() == {"not_finite": 1}
-
-
-# -- going on ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-@pytest.mark.parametrize("policy", ["skip", "rollback"])
-@pytest.mark.parametrize("cut", range(1, 8))
-def test_a_resumed_run_goes_back_to_the_same_copy_and_ends_with_the_same_bits(cut, policy, optimizer, tmp_path):
-    class FromThe(Batches):
-        """Go on in mid-pass, as a data item does."""
-
-        def on_pass(self, state):
-            state.batches = iter(self.batches[state.batch_id :])
-
-    def begun(folder, seed=0):
-        network = Running(seed)
-        updater = ParameterUpdater(OPTIMIZERS[optimizer](network.parameters()))
-        guard = NanGuard(policy, snapshot_every=3)
-        data = FromThe(batches(8, {2, 6}))
-        return Runner(Saver(tmp_path / folder, every=2), data, updater, guard, GradientMachine(network))
-
-    uncut = begun("uncut")
-    uncut.run(passes=1)
-    begun("cut").run(passes=1, steps=cut)
-    resumed = begun("cut", seed=1)
-    resumed.run(passes=1)
-    assert bits(resumed) == bits(uncut)
-    assert resumed[NanGuard].log_values() == {"not_finite": 2}
-    one, other = (runner[NanGuard].state_dict() for runner in (resumed, uncut))
-    assert one.keys() == other.keys()
-    assert all(np.array_equal(np.asarray(one[key]), np.asarray(other[key])) for key in one)
 
 
 # -- where it may stand ------------------------------------------------------------------------------------------------
 
 
-def test_it_stands_between_the_updater_and_all_its_machines_and_outside_what_shares():
+def test_its_place_is_between_the_updater_and_all_its_machines_and_outside_what_shares():
     network = toy_network()
-    updater, machine = ParameterUpdater(OPTIMIZERS["sgd"](network.parameters())), GradientMachine(network)
-    second = GradientMachine(network)
+    mover, machine = learning(network)
+    guard, second, split = NanGuard(), GradientMachine(network), SplitOnMemoryError(network)
     for items, said in [
-        ([NanGuard(), updater, machine], "nan_guard is outside any ParameterUpdater; move it into one"),
-        ([updater, machine, NanGuard()], "not outside gradient_machine; move it between the two"),
-        ([updater, machine, NanGuard(), second], "not outside gradient_machine"),
-        (
-            [updater, Accumulate(2), NanGuard(), machine],
-            "is inside accumulate, and would judge a part of an update",
-        ),
-        ([updater, SplitOnMemoryError(network), NanGuard(), machine], "is inside split_on_memory_error"),
+        ([guard, mover, machine], "nan_guard is outside any ParameterUpdater; move it into one"),
+        ([mover, machine, guard], "not outside gradient_machine; move it between the two"),
+        ([mover, machine, guard, second], "not outside gradient_machine"),
+        ([mover, Accumulate(2), guard, machine], "is inside accumulate, and would judge a part of an update"),
+        ([mover, split, guard, machine], "is inside split_on_memory_error"),
     ]:
         with pytest.raises(CompositionError, match=said):
             Runner(Batches(1), *items)
-    Runner(Batches(1), updater, NanGuard(), Accumulate(2), SplitOnMemoryError(network), machine, second)
+    Runner(Batches(1), mover, guard, Accumulate(2), split, machine, second)
 
 
 def test_two_machines_are_guarded_together():
     data = batches(4, {2})
 
     def two(data, *guard):
-        one, other = toy_network(), toy_network(seed=1)
-        optimizer = OPTIMIZERS["adamw"]([*one.parameters(), *other.parameters()])
-        runner = Runner(
-            Batches(data), ParameterUpdater(optimizer), *guard, GradientMachine(one), GradientMachine(other)
-        )
-        runner.run(passes=1)
-        return [each.numpy().tobytes() for network in (one, other) for each in network.parameters()]
+        networks = toy_network(), toy_network(seed=1)
+        machines = map(GradientMachine, networks)
+        mover = updater(*networks, optimizer="AdamW", weight_decay=0.1)
+        Runner(Batches(data), mover, *guard, *machines).run(passes=1)
+        return [bits_of(network) for network in networks]
 
     assert two(data, NanGuard("skip")) == two(good(data, {2}))
     assert two(data, NanGuard("rollback", snapshot_every=1)) == two([data[0], data[3]])
@@ -416,11 +315,8 @@ def test_two_machines_are_guarded_together():
 @pytest.mark.parametrize("nested", [False, True], ids=["made beforehand", "run within the run"])
 def test_an_onion_made_of_the_guarded_one_leaves_it_guarded(nested, policy):
     one, other = Running(), Running(seed=1)
-    optimizer = OPTIMIZERS["sgd"]([*one.parameters(), *other.parameters()])
-    machines = GradientMachine(one), GradientMachine(other)
-    runner = Runner(
-        Batches(batches(4, {2})), ParameterUpdater(optimizer), NanGuard(policy, snapshot_every=1), *machines
-    )
+    guarded = updater(one, other), NanGuard(policy, snapshot_every=1), GradientMachine(one), GradientMachine(other)
+    runner = Runner(Batches(batches(4, {2})), *guarded)
     part = runner.without("gradient_machine-2").replace(Batches, Batches(batches(1)))
 
     def run_part(state):
@@ -437,9 +333,8 @@ def test_a_machine_without_a_network_is_refused():
     class Machine(RunnerItem):
         computes_gradients = True
 
-    updater = ParameterUpdater(OPTIMIZERS["sgd"](toy_network().parameters()))
     with pytest.raises(CompositionError, match="finds no network in machine; give it the attribute network"):
-        Runner(Batches(1), updater, NanGuard(), Machine())
+        Runner(Batches(1), updater(toy_network()), NanGuard(), Machine())
 
 
 @pytest.mark.parametrize(("bad", "ends"), [({0}, 3), ({2}, 3), ({3}, 6), ({7}, None)])
@@ -461,65 +356,51 @@ def test_between_two_looks_the_loss_is_not_read():
             reads.append(len(reads))
             return 1.0
 
-    def told(state):
-        state.loss = Cost()
-
-    guard = NanGuard(check_every=4)
+    guard, cost = NanGuard(check_every=4), Observer(on_batch_begin=lambda state: setattr(state, "loss", Cost()))
     guard.check = lambda runner: None
-    Runner(Batches(9), guard, Observer(on_batch_begin=told)).run(passes=1)
+    Runner(Batches(9), guard, cost).run(passes=1)
     assert len(reads) == 2
 
 
 @pytest.mark.parametrize(
-    ("policy", "look"), [("raise", 0), ("raise", True), ("raise", 1.5), ("skip", 2), ("rollback", 9)]
+    ("policy", "settings", "said"),
+    [
+        *(
+            (
+                policy,
+                {"check_every": look},
+                f"check_every must be an integer >= 1, and 1 for policy {policy}; got {look}",
+            )
+            for policy, look in [("raise", 0), ("raise", True), ("raise", 1.5), ("skip", 2), ("rollback", 9)]
+        ),
+        *(("rollback", {"snapshot_every": every}, "must be an integer >= 1") for every in (0, True, 1.5)),
+        ("ignore", {}, "policy must be one of raise, skip, rollback; got 'ignore'"),
+    ],
 )
-def test_looks_that_do_not_do_are_refused(policy, look):
-    with pytest.raises(
-        CompositionError, match=f"check_every must be an integer >= 1, and 1 for policy {policy}; got {look!r}"
-    ):
-        NanGuard(policy, check_every=look)
-
-
-def test_arguments_that_are_none_are_refused():
-    with pytest.raises(CompositionError, match="policy must be one of raise, skip, rollback; got 'ignore'"):
-        NanGuard("ignore")
-    for every in (0, True, 1.5):
-        with pytest.raises(CompositionError, match="must be an integer >= 1"):
-            NanGuard("rollback", snapshot_every=every)
-
-
-def test_it_is_drawn():
-    drawing = str(onion(batches(1), NanGuard("rollback", snapshot_every=50)))
-    assert "NanGuard(policy='rollback', snapshot_every=50)" in drawing
+def test_arguments_that_are_none_are_refused(policy, settings, said):
+    with pytest.raises(CompositionError, match=said):
+        NanGuard(policy, **settings)
 
 
 # -- many tasks --------------------------------------------------------------------------------------------------------
 
 
-class Poison(RunnerItem):
-    """Put a NaN into the batches of some steps, which are numbered from 1."""
+def poison(*steps):
+    """Return an item that puts a NaN into the batches of some steps, which are numbered from 1."""
 
-    def __init__(self, steps):
-        self.steps = steps
-
-    def on_batch(self, state):
-        if state.next_step in self.steps:
+    def act(state):
+        if state.next_step in steps:
             state.batch = {**state.batch, "x": state.batch["x"] * np.float32("nan")}
 
+    return Observer(on_batch_begin=act)
 
-def of_two_tasks(*items, network=None):
+
+def of_two_tasks(*items, guard=None, network=None):
     """Tasks in turn, so odd steps are of ``even`` and even ones of ``odd``; one network, one optimizer."""
-    tasks = {
-        "even": TaskData(DataProvider(toy_examples(16), 4, prefetch=0)),
-        "odd": TaskData(DataProvider(toy_examples(16, seed=1), 4, prefetch=0)),
-    }
+    tasks = {name: TaskData(examples(16, seed=seed)) for seed, name in enumerate(["even", "odd"])}
     network = network or Running()
-    updater = ParameterUpdater(OPTIMIZERS["adamw"](network.parameters()))
-    return Runner(TaskSampler(tasks, RoundRobin()), *items, updater, NanGuard("skip"), GradientMachine(network))
-
-
-def guarded_by(guard, *items, network=None):
-    return of_two_tasks(*items, network=network).replace(NanGuard, guard)
+    mover = updater(network, optimizer="AdamW", weight_decay=0.1)
+    return Runner(TaskSampler(tasks, RoundRobin()), *items, mover, guard or NanGuard("skip"), GradientMachine(network))
 
 
 def left_out(*steps, network=None):
@@ -535,15 +416,12 @@ def left_out(*steps, network=None):
 
 def test_an_error_names_the_task_that_was_poisoned():
     with pytest.raises(OnionError, match=r"nan_guard: step 4 \(task odd\) has the loss nan"):
-        guarded_by(NanGuard("raise"), Poison({4})).run(passes=1)
+        of_two_tasks(poison(4), guard=NanGuard("raise")).run(passes=1)
 
 
 @pytest.mark.parametrize("bad", [(1,), (4,), (3, 4), (2, 4, 6, 8)])
 def test_a_poisoned_task_leaves_no_trace_in_the_others_where_its_updates_are_skipped(bad, caplog):
-    guarded, never = guarded_by(NanGuard("skip"), Poison(bad)), left_out(*bad)
-    guarded.run(passes=1)
-    never.run(passes=1)
-    assert bits(guarded) == bits(never)
+    check_same(of_two_tasks(poison(*bad)), left_out(*bad))
     task = {step: "even" if step % 2 else "odd" for step in bad}
     assert caplog.messages == [
         f"nan_guard: step {step} (task {task[step]}) has the loss nan; skipped the update" for step in bad
@@ -552,9 +430,6 @@ def test_a_poisoned_task_leaves_no_trace_in_the_others_where_its_updates_are_ski
 
 @pytest.mark.parametrize("bad", [2, 5, 8])
 def test_a_poisoned_task_takes_all_back_to_the_copy_and_on_from_there(bad, caplog):
-    guarded = guarded_by(NanGuard("rollback", snapshot_every=1), Poison({bad}), network=toy_network())
-    never = left_out(bad - 1, bad, network=toy_network())  # the copy was taken before that update
-    guarded.run(passes=1)
-    never.run(passes=1)
-    assert bits(guarded) == bits(never)
+    guarded = of_two_tasks(poison(bad), guard=NanGuard("rollback", snapshot_every=1), network=toy_network())
+    check_same(guarded, left_out(bad - 1, bad, network=toy_network()))  # the copy was taken before that update
     assert f"rolled back to before step {bad - 1}" in caplog.text

@@ -2,13 +2,8 @@
 
 import functools
 import json
-import logging
 import math
-import os
 import random
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import paddle
@@ -25,7 +20,6 @@ from onion import (
     Logger,
     Mailbox,
     Observer,
-    ParameterUpdater,
     Runner,
     RunnerItem,
     Saver,
@@ -35,33 +29,11 @@ from onion.checkpointing import checkpoint
 from onion.checkpointing.run_state import best_checkpoint
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 from tests.abilities import needs_draws_again
+from tests.items import learning
+from tests.items.learning import Mse, examples
+from tests.toys import Dropped, bits
 
-# -- onions to be cut ------------------------------------------------------------------------------------------------
-
-
-class Mse:
-    def reset(self):
-        self.sum, self.count = 0.0, 0
-
-    def update(self, outputs, batch):
-        self.sum += float(((outputs.numpy() - batch["y"]) ** 2).sum())
-        self.count += len(batch["y"])
-
-    def result(self):
-        return {"mse": self.sum / self.count}
-
-
-class WithDropout(paddle.nn.Layer):
-    def __init__(self):
-        super().__init__()
-        self.body = paddle.nn.Sequential(paddle.nn.Linear(8, 6), paddle.nn.Tanh(), paddle.nn.Dropout(0.4))
-        self.head = paddle.nn.Linear(6, 1)
-
-    def forward(self, batch):
-        return self.head(self.body(batch["x"]))
-
-    def loss(self, outputs, batch):
-        return paddle.nn.functional.mse_loss(outputs, batch["y"])
+# -- onions to be cut --------------------------------------------------------------------------------------------------
 
 
 class Noise(RunnerItem):
@@ -78,38 +50,34 @@ class Noise(RunnerItem):
         state.batch = {**state.batch, "x": state.batch["x"] + noise}
 
 
-class Dice(RunnerItem):
-    """A test that throws dice."""
-
-    def on_pass(self, state):
-        yield
-        state.report({"dice": random.random() + np.random.random()})
+def dice():
+    """Return a test that throws dice."""
+    return Observer(on_pass_end=lambda state: state.report({"dice": random.random() + np.random.random()}))
 
 
 def adamw(network):
     schedule = paddle.optimizer.lr.LinearWarmup(paddle.optimizer.lr.PolynomialDecay(0.1, 20), 4, 0.0, 0.1)
     clip = paddle.nn.ClipGradByGlobalNorm(1.0)
-    return paddle.optimizer.AdamW(schedule, parameters=network.parameters(), grad_clip=clip)
+    return learning.learning(network, optimizer="AdamW", rate=schedule, grad_clip=clip)
 
 
 def sgd(network):
-    return paddle.optimizer.SGD(0.05, parameters=network.parameters())
+    return learning.learning(network)
 
 
-EXAMPLES = toy_examples(22)  # batches of 4: five full ones and one of two
-PASSES, STEPS = 2, 12
+PASSES, STEPS = 2, 12  # of 22 examples in batches of 4: five full ones and one of two
 
 
-def trained(network, optimizer, **data):
-    return [
-        DataProvider(EXAMPLES, 4, **{"prefetch": 0, **data}),
-        ParameterUpdater(optimizer(network)),
-        GradientMachine(network),
-    ]
+def trained(network, learns=adamw, **data):
+    return [examples(22, **data), *learns(network)]
+
+
+def saved(folder, log, **settings):
+    return [Saver(folder, **settings), Logger(folder / "metrics.jsonl", log)]
 
 
 def measuring(network, *items):
-    return Runner(DataProvider(EXAMPLES[:6], 4, prefetch=0), Evaluator(Mse()), *items, Forward(network))
+    return Runner(examples(6), Evaluator(Mse()), *items, Forward(network))
 
 
 def plain(folder, *extra):
@@ -118,87 +86,32 @@ def plain(folder, *extra):
 
 def shuffled(folder, *extra):
     data = {"shuffle": True, "seed": 3, "lengths": lambda example: int(abs(example["x"][0]) * 3), "prefetch": 2}
-    return Runner(
-        Saver(folder, every=4), Logger(folder / "metrics.jsonl", 1), *extra, *trained(toy_network(), adamw, **data)
-    )
+    return Runner(*saved(folder, 1, every=4), *extra, *trained(toy_network(), **data))
 
 
 def dropout(folder, *extra):
-    return Runner(
-        Saver(folder, every=5),
-        *extra,
-        Logger(folder / "metrics.jsonl", 2),
-        *trained(WithDropout(), adamw, shuffle=True),
-    )
-
-
-def every_pass(folder, *extra):
-    network = WithDropout()
-    return Runner(
-        Saver(folder),
-        Logger(folder / "metrics.jsonl", "pass"),
-        *extra,
-        Tester(measuring(network, Dice())),
-        *trained(network, adamw),
-    )
+    return Runner(*saved(folder, 2, every=5), *extra, *trained(Dropped(), shuffle=True))
 
 
 def everything(folder, *extra):
-    network = WithDropout()
+    network = Dropped()
     return Runner(
-        Saver(folder, every=4, monitor="tester.mse", mode="min", keep_last=1),
-        Logger(folder / "metrics.jsonl", 2),
+        *saved(folder, 2, every=4, monitor="tester.mse", mode="min", keep_last=1),
         EarlyStopping("tester.mse", patience=3, mode="min"),
         *extra,
-        Tester(measuring(network, Dice()), every=3),
-        Tester(measuring(network, Dice()), name="end"),
+        Tester(measuring(network, dice()), every=3),
+        Tester(measuring(network, dice()), name="end"),
         Noise(),
-        *trained(network, adamw, shuffle=True, prefetch=2),
-    )
-
-
-def stopping(folder, *extra):
-    network = toy_network()
-    return Runner(
-        Saver(folder, every=2),
-        Logger(folder / "metrics.jsonl", 5),
-        EarlyStopping("tester.mse", patience=1, mode="max"),
-        *extra,
-        Tester(measuring(network), every=4),
-        *trained(network, adamw),
+        *trained(network, shuffle=True, prefetch=2),
     )
 
 
 def streamed(folder, *extra):
-    network = toy_network()
-
-    def source():
-        return iter(EXAMPLES)
-
-    return Runner(
-        Saver(folder, every=3),
-        Logger(folder / "metrics.jsonl", 1),
-        *extra,
-        Tester(measuring(network, Dice())),
-        DataProvider(source, 4, prefetch=0),
-        ParameterUpdater(adamw(network)),
-        GradientMachine(network),
-    )
+    network, data = toy_network(), DataProvider(lambda: iter(toy_examples(22)), 4, prefetch=0)
+    return Runner(*saved(folder, 1, every=3), *extra, Tester(measuring(network, dice())), data, *adamw(network))
 
 
-def nested(folder, *extra):
-    """Two updaters in turn, as in a GAN."""
-    one, other = toy_network(), toy_network()
-    return Runner(
-        Saver(folder, every=5),
-        *extra,
-        DataProvider(EXAMPLES, 4, shuffle=True, prefetch=0),
-        Runner(ParameterUpdater(adamw(one)), GradientMachine(one)),
-        Runner(ParameterUpdater(adamw(other)), GradientMachine(other)),
-    )
-
-
-KINDS = [plain, shuffled, dropout, every_pass, everything, stopping, streamed, nested]
+KINDS = [plain, shuffled, dropout, everything, streamed]
 
 
 def seed(number):
@@ -223,28 +136,24 @@ def begun_otherwise(kind, folder):
     return runner
 
 
-def bits(saved):
-    return {
-        key: value.numpy().tobytes() if hasattr(value, "numpy") else value
-        for key, value in saved.items()
-        if key not in ("seconds", "offset")  # how long it took
-    }
-
-
-def rows(folder):
-    path = folder / "metrics.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def plain_state(item):
+    """Return what an item saves, without how long it took."""
+    state = learning.plain(item.state_dict())
+    return {key: value for key, value in state.items() if key not in ("seconds", "offset")}
 
 
 def timeless(folder):
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows(folder)]
+    """Return the rows of the log, if there is one, without how long they took."""
+    path = folder / "metrics.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
 def outcome(runner, state, folder):
     """Return all that has to be the same, to the bit; the last checkpoint tells of the generators."""
     saver = runner[Saver]
     return {
-        "items": {item.name: bits(item.state_dict()) for item in runner.walk() if item is not saver},
+        "items": {item.name: plain_state(item) for item in runner.walk() if item is not saver},
         "best": saver.state_dict(),
         "counters": (state.pass_id, state.batch_id, state.step),
         "metrics": (state.metrics, state.reported),
@@ -265,160 +174,112 @@ def place(tmp_path_factory):
     return functools.cache(lambda kind: tmp_path_factory.mktemp(kind.__name__))
 
 
-def check_same(runner, state, folder, expected):
-    there = outcome(runner, state, folder)
+@pytest.fixture
+def expected(kind, place):
+    return uncut(kind, place(kind))
+
+
+def check_same(runner, folder, expected, state=None):
+    """Run to the end, if that was not done; all comes out as expected."""
+    there = outcome(runner, state or runner.run(passes=PASSES), folder)
     for name, value in expected.items():
         assert there[name] == value, name
 
 
 @needs_draws_again
-@pytest.mark.slow
-@pytest.mark.parametrize("cut", range(1, STEPS))
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_cut_after_any_step_goes_on_to_the_same_bits(kind, cut, place, tmp_path):
-    expected = uncut(kind, place(kind))
-    begun(kind, tmp_path).run(passes=PASSES, steps=cut)
-    resumed = begun_otherwise(kind, tmp_path)
-    check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
-
-
-@needs_draws_again
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_run_cut_after_every_single_step_ends_with_the_same_bits(kind, place, tmp_path):
-    expected = uncut(kind, place(kind))
+def test_a_run_cut_after_every_single_step_ends_with_the_same_bits(kind, expected, tmp_path):
     begun(kind, tmp_path).run(passes=PASSES, steps=1)
     for step in range(2, STEPS + 1):
         runner = begun_otherwise(kind, tmp_path)
         state = runner.run(passes=PASSES, steps=step)
     if kind is streamed:  # only one more batch would tell that its last batch was the last
-        runner = begun_otherwise(kind, tmp_path)
-        state = runner.run(passes=PASSES)
-    check_same(runner, state, tmp_path, expected)
+        runner, state = begun_otherwise(kind, tmp_path), None
+    check_same(runner, tmp_path, expected, state)
+
+
+KILLS = [
+    *(("on_pass", "out", step) for step in (0, 6)),
+    *(pytest.param("on_batch", way, n, marks=pytest.mark.slow) for way in ("in", "out") for n in range(STEPS)),
+]
 
 
 @needs_draws_again
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["in", "out"])
-@pytest.mark.parametrize(
-    ("kind", "step"), [(kind, step) for kind in KINDS for step in range(8 if kind is stopping else STEPS)]
-)
-def test_a_run_killed_by_an_error_in_any_step_goes_on_from_its_checkpoint_to_the_same_bits(
-    kind, step, way, place, tmp_path
-):
-    expected = uncut(kind, place(kind))
-    with pytest.raises(PlannedError):
-        begun(kind, tmp_path, Failing("on_batch", way, step)).run(passes=PASSES)
-    # Without a checkpoint the script begins anew, with its own seeds.
-    resumed = begun_otherwise(kind, tmp_path) if checkpoint.steps_in(tmp_path) else begun(kind, tmp_path)
-    check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
-
-
-@needs_draws_again
-@pytest.mark.parametrize("step", [0, 6])
+@pytest.mark.parametrize(("hook", "way", "step"), KILLS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_killed_on_the_way_out_of_a_pass_goes_on_to_the_same_bits(kind, step, place, tmp_path):
-    expected = uncut(kind, place(kind))
+def test_a_run_killed_by_an_error_goes_on_from_its_checkpoint_to_the_same_bits(
+    kind, hook, way, step, expected, tmp_path
+):
     with pytest.raises(PlannedError):
-        begun(kind, tmp_path, Failing("on_pass", "out", step)).run(passes=PASSES)
+        begun(kind, tmp_path, Failing(hook, way, step)).run(passes=PASSES)
+    # Without a checkpoint the script begins again, with its own seeds.
     resumed = begun_otherwise(kind, tmp_path) if checkpoint.steps_in(tmp_path) else begun(kind, tmp_path)
-    check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
+    check_same(resumed, tmp_path, expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_finished_run_that_is_started_again_does_nothing(kind, tmp_path):
-    runner = begun(kind, tmp_path)
-    runner.run(passes=PASSES)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    def files():
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    begun(kind, tmp_path).run(passes=PASSES)
+    before = files()
     state = begun_otherwise(kind, tmp_path).run(passes=PASSES)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert files() == before
     assert state.step == checkpoint.newest(tmp_path).step
 
 
-@needs_draws_again
-def test_more_passes_go_on_where_a_finished_run_ended(place, tmp_path):
-    expected = uncut(everything, place(everything))
-    begun(everything, tmp_path).run(passes=1)
-    resumed = begun_otherwise(everything, tmp_path)
-    check_same(resumed, resumed.run(passes=PASSES), tmp_path, expected)
-
-
-@needs_draws_again
-def test_a_second_run_of_the_same_runner_goes_on_too(place, tmp_path):
-    expected = uncut(dropout, place(dropout))
-    runner = begun(dropout, tmp_path)
-    runner.run(passes=PASSES, steps=4)
+def run_again(runner, folder):
     seed(99)
-    check_same(runner, runner.run(passes=PASSES), tmp_path, expected)
+    return runner, None
+
+
+def run_by_hand(runner, folder):
+    with begun_otherwise(dropout, folder) as resumed:
+        resumed.run_pass()
+        return resumed, resumed.run_pass()
 
 
 @needs_draws_again
-def test_with_runner_goes_on_too(place, tmp_path):
-    expected = uncut(dropout, place(dropout))
-    begun(dropout, tmp_path).run(passes=PASSES, steps=4)
-    resumed = begun_otherwise(dropout, tmp_path)
-    with resumed:
-        resumed.run_pass()
-        state = resumed.run_pass()
-    check_same(resumed, state, tmp_path, expected)
-
-
-def test_resuming_is_logged(tmp_path, caplog):
-    begun(plain, tmp_path).run(steps=4)
-    with caplog.at_level(logging.INFO, "onion"):
-        begun(plain, tmp_path).run(steps=5)
-    assert caplog.messages == [f"resumed from step 4 in {tmp_path}"]
-
-
-SCRIPT = """
-import os, signal, sys, warnings
-warnings.simplefilter("ignore")
-from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver
-from onion.testing import toy_examples, toy_network
-import paddle
-network = toy_network()
-kill = Observer(on_batch_end=lambda state: state.step == 5 and os.kill(os.getpid(), signal.SIGKILL))
-Runner(
-    Saver(sys.argv[1], every=3),
-    kill,
-    DataProvider(toy_examples(22), 4, prefetch=0),
-    ParameterUpdater(paddle.optimizer.SGD(0.05, parameters=network.parameters())),
-    GradientMachine(network),
-).run(passes=2)
-"""
-
-
-def test_a_process_killed_between_checkpoints_goes_on_in_another_process_to_the_same_bits(place, tmp_path):
-    expected = uncut(plain, place(plain))
-    run = subprocess.run([sys.executable, "-c", SCRIPT, tmp_path], check=False)
-    assert run.returncode == -signal.SIGKILL
-    assert checkpoint.steps_in(tmp_path) == [3]
-    resumed = begun_otherwise(plain, tmp_path)
-    state = resumed.run(passes=PASSES)
-    there = outcome(resumed, state, tmp_path)
-    assert there["items"] == expected["items"]
+@pytest.mark.parametrize(
+    ("kind", "limits", "goes_on"),
+    [
+        (everything, {"passes": 1}, lambda runner, folder: (begun_otherwise(everything, folder), None)),
+        (dropout, {"passes": PASSES, "steps": 4}, run_again),
+        (dropout, {"passes": PASSES, "steps": 4}, run_by_hand),
+    ],
+    ids=["more passes", "the same runner", "with runner"],
+)
+def test_it_goes_on_however_the_run_is_started_again(kind, limits, goes_on, expected, tmp_path):
+    runner = begun(kind, tmp_path)
+    runner.run(**limits)
+    resumed, state = goes_on(runner, tmp_path)
+    check_same(resumed, tmp_path, expected, state)
 
 
 # -- which checkpoints are written and kept --------------------------------------------------------------------------
 
 
-class Metric(RunnerItem):
-    """Report planned values of ``value``, one a batch, and ``None`` for no report."""
+def metric(values):
+    """Return an item that reports planned values of ``value``, one a batch, and None for no report."""
 
-    def __init__(self, values):
-        self.values = values
-
-    def on_batch(self, state):
-        yield
-        if (value := self.values[state.step - 1]) is not None:
+    def report(state):
+        if (value := values[state.step - 1]) is not None:
             state.report({"value": value})
 
+    return Observer(on_batch_end=report)
 
-def numbers(folder, count, *items, saver=None, **settings):
-    return Runner(saver or Saver(folder, **settings), *items, Batches(count))
+
+def numbers(folder, count, *items, **settings):
+    return Runner(Saver(folder, **settings), *items, Batches(count))
 
 
 def steps(folder):
     return checkpoint.steps_in(folder)
+
+
+def counters(folder):
+    return tuple(checkpoint.newest(folder).run["counters"].values())
 
 
 def test_the_folder_of_a_checkpoint_looks_as_documented(tmp_path):
@@ -449,32 +310,31 @@ def test_the_folder_of_a_checkpoint_looks_as_documented(tmp_path):
     assert json.loads((path / "manifest.json").read_text()).keys() == {"format", "step", "files"}
 
 
-def test_every_nth_step_the_end_and_no_more_is_saved(tmp_path):
-    seen = []
-    watch = Observer(on_batch_begin=lambda state: seen.append(steps(tmp_path)))
-    Runner(Saver(tmp_path, every=2, keep_last=9), watch, Batches(5)).run(passes=1)
-    assert seen == [[], [], [2], [2], [2, 4]]
-    assert steps(tmp_path) == [2, 4, 5]
+@pytest.mark.parametrize(
+    ("settings", "moment", "values", "passes", "seen", "kept"),
+    [
+        ({"every": 2}, "on_batch_begin", [None] * 5, 1, [[], [], [2], [2], [2, 4]], [2, 4, 5]),
+        ({}, "on_pass_begin", [None] * 9, 3, [[], [3], [3, 6]], [3, 6, 9]),
+        ({"every": 100, "monitor": "value"}, "on_batch_begin", [1, 1, 0, 2], 1, [[], [1], [1], [1]], [1, 4]),
+    ],
+    ids=["every nth step and the end", "every pass", "better values"],
+)
+def test_what_is_asked_for_is_saved_and_no_more(settings, moment, values, passes, seen, kept, tmp_path):
+    there = []
+    watch = Observer(**{moment: lambda state: there.append(steps(tmp_path))})
+    numbers(tmp_path, len(values) // passes, watch, metric(values), keep_last=9, **settings).run(passes=passes)
+    assert there == seen
+    assert steps(tmp_path) == kept
+    assert counters(tmp_path) == (passes, 0, len(values))
 
 
-def test_every_pass_is_saved_at_its_end(tmp_path):
-    seen = []
-    watch = Observer(on_pass_begin=lambda state: seen.append(steps(tmp_path)))
-    Runner(Saver(tmp_path, keep_last=9), watch, Batches(3)).run(passes=3)
-    assert seen == [[], [3], [3, 6]]
-    assert steps(tmp_path) == [3, 6, 9]
-    assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 3, "batch_id": 0, "step": 9}
-
-
-def test_a_cut_pass_is_saved_as_cut(tmp_path):
-    numbers(tmp_path, 5).run(steps=3)
-    assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 0, "batch_id": 3, "step": 3}
-
-
-def test_a_pass_that_an_item_ended_is_over(tmp_path):
-    stop = Observer(on_batch_end=lambda state: state.step == 2 and state.stop_pass("enough"))
-    numbers(tmp_path, 5, stop).run(passes=1)
-    assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 1, "batch_id": 0, "step": 2}
+@pytest.mark.parametrize(
+    ("stop_at", "limits", "counted"), [(None, {"steps": 3}, (0, 3, 3)), (2, {"passes": 1}, (1, 0, 2))]
+)
+def test_a_cut_pass_is_saved_as_cut_and_one_that_an_item_ended_as_over(stop_at, limits, counted, tmp_path):
+    stop = Observer(on_batch_end=lambda state: state.step == stop_at and state.stop_pass("enough"))
+    numbers(tmp_path, 5, stop).run(**limits)
+    assert counters(tmp_path) == counted
 
 
 def test_after_the_last_batch_of_a_pass_what_happens_on_its_way_out_is_saved_too(tmp_path):
@@ -486,50 +346,32 @@ def test_after_the_last_batch_of_a_pass_what_happens_on_its_way_out_is_saved_too
     assert seen[1].run["counters"] == {"pass_id": 1, "batch_id": 0, "step": 4}
 
 
-@pytest.mark.parametrize("keep", [1, 2, 3])
-def test_the_newest_few_are_kept(keep, tmp_path):
-    numbers(tmp_path, 7, every=1, keep_last=keep).run(passes=1)
-    assert steps(tmp_path) == [1, 2, 3, 4, 5, 6, 7][-keep:]
+NAN = math.nan
 
 
-@pytest.mark.parametrize(("mode", "best"), [("max", 3), ("min", 2)])
-def test_the_best_is_saved_and_kept_besides(mode, best, tmp_path):
-    metric = Metric([5, 1, 9, 2, 9, None, 3])
-    numbers(tmp_path, 7, metric, every=100, keep_last=1, monitor="value", mode=mode).run(passes=1)
-    assert steps(tmp_path) == [best, 7]
+@pytest.mark.parametrize(
+    ("values", "settings", "kept", "best"),
+    [
+        ([None] * 7, {"every": 1}, [7], 7),
+        ([None] * 7, {"every": 1, "keep_last": 2}, [6, 7], 7),
+        ([None] * 7, {"every": 1, "keep_last": 3}, [5, 6, 7], 7),
+        ([5, 1, 9, 2, 9, None, 3], {"monitor": "value"}, [3, 7], 3),
+        ([5, 1, 9, 2, 9, None, 3], {"monitor": "value", "mode": "min"}, [2, 7], 2),
+        ([NAN, 1.0, NAN, 0.5], {"monitor": "value"}, [2, 4], 2),
+        ([NAN] * 4, {"monitor": "value", "every": 1}, [4], 4),
+        ([None] * 3, {"monitor": "value"}, [3], 3),
+    ],
+)
+def test_the_newest_and_the_best_are_kept(values, settings, kept, best, tmp_path):
+    settings = {"every": 100, "keep_last": 1, **settings}
+    numbers(tmp_path, len(values), metric(values), **settings).run(passes=1)
+    assert steps(tmp_path) == kept
     assert best_checkpoint(tmp_path).step == best
-    assert checkpoint.newest(tmp_path).step == 7
-
-
-def test_only_better_values_are_saved(tmp_path):
-    seen = []
-    watch = Observer(on_batch_begin=lambda state: seen.append(steps(tmp_path)))
-    Runner(Saver(tmp_path, every=100, keep_last=9, monitor="value"), watch, Metric([1, 1, 0, 2]), Batches(4)).run(
-        passes=1
-    )
-    assert seen == [[], [1], [1], [1]]
-    assert steps(tmp_path) == [1, 4]
-
-
-def test_a_metric_that_is_no_number_is_never_the_best(tmp_path):
-    numbers(tmp_path, 4, Metric([math.nan, 1.0, math.nan, 0.5]), every=100, keep_last=1, monitor="value").run(passes=1)
-    assert steps(tmp_path) == [2, 4]
-    assert math.isnan(checkpoint.read(checkpoint.folder_of(tmp_path, 2)).items["saver"]["best"]) is False
-
-
-def test_a_metric_that_never_is_a_number_keeps_nothing_besides(tmp_path):
-    numbers(tmp_path, 4, Metric([math.nan] * 4), every=1, keep_last=1, monitor="value").run(passes=1)
-    assert steps(tmp_path) == [4]
-    assert best_checkpoint(tmp_path).step == 4
-
-
-def test_a_metric_that_is_never_reported_keeps_nothing_besides(tmp_path):
-    numbers(tmp_path, 3, every=100, keep_last=1, monitor="value").run(passes=1)
-    assert steps(tmp_path) == [3]
+    assert checkpoint.newest(tmp_path).step == len(values)
 
 
 def test_a_best_that_nothing_reports_is_told_once_where_others_are(tmp_path, caplog):
-    numbers(tmp_path, 3, Metric([1, 2, 3] * 2), every=100, keep_last=1, monitor="valeu").run(passes=2)
+    numbers(tmp_path, 3, metric([1, 2, 3] * 2), every=100, keep_last=1, monitor="valeu").run(passes=2)
     assert caplog.messages == ["saver: nothing has reported 'valeu'; there is value"]
 
 
@@ -542,33 +384,15 @@ def test_the_best_at_the_end_of_a_pass_is_saved(tmp_path):
 
 
 def test_the_best_so_far_stays_the_best_after_a_resumption(tmp_path):
-    def onion():
-        return Runner(
-            Saver(tmp_path, every=100, keep_last=1, monitor="value"),
-            Metric([5, 1, 2, 3, 4, 6, 1]),
-            DataProvider(list(range(7)), 1, prefetch=0),
-        )
-
-    onion().run(steps=3)
-    assert steps(tmp_path) == [1, 3]
-    onion().run(steps=5)
-    assert steps(tmp_path) == [1, 5]
-    onion().run(passes=1)
-    assert steps(tmp_path) == [6, 7]
+    for limits, kept in (({"steps": 3}, [1, 3]), ({"steps": 5}, [1, 5]), ({"passes": 1}, [6, 7])):
+        saver, data = Saver(tmp_path, every=100, keep_last=1, monitor="value"), DataProvider(range(7), 1, prefetch=0)
+        Runner(saver, metric([5, 1, 2, 3, 4, 6, 1]), data).run(**limits)
+        assert steps(tmp_path) == kept
 
 
 def test_no_checkpoint_of_a_folder_that_has_none_says_to_train_first(tmp_path):
     with pytest.raises(CheckpointError, match="holds no checkpoint; train first"):
         best_checkpoint(tmp_path)
-
-
-def test_after_an_error_nothing_is_saved(tmp_path):
-    with pytest.raises(PlannedError):
-        numbers(tmp_path, 5, Failing("on_batch", "in", 3), every=2).run(passes=1)
-    assert steps(tmp_path) == [2]
-    with pytest.raises(PlannedError):
-        numbers(tmp_path / "none", 5, Failing("on_pass", "out"), every="pass").run(passes=1)
-    assert steps(tmp_path / "none") == []
 
 
 def test_a_run_of_no_step_is_saved_once_and_not_kept_for_ever(tmp_path):
@@ -578,19 +402,12 @@ def test_a_run_of_no_step_is_saved_once_and_not_kept_for_ever(tmp_path):
     assert steps(tmp_path) == [3]
 
 
-def test_what_a_killed_run_left_half_written_is_swept_when_the_next_begins(tmp_path):
-    (tmp_path / "step-00000007.partial").mkdir(parents=True)
-    numbers(tmp_path, 1).run(steps=0)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000000"]
-
-
 # -- saved by a letter -------------------------------------------------------------------------------------------------
 
 
 def lettered(folder, rate=None, *letters, every=5, at=4):
     """Return an onion that posts letters in a batch: one that sets the rate, and one for each of the given kinds."""
-    network = toy_network()
-    updater = ParameterUpdater(paddle.optimizer.Adam(0.05, parameters=network.parameters()))
+    updater, machine = learning.learning(toy_network(), optimizer="Adam")
     saver, mailbox = Saver(folder, every=every, keep_last=9), Mailbox()
     kinds = {"save": saver.save, "stop": lambda state: state.stop("enough")}
 
@@ -600,13 +417,19 @@ def lettered(folder, rate=None, *letters, every=5, at=4):
             answers.extend(map(mailbox.post, [*given, *(kinds[letter] for letter in letters)]))
 
     answers = []
-    data = DataProvider(toy_examples(64), 8, prefetch=0)
-    rings = saver, data, mailbox, Observer(on_batch_begin=post), updater, GradientMachine(network)
-    return Runner(*rings), answers
+    return Runner(saver, examples(64, 8), mailbox, Observer(on_batch_begin=post), updater, machine), answers
 
 
 def kept_rate(folder):
     return checkpoint.newest(folder).items["parameter_updater"].get("learning_rate")
+
+
+def check_goes_on(folder):
+    """A run that goes on comes to what one comes to whose rate was set then."""
+    resumed, uncut = lettered(folder)[0], lettered(folder / "uncut", 0.001)[0]
+    for each in (resumed, uncut):
+        each.run(passes=1)
+    assert network_bits(resumed) == network_bits(uncut)
 
 
 def test_a_letter_that_saves_replaces_the_checkpoint_of_the_same_step(tmp_path):
@@ -616,26 +439,19 @@ def test_a_letter_that_saves_replaces_the_checkpoint_of_the_same_step(tmp_path):
     assert answers[-1].result(0) is True
     assert steps(tmp_path) == [5]
     assert kept_rate(tmp_path) == 0.001
-    resumed, uncut = lettered(tmp_path)[0], lettered(tmp_path / "uncut", 0.001)[0]
-    for each in (resumed, uncut):
-        each.run(passes=1)
-    assert bits_of(resumed) == bits_of(uncut)
+    check_goes_on(tmp_path)
 
 
-def bits_of(runner):
-    return [each.numpy().tobytes() for each in runner[GradientMachine].network.parameters()]
+def network_bits(runner):
+    return bits(runner[GradientMachine].network)
 
 
 def test_a_rate_that_was_set_after_the_newest_checkpoint_is_saved_at_the_end(tmp_path):
     runner, _ = lettered(tmp_path, 0.001, "stop")
     assert runner.run(passes=1).step == 5
     assert kept_rate(tmp_path) == 0.001
-    assert checkpoint.newest(tmp_path).run["counters"] == {"pass_id": 0, "batch_id": 5, "step": 5}
-    resumed = lettered(tmp_path)[0]
-    resumed.run(passes=1)
-    uncut = lettered(tmp_path / "uncut", 0.001)[0]
-    uncut.run(passes=1)
-    assert bits_of(resumed) == bits_of(uncut)
+    assert counters(tmp_path) == (0, 5, 5)
+    check_goes_on(tmp_path)
 
 
 def test_what_is_asked_for_before_a_pass_and_stopped_there_is_saved_at_the_end(tmp_path):
@@ -689,9 +505,11 @@ def damage(folder, step):
     (checkpoint.folder_of(folder, step) / "state.json").write_text("{")
 
 
+@pytest.mark.parametrize("kind", [plain])
 @pytest.mark.parametrize("keep", [1, 2])
-def test_a_damaged_newest_checkpoint_is_passed_over_and_never_pushes_out_a_whole_one(keep, place, tmp_path, caplog):
-    expected = uncut(plain, place(plain))
+def test_a_damaged_newest_checkpoint_is_passed_over_and_never_pushes_out_a_whole_one(
+    keep, kind, expected, tmp_path, caplog
+):
     begun(plain, tmp_path).run(passes=PASSES, steps=8)
     assert steps(tmp_path) == [6, 8]
     damage(tmp_path, 8)
@@ -706,9 +524,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_and_never_pushes_out_a_whole
     assert steps(tmp_path) == [6, 7, 8][3 - keep - 1 :]
     assert checkpoint.newest(tmp_path).step == 7
 
-    runner = onion()
-    state = runner.run(passes=PASSES)
-    assert outcome(runner, state, tmp_path)["items"] == expected["items"]
+    check_same(onion(), tmp_path, {"items": expected["items"]})
     assert steps(tmp_path) == [11, 12][-keep:]
 
 
@@ -722,30 +538,6 @@ def test_if_no_checkpoint_is_whole_the_run_does_not_begin(tmp_path):
     assert steps(tmp_path) == [2]
 
 
-def test_a_folder_that_cannot_be_made_is_found_out_before_the_run(tmp_path):
-    (tmp_path / "out").write_text("precious")
-    begun_batches = []
-    with pytest.raises(CheckpointError, match=r"cannot create the folder .*out: File exists; choose another"):
-        numbers(tmp_path / "out", 2, Observer(on_batch_begin=begun_batches.append)).run(passes=1)
-    assert begun_batches == []
-
-
-def test_a_full_disk_ends_the_run_with_an_error_and_leaves_the_older_checkpoint(tmp_path, monkeypatch):
-    fsync = os.fsync
-
-    def refuse(state):
-        def full(descriptor):
-            raise OSError(28, os.strerror(28))
-
-        monkeypatch.setattr(os, "fsync", full if state.step == 3 else fsync)
-
-    with pytest.raises(CheckpointError, match=r"cannot write the checkpoint .*step-00000004: No space left on device"):
-        numbers(tmp_path, 9, Observer(on_batch_begin=refuse), every=2).run(passes=1)
-    monkeypatch.undo()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000002"]
-    assert checkpoint.newest(tmp_path).step == 2
-
-
 # -- refusals --------------------------------------------------------------------------------------------------------
 
 
@@ -756,32 +548,33 @@ def test_a_used_folder_is_refused_if_the_run_is_not_to_be_resumed(tmp_path):
     assert steps(tmp_path) == [2]
 
 
-def test_the_checkpoint_of_another_onion_is_refused_with_the_names_of_both(tmp_path):
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda folder: begun_otherwise(plain, folder).insert_after(Saver, EarlyStopping("a")),
+            r"holds another run \(there is no early_stopping \(EarlyStopping\) there\)"
+            "; choose an empty folder, or resume it",
+        ),
+        (
+            lambda folder: Runner(Saver(folder), *trained(toy_network(inputs=4), sgd)),
+            r"linear\.weight is float32 \[8, 1\], the network's is float32 \[4, 1\]",
+        ),
+    ],
+    ids=["another item", "another shape"],
+)
+def test_the_checkpoint_of_another_onion_is_refused_before_anything_is_changed(make, said, tmp_path):
     begun(plain, tmp_path).run(steps=2)
-    runner = begun_otherwise(plain, tmp_path).insert_after(Saver, EarlyStopping("a"))
-    before = bits(runner[GradientMachine].state_dict())
-    with pytest.raises(CheckpointError) as caught:
+    runner = make(tmp_path)
+    before = network_bits(runner)
+    with pytest.raises(CheckpointError, match=said):
         runner.run(steps=3)
-    said = str(caught.value)
-    assert "holds another run (there is no early_stopping (EarlyStopping) there); " in said
-    assert "; choose an empty folder, or resume it" in said
-    assert bits(runner[GradientMachine].state_dict()) == before
-
-
-def test_a_network_of_another_shape_is_refused_before_it_is_changed(tmp_path):
-    begun(plain, tmp_path).run(steps=2)
-    network = toy_network(inputs=4)
-    runner = Runner(Saver(tmp_path), *trained(network, sgd))
-    before = bits(runner[GradientMachine].state_dict())
-    with pytest.raises(CheckpointError, match=r"linear\.weight is float32 \[8, 1\], the network's is float32 \[4, 1\]"):
-        runner.run(steps=3)
-    assert bits(runner[GradientMachine].state_dict()) == before
+    assert network_bits(runner) == before
     assert steps(tmp_path) == [2]
 
 
 def test_a_saver_inside_something_it_has_to_save_is_refused_with_the_drawing(tmp_path):
-    network = toy_network()
-    data, updater, machine = trained(network, sgd)
+    data, updater, machine = trained(toy_network())
     with pytest.raises(CompositionError) as caught:
         Runner(data, Logger(tmp_path / "log"), Saver(tmp_path / "out"), updater, machine)
     said = str(caught.value)
@@ -790,17 +583,14 @@ def test_a_saver_inside_something_it_has_to_save_is_refused_with_the_drawing(tmp
     assert "╭ saver" in said
 
 
-def test_a_saver_inside_items_without_state_and_runners_is_fine(tmp_path):
-    Runner(Observer(), Failing("on_batch"), Saver(tmp_path), Runner(*trained(toy_network(), sgd)))
-
-
-def test_a_saver_in_a_nested_runner_beside_stateful_items_is_refused(tmp_path):
+def test_a_saver_may_be_inside_items_without_state_but_not_in_a_runner_beside_stateful_ones(tmp_path):
+    Runner(Observer(), Failing("on_batch"), Saver(tmp_path), Runner(*trained(toy_network())))
     with pytest.raises(CompositionError, match="saver is inside"):
-        Runner(Runner(Saver(tmp_path)), *trained(toy_network(), sgd), EarlyStopping("a"))
+        Runner(Runner(Saver(tmp_path)), *trained(toy_network()), EarlyStopping("a"))
 
 
 def test_a_name_that_cannot_be_a_files_is_refused(tmp_path):
-    data, updater, machine = trained(toy_network(), sgd)
+    data, updater, machine = trained(toy_network())
     machine.name = "nets/one"
     with pytest.raises(CompositionError, match="'nets/one' cannot be a file name, which saver needs; remove the slash"):
         Runner(Saver(tmp_path), data, updater, machine)

@@ -1,13 +1,12 @@
-"""Saver where things go wrong: disks, data, damaged checkpoints, other onions and runs; saving in the background."""
+"""Saver where things go wrong: disks, data, other onions and runs; saving in the background."""
 
 import errno
-import fcntl
 import os
 import random
 import shutil
 import tempfile
 import threading
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,25 +16,25 @@ import pytest
 from onion import (
     CheckpointError,
     CompositionError,
-    DataError,
     DataProvider,
-    GradientMachine,
     Logger,
     Mailbox,
+    Observer,
     ParameterUpdater,
     Runner,
     RunnerItem,
     Saver,
-    State,
     Tester,
 )
 from onion.checkpointing import checkpoint
 from onion.checkpointing.atomic_files import Files, through
 from onion.checkpointing.lock import LOCK, exclusive_lock
 from onion.checkpointing.run_state import best_checkpoint
-from onion.engine.item import RUN
 from onion.testing import Batches, Failing, PlannedError, toy_examples
 from tests.abilities import needs_draws_again
+from tests.items.disks import Watched
+from tests.items.learning import learning
+from tests.rings import Within, at
 from tests.toys import Dropped
 
 EXAMPLES = toy_examples(22)
@@ -45,33 +44,39 @@ STEPS = 12
 def onion(folder, *extra, every=2, data=EXAMPLES, batch_size=4, seed=3, length=None, rate=0.05, **settings):
     """Two passes of six batches."""
     paddle.seed(7)
-    network = Dropped()
     return Runner(
         Saver(folder, every=every, **settings),
         Logger(folder / "metrics.jsonl", 1),
         *extra,
         DataProvider(data, batch_size, shuffle=True, seed=seed, lengths=length),
-        ParameterUpdater(paddle.optimizer.Adam(rate, parameters=network.parameters())),
-        GradientMachine(network),
+        *learning(Dropped(), optimizer="Adam", rate=rate),
     )
+
+
+def numbers(folder, *items, outside=(), **settings):
+    """A run of six batches without a network."""
+    return Runner(*outside, Saver(folder, **settings), DataProvider(list(range(6)), 1, prefetch=0), *items)
 
 
 def outcome(folder):
     """The newest checkpoint without what is time."""
     newest = checkpoint.newest(folder)
-    items = {
-        name: {k: v for k, v in saved.items() if k not in ("seconds", "offset")} for name, saved in newest.items.items()
-    }
     arrays = {
         (name, key): value.tobytes() if isinstance(value, np.ndarray) else value
-        for name, saved in items.items()
+        for name, saved in newest.items.items()
         for key, value in saved.items()
+        if key not in ("seconds", "offset")
     }
     return newest.step, newest.run, arrays
 
 
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
+
+
+def check_goes_on(folder, whole, **settings):
+    onion(folder, **settings).run(passes=2)
+    assert outcome(folder) == whole
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +94,7 @@ def whole(tmp_path_factory):
 def test_in_the_background_the_same_bits_are_saved(cut, whole, tmp_path):
     onion(tmp_path, async_save=True).run(passes=2, steps=cut)
     assert checkpoint.newest(tmp_path).step == cut
-    onion(tmp_path, async_save=True).run(passes=2)
-    assert outcome(tmp_path) == whole
+    check_goes_on(tmp_path, whole, async_save=True)
     assert len(names(tmp_path)) == 3
 
 
@@ -110,19 +114,10 @@ class Held(Files):
         self.renamed.append(target.name)
         super().rename(source, target)
 
-
-class At(RunnerItem):
-    """Call a function after the batch of a step."""
-
-    passive = True
-
-    def __init__(self, step, call):
-        self.step, self.call = step, call
-
-    def on_batch(self, state):
-        yield
-        if state.step == self.step:
-            self.call()
+    def interrupt(self):
+        """Interrupt the run while the disk is at work."""
+        self.begun.wait()
+        raise KeyboardInterrupt
 
 
 def test_the_loop_goes_on_while_a_slow_disk_is_at_work_and_waits_at_the_next_checkpoint(whole, tmp_path):
@@ -134,39 +129,41 @@ def test_the_loop_goes_on_while_a_slow_disk_is_at_work_and_waits_at_the_next_che
         disk.go.set()
 
     with through(disk):
-        onion(tmp_path, At(3, look), async_save=True).run(passes=2)  # step 2 is being written, step 3 is over
+        onion(tmp_path, at(3, look), async_save=True).run(passes=2)  # step 2 is being written, step 3 is over
     assert seen == [[]]
     assert [name for name in disk.renamed if name.endswith("2")] == ["step-00000002", "step-00000012"]
     assert outcome(tmp_path) == whole
 
 
 class Full(Files):
-    """A disk that refuses after so many calls, for so many."""
+    """A disk that has no space left for so many writes."""
 
-    def __init__(self, after, times=10**9, number=errno.ENOSPC):
-        self.after, self.times, self.number = after, times, number
-
-    def _count(self):
-        self.after -= 1
-        if self.after < 0 <= self.after + self.times:
-            raise OSError(self.number, os.strerror(self.number))
+    def __init__(self, times=10**9):
+        self.times = times
 
     def write(self, file, content):
         if threading.current_thread() is not threading.main_thread() or ".partial" in str(getattr(file, "name", "")):
-            self._count()
+            self.times -= 1
+            if self.times >= 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         super().write(file, content)
 
 
 def test_an_error_in_the_background_surfaces_at_a_batch_and_the_older_checkpoints_stay(tmp_path):
     onion(tmp_path, async_save=True).run(passes=2, steps=4)
-    with through(Full(0)), pytest.raises(CheckpointError, match=r"cannot write the checkpoint .*: No space left"):
+    with through(Full()), pytest.raises(CheckpointError, match=r"cannot write the checkpoint .*: No space left"):
         onion(tmp_path, async_save=True).run(passes=2)
     assert names(tmp_path) == ["metrics.jsonl", "step-00000002", "step-00000004"]
 
 
-def test_an_error_of_the_run_is_not_hidden_by_one_of_the_disk(tmp_path, caplog):
-    with through(Full(0)), pytest.raises(PlannedError):
-        onion(tmp_path, Failing("on_batch", step=2), async_save=True).run(passes=2)
+@pytest.mark.parametrize("of_the_data", [False, True])
+def test_an_error_of_the_run_is_not_hidden_by_one_of_the_disk(of_the_data, tmp_path, caplog):
+    if of_the_data:
+        runner, error = onion(tmp_path, data=Torn(19), every=100), pytest.raises(OSError, match="the tape is torn")
+    else:
+        runner, error = onion(tmp_path, Failing("on_batch", step=2), async_save=True), pytest.raises(PlannedError)
+    with through(Full()), error:
+        runner.run(passes=2)
     assert any("No space left" in message for message in caplog.messages)
 
 
@@ -175,8 +172,7 @@ def test_the_error_of_a_run_leaves_the_pending_checkpoint_whole(whole, tmp_path)
     with pytest.raises(PlannedError):
         onion(tmp_path, Failing("on_batch", step=4), async_save=True).run(passes=2)
     assert checkpoint.newest(tmp_path).step == 4
-    onion(tmp_path).run(passes=2)
-    assert outcome(tmp_path) == whole
+    check_goes_on(tmp_path, whole)
 
 
 def test_a_letter_that_saves_waits_until_the_checkpoint_is_there(tmp_path):
@@ -187,40 +183,23 @@ def test_a_letter_that_saves_waits_until_the_checkpoint_is_there(tmp_path):
         return checkpoint.newest(tmp_path).step
 
     told = []
-    write_letter = At(3, lambda: told.append(mailbox.post(save)))
-    Runner(saver, write_letter, Batches(6), mailbox).run(passes=1)
+    Runner(saver, at(3, lambda: told.append(mailbox.post(save))), Batches(6), mailbox).run(passes=1)
     assert told[0].result() == 3
 
 
 # -- disks that refuse ------------------------------------------------------------------------------------------------
 
 
-class Broken(Files):
+class Broken(Watched):
     """A disk on which the n-th change fails."""
 
     def __init__(self, nth, number):
         self.left, self.number = nth, number
 
-    def _count(self):
+    def change(self):
         self.left -= 1
         if self.left == 0:
             raise OSError(self.number, os.strerror(self.number))
-
-    def write(self, file, content):
-        self._count()
-        super().write(file, content)
-
-    def sync(self, handle):
-        self._count()
-        super().sync(handle)
-
-    def rename(self, source, target):
-        self._count()
-        super().rename(source, target)
-
-    def remove(self, folder):
-        self._count()
-        super().remove(folder)
 
 
 @contextmanager
@@ -233,20 +212,14 @@ def suppress_told(told):
             raise
 
 
-def count_changes(folder):
-    disk = Broken(-1, 0)
-    with through(disk):
-        onion(folder).run(passes=2)
-    return -1 - disk.left
-
-
 @needs_draws_again
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize("background", [False, True])
 def test_whichever_change_fails_the_run_ends_clearly_and_goes_on_to_the_same_bits(number, background, whole, tmp_path):
-    changes = count_changes(tmp_path / "counted")
-    drawn = random.Random(5).sample(range(1, changes + 1), 12)
+    with through(counting := Broken(0, 0)):
+        onion(tmp_path / "counted").run(passes=2)
+    drawn = random.Random(5).sample(range(1, 1 - counting.left), 12)
     for nth in sorted(drawn):
         folder = tmp_path / str(nth)
         # Where it was only an old checkpoint that could not be removed, the run goes on.
@@ -254,13 +227,12 @@ def test_whichever_change_fails_the_run_ends_clearly_and_goes_on_to_the_same_bit
             onion(folder, async_save=background).run(passes=2)
         for step in checkpoint.steps_in(folder):
             checkpoint.read(checkpoint.folder_of(folder, step))
-        onion(folder, async_save=background).run(passes=2)
-        assert outcome(folder) == whole, nth
+        check_goes_on(folder, whole, async_save=background)
         assert not [name for name in names(folder) if "partial" in name or name == ".lock"], nth
 
 
 def test_on_error_warn_continues_without_a_checkpoint_and_tries_again(whole, tmp_path, caplog):
-    with through(Full(0, 1)):
+    with through(Full(1)):
         onion(tmp_path, on_error="warn", keep_last=10).run(passes=2)
     assert "step-00000002" not in names(tmp_path)
     assert "step-00000004" in names(tmp_path)
@@ -270,27 +242,22 @@ def test_on_error_warn_continues_without_a_checkpoint_and_tries_again(whole, tmp
 
 @pytest.mark.parametrize("background", [False, True])
 def test_the_end_of_a_run_has_to_be_saved_on_error_warn_too(background, tmp_path):
-    with through(Full(0)), pytest.raises(CheckpointError, match="No space left"):
+    with through(Full()), pytest.raises(CheckpointError, match="No space left"):
         onion(tmp_path, on_error="warn", async_save=background).run(passes=2)
 
 
 @needs_draws_again
 @pytest.mark.parametrize("background", [False, True])
 def test_a_last_checkpoint_that_failed_is_tried_again_at_the_end(background, whole, tmp_path):
-    with through(Full(0, 1)):
+    with through(Full(1)):
         onion(tmp_path, every="pass", on_error="warn", async_save=background).run(passes=1)
     assert checkpoint.steps_in(tmp_path) == [6]
-    onion(tmp_path).run(passes=2)
-    assert outcome(tmp_path) == whole
+    check_goes_on(tmp_path, whole)
 
 
 def test_the_best_checkpoint_that_is_lost_is_replaced_by_the_newest_and_that_is_said(tmp_path, caplog):
-    class Metric(RunnerItem):
-        def on_batch(self, state):
-            yield
-            state.report({"value": -abs(state.step - 3)})
-
-    Runner(Saver(tmp_path, every=2, monitor="value", keep_last=1), Batches(6), Metric()).run(passes=1)
+    metric = Observer(on_batch_end=lambda state: state.report({"value": -abs(state.step - 3)}))
+    Runner(Saver(tmp_path, every=2, monitor="value", keep_last=1), Batches(6), metric).run(passes=1)
     assert best_checkpoint(tmp_path).step == 3
     (checkpoint.folder_of(tmp_path, 3) / "state.json").unlink()
     assert best_checkpoint(tmp_path).step == 6
@@ -298,10 +265,7 @@ def test_the_best_checkpoint_that_is_lost_is_replaced_by_the_newest_and_that_is_
 
 
 def test_a_folder_without_permission_is_found_out_before_the_first_batch():
-    class Touched(RunnerItem):
-        def on_batch(self, state):
-            raise AssertionError("the run has begun")
-
+    begun = []
     with tempfile.TemporaryDirectory() as name:
         out = Path(name, "out")
         out.parent.chmod(0o755)  # pytest's own folder is for its owner only
@@ -311,86 +275,27 @@ def test_a_folder_without_permission_is_found_out_before_the_first_batch():
             os.seteuid(65534)
         try:
             with pytest.raises(CheckpointError, match=r"cannot write .*/out/\.lock: Permission denied"):
-                Runner(Saver(out), Batches(3), Touched()).run(passes=1)
+                Runner(Saver(out), Batches(3), Observer(on_batch_begin=begun.append)).run(passes=1)
         finally:
             if root:
                 os.seteuid(0)
-
-
-# -- damaged checkpoints ----------------------------------------------------------------------------------------------
-
-
-def truncated(raw, draw):
-    return raw[: draw.randrange(len(raw))]
-
-
-def flipped(raw, draw):
-    place = draw.randrange(len(raw))
-    return raw[:place] + bytes([raw[place] ^ (1 << draw.randrange(8))]) + raw[place + 1 :]
-
-
-@needs_draws_again
-@pytest.mark.parametrize("damage", [truncated, flipped, None])
-@pytest.mark.parametrize("file", ["manifest.json", "state.json", "gradient_machine.safetensors"])
-def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before_to_the_same_bits(
-    file, damage, whole, tmp_path, caplog
-):
-    onion(tmp_path, keep_last=3).run(passes=2, steps=6)
-    path = tmp_path / "step-00000006" / file
-    if damage is None:
-        path.unlink()
-    else:
-        path.write_bytes(damage(path.read_bytes(), random.Random(file)))
-    onion(tmp_path).run(passes=2)
-    assert outcome(tmp_path) == whole
-    assert sum("skipped a checkpoint" in message and "step-00000006" in message for message in caplog.messages) == 1
-
-
-@needs_draws_again
-def test_an_empty_folder_and_one_of_the_future_are_passed_over(whole, tmp_path, caplog):
-    onion(tmp_path).run(passes=2, steps=4)
-    (tmp_path / "step-00000100").mkdir()
-    (tmp_path / "step-00000200").mkdir()
-    (tmp_path / "step-00000200" / "manifest.json").write_text('{"format": 99, "step": 200, "files": {}}')
-    onion(tmp_path).run(passes=2)
-    assert "format 99 is unknown to this version of onion" in caplog.messages[0]
-    assert "step-00000100: manifest.json is missing or damaged" in caplog.messages[1]
-    assert read_step(tmp_path, 12) == whole
-
-
-def read_step(folder, step):
-    for later in checkpoint.steps_in(folder):
-        if later > step:
-            for file in checkpoint.folder_of(folder, later).iterdir():
-                file.unlink()
-            checkpoint.folder_of(folder, later).rmdir()
-    return outcome(folder)
-
-
-def test_with_no_whole_checkpoint_left_nothing_is_begun_anew_in_silence(tmp_path):
-    onion(tmp_path).run(passes=2, steps=4)
-    for path in tmp_path.glob("step-*/state.json"):
-        path.write_text("")
-    with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in .* is valid"):
-        onion(tmp_path).run(passes=2)
+    assert begun == []
 
 
 # -- data that fail ---------------------------------------------------------------------------------------------------
 
 
-class Torn:
-    """Examples of which one cannot be read, as long as it is torn."""
+class Torn(list):
+    """The examples, of which one cannot be read as long as it is torn."""
 
     def __init__(self, at):
+        super().__init__(EXAMPLES)
         self.at = at
-
-    def __len__(self):
-        return len(EXAMPLES)
 
     def __getitem__(self, place):
         if place == self.at:
             raise OSError("the tape is torn")
-        return EXAMPLES[place]
+        return super().__getitem__(place)
 
 
 @needs_draws_again
@@ -400,78 +305,56 @@ def test_where_the_data_fail_the_run_stops_with_a_checkpoint_of_the_last_batch(a
     data = Torn(at)
     with pytest.raises(OSError, match="the tape is torn"):
         onion(tmp_path, data=data, every=100, async_save=background).run(passes=2)
-    there = checkpoint.steps_in(tmp_path)
+    assert checkpoint.steps_in(tmp_path) == [batch]
     data.at = None
-    onion(tmp_path, data=data, every=2).run(passes=2)
-    assert outcome(tmp_path) == whole
-    assert there == [batch]
+    check_goes_on(tmp_path, whole, data=data)
 
 
-def test_an_error_within_a_batch_saves_nothing(tmp_path):
-    for hook, way in (("on_batch", "in"), ("on_batch", "out"), ("on_pass", "out")):
-        folder = tmp_path / f"{hook}-{way}"
-        with pytest.raises(PlannedError):
-            onion(folder, Failing(hook, way, step=3 if hook == "on_batch" else 0), every=100).run(passes=2)
-        assert checkpoint.steps_in(folder) == []
+def torn(state):
+    """Wrap the batches; the fourth is an error."""
+
+    def give(batches):
+        for place, batch in enumerate(batches):
+            if place == 3:
+                raise PlannedError
+            yield batch
+
+    state.batches = give(state.batches)
 
 
-def test_an_error_outside_the_saver_saves_nothing_of_a_batch_that_is_not_over(tmp_path):
-    saver = Saver(tmp_path, every=100)
+ERRORS = {
+    "on the way into a batch": lambda out: numbers(out, Failing("on_batch", "in", 3), every=100),
+    "on the way out of a batch": lambda out: numbers(out, Failing("on_batch", "out", 3), every=100),
+    "on the way out of a pass": lambda out: numbers(out, Failing("on_pass", "out"), every=100),
+    "outside the saver": lambda out: numbers(out, outside=[Failing("on_batch", "out", 1)], every=100),
+    # The data have counted the batch, and it was not learned.
+    "outside, on the way in": lambda out: numbers(out, outside=[Failing("on_batch", "in", 2)], every=100),
+    "of what wraps the batches": lambda out: numbers(out, Observer(on_pass_begin=torn), every=100),
+}
+
+
+@pytest.mark.parametrize("make", ERRORS.values(), ids=ERRORS)
+def test_an_error_of_anything_but_the_data_saves_nothing(make, tmp_path):
     with pytest.raises(PlannedError):
-        Runner(Failing("on_batch", "out", 1), saver, DataProvider(list(range(6)), 1, prefetch=0)).run(passes=1)
-    assert checkpoint.steps_in(tmp_path) == []
-
-
-def test_an_error_on_the_way_into_a_batch_that_was_drawn_saves_nothing(tmp_path):
-    """The data have counted it, and it was not learned."""
-    with pytest.raises(PlannedError):
-        Runner(
-            Failing("on_batch", "in", 2), Saver(tmp_path, every=100), DataProvider(list(range(6)), 1, prefetch=0)
-        ).run(passes=1)
-    assert checkpoint.steps_in(tmp_path) == []
-
-
-def test_an_error_of_what_wraps_the_batches_saves_nothing(tmp_path):
-    class Wrapping(RunnerItem):
-        def on_pass(self, state):
-            state.batches = self.torn(state.batches)
-
-        def torn(self, batches):
-            for place, batch in enumerate(batches):
-                if place == 3:
-                    raise PlannedError
-                yield batch
-
-    with pytest.raises(PlannedError):
-        Runner(Saver(tmp_path, every=100), DataProvider(list(range(6)), 1, prefetch=0), Wrapping()).run(passes=1)
+        make(tmp_path).run(passes=1)
     assert checkpoint.steps_in(tmp_path) == []
 
 
 @needs_draws_again
-def test_where_somebody_caught_the_error_of_a_pass_no_wrong_place_is_saved(whole, tmp_path):
-    failing = Failing("on_batch", step=3)
-    with pytest.raises(PlannedError), onion(tmp_path, failing) as runner:
+def test_where_the_error_of_a_pass_was_caught_no_wrong_place_is_saved(whole, tmp_path):
+    with pytest.raises(PlannedError), onion(tmp_path, Failing("on_batch", step=3)) as runner:
         runner.run_pass()
-    runner = onion(tmp_path, Failing("on_batch", step=3))
-    with runner, suppress(PlannedError):
+    with onion(tmp_path, Failing("on_batch", step=3)) as runner, suppress(PlannedError):
         runner.run_pass()
     assert checkpoint.steps_in(tmp_path) == [2]
-    onion(tmp_path).run(passes=2)
-    assert outcome(tmp_path) == whole
-
-
-def test_a_disk_that_fails_with_the_data_does_not_hide_what_the_data_said(tmp_path, caplog):
-    with through(Full(0)), pytest.raises(OSError, match="the tape is torn"):
-        onion(tmp_path, data=Torn(19), every=100).run(passes=2)
-    assert any("No space left" in message for message in caplog.messages)
+    check_goes_on(tmp_path, whole)
 
 
 # -- other onions, other data, other runs -----------------------------------------------------------------------------
 
 
 class Extra(RunnerItem):
-    def on_batch(self, state):
-        yield
+    """An item that is no observer."""
 
 
 @pytest.mark.parametrize(
@@ -504,7 +387,7 @@ def test_another_item_is_a_difference_and_one_that_only_watches_is_none(whole, t
     onion(tmp_path).run(passes=2, steps=4)
     with pytest.raises(CheckpointError, match=r"there is no extra \(Extra\) there"):
         onion(tmp_path, Extra()).run(passes=2)
-    onion(tmp_path, At(100, print)).run(passes=2)
+    onion(tmp_path, at(100, print)).run(passes=2)
     assert outcome(tmp_path) == whole
 
 
@@ -532,37 +415,23 @@ def test_a_second_run_in_the_folder_is_refused_and_changes_nothing(tmp_path):
             onion(tmp_path).run(passes=2)
         refused.append(names(tmp_path) == before)
 
-    onion(tmp_path, At(3, second)).run(passes=2)
+    onion(tmp_path, at(3, second)).run(passes=2)
     assert refused == [True]
     with exclusive_lock(tmp_path, object()), pytest.raises(CheckpointError, match="is in use by"):
         onion(tmp_path).run(passes=3)
 
 
 def test_a_run_inside_that_shares_the_saver_is_not_saved(whole, tmp_path):
-    class Looking(RunnerItem):
-        passive = True
-
-        def on_batch(self, state):
-            yield
-            if state.step in (1, 3):
-                inner.run(passes=1, parent=state)
-
-    runner = onion(tmp_path, Looking())
-    inner = runner.without(Looking, Logger, DataProvider, ParameterUpdater, GradientMachine)
-    inner = Runner(*inner.items, Batches(3))
-    runner.run(passes=2)
+    runner = onion(tmp_path)
+    inner = Runner(runner[Saver], Batches(3))
+    runner.insert_after(Logger, Within(inner, 1, 3)).run(passes=2)
     assert outcome(tmp_path) == whole
 
 
 def test_another_saver_of_the_same_run_takes_another_folder(tmp_path):
     inner = Runner(Saver(tmp_path), Batches(3))
-
-    class HiddenStates(RunnerItem):
-        def on_batch(self, state):
-            inner.run(passes=1, parent=state)
-
     with pytest.raises(CheckpointError, match="is in use by another Saver of this run"):
-        Runner(Saver(tmp_path), Batches(3), HiddenStates()).run(passes=1)
+        Runner(Saver(tmp_path), Batches(3), Within(inner)).run(passes=1)
 
 
 def test_a_tester_outside_the_saver_is_refused(tmp_path):
@@ -575,10 +444,6 @@ def test_a_new_onion_waits_for_what_an_interrupted_run_is_still_writing(whole, t
     """As when the cell of a notebook is stopped and run again: nothing is swept where a thread is writing."""
     disk, join = Held(), threading.Thread.join
 
-    def interrupt():
-        disk.begun.wait()
-        raise KeyboardInterrupt
-
     def joined(thread, *limit):  # the thread writes on once somebody waits for it
         disk.go.set()
         join(thread, *limit)
@@ -586,7 +451,7 @@ def test_a_new_onion_waits_for_what_an_interrupted_run_is_still_writing(whole, t
     monkeypatch.setattr(threading.Thread, "join", joined)
     with through(disk):
         with pytest.raises(KeyboardInterrupt):
-            onion(tmp_path, At(3, interrupt), async_save=True).run(passes=2)
+            onion(tmp_path, at(3, disk.interrupt), async_save=True).run(passes=2)
         with caplog.at_level("INFO", "onion"):
             onion(tmp_path, async_save=True).run(passes=2)
     assert f"resumed from step 2 in {tmp_path}" in caplog.messages
@@ -602,68 +467,29 @@ def test_gradients_of_a_batch_that_was_interrupted_are_not_added_to_those_of_the
         if interrupts:
             raise interrupts.pop()
 
-    runner = onion(tmp_path).insert_after(ParameterUpdater, At(3, interrupt))
+    runner = onion(tmp_path).insert_after(ParameterUpdater, at(3, interrupt))
     with pytest.raises(KeyboardInterrupt):
         runner.run(passes=2)
     runner.run(passes=2)
     assert outcome(tmp_path) == whole
 
 
-def test_a_saver_whose_run_was_cut_off_before_it_could_say_so_saves_the_next_one(tmp_path):
-    saver = Saver(tmp_path)
-    vars(saver)[RUN] = State(runner=Runner(Batches(1)))  # as an interrupt on the way out may leave it
-    Runner(saver, Batches(3)).run(passes=1)
-    assert checkpoint.steps_in(tmp_path) == [3]
-
-
-def test_a_folder_that_is_deleted_under_its_run_is_made_anew_and_kept_from_others(tmp_path, caplog):
+def test_a_folder_that_is_deleted_under_its_run_is_made_again_and_kept_from_others(tmp_path, caplog):
     out, there = tmp_path / "out", []
-    delete, look = At(3, lambda: shutil.rmtree(out)), At(5, lambda: there.append(names(out)))
+    delete, look = at(3, lambda: shutil.rmtree(out)), at(5, lambda: there.append(names(out)))
     Runner(Saver(out, every=2), delete, look, Batches(6)).run(passes=1)
     assert there == [[LOCK, "step-00000004"]]
     assert names(out) == ["step-00000004", "step-00000006"]
     assert caplog.messages == [f"{out / LOCK} was removed while the run was at work there, and is made again"]
 
 
-def test_a_run_whose_deleted_folder_another_one_has_taken_ends_and_leaves_it_alone(tmp_path):
-    out, others = tmp_path / "out", ExitStack()
-
-    def lose():
-        shutil.rmtree(out)
-        out.mkdir()
-        others.enter_context(pretended(out))
-
-    with others:
-        with pytest.raises(CheckpointError, match=r"out is in use by process 1 on elsewhere, since noon \(train.py\)"):
-            Runner(Saver(out, every=2), At(3, lose), Batches(6)).run(passes=1)
-        assert names(out) == [LOCK]
-
-
-@contextmanager
-def pretended(folder):
-    """Hold a folder as another process does."""
-    with (folder / LOCK).open("w") as file:
-        file.write('{"pid": 1, "host": "elsewhere", "since": "noon", "command": "train.py"}')
-        file.flush()
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def test_what_an_interrupted_run_left_under_way_is_waited_for(tmp_path, caplog):
-    disk = Held()
-
-    def interrupt():
-        disk.begun.wait()
-        raise KeyboardInterrupt
-
-    saver = Saver(tmp_path, every=2, async_save=True)
-    runner = Runner(saver, At(3, interrupt), Batches(6))
+    disk, saver = Held(), Saver(tmp_path, every=2, async_save=True)
     with through(disk):
         with pytest.raises(KeyboardInterrupt):
-            runner.run(passes=1)
+            Runner(saver, at(3, disk.interrupt), Batches(6)).run(passes=1)
         disk.go.set()
-        again = Runner(saver, Batches(6))
-        again.run(passes=1)
+        Runner(saver, Batches(6)).run(passes=1)
     assert [name for name in disk.renamed if name.endswith("2")] == ["step-00000002"]
     assert [message for message in caplog.messages if "cannot" in message] == []
 
@@ -683,35 +509,20 @@ def test_the_same_runner_goes_on_though_its_items_changed_what_they_were_given(t
 
 
 def test_a_key_that_is_no_text_is_refused(tmp_path):
-    class Counting(RunnerItem):
-        def state_dict(self):
-            return {1: 2}
-
-    with pytest.raises(
-        CheckpointError, match="the state of counting has the key 1, which would be restored as a string"
-    ):
-        Runner(Saver(tmp_path), Batches(1), Counting()).run(passes=1)
+    counting = type("Counting", (RunnerItem,), {"state_dict": lambda self: {1: 2}})()
+    said = "the state of counting has the key 1, which would be restored as a string"
+    with pytest.raises(CheckpointError, match=said):
+        Runner(Saver(tmp_path), Batches(1), counting).run(passes=1)
 
 
-@pytest.mark.parametrize("resume", ["always", None, 2])
-def test_resume_is_one_of_three(resume, tmp_path):
-    with pytest.raises(CompositionError, match="must be True, False or 'force'"):
-        Saver(tmp_path, resume=resume)
-
-
-@pytest.mark.parametrize("on_error", ["ignore", None, True])
-def test_on_error_is_one_of_two(on_error, tmp_path):
-    with pytest.raises(CompositionError, match="on_error must be 'raise' or 'warn', got"):
-        Saver(tmp_path, on_error=on_error)
-
-
-def test_a_source_that_ends_early_is_an_error_with_a_checkpoint(tmp_path):
-    class Short(list):
-        def __getitem__(self, place):
-            if place >= 10:
-                raise IndexError(place)
-            return super().__getitem__(place)
-
-    with pytest.raises((DataError, IndexError)):
-        Runner(Saver(tmp_path), DataProvider(Short(EXAMPLES), 4)).run(passes=1)
-    assert checkpoint.steps_in(tmp_path) == [2]
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        *(({"resume": resume}, "must be True, False or 'force'") for resume in ("always", None, 2)),
+        *(({"on_error": on_error}, "on_error must be 'raise' or 'warn', got") for on_error in ("ignore", None, True)),
+    ],
+    ids=str,
+)
+def test_settings_that_are_none_are_refused(settings, said, tmp_path):
+    with pytest.raises(CompositionError, match=said):
+        Saver(tmp_path, **settings)

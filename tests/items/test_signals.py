@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import pytest
 
 from onion import CompositionError, DataProvider, Observer, Runner, RunnerItem, Saver, Signals, Tester
 from onion.checkpointing import checkpoint
-from onion.checkpointing.atomic_files import Files, through
+from onion.checkpointing.atomic_files import through
 from onion.data.prefetch import Prefetcher
 from onion.testing import Batches, Failing, PlannedError
+from tests.items.disks import Watched
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -31,12 +33,22 @@ def sending(number, step, **moment):
     return Observer(**{hook: lambda state: state.step == step and signal.raise_signal(number)})
 
 
-def left(runner, number, **limits):
+def noting(steps):
+    """Return an item that notes which steps are finished."""
+    return Observer(on_batch_end=lambda state: steps.append(state.step))
+
+
+def saving(folder, *items, signals=None):
+    """Return a run of ten batches that is saved at its end."""
+    return Runner(signals or Signals(), Saver(folder, every=100), *items, Batches(10))
+
+
+def left(runner, number):
     """Run an onion that leaves with 128 + n; return the state."""
     states = []
     watched = runner.insert_after(Signals, Observer(initialize=states.append))
     with pytest.raises(SystemExit) as caught:
-        watched.run(**limits)
+        watched.run(passes=1)
     assert caught.value.code == 128 + number
     return states[0]
 
@@ -51,16 +63,8 @@ def _handlers_are_those_of_before():
 
 @pytest.mark.parametrize("number", HANDLED)
 def test_the_first_signal_finishes_the_batch_saves_and_leaves(number, tmp_path):
-    ended = []
-    signals = Signals()
-    runner = Runner(
-        signals,
-        Saver(tmp_path, every=100),
-        Observer(on_batch_end=lambda state: ended.append(state.step)),
-        sending(number, step=3),
-        Batches(10),
-    )
-    state = left(runner, number, passes=1)
+    ended, signals = [], Signals()
+    state = left(saving(tmp_path, noting(ended), sending(number, step=3), signals=signals), number)
     assert ended == [1, 2, 3, 4]
     assert state.stopped == f"received {signal.Signals(number).name}"
     assert state.pass_cut
@@ -69,49 +73,28 @@ def test_the_first_signal_finishes_the_batch_saves_and_leaves(number, tmp_path):
 
 
 @pytest.mark.parametrize("number", HANDLED)
-def test_a_program_that_goes_on_is_told_and_not_left(number):
+def test_a_program_that_goes_on_is_told_and_a_later_run_forgets_it(number):
     signals = Signals(leave=False)
-    state = Runner(signals, sending(number, step=3), Batches(10)).run(passes=1)
-    assert (state.step, signals.received) == (4, number)
+    runner = Runner(signals, sending(number, step=3), Batches(10))
+    for _ in range(2):
+        assert (runner.run(passes=1).step, signals.received) == (4, number)
+    state = runner.without(Observer).run(passes=1)
+    assert (state.step, state.stopped, signals.received) == (10, None, None)
 
 
 @pytest.mark.parametrize("second", HANDLED)
 @pytest.mark.parametrize("first", HANDLED)
 def test_the_second_signal_leaves_at_once_and_saves_nothing(first, second, tmp_path):
     ended = []
-    runner = Runner(
-        Signals(),
-        Saver(tmp_path, every=100),
-        Observer(on_batch_end=lambda state: ended.append(state.step)),
-        sending(first, step=3),
-        sending(second, step=3),
-        Batches(10),
-    )
+    runner = saving(tmp_path, noting(ended), sending(first, step=3), sending(second, step=3))
     if first == second == signal.SIGHUP:  # a closed terminal sends it twice
-        assert left(runner, signal.SIGHUP, passes=1).step == 4
+        assert left(runner, signal.SIGHUP).step == 4
         return
     with pytest.raises(SECOND[second]) as caught:
         runner.run(passes=1)
     assert ended == [1, 2, 3]
     assert getattr(caught.value, "code", 128 + second) == 128 + second
     assert checkpoint.steps_in(tmp_path) == []
-
-
-def test_without_a_signal_nothing_was_received():
-    signals = Signals()
-    state = Runner(signals, Batches(3)).run(passes=1)
-    assert signals.received is None
-    assert state.stopped is None
-
-
-def test_a_later_run_begins_anew():
-    signals = Signals(leave=False)
-    runner = Runner(signals, sending(signal.SIGTERM, step=1), Batches(3))
-    assert runner.run(passes=1).step == 2
-    assert runner.run(passes=1).step == 2
-    assert signals.received == signal.SIGTERM
-    runner.without(Observer).run(passes=1)
-    assert signals.received is None
 
 
 @pytest.mark.parametrize("nest", [lambda item: item, Runner])
@@ -121,9 +104,11 @@ def test_it_stands_outside_every_saver(nest, leave, tmp_path):
         Runner(Saver(tmp_path), nest(Signals(leave)), Batches(1))
 
 
-def test_an_error_is_not_hidden_by_leaving():
+@pytest.mark.parametrize("items", [[], [sending(signal.SIGTERM, step=0)]], ids=["no signal", "a signal"])
+@pytest.mark.parametrize("failing", [Failing("on_batch"), Failing("on_pass", "out")], ids=["batch", "pass"])
+def test_an_error_is_not_hidden_by_leaving_and_the_handlers_are_put_back(items, failing):
     with pytest.raises(PlannedError):
-        Runner(Signals(), sending(signal.SIGTERM, step=0), Failing("on_pass", "out", step=0), Batches(3)).run(passes=1)
+        Runner(Signals(), *items, failing, Batches(3)).run(passes=1)
 
 
 def test_in_a_with_block_the_process_leaves_at_its_end():
@@ -137,43 +122,22 @@ def test_in_a_with_block_the_process_leaves_at_its_end():
 # -- tests inside ------------------------------------------------------------------------------------------------------
 
 
-def test_during_a_nested_test_the_training_batch_is_finished_and_saved(tmp_path):
-    tested = []
-    test = Runner(
-        Observer(on_batch_end=lambda state: tested.append(state.step)), sending(signal.SIGTERM, step=1), Batches(4)
-    )
-    state = left(
-        Runner(Signals(), Saver(tmp_path, every=100), Tester(test, every=2), Batches(10)), signal.SIGTERM, passes=1
-    )
-    assert tested == [1, 2, 3, 4]
-    assert state.step == 2
-    assert checkpoint.steps_in(tmp_path) == [2]
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_in_a_test_onion_that_has_it_too_the_outermost_answers(shared, tmp_path):
+@pytest.mark.parametrize("inner", ["none", "shared", "its own"])
+def test_during_a_nested_test_the_training_batch_is_finished_and_saved(inner, tmp_path):
     signals, tested = Signals(), []
-    test = Runner(
-        signals if shared else Signals(),
-        Observer(on_batch_end=lambda state: tested.append(state.step)),
-        sending(signal.SIGTERM, step=1),
-        Batches(4),
-    )
-    runner = Runner(signals, Saver(tmp_path, every=100), Tester(test, every=2), Batches(10))
-    state = left(runner, signal.SIGTERM, passes=1)
+    items = {"none": [], "shared": [signals], "its own": [Signals()]}[inner]
+    test = Runner(*items, noting(tested), sending(signal.SIGTERM, step=1), Batches(4))
+    state = left(saving(tmp_path, Tester(test, every=2), signals=signals), signal.SIGTERM)
     assert (tested, state.step, signals.received) == ([1, 2, 3, 4], 2, signal.SIGTERM)
+    assert checkpoint.steps_in(tmp_path) == [2]
 
 
 def test_during_a_nested_test_the_second_signal_leaves_at_once(tmp_path):
     tested = []
-    test = Runner(
-        Observer(on_batch_end=lambda state: tested.append(state.step)),
-        sending(signal.SIGTERM, step=1),
-        sending(signal.SIGINT, step=2),
-        Batches(4),
-    )
+    signals = sending(signal.SIGTERM, step=1), sending(signal.SIGINT, step=2)
+    test = Runner(noting(tested), *signals, Batches(4))
     with pytest.raises(KeyboardInterrupt):
-        Runner(Signals(), Saver(tmp_path, every=100), Tester(test, every=2), Batches(10)).run(passes=1)
+        saving(tmp_path, Tester(test, every=2)).run(passes=1)
     assert tested == [1, 2]
     assert checkpoint.steps_in(tmp_path) == []
 
@@ -187,15 +151,12 @@ def test_a_test_that_waits_for_its_data_is_finished_though_it_shares_the_item_wi
                 sent.append(signal.raise_signal(signal.SIGTERM))
             yield i
 
+    def note(batches):
+        return Observer(on_batch_begin=lambda state: batches.append(state.batch))
+
     data = DataProvider(source, 1, collate=lambda one: one[0], prefetch=0)
-    test = Runner(Observer(on_batch_begin=lambda state: tested.append(state.batch)), data)
-    training = Runner(
-        Signals(leave=False),
-        data,
-        Observer(on_batch_begin=lambda state: trained.append(state.batch)),
-        Tester(test, every=2),
-    )
-    state = training.run(passes=5)
+    test = Tester(Runner(note(tested), data), every=2)
+    state = Runner(Signals(leave=False), data, note(trained), test).run(passes=5)
     assert (len(sent), trained, tested) == (1, [0, 1], [0, 1, 2])
     assert (state.pass_cut, data.state_dict()["batch"]) == (True, 2)
 
@@ -203,29 +164,13 @@ def test_a_test_that_waits_for_its_data_is_finished_though_it_shares_the_item_wi
 # -- moments -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("moment", ["on_pass_begin", "initialize"])
-def test_a_signal_before_the_first_batch_ends_the_run_before_it(moment):
-    runner = Runner(Signals(leave=False), sending(signal.SIGTERM, 0, **{moment: True}), Batches(3))
-    state = runner.run(passes=2)
-    assert state.step == 0
-    assert state.stopped == "received SIGTERM"
-
-
-def test_a_signal_at_the_end_of_a_pass_ends_the_run_there():
-    state = Runner(Signals(leave=False), sending(signal.SIGTERM, 3, on_pass_end=True), Batches(3)).run(passes=2)
-    assert (state.step, state.pass_id) == (3, 1)
-    assert not state.pass_cut
-
-
-def test_the_handlers_are_put_back_after_an_error():
-    with pytest.raises(PlannedError):
-        Runner(Signals(), Failing("on_batch", "in"), Batches(3)).run(passes=1)
-
-
-def test_the_reason_that_came_first_is_kept():
-    stop = Observer(on_batch_begin=lambda state: state.stop("enough"))
-    state = Runner(Signals(leave=False), stop, sending(signal.SIGTERM, 0), Batches(3)).run(passes=1)
-    assert state.stopped == "enough"
+@pytest.mark.parametrize(
+    ("moment", "step", "passes", "cut"),
+    [("initialize", 0, 0, False), ("on_pass_begin", 0, 0, True), ("on_pass_end", 3, 1, False)],
+)
+def test_a_signal_between_batches_ends_the_run_there(moment, step, passes, cut):
+    state = Runner(Signals(leave=False), sending(signal.SIGTERM, step, **{moment: True}), Batches(3)).run(passes=2)
+    assert (state.step, state.pass_id, state.pass_cut, state.stopped) == (step, passes, cut, "received SIGTERM")
 
 
 def test_in_another_thread_it_does_nothing():
@@ -282,28 +227,16 @@ def test_while_another_thread_waits_for_the_data_the_batch_under_way_is_finished
 # -- in a save ---------------------------------------------------------------------------------------------------------
 
 
-class Sending(Files):
-    """The disk of this machine, and signals before its n-th operation."""
+class Sending(Watched):
+    """The disk of this machine, and signals before its n-th change."""
 
     def __init__(self, at, *numbers):
         self.done, self.at, self.numbers = 0, at, numbers
 
-    def count(self):
+    def change(self):
         self.done += 1
         for number in self.numbers if self.done == self.at else ():
             signal.raise_signal(number)
-
-    def write(self, file, content):
-        self.count()
-        super().write(file, content)
-
-    def sync(self, handle):
-        self.count()
-        super().sync(handle)
-
-    def rename(self, source, target):
-        self.count()
-        super().rename(source, target)
 
 
 class Sum(RunnerItem):
@@ -322,41 +255,41 @@ class Sum(RunnerItem):
         self.sum = saved["sum"]
 
 
-def saving(folder):
+def summing(folder):
     return Runner(Signals(leave=False), Saver(folder, every=2), DataProvider([1.0, 2, 3, 4, 5], 1, prefetch=0), Sum())
 
 
-def operations(folder):
-    with through(counting := Sending(0)):
-        saving(folder).run(passes=1)
-    return counting.done
-
-
-def sum_after(runner, **limits):
-    runner.run(**limits)
+def sum_after(folder):
+    runner = summing(folder)
+    runner.run(passes=1)
     return runner[Sum].sum.tobytes()
 
 
-def test_a_signal_at_any_moment_of_a_save_lets_it_be_finished(tmp_path):
-    whole = sum_after(saving(tmp_path / "whole"), passes=1)
-    for at in range(1, operations(tmp_path / "counted") + 1):
-        folder = tmp_path / str(at)
+@pytest.fixture
+def folders(tmp_path):
+    """Return a folder for each change that a run makes to the disk, by its number."""
+    with through(counting := Sending(0)):
+        summing(tmp_path / "counted").run(passes=1)
+    return {at: tmp_path / str(at) for at in range(1, counting.done + 1)}
+
+
+def test_a_signal_at_any_moment_of_a_save_lets_it_be_finished(folders, tmp_path):
+    whole = sum_after(tmp_path / "whole")
+    for at, folder in folders.items():
         with through(Sending(at, signal.SIGTERM)):
-            state = saving(folder).run(passes=1)
+            state = summing(folder).run(passes=1)
         assert state.stopped == "received SIGTERM"
         assert checkpoint.newest(folder).step == state.step
-        assert sum_after(saving(folder), passes=1) == whole
+        assert sum_after(folder) == whole
 
 
-def test_a_second_signal_at_any_moment_of_a_save_leaves_the_older_ones_whole(tmp_path):
-    whole = sum_after(saving(tmp_path / "whole"), passes=1)
-    for at in range(1, operations(tmp_path / "counted") + 1):
-        folder = tmp_path / str(at)
+def test_a_second_signal_at_any_moment_of_a_save_leaves_the_older_ones_whole(folders, tmp_path):
+    whole = sum_after(tmp_path / "whole")
+    for at, folder in folders.items():
         with through(Sending(at, signal.SIGTERM, signal.SIGTERM)), pytest.raises(SystemExit):
-            saving(folder).run(passes=1)
-        assert sum_after(saving(folder), passes=1) == whole
-        assert [path for path in folder.iterdir() if not path.name.startswith("step-")] == []
-        assert [path.name for path in folder.iterdir() if "." in path.name] == []
+            summing(folder).run(passes=1)
+        assert sum_after(folder) == whole
+        assert [path.name for path in folder.iterdir() if not re.fullmatch(r"step-\d+", path.name)] == []
 
 
 # -- whole processes ---------------------------------------------------------------------------------------------------
@@ -375,11 +308,6 @@ def ask(word):
 def lines():
     while line := sys.stdin.readline():
         yield float(line)
-
-total = 0.0
-def add(state):
-    global total
-    total = total * 0.5 + float(state.batch[0])
 
 folder, prefetch = sys.argv[1], int(sys.argv[2])
 def run(*rings, data=range(40)):
@@ -432,10 +360,9 @@ run(Observer(on_pass_begin=fork), data=range(2))
 
 
 def process(folder, what, prefetch=0, until=None, **options):
-    started = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT + what, folder, str(prefetch)],
-        **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options},
-    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-c", SCRIPT + what, folder, str(prefetch)]
+    started = subprocess.Popen(command, text=True, **{**pipes, **options})
     if until is not None:
         assert started.stdout.readline() == until + "\n"
     return started

@@ -3,26 +3,24 @@
 import re
 from contextlib import suppress
 
-import paddle
 import pytest
 
 from onion import (
     CheckpointError,
     CompositionError,
-    DataProvider,
     EarlyStopping,
-    GradientMachine,
-    HookError,
     MovingAverage,
     Observer,
-    ParameterUpdater,
     Runner,
     RunnerItem,
     Saver,
     Slot,
     Tester,
 )
-from onion.testing import Batches, Failing, PlannedError, Recorder, toy_examples, toy_network
+from onion.engine.item import HOOKS
+from onion.testing import Batches, Failing, PlannedError, Recorder, toy_network
+from tests.items.learning import examples, learning, updater
+from tests.toys import bits
 
 
 def put_in_pass(slot, plan):
@@ -35,19 +33,30 @@ def put_in_pass(slot, plan):
     return Observer(on_batch_begin=put)
 
 
-def test_an_empty_slot_changes_nothing():
+def trace_of(compose):
+    """Return what recorders see of an onion, which may fail."""
     trace = []
-    Runner(Slot(), Batches(2), Recorder("inner", trace)).run(passes=1)
-    without = []
-    Runner(Batches(2), Recorder("inner", without)).run(passes=1)
-    assert trace == without
+    with suppress(PlannedError):
+        Runner(*compose(trace)).run(passes=2)
+    return trace
 
 
-def test_a_held_item_is_a_ring_like_any_other():
-    trace, plain = [], []
-    Runner(Slot(Recorder("a", trace)), Batches(2), Recorder("b", trace)).run(passes=2)
-    Runner(Recorder("a", plain), Batches(2), Recorder("b", plain)).run(passes=2)
-    assert trace == plain
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda trace: None,
+        lambda trace: Recorder("a", trace),
+        *(lambda trace, hook=hook, way=way: Failing(hook, way) for hook in HOOKS for way in ("in", "out")),
+    ],
+)
+@pytest.mark.parametrize("inside", [[], [Failing("on_batch")]], ids=["", "an error inside"])
+def test_a_held_item_is_a_ring_like_any_other_and_none_changes_nothing(make, inside):
+    def compose(trace, held):
+        item = make(trace)
+        ring = [Slot(item)] if held else [item] if item else []
+        return [Recorder("outer", trace), *ring, Batches(2), Recorder("inner", trace), *inside]
+
+    assert trace_of(lambda trace: compose(trace, held=True)) == trace_of(lambda trace: compose(trace, held=False))
 
 
 def test_items_are_exchanged_on_the_way_into_the_next_pass():
@@ -60,20 +69,13 @@ def test_items_are_exchanged_on_the_way_into_the_next_pass():
     assert trace == [f"{name}.{way}" for name in "abc" for way in whole]
 
 
-def test_an_item_that_is_put_back_begins_anew():
+@pytest.mark.parametrize(("again", "runs"), [(True, 1), (False, 2)], ids=["put in again", "put back"])
+def test_the_same_item_put_in_again_stays_and_begins_again_where_it_was_out(again, runs):
     trace = []
     item = Recorder("a", trace)
     slot = Slot(item)
-    Runner(slot, Batches(1), put_in_pass(slot, {0: None, 1: item})).run(passes=3)
-    assert trace.count("a.initialize:in") == trace.count("a.initialize:out") == 2
-
-
-def test_the_same_item_put_in_again_stays():
-    trace = []
-    item = Recorder("a", trace)
-    slot = Slot(item)
-    Runner(slot, Batches(1), put_in_pass(slot, {0: item})).run(passes=3)
-    assert trace.count("a.initialize:in") == 1
+    Runner(slot, Batches(1), put_in_pass(slot, {0: item} if again else {0: None, 1: item})).run(passes=3)
+    assert trace.count("a.initialize:in") == trace.count("a.initialize:out") == runs
 
 
 def test_what_it_held_last_is_there_in_the_next_run():
@@ -83,31 +85,6 @@ def test_what_it_held_last_is_there_in_the_next_run():
     slot.put(Recorder("a", trace))
     runner.run(passes=1)
     assert trace.count("a.on_batch:in") == 1
-
-
-@pytest.mark.parametrize("hook", ["initialize", "on_pass", "on_batch"])
-@pytest.mark.parametrize("way", ["in", "out"])
-def test_errors_of_the_item_are_those_of_any_ring(hook, way):
-    outer, inner = [], []
-    failing = Failing(hook, way)
-    onion = Runner(Recorder("outer", outer), Slot(failing), Batches(2), Recorder("inner", inner))
-    with pytest.raises(PlannedError):
-        onion.run(passes=1)
-    plain_outer, plain_inner = [], []
-    plain = Runner(Recorder("outer", plain_outer), Failing(hook, way), Batches(2), Recorder("inner", plain_inner))
-    with pytest.raises(PlannedError):
-        plain.run(passes=1)
-    assert (outer, inner) == (plain_outer, plain_inner)
-
-
-def test_an_error_inside_appears_at_the_items_yields():
-    trace = []
-    with pytest.raises(PlannedError):
-        Runner(Slot(Recorder("a", trace)), Batches(2), Failing("on_batch")).run(passes=1)
-    plain = []
-    with pytest.raises(PlannedError):
-        Runner(Recorder("a", plain), Batches(2), Failing("on_batch")).run(passes=1)
-    assert trace == plain
 
 
 def test_an_item_may_skip_and_repeat_and_swallow():
@@ -122,29 +99,12 @@ def test_an_item_may_skip_and_repeat_and_swallow():
     assert inner.trace.count("inner.on_batch:in") == 0 + 1 + 2
 
 
-def test_plain_hooks_run_on_the_way_in():
-    calls = []
-    item = Observer(
-        initialize=lambda state: calls.append("run"),
-        on_pass_begin=lambda state: calls.append("pass"),
-        on_batch_begin=lambda state: calls.append(state.batch),
-    )
-    Runner(Slot(item), Batches(2)).run(passes=1)
-    assert calls == ["run", "pass", 0, 1]
-
-
-def test_a_hook_that_returns_something_is_told_as_anywhere():
-    class Returns(RunnerItem):
-        def on_pass(self, state):
-            return 1
-
-    with pytest.raises(HookError, match=r"returns \(Returns\)\.on_pass returned int; a hook returns nothing"):
-        Runner(Slot(Returns()), Batches(1)).run(passes=1)
+def reporting():
+    return Runner(Batches(1), Observer(on_pass_end=lambda state: state.report({"x": 1.0})))
 
 
 def test_a_tester_in_it_reports_under_its_name():
-    slot = Slot()
-    test = Runner(Batches(1), Observer(on_pass_end=lambda state: state.report({"x": 1.0})))
+    slot, test = Slot(), reporting()
     runner = Runner(Tester(test), slot, Batches(2), put_in_pass(slot, {0: Tester(test)}))
     assert runner.run(passes=2).metrics == {"tester.x": 1.0, "tester-2.x": 1.0}
 
@@ -155,19 +115,11 @@ def test_two_slots_number_what_they_hold():
     assert [slot.item.name for slot in slots] == ["early_stopping", "early_stopping-2"]
 
 
-def test_readings_are_the_items():
-    class Telling(RunnerItem):
-        def log_values(self):
-            return {"x": 1.0}
-
-    slot = Slot()
-    assert slot.log_values() == {}
-    assert Slot(Telling()).log_values() == {"x": 1.0}
-
-
-def test_it_is_drawn_with_what_it_holds():
-    assert "slot  Slot(Recorder)" in str(Runner(Slot(Recorder("a")), Batches(1)))
-    assert "slot  Slot()" in str(Runner(Slot(), Batches(1)))
+def test_readings_and_the_drawing_are_the_items():
+    telling = type("Telling", (RunnerItem,), {"log_values": lambda self: {"x": 1.0}})()
+    for slot, readings, drawn in [(Slot(), {}, "Slot()"), (Slot(telling), {"x": 1.0}, "Slot(Telling)")]:
+        assert slot.log_values() == readings
+        assert f"slot  {drawn}" in str(Runner(slot, Batches(1)))
 
 
 # -- saved and resumed -------------------------------------------------------------------------------------------------
@@ -175,52 +127,28 @@ def test_it_is_drawn_with_what_it_holds():
 
 def averaging(folder, seed=0, hold=True):
     network = toy_network(seed=seed)
-    optimizer = paddle.optimizer.Adam(0.05, parameters=network.parameters())
     slot = Slot(MovingAverage(network, decay=0.9) if hold else None)
-    return Runner(
-        Saver(folder),
-        slot,
-        DataProvider(toy_examples(20), 4, shuffle=True, prefetch=0),
-        ParameterUpdater(optimizer),
-        GradientMachine(network),
+    return Runner(Saver(folder), slot, examples(20, shuffle=True), *learning(network, optimizer="Adam"))
+
+
+AVERAGE = "MovingAverage(ToyNetwork, decay=0.9)"
+
+
+@pytest.mark.parametrize(
+    ("held", "saved", "here", "put"), [(True, AVERAGE, "nothing", AVERAGE), (False, "nothing", AVERAGE, None)]
+)
+def test_a_resumed_run_begins_with_what_was_held(held, saved, here, put, tmp_path):
+    averaging(tmp_path, hold=held).run(steps=2)
+    said = (
+        f"slot was saved with {saved} in it, and this run would begin with {here}; put in what was saved before the "
+        f"run, as Slot({put or ''}) or with put({put}), and exchange it once the run is under way."
     )
-
-
-def average(runner):
-    return [each.numpy().tobytes() for each in runner[Slot].item.average.parameters()]
-
-
-@pytest.mark.parametrize("cut", [1, 5, 7])
-def test_what_it_holds_is_saved_and_resumed(cut, tmp_path):
-    uncut = averaging(tmp_path / "uncut")
-    uncut.run(passes=2)
-    averaging(tmp_path / "cut").run(passes=2, steps=cut)
-    resumed = averaging(tmp_path / "cut", seed=3)
-    resumed.run(passes=2)
-    assert average(resumed) == average(uncut)
-
-
-def test_a_resumed_run_begins_with_what_was_held(tmp_path):
-    averaging(tmp_path).run(steps=2)
-    wanted = re.escape(
-        "slot was saved with MovingAverage(ToyNetwork, decay=0.9) in it, and this run would begin with nothing; put in "
-        "what was saved before the run, as Slot(MovingAverage(ToyNetwork, decay=0.9)) or with "
-        "put(MovingAverage(ToyNetwork, decay=0.9)), and exchange it once the run is under way."
-    )
-    with pytest.raises(CheckpointError, match=wanted):
-        averaging(tmp_path, hold=False).run(passes=2)
-
-
-def test_a_resumed_run_begins_with_nothing_where_nothing_was_held(tmp_path):
-    averaging(tmp_path, hold=False).run(steps=2)
-    wanted = r"with nothing in it, .* begin with MovingAverage\(.*\); .*, as Slot\(\) or with put\(None\), and"
-    with pytest.raises(CheckpointError, match=wanted):
-        averaging(tmp_path).run(passes=2)
+    with pytest.raises(CheckpointError, match=re.escape(said)):
+        averaging(tmp_path, hold=not held).run(passes=2)
 
 
 def with_tester(folder, every):
-    test = Runner(Batches(1), Observer(on_pass_end=lambda state: state.report({"x": 1.0})))
-    return Runner(Saver(folder), Slot(Tester(test, every=every)), Batches(4))
+    return Runner(Saver(folder), Slot(Tester(reporting(), every=every)), Batches(4))
 
 
 def test_another_item_of_the_same_class_is_told_by_its_settings(tmp_path):
@@ -287,96 +215,87 @@ def test_an_exchange_is_made_again_where_the_command_is(tmp_path):
 # -- shared ------------------------------------------------------------------------------------------------------------
 
 
+def within(name, hook, *inner):
+    """Return the entries of a recorder's hook around others."""
+    return [f"{name}.{hook}:in", *inner, f"{name}.{hook}:out"]
+
+
 def test_a_test_onion_that_shares_the_slot_has_the_item_that_is_there_and_exchanges_none():
     trace = []
     slot = Slot(Recorder("a", trace))
     training = Runner(slot, Batches(1), put_in_pass(slot, {0: Recorder("b", trace)}))
-    test = Runner(slot, Batches(2))
-    training.insert_before(Slot, Tester(test, every=1)).run(passes=2)
-    batch = lambda name: [f"{name}.on_batch:in", f"{name}.on_batch:out"]  # noqa: E731
-    run = lambda name, batches: [  # noqa: E731
-        f"{name}.on_pass:in",
-        *batch(name) * batches,
-        f"{name}.on_pass:out",
-    ]
-    test_of = lambda name: [f"{name}.initialize:in", *run(name, 2), f"{name}.initialize:out"]  # noqa: E731
-    outer = lambda name: [f"{name}.on_pass:in", *batch(name), *test_of(name), f"{name}.on_pass:out"]  # noqa: E731
-    whole = lambda name: [f"{name}.initialize:in", *outer(name), f"{name}.initialize:out"]  # noqa: E731
+    training.insert_before(Slot, Tester(Runner(slot, Batches(2)), every=1)).run(passes=2)
+
+    def whole(name):
+        batch = within(name, "on_batch")
+        test = within(name, "initialize", *within(name, "on_pass", *batch, *batch))
+        return within(name, "initialize", *within(name, "on_pass", *batch, *test))
+
     assert trace == [*whole("a"), *whole("b")]
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("item", [Recorder, 1, lambda state: None])
-def test_what_is_no_item_is_refused(item):
-    with pytest.raises(CompositionError, match="Slot holds an item or None"):
-        Slot(item)
-    with pytest.raises(CompositionError, match="Slot holds an item or None"):
-        Slot().put(item)
+class Later(RunnerItem):
+    async def on_batch(self, state):
+        pass
 
 
-def test_a_runner_is_refused():
-    with pytest.raises(CompositionError, match="runner holds items of its own; give each a slot"):
-        Slot(Runner(Recorder("a")))
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        (Recorder, "Slot holds an item or None"),
+        (1, "Slot holds an item or None"),
+        (lambda state: None, "Slot holds an item or None"),
+        (Runner(Recorder("a")), "runner holds items of its own; give each a slot"),
+        (Slot(), "Slot cannot hold another slot"),
+        (Later(), "is a coroutine"),
+    ],
+)
+def test_what_is_no_single_item_is_refused(item, said):
+    for put in (Slot, Slot().put):
+        with pytest.raises(CompositionError, match=said):
+            put(item)
 
 
-def test_a_slot_is_refused():
-    with pytest.raises(CompositionError, match="Slot cannot hold another slot"):
-        Slot(Slot())
-    slot = Slot()
-    Runner(slot, Batches(1))
-    with pytest.raises(CompositionError, match="Slot cannot hold another slot"):
-        slot.put(slot)
-
-
-def test_a_coroutine_is_refused():
-    class Later(RunnerItem):
-        async def on_batch(self, state):
-            pass
-
-    with pytest.raises(CompositionError, match="is a coroutine"):
-        Slot(Later())
-
-
-def test_what_cannot_work_there_is_refused_and_nothing_is_exchanged(tmp_path):
-    trace = []
-    slot = Slot(Recorder("a", trace))
-    network = toy_network()
-    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
+def test_what_cannot_work_there_is_refused_and_nothing_is_exchanged():
+    def refused():
+        return pytest.raises(CompositionError, match="no gradient machine inside it")
 
     def put(state):
-        with pytest.raises(CompositionError, match="no gradient machine inside it"):
-            slot.put(updater)
+        with refused():
+            slot.put(mover)
 
+    trace, mover = [], updater(toy_network())
+    slot = Slot(Recorder("a", trace))
     Runner(slot, Batches(1), Observer(on_batch_begin=put)).run(passes=2)
     assert trace.count("a.on_batch:in") == 2
-    with pytest.raises(CompositionError, match="no gradient machine inside it"):
-        Runner(Slot(updater), Batches(1))
-    with pytest.raises(CompositionError) as caught:
-        Runner(Slot(updater), Batches(1))
+    with refused() as caught:
+        Runner(Slot(mover), Batches(1))
     assert str(caught.value).count("initialize  pass  batch") == 1
-    slot.put(updater)
-    with pytest.raises(CompositionError, match="no gradient machine inside it"):
+    slot.put(mover)
+    with refused():
         Runner(slot, Batches(1)).run(passes=1)
 
 
 def test_what_can_work_there_is_admitted():
     network = toy_network()
-    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
-    before = network.linear.weight.numpy().tobytes()
-    Runner(DataProvider(toy_examples(8)), Slot(updater), GradientMachine(network)).run(passes=1)
-    assert network.linear.weight.numpy().tobytes() != before
+    mover, machine = learning(network)
+    before = bits(network)
+    Runner(examples(8), Slot(mover), machine).run(passes=1)
+    assert bits(network) != before
 
 
-def test_a_name_that_is_taken_is_refused():
-    with pytest.raises(CompositionError, match="two items are named 'a'"):
-        Runner(Slot(Recorder("a")), Recorder("a"), Batches(1))
-    with pytest.raises(CompositionError, match="two items are named 'a'"):
-        Runner(Slot(Recorder("a")), Slot(Recorder("a")), Batches(1))
-
-
-def test_an_item_that_stands_elsewhere_is_refused():
-    item = Recorder("a")
-    with pytest.raises(CompositionError, match="occurs twice in one runner"):
-        Runner(Slot(item), item, Batches(1))
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [
+        (lambda a: [Slot(a), Recorder("a")], "two items are named 'a'"),
+        (lambda a: [Slot(a), Slot(Recorder("a"))], "two items are named 'a'"),
+        (lambda a: [Slot(a), a], "occurs twice in one runner"),
+    ],
+    ids=["a name that is taken", "by another slot", "the item itself"],
+)
+def test_an_item_that_is_in_the_onion_already_is_refused(items, said):
+    with pytest.raises(CompositionError, match=said):
+        Runner(*items(Recorder("a")), Batches(1))

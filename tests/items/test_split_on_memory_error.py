@@ -1,7 +1,6 @@
 """SplitOnMemoryError: the batch that does not fit is tried again in pieces, and nothing remains of the failed try."""
 
 import gc
-import logging
 import weakref
 
 import numpy as np
@@ -12,61 +11,50 @@ from onion import (
     Accumulate,
     CompositionError,
     DataError,
-    DataProvider,
     Evaluator,
-    GradientMachine,
     Observer,
     ParameterUpdater,
     Runner,
-    RunnerItem,
-    Saver,
     SplitOnMemoryError,
 )
 from onion.items.split_on_memory_error import is_memory_error
-from onion.testing import Batches, PlannedError, toy_examples, toy_network
+from onion.testing import Batches, PlannedError, toy_network
+from tests.items.learning import Wrapped, examples, learning
+from tests.rings import at
+from tests.toys import bits
 
 
-class Small(paddle.nn.Layer):
+class Small(Wrapped):
     """A network with running means whose device holds so many examples and no more."""
 
-    def __init__(self, fits, error=MemoryError, seed=0):
+    def __init__(self, fits, error=MemoryError):
         super().__init__()
-        self.body = toy_network(seed=seed)
         self.fits, self.error = fits, error
         self.register_buffer("seen", paddle.zeros([1]))
         self.sizes = []
 
     def forward(self, batch):
         self.seen.set_value(self.seen + batch["x"].shape[0])
-        return self.body(batch)
+        return super().forward(batch)
 
     def loss(self, outputs, batch):
         self.sizes.append(len(outputs))
-        loss = self.body.loss(outputs, batch)
+        loss = super().loss(outputs, batch)
         if len(outputs) > self.fits:
             loss.backward(retain_graph=True)  # it fails in the middle of backward, with gradients already there
             raise self.error("no room")
         return loss
 
 
-def onion(network, *rings, batch_size=8, count=24, optimizer_of=None, shuffle=False, **arguments):
-    optimizer = optimizer_of or (lambda parameters: paddle.optimizer.SGD(0.1, parameters=parameters))
-    return Runner(
-        *rings,
-        DataProvider(toy_examples(count), batch_size, prefetch=0, shuffle=shuffle),
-        ParameterUpdater(optimizer(network.parameters())),
-        SplitOnMemoryError(network, **arguments),
-        GradientMachine(network),
-    )
+def onion(network, *rings, batch_size=8, count=24, data=None, optimizer="SGD", rate=0.1, shuffle=False, **arguments):
+    mover, machine = learning(network, optimizer=optimizer, rate=rate)
+    data = data or examples(count, batch_size, shuffle=shuffle)
+    return Runner(*rings, data, mover, SplitOnMemoryError(network, **arguments), machine)
 
 
-def values(network):
-    return [each.numpy() for each in network.parameters()]
-
-
-def check_close(one, other, within=1e-6):
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=within)
+def check_close(network, other, within=1e-6):
+    for one, another in zip(network.parameters(), other.parameters(), strict=True):
+        np.testing.assert_allclose(one.numpy(), another.numpy(), rtol=0, atol=within)
 
 
 # -- in pieces ---------------------------------------------------------------------------------------------------------
@@ -75,33 +63,29 @@ def check_close(one, other, within=1e-6):
 @pytest.mark.parametrize("fits", [1, 2, 3, 4, 5, 7])
 @pytest.mark.parametrize("batch_size", [8, 5, 24])
 def test_a_run_in_pieces_equals_one_with_room_enough(batch_size, fits):
-    losses = {}
-    networks = {"small": Small(fits), "large": Small(1000)}
-    for name, network in networks.items():
-        note = Observer(on_batch_end=lambda state, name=name: losses.setdefault(name, []).append(float(state.loss)))
-        state = onion(network, note, batch_size=batch_size).run(passes=2)
-        assert state.step == 2 * -(-24 // batch_size)
-    check_close(values(networks["small"]), values(networks["large"]))
-    assert losses["small"] == pytest.approx(losses["large"], rel=1e-5)
-    assert networks["small"].seen.item() == networks["large"].seen.item() == 48
+    networks, losses = (Small(fits), Small(1000)), ([], [])
+    for network, found in zip(networks, losses, strict=True):
+        note = Observer(on_batch_end=lambda state, found=found: found.append(float(state.loss)))
+        assert onion(network, note, batch_size=batch_size).run(passes=2).step == 2 * -(-24 // batch_size)
+    check_close(*networks)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert [network.seen.item() for network in networks] == [48, 48]
 
 
 def test_with_room_enough_nothing_changes_to_the_bit():
-    network = toy_network()
+    network, other = toy_network(), toy_network()
     onion(network).run(passes=2)
-    other = toy_network()
     onion(other).without(SplitOnMemoryError).run(passes=2)
-    assert [each.tobytes() for each in values(network)] == [each.tobytes() for each in values(other)]
+    assert bits(network) == bits(other)
 
 
 def test_the_size_that_fits_is_remembered_and_told_once(caplog):
-    caplog.set_level(logging.WARNING, "onion")
     network = Small(3)
     runner = onion(network)
     runner.run(passes=1)
     assert network.sizes == [8, 4, 2, 2, 2, 2, *[2, 2, 2, 2] * 2]
     assert runner[SplitOnMemoryError].log_values() == {"piece_size": 2}
-    assert [record.getMessage() for record in caplog.records] == [
+    assert caplog.messages == [
         "split_on_memory_error: out of memory with 8 examples; batches are split into parts of 4 from now on",
         "split_on_memory_error: out of memory with 4 examples; batches are split into parts of 2 from now on",
     ]
@@ -119,42 +103,21 @@ def test_a_piece_in_the_middle_that_does_not_fit_makes_the_whole_batch_be_tried_
             self.fits = 1 if (batch["y"] == 5).any() else 4
             return super().loss(outputs, batch)
 
-    def batch():
-        y = np.arange(8, dtype="float32").reshape(8, 1)
-        return {"x": np.ones((8, 8), "float32"), "y": y}
-
     network, roomy = Choosy(4), Small(8)
+    batch = {"x": np.ones((8, 8), "float32"), "y": np.arange(8, dtype="float32").reshape(8, 1)}
     for each in (network, roomy):
-        updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=each.parameters()))
-        Runner(Batches([batch()]), updater, SplitOnMemoryError(each), GradientMachine(each)).run(passes=1)
+        onion(each, data=Batches([dict(batch)])).run(passes=1)
     assert network.sizes == [8, 4, 4, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1]
-    check_close(values(network), values(roomy))
+    check_close(network, roomy)
     assert network.seen.item() == 8
 
 
 def test_the_batch_and_its_outputs_are_whole_on_the_way_out():
-    network = Small(3)
-    state = onion(network, count=8).run(passes=1)
+    state = onion(Small(3), count=8).run(passes=1)
     assert state.batch["x"].shape == (8, 8)
     assert state.outputs.shape == [8, 1]
     assert state.outputs.stop_gradient
     assert (state.step, state.share) == (1, 1.0)
-
-
-def test_an_evaluator_outside_sees_each_example_once():
-    class Count:
-        def reset(self):
-            self.examples = 0
-
-        def update(self, outputs, batch):
-            assert len(outputs) == len(batch["y"])
-            self.examples += len(outputs)
-
-        def result(self):
-            return {"examples": self.examples}
-
-    network = Small(3)
-    assert onion(network, Evaluator(Count())).run(passes=1).metrics == {"examples": 24}
 
 
 def test_the_memory_of_the_failed_try_is_free_before_the_next():
@@ -183,11 +146,11 @@ def test_the_memory_of_the_failed_try_is_free_before_the_next():
 @pytest.mark.parametrize(("floor", "sizes"), [(1, [8, 4, 2, 1]), (2, [8, 4, 2]), (3, [8, 4, 3]), (8, [8]), (20, [8])])
 def test_an_error_with_the_floor_left_is_raised_as_it_came(floor, sizes):
     network = Small(0)
-    before = [each.tobytes() for each in values(network)]
+    before = bits(network.body)
     with pytest.raises(MemoryError, match=r"^no room$"):
         onion(network, min_examples=floor).run(passes=1)
     assert network.sizes == sizes
-    assert [each.tobytes() for each in values(network)] == before
+    assert bits(network.body) == before
 
 
 def test_other_errors_pass():
@@ -219,55 +182,27 @@ def test_what_paddle_itself_raises_counts():
     assert is_memory_error(caught.value)
 
 
-def test_older_errors_lead_to_pieces_too():
-    class OldError(RuntimeError):
-        def __init__(self, said):
-            super().__init__(f"ResourceExhaustedError: {said}")
-
-    network = Small(4, error=OldError)
-    assert onion(network).run(passes=1).step == 3
-    assert network.sizes == [8, *[4, 4] * 3]
-
-
 # -- together with others ----------------------------------------------------------------------------------------------
 
 
 def test_inside_accumulate_the_gradients_of_earlier_batches_survive_a_failed_try():
-    def trained(fits):
-        network = Small(fits)
-        Runner(
-            DataProvider(toy_examples(20), 4, prefetch=0),
-            ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters())),
-            Accumulate(3),
-            SplitOnMemoryError(network),
-            GradientMachine(network),
-        ).run(passes=2)
-        return values(network), network.seen.item()
-
-    check_close(trained(1)[0], trained(100)[0])
-    assert trained(1)[1] == trained(100)[1] == 40
+    networks = Small(1), Small(100)
+    for network in networks:
+        runner = onion(network, batch_size=4, count=20)
+        runner.insert_after(ParameterUpdater, Accumulate(3)).run(passes=2)
+    check_close(*networks)
+    assert [network.seen.item() for network in networks] == [40, 40]
 
 
 def test_a_ring_inside_that_counts_is_put_back_with_the_step():
-    steps = []
-    network = Small(4)
-    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
-    note = Observer(on_batch_begin=lambda state: steps.append(state.step))
+    steps, errors = [], [MemoryError]
 
-    class FailsOnTheWayOut(RunnerItem):
-        def __init__(self):
-            self.failed = False
+    def fail():
+        if errors:
+            raise errors.pop()
 
-        def on_batch(self, state):
-            yield
-            if not self.failed:
-                self.failed = True
-                raise MemoryError
-
-    state = Runner(
-        DataProvider(toy_examples(4), 4), updater, SplitOnMemoryError(network), note, FailsOnTheWayOut(),
-        GradientMachine(network),
-    ).run(passes=1)  # fmt: skip
+    rings = Observer(on_batch_begin=lambda state: steps.append(state.step)), at(1, fail)
+    state = onion(Small(4), batch_size=4, count=4).insert_after(SplitOnMemoryError, *rings).run(passes=1)
     assert steps == [0, 0, 1], "the batch that had counted did so no more when it was tried again"
     assert state.step == 1
 
@@ -286,35 +221,8 @@ def test_a_loss_over_tokens_is_weighted_by_them():
     }
     networks = Counted(2), Counted(4)
     for each in networks:
-        updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=each.parameters()))
-        splitter = SplitOnMemoryError(each, weight=lambda batch: batch["labelled"].sum())
-        Runner(Batches([batch]), updater, splitter, GradientMachine(each)).run(passes=1)
-    check_close(values(networks[0]), values(networks[1]))
-
-
-# -- going on ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cut", range(1, 6))
-def test_a_resumed_run_knows_the_size_and_ends_with_the_same_bits(cut, tmp_path):
-    def adam(parameters):
-        return paddle.optimizer.Adam(0.05, parameters=parameters)
-
-    def begun(folder, seed=0):
-        network = Small(3, seed=seed)
-        return network, onion(network, Saver(tmp_path / folder, every=2), optimizer_of=adam, shuffle=True)
-
-    def outcome(network, runner):
-        bits = {name: value.numpy().tobytes() for name, value in network.state_dict().items()}
-        return bits, runner[SplitOnMemoryError].state_dict()
-
-    network, uncut = begun("uncut")
-    uncut.run(passes=2)
-    begun("cut")[1].run(passes=2, steps=cut)
-    again, resumed = begun("cut", seed=1)
-    resumed.run(passes=2)
-    assert outcome(again, resumed) == outcome(network, uncut)
-    assert max(again.sizes) <= 2, "no try too large"
+        onion(each, data=Batches([batch]), weight=lambda batch: batch["labelled"].sum()).run(passes=1)
+    check_close(*networks)
 
 
 def test_a_second_run_tries_whole_batches_again():
@@ -348,18 +256,20 @@ def unpack(batch, size):
 
 
 def of_packed(network, **arguments):
-    updater = ParameterUpdater(paddle.optimizer.SGD(0.001, parameters=network.parameters()))
-    return Runner(Batches([packed()]), updater, SplitOnMemoryError(network, **arguments), GradientMachine(network))
+    return onion(network, data=Batches([packed()]), rate=0.001, **arguments)
 
 
-def test_flat_arrays_are_refused_at_the_first_batch_though_memory_has_not_run_out():
-    with pytest.raises(DataError, match=r"\['x'\] has 7.*\['ends'\] has 3.* Give split_on_memory_error split="):
-        of_packed(Small(100)).run(passes=1)
-
-
-def test_flat_arrays_with_a_function_need_a_weight_too():
-    with pytest.raises(DataError, match="Give weight=, a function of the batch"):
-        of_packed(Small(100), split=unpack).run(passes=1)
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, r"\['x'\] has 7.*\['ends'\] has 3.* Give split_on_memory_error split="),
+        ({"split": unpack}, "Give weight=, a function of the batch"),
+    ],
+    ids=["no function", "no weight"],
+)
+def test_flat_arrays_are_refused_at_the_first_batch_though_memory_has_not_run_out(arguments, said):
+    with pytest.raises(DataError, match=said):
+        of_packed(Small(100), **arguments).run(passes=1)
 
 
 def test_a_function_of_ones_own_splits_flat_arrays():
@@ -367,23 +277,27 @@ def test_a_function_of_ones_own_splits_flat_arrays():
     for network in (small, large):
         of_packed(network, split=unpack, weight=lambda batch: len(batch["y"])).run(passes=1)
     assert small.sizes == [7, 5, 2, 3, 2]
-    check_close(values(small), values(large), 1e-5)
+    check_close(small, large, 1e-5)
 
 
 # -- where it may stand ------------------------------------------------------------------------------------------------
 
 
-def test_it_stands_between_updater_and_machine():
+def test_its_place_is_between_updater_and_machine():
     network = toy_network()
-    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
-    splitter, machine = SplitOnMemoryError(network), GradientMachine(network)
-    with pytest.raises(CompositionError, match="is outside any ParameterUpdater"):
-        Runner(Batches(1), splitter, updater, machine)
-    with pytest.raises(CompositionError, match="not outside gradient_machine"):
-        Runner(Batches(1), updater, machine, splitter)
-    with pytest.raises(CompositionError, match=r"evaluator would see twice .* move it outside split_on_memory_error"):
-        Runner(Batches(1), updater, splitter, Evaluator(None), machine)
-    assert "SplitOnMemoryError(ToyNetwork)" in str(Runner(Batches(1), updater, splitter, machine))
+    mover, machine = learning(network)
+    splitter = SplitOnMemoryError(network)
+    for items, said in [
+        ([splitter, mover, machine], "is outside any ParameterUpdater"),
+        ([mover, machine, splitter], "not outside gradient_machine"),
+        (
+            [mover, splitter, Evaluator(None), machine],
+            r"evaluator would see twice .* move it outside split_on_memory_error",
+        ),
+    ]:
+        with pytest.raises(CompositionError, match=said):
+            Runner(Batches(1), *items)
+    assert "SplitOnMemoryError(ToyNetwork)" in str(Runner(Batches(1), mover, splitter, machine))
 
 
 @pytest.mark.parametrize("floor", [0, -1, True, 1.5, "2"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onion import Observer, Runner, RunnerItem, TensorBoard
+from onion import Runner, RunnerItem, TensorBoard
 from onion.testing import Batches, Failing, PlannedError
 
 pytest.importorskip("tensorboardX")
@@ -11,6 +11,7 @@ pytest.importorskip("tensorboardX")
 class Costing(RunnerItem):
     def on_batch(self, state):
         state.loss = float(state.step)
+        state.report({"accuracy": 0.5})
 
     def log_values(self):
         return {"learning_rate": 0.1}
@@ -21,17 +22,11 @@ def content_of(folder):
     return file.read_bytes()
 
 
-def test_cost_readings_and_metrics_are_written(tmp_path):
-    report = Observer(on_batch_end=lambda state: state.report({"accuracy": 0.5}))
-    Runner(TensorBoard(tmp_path, every=2), report, Costing(), Batches(4)).run(passes=1)
+@pytest.mark.parametrize(("every", "times"), [(2, 2), (100, 0)])
+def test_loss_readings_and_metrics_are_written_every_period(every, times, tmp_path):
+    Runner(TensorBoard(tmp_path, every=every), Costing(), Batches(4)).run(passes=1)
     content = content_of(tmp_path)
-    for name in (b"loss", b"learning_rate", b"accuracy"):
-        assert content.count(name) == 2
-
-
-def test_nothing_is_written_between_periods(tmp_path):
-    Runner(TensorBoard(tmp_path, every=100), Costing(), Batches(4)).run(passes=1)
-    assert b"loss" not in content_of(tmp_path)
+    assert [content.count(name) for name in (b"loss", b"learning_rate", b"accuracy")] == [times] * 3
 
 
 def test_the_file_is_closed_after_an_error(tmp_path):

@@ -16,8 +16,12 @@ from onion import (
     Saver,
     Tester,
 )
-from onion.testing import Batches, Failing, PlannedError, Recorder, toy_examples, toy_network
+from onion.engine.item import HOOKS
+from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 from tests.abilities import needs_draws_again
+from tests.items.learning import examples, learning
+from tests.rings import Forgive
+from tests.toys import Dropped, bits
 
 
 class Reporting(RunnerItem):
@@ -33,54 +37,23 @@ class Reporting(RunnerItem):
         state.report({"count": len(self.parents), **self.figures})
 
 
-def steps_of_tests(batches, limits, **settings):
-    test = Reporting()
-    Runner(Tester(Runner(test, Batches(2)), **settings), Batches(batches)).run(**limits)
-    return [step for step, _, _ in test.parents]
-
-
-def test_it_tests_every_n_steps():
-    assert steps_of_tests(4, {"passes": 2}, every=3) == [3, 6]
-
-
-def test_it_tests_after_every_pass_by_default():
-    assert steps_of_tests(4, {"passes": 2}) == [4, 8]
-
-
-def test_it_does_not_test_after_a_pass_that_was_cut():
-    assert steps_of_tests(4, {"steps": 6}) == [4]
-
-
-def test_figures_become_ours_under_the_testers_name_with_the_outer_step():
-    state = Runner(Tester(Runner(Reporting(loss=0.5), Batches(2)), every=3), Batches(4)).run(passes=1)
-    assert state.metrics == {"tester.count": 1, "tester.loss": 0.5}
-    assert state.reported == {"tester.count": 3, "tester.loss": 3}
-
-
-def test_a_given_name_is_the_prefix():
-    state = Runner(Tester(Runner(Reporting(), Batches(2)), name="dev"), Batches(1)).run(passes=1)
-    assert state.metrics == {"dev.count": 1}
-
-
-def test_default_names_are_numbered():
-    state = Runner(*[Tester(Runner(Reporting(x=i), Batches(1))) for i in range(3)], Batches(1)).run(passes=1)
-    assert {name: state.metrics[name] for name in state.metrics if name.endswith("x")} == {
-        "tester.x": 0,
-        "tester-2.x": 1,
-        "tester-3.x": 2,
-    }
+@pytest.mark.parametrize(("settings", "name"), [({}, "tester"), ({"name": "dev"}, "dev")])
+def test_figures_become_ours_under_the_testers_name_with_the_outer_step(settings, name):
+    tester = Tester(Runner(Reporting(loss=0.5), Batches(2)), every=3, **settings)
+    state = Runner(tester, Batches(4)).run(passes=1)
+    assert state.metrics == {f"{name}.count": 1, f"{name}.loss": 0.5}
+    assert state.reported == {f"{name}.count": 3, f"{name}.loss": 3}
 
 
 def test_several_have_data_and_periods_of_their_own():
     tests = [Reporting() for _ in range(3)]
     often, seldom, passes = (Runner(test, Batches(size)) for test, size in zip(tests, (1, 2, 3), strict=True))
-    Runner(
-        Tester(passes), Tester(seldom, every=5), Tester(often, every=2), Tester(seldom.without(), every=4), Batches(6)
-    ).run(passes=2)
+    testers = Tester(passes), Tester(seldom, every=5), Tester(often, every=2), Tester(seldom.without(), every=4)
+    Runner(*testers, Batches(6)).run(passes=2)
     steps = [[(step, size) for step, _, size in test.parents] for test in tests]
-    assert steps[0] == [(2, 1), (4, 1), (6, 1), (8, 1), (10, 1), (12, 1)]
-    assert steps[1] == [(4, 2), (5, 2), (8, 2), (10, 2), (12, 2)]
-    assert steps[2] == [(6, 3), (12, 3)]
+    assert steps[0] == [(step, 1) for step in (2, 4, 6, 8, 10, 12)]
+    assert steps[1] == [(step, 2) for step in (4, 5, 8, 10, 12)]
+    assert steps[2] == [(step, 3) for step in (6, 12)]
 
 
 def test_a_run_from_a_batch_hook_of_a_run_from_a_batch_hook():
@@ -90,19 +63,6 @@ def test_a_run_from_a_batch_hook_of_a_run_from_a_batch_hook():
     assert deepest.parents == [(2, 0, 1), (4, 0, 1)] * 2
     assert state.metrics == {"middle.deep.count": 4}
     assert state.step == 6
-
-
-def test_an_error_in_the_deepest_run_leaves_every_ring_around_it():
-    trace = []
-    deepest = Runner(Batches(2), Recorder("deepest", trace), Failing("on_batch"))
-    middle = Runner(Recorder("middle", trace), Tester(deepest, every=1), Batches(4))
-    with pytest.raises(PlannedError):
-        Runner(Recorder("outer", trace), Tester(middle, every=2), Batches(6)).run(passes=1)
-    entered = [entry for entry in trace if entry.endswith(":in")]
-    assert sorted(entered) == sorted(
-        entry.replace(":out", ":in").replace(":error", ":in") for entry in trace if not entry.endswith(":in")
-    )
-    assert {entry.split(".")[0] for entry in entered} == {"outer", "middle", "deepest"}
 
 
 def test_the_inner_state_is_its_own_and_knows_its_parent():
@@ -118,13 +78,13 @@ def test_the_inner_state_is_its_own_and_knows_its_parent():
 
 
 def test_the_outer_batch_outputs_and_loss_stay():
-    class Work(RunnerItem):
-        def on_batch(self, state):
-            state.outputs, state.loss = f"outputs {state.batch}", 0.5
+    def work(state):
+        state.outputs, state.loss = f"outputs {state.batch}", 0.5
 
     seen = []
     look = Observer(on_batch_end=lambda state: seen.append((state.batch, state.outputs, float(state.loss))))
-    Runner(look, Tester(Runner(Reporting(), Batches(7)), every=1), Work(), Batches(2)).run(passes=1)
+    tester = Tester(Runner(Reporting(), Batches(7)), every=1)
+    Runner(look, tester, Observer(on_batch_begin=work), Batches(2)).run(passes=1)
     assert seen == [(0, "outputs 0", 0.5), (1, "outputs 1", 0.5)]
 
 
@@ -139,40 +99,17 @@ class Count:
         return {"n": len(self.outputs)}
 
 
-class Network(paddle.nn.Layer):
-    def __init__(self):
-        super().__init__()
-        self.dropout = paddle.nn.Dropout(0.5)
-        self.body = toy_network()
-
-    def forward(self, batch):
-        return self.body({**batch, "x": self.dropout(batch["x"])})
-
-    def loss(self, outputs, batch):
-        return self.body.loss(outputs, batch)
-
-
 def training(*extra, every=2):
-    network = Network()
-    optimizer = paddle.optimizer.Adam(0.05, parameters=network.parameters())
-    test = Runner(DataProvider(toy_examples(8), 4, prefetch=0), *extra, Evaluator(Count()), Forward(network))
-    return network, Runner(
-        DataProvider(toy_examples(24), 4, prefetch=0),
-        Tester(test, every=every),
-        ParameterUpdater(optimizer),
-        GradientMachine(network),
-    )
-
-
-def bits(network):
-    return [parameter.numpy().tobytes() for parameter in network.parameters()]
-
-
-def test_testing_the_network_that_is_trained_does_not_change_its_training():
     paddle.seed(1)
-    tested, runner = training()
-    runner.run(passes=2)
-    paddle.seed(1)
+    network = Dropped()
+    test = Tester(Runner(examples(8), *extra, Evaluator(Count()), Forward(network)), every=every)
+    return network, Runner(examples(24), test, *learning(network, optimizer="Adam"))
+
+
+@pytest.mark.parametrize("inside", [[], [Failing("on_batch", "in")]], ids=["", "which fails"])
+def test_testing_the_network_that_is_trained_does_not_change_its_training(inside):
+    tested, runner = training(*inside)
+    runner.insert_before(Tester, Forgive()).run(passes=2)
     untested, runner = training()
     runner.without(Tester).run(passes=2)
     assert bits(tested) == bits(untested)
@@ -182,20 +119,18 @@ def test_testing_the_network_that_is_trained_does_not_change_its_training():
 
 def test_the_test_runs_in_evaluation_mode():
     modes = []
-    network = None
-    look = Observer(on_batch_begin=lambda state: modes.append(network.dropout.training))
-    network, runner = training(look)
-    look_outside = Observer(on_batch_begin=lambda state: modes.append(network.dropout.training))
-    runner.insert_before(ParameterUpdater, look_outside).run(steps=3)
+
+    def look():
+        return Observer(on_batch_begin=lambda state: modes.append(network.dropout.training))
+
+    network, runner = training(look())
+    runner.insert_before(ParameterUpdater, look()).run(steps=3)
     assert modes == [True, True, False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("hook", "way"),
-    [(hook, way) for hook in ("initialize", "on_pass", "on_batch") for way in ("in", "out")],
-)
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("way", ["in", "out"])
 def test_a_failing_test_passes_its_error_out_and_training_can_go_on(hook, way):
-    paddle.seed(1)
     network, runner = training(Failing(hook, way, times=1))
     with pytest.raises(PlannedError):
         runner.run(steps=4)
@@ -206,23 +141,6 @@ def test_a_failing_test_passes_its_error_out_and_training_can_go_on(hook, way):
     assert state.metrics == {"tester.n": 2}
 
 
-def test_a_caught_error_of_a_test_leaves_the_batch_trained():
-    class Caught(RunnerItem):
-        def on_batch(self, state):
-            try:
-                yield
-            except PlannedError:
-                state.report({"failed": 1.0})
-
-    paddle.seed(1)
-    failing, runner = training(Failing("on_batch", "in"))
-    runner.insert_before(Tester, Caught()).run(passes=1)
-    paddle.seed(1)
-    untested, runner = training()
-    runner.without(Tester).run(passes=1)
-    assert bits(failing) == bits(untested)
-
-
 @needs_draws_again
 @pytest.mark.parametrize("cut", [None, 1, 2, 3, 7])
 def test_a_test_made_of_the_training_shares_its_data_and_leaves_its_place(cut, tmp_path):
@@ -230,10 +148,9 @@ def test_a_test_made_of_the_training_shares_its_data_and_leaves_its_place(cut, t
 
     def made(folder, tested):
         paddle.seed(1)
-        network = Network()
-        updater = ParameterUpdater(paddle.optimizer.Adam(0.05, parameters=network.parameters()))
+        network = Dropped()
         data = DataProvider(toy_examples(24), 4, shuffle=True)
-        runner = Runner(Saver(folder, every=2), data, updater, GradientMachine(network))
+        runner = Runner(Saver(folder, every=2), data, *learning(network, optimizer="Adam"))
         test = runner.without(Saver, ParameterUpdater).replace(GradientMachine, Forward(network))
         return network, runner.insert_before(DataProvider, Tester(test, every=1)) if tested else runner
 
