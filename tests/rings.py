@@ -46,6 +46,26 @@ class Within(RunnerItem):
             self.runner.run(passes=1, parent=state if self.with_parent else None)
 
 
+class Retry(RunnerItem):
+    """Run the inside of a batch again after a planned error."""
+
+    def on_batch(self, state):
+        try:
+            yield
+            return
+        except PlannedError:
+            pass
+        yield
+
+
+class Watch(Observer):
+    """Keep in ``seen`` what a function of the state returns, by default on the way into each batch."""
+
+    def __init__(self, look, at="on_batch_begin"):
+        self.seen = []
+        super().__init__(**{at: lambda state: self.seen.append(look(state))})
+
+
 def at(step, call):
     """Return an item that calls a function after the batch of a step."""
     return Observer(on_batch_end=lambda state: state.step == step and call())

@@ -1,8 +1,11 @@
 """Small trainings for the tests of items: an updater and a machine over a toy network, and what they come to."""
 
+import numpy as np
 import paddle
+import pytest
 
-from onion import DataProvider, GradientMachine, ParameterUpdater
+from onion import CompositionError, DataProvider, GradientMachine, ParameterUpdater, Runner
+from onion.data import collate
 from onion.testing import toy_examples, toy_network
 
 OPTIMIZERS = {
@@ -37,19 +40,43 @@ def updater(*networks, optimizer="SGD", rate=0.05, **settings):
     return ParameterUpdater(getattr(paddle.optimizer, optimizer)(rate, parameters=parameters, **settings))
 
 
-def learning(network, **settings):
-    """Return an updater and a gradient machine."""
-    return updater(network, **settings), GradientMachine(network)
+def learning(network, *inside, **settings):
+    """Return an updater, the rings inside it, and a gradient machine."""
+    return updater(network, **settings), *inside, GradientMachine(network)
 
 
-def examples(count, batch_size=4, **settings):
+def examples(count=16, batch_size=4, **settings):
     """Return the data of some toy examples, without a thread of their own."""
     return DataProvider(toy_examples(count), batch_size, **{"prefetch": 0, **settings})
+
+
+def toy_batches(count, size=1):
+    """Return toy examples as ready batches of numpy arrays."""
+    return [collate(toy_examples(count * size)[size * at : size * (at + 1)]) for at in range(count)]
 
 
 def plain(saved):
     """Return a saved state with the bytes of its arrays, to compare it with others."""
     return {key: value.numpy().tobytes() if hasattr(value, "numpy") else value for key, value in saved.items()}
+
+
+def check_close(one, other, **within):
+    """Assert that the arrays of two networks, or of dicts by path, are close."""
+    one, other = ({path: np.asarray(each) for path, each in _by_path(each).items()} for each in (one, other))
+    assert one.keys() == other.keys()
+    for path, array in one.items():
+        np.testing.assert_allclose(array, other[path], **within, err_msg=path)
+
+
+def _by_path(network):
+    return network if isinstance(network, dict) else network.state_dict()
+
+
+def assert_refused(said, *items):
+    """Assert that an onion of toy data and items is refused when it is built, with a message and its drawing."""
+    with pytest.raises(CompositionError, match=said) as caught:
+        Runner(examples(), *items)
+    assert "data_provider  DataProvider" in str(caught.value)
 
 
 class Wrapped(paddle.nn.Layer):

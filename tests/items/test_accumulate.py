@@ -19,7 +19,6 @@ from onion import (
     HookError,
     NanGuard,
     Observer,
-    ParameterUpdater,
     Repeat,
     Runner,
     RunnerItem,
@@ -30,21 +29,25 @@ from onion import (
 )
 from onion.testing import Batches, Failing, PlannedError, assert_resumes_exactly, toy_examples, toy_network
 from tests.abilities import needs_draws_again
-from tests.toys import Retry, Watch, assert_refused, check_close, learning, sgd, toy_batches, toy_data
+from tests.items.learning import assert_refused, check_close, examples, learning, toy_batches, updater
+from tests.rings import Retry, Watch
 
 
-def adamw(network):
-    schedule = paddle.optimizer.lr.StepDecay(0.05, 2)
+def adamw():
     clip = paddle.nn.ClipGradByGlobalNorm(0.5)
-    parameters = network.parameters()
-    return ParameterUpdater(paddle.optimizer.AdamW(schedule, parameters=parameters, weight_decay=0.1, grad_clip=clip))
+    return {
+        "optimizer": "AdamW",
+        "rate": paddle.optimizer.lr.StepDecay(0.05, 2),
+        "weight_decay": 0.1,
+        "grad_clip": clip,
+    }
 
 
-def trained(data, *rings, network=None, updater=sgd, passes=1):
+def trained(data, *rings, network=None, passes=1, **settings):
     """Return the network after training, the state, and the loss after each update."""
     network = network or toy_network()
     losses = Watch(lambda state: float(state.loss), "on_batch_end")
-    state = Runner(losses, data, *learning(network, *rings, updater=updater)).run(passes=passes)
+    state = Runner(losses, data, *learning(network, *rings, **settings)).run(passes=passes)
     return network, state, losses.seen
 
 
@@ -55,19 +58,19 @@ def trained(data, *rings, network=None, updater=sgd, passes=1):
 @settings(max_examples=25)
 def test_one_update_of_k_batches_is_that_of_the_one_big_batch_also_a_ragged_one(k, size, data):
     count = data.draw(st.integers(1, k * size))
-    accumulated, state, losses = trained(toy_data(count, size), Accumulate(k))
-    big, _, loss = trained(toy_data(count, k * size))
+    accumulated, state, losses = trained(examples(count, size), Accumulate(k))
+    big, _, loss = trained(examples(count, k * size))
     check_close(accumulated, big, rtol=0, atol=1e-6)
     assert losses == pytest.approx(loss, rel=1e-6)
     assert state.step == 1
     assert len(state.outputs) == len(state.batch["y"]) == count - (count - 1) // size * size, "those of the last batch"
 
 
-@pytest.mark.parametrize("updater", [sgd, adamw])
+@pytest.mark.parametrize("settings_of", [dict, adamw])
 @pytest.mark.parametrize("count", [24, 23, 19, 13])
-def test_whole_runs_agree_with_big_batches_over_ends_of_passes(count, updater):
-    accumulated, state, losses = trained(toy_data(count, 4), Accumulate(3), updater=updater, passes=3)
-    big, big_state, big_losses = trained(toy_data(count, 12), updater=updater, passes=3)
+def test_whole_runs_agree_with_big_batches_over_ends_of_passes(count, settings_of):
+    accumulated, state, losses = trained(examples(count, 4), Accumulate(3), passes=3, **settings_of())
+    big, big_state, big_losses = trained(examples(count, 12), passes=3, **settings_of())
     check_close(accumulated, big, rtol=0, atol=2e-6)
     assert losses == pytest.approx(big_losses, rel=1e-5)
     assert (state.step, state.pass_id) == (big_state.step, big_state.pass_id)
@@ -156,7 +159,7 @@ def test_a_loss_is_not_read():
         def on_batch(self, state):
             state.loss = Loss()
 
-    state = Runner(Batches([np.zeros(2)] * 3), sgd(toy_network()), Accumulate(3), Machine()).run(passes=1)
+    state = Runner(Batches([np.zeros(2)] * 3), updater(toy_network()), Accumulate(3), Machine()).run(passes=1)
     assert isinstance(state.loss, Loss)
 
 
@@ -189,7 +192,7 @@ def test_from_outside_it_is_the_same_group_again(outside, inside, expected):
 def test_a_second_run_starts_with_the_first_batch_though_the_first_failed_in_a_group():
     sizes = Watch(lambda state: len(state.batch["y"]))
     rings = Accumulate(2), sizes, Failing("on_batch", step=0, times=1)
-    runner = Runner(toy_data(7), *learning(toy_network(), *rings))
+    runner = Runner(examples(7), *learning(toy_network(), *rings))
     with pytest.raises(PlannedError):
         runner.run(passes=1)
     assert runner.run(passes=1).step == 1
@@ -221,11 +224,11 @@ def test_with_all_the_others_a_run_resumes_exactly(tmp_path):
     def onion(folder):
         paddle.seed(3)
         network = TwoHeads()
-        examples = [dict(each) for each in toy_examples(20)]
-        examples[9]["y"] = examples[9]["y"] * np.float32("nan")
-        tasks = TaskSampler({name: TaskData(DataProvider(examples, 4, prefetch=0)) for name in ("a", "b")})
+        data = [dict(each) for each in toy_examples(20)]
+        data[9]["y"] = data[9]["y"] * np.float32("nan")
+        tasks = TaskSampler({name: TaskData(DataProvider(data, 4, prefetch=0)) for name in ("a", "b")})
         rings = NanGuard("rollback", snapshot_every=2), Accumulate(3), SplitOnMemoryError(network)
-        return Runner(Saver(folder, every=1), tasks, *learning(network, *rings, updater=adamw))
+        return Runner(Saver(folder, every=1), tasks, *learning(network, *rings, **adamw()))
 
     runner = onion(tmp_path / "whole")
     runner.run(passes=2)
@@ -238,34 +241,34 @@ def test_with_all_the_others_a_run_resumes_exactly(tmp_path):
 
 
 def test_a_wrong_place_is_refused_with_the_drawing():
-    updater, machine = learning(toy_network())
+    outer, machine = learning(toy_network())
     said = "accumulate is outside any ParameterUpdater; move it into one"
-    assert_refused(said, Accumulate(2), updater, machine)
+    assert_refused(said, Accumulate(2), outer, machine)
     said = "inside parameter_updater and not outside gradient_machine; move it between the two"
-    assert_refused(said, updater, machine, Accumulate(2))
+    assert_refused(said, outer, machine, Accumulate(2))
     second = GradientMachine(machine.network)
-    assert_refused(said, updater, machine, Accumulate(2), second)
-    Runner(toy_data(), Runner(updater, Accumulate(2), machine, second))
+    assert_refused(said, outer, machine, Accumulate(2), second)
+    Runner(examples(), Runner(outer, Accumulate(2), machine, second))
 
     said = "would see the last batch of every 8 only; move it inside"
-    assert_refused(said, Evaluator(None), updater, Accumulate(8), machine)
-    Runner(toy_data(), updater, Accumulate(8), Evaluator(None), machine)
+    assert_refused(said, Evaluator(None), outer, Accumulate(8), machine)
+    Runner(examples(), outer, Accumulate(8), Evaluator(None), machine)
 
-    assert_refused("accumulate-2 is inside accumulate, which makes", updater, Accumulate(2), Accumulate(3), machine)
+    assert_refused("accumulate-2 is inside accumulate, which makes", outer, Accumulate(2), Accumulate(3), machine)
     splitter = SplitOnMemoryError(machine.network)
     said = "accumulate is inside split_on_memory_error.*swap"
-    assert_refused(said, updater, splitter, Accumulate(3), machine)
+    assert_refused(said, outer, splitter, Accumulate(3), machine)
 
 
 def test_what_alters_batches_belongs_inside_and_is_refused_at_the_first_batch_outside():
     def alter(state):
         state.batch = dict(state.batch)
 
-    updater, machine = learning(toy_network())
+    outer, machine = learning(toy_network())
     altering = Observer(on_batch_begin=alter)
     with pytest.raises(HookError, match="replaced the batch from the data"):
-        Runner(toy_data(), altering, updater, Accumulate(2), machine).run(passes=1)
-    Runner(toy_data(), updater, Accumulate(2), altering, machine).run(passes=1)
+        Runner(examples(), altering, outer, Accumulate(2), machine).run(passes=1)
+    Runner(examples(), outer, Accumulate(2), altering, machine).run(passes=1)
 
 
 def test_a_batch_without_a_length_needs_a_weight_function():
@@ -282,5 +285,5 @@ def test_a_wrong_number_of_batches_is_refused(k):
 
 
 def test_a_runner_that_accumulates_may_be_in_an_every():
-    state = Runner(toy_data(24), Every(2, Runner(*learning(toy_network(), Accumulate(2))))).run(passes=1)
+    state = Runner(examples(24), Every(2, Runner(*learning(toy_network(), Accumulate(2))))).run(passes=1)
     assert state.step == 4  # batches 1, 2 and 3, 4 and 5, 6: of the steps 1 to 4 the 2nd and the 4th take two

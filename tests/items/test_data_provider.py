@@ -10,7 +10,7 @@ from onion.data import Loader
 from onion.multitask.strategies import Uniform
 from onion.testing import Batches, Failing, PlannedError
 from tests.patience import PATIENCE
-from tests.toys import Watch
+from tests.rings import Watch
 
 
 def batch_watch():

@@ -15,7 +15,9 @@ from onion import (
     SkipIf,
 )
 from onion.testing import Batches, Failing, PlannedError, Recorder, toy_network
-from tests.toys import Watch, bits, learning, sgd, toy_data
+from tests.items.learning import examples, learning, updater
+from tests.rings import Watch
+from tests.toys import bits
 
 
 def batch_rings(trace):
@@ -92,7 +94,7 @@ def test_its_networks_move_in_its_turn_only():
     networks = [toy_network(), toy_network(seed=1)]
     one, other = (Runner(*learning(network)) for network in networks)
     watch = Watch(lambda state: [bits(network) for network in networks])
-    Runner(watch, toy_data(28), one, Every(3, other)).run(passes=1)
+    Runner(watch, examples(28), one, Every(3, other)).run(passes=1)
     moved = [[now != then for then, now in zip(*both, strict=True)] for both in pairwise(watch.seen)]
     assert moved == [[True, step % 3 == 0] for step in range(1, 7)]
 
@@ -172,4 +174,4 @@ def test_a_second_item_is_refused_with_what_to_write():
 def test_an_updater_alone_is_refused_and_comes_with_its_machine():
     network = toy_network()
     with pytest.raises(CompositionError, match="no gradient machine"):
-        Runner(Batches(1), Every(2, sgd(network)), GradientMachine(network))
+        Runner(Batches(1), Every(2, updater(network)), GradientMachine(network))

@@ -6,7 +6,8 @@ import pytest
 
 from onion import Forward, Runner
 from onion.testing import Batches, Failing, PlannedError, toy_network
-from tests.toys import Watch, toy_batches
+from tests.items.learning import toy_batches
+from tests.rings import Watch
 
 
 class Deep(paddle.nn.Layer):

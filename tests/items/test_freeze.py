@@ -21,7 +21,9 @@ from onion import (
     Unfreeze,
 )
 from onion.testing import Batches, Failing, PlannedError, assert_resumes_exactly
-from tests.toys import Watch, bits, toy_batches, toy_data
+from tests.items.learning import OPTIMIZERS, examples, toy_batches
+from tests.rings import Watch
+from tests.toys import bits
 
 
 class Deep(paddle.nn.Layer):
@@ -43,23 +45,15 @@ class Deep(paddle.nn.Layer):
 
 ALL = [f"{layer}.{kind}" for layer in ("layers.0", "layers.1", "layers.2", "head") for kind in ("weight", "bias")]
 HEAD = ALL[6:]
-OPTIMIZERS = {
-    "adamw with decay": lambda p: paddle.optimizer.AdamW(0.05, parameters=p, weight_decay=0.5),
-    "momentum with decay": lambda p: paddle.optimizer.Momentum(0.05, parameters=p, weight_decay=0.5),
-    "adamw clipped, in groups": lambda p: paddle.optimizer.AdamW(
-        0.05, parameters=[{"params": [each]} for each in p], grad_clip=paddle.nn.ClipGradByGlobalNorm(0.1)
-    ),
-    "lamb": lambda p: paddle.optimizer.Lamb(0.05, parameters=p),
-}
 
 
-def updater(parameters, optimizer="adamw with decay"):
+def updater(parameters, optimizer="adamw"):
     return ParameterUpdater(OPTIMIZERS[optimizer](parameters))
 
 
-def onion(network, *rings, optimizer="adamw with decay", inside=()):
+def onion(network, *rings, optimizer="adamw", inside=()):
     parts = updater(network.parameters(), optimizer), *inside, GradientMachine(network)
-    return Runner(toy_data(16), *rings, *parts)
+    return Runner(examples(16), *rings, *parts)
 
 
 def moved(runner, network, passes=1):
@@ -76,7 +70,7 @@ def trainable(network):
 # -- freezing ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", ["adamw", "momentum", "adamw clipped", "adamw groups", "lamb"])
 @pytest.mark.parametrize(
     ("pattern", "frozen"),
     [
@@ -96,7 +90,7 @@ def test_what_matches_does_not_move_and_the_rest_does(pattern, frozen, optimizer
     assert moved(onion(network, Freeze(network, pattern), optimizer=optimizer), network) == [rest] * 4
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", ["adamw", "momentum", "adamw clipped", "adamw groups", "lamb"])
 @pytest.mark.parametrize("until", [0, 1, 3, 5, 8])
 def test_until_is_the_first_step_that_trains(until, optimizer):
     network = Deep()
@@ -106,7 +100,7 @@ def test_until_is_the_first_step_that_trains(until, optimizer):
 
 def test_momentum_from_before_does_not_move_what_is_frozen_later():
     network = Deep()
-    runner = onion(network, optimizer="momentum with decay")
+    runner = onion(network, optimizer="momentum")
     assert moved(runner, network) == [ALL] * 4
     assert moved(runner.insert_before(ParameterUpdater, Freeze(network, "layers.*")), network) == [HEAD] * 4
 
@@ -116,7 +110,7 @@ def test_frozen_equals_an_optimizer_that_does_not_know_them_to_the_bit():
     onion(network, Freeze(network, "layers.*")).run(passes=2)
     for parameter in other.layers.parameters():
         parameter.stop_gradient = True
-    Runner(toy_data(16), updater(other.head.parameters()), GradientMachine(other)).run(passes=2)
+    Runner(examples(16), updater(other.head.parameters()), GradientMachine(other)).run(passes=2)
     assert bits(network) == bits(other)
 
 

@@ -17,7 +17,8 @@ from onion import (
 from onion.data import collate
 from onion.testing import Batches, assert_resumes_exactly, toy_examples, toy_network
 from tests.abilities import needs_bfloat16
-from tests.toys import adam, bits, learning, toy_batches
+from tests.items.learning import learning, toy_batches
+from tests.toys import bits
 
 optimizers = paddle.optimizer
 
@@ -191,7 +192,7 @@ def test_what_has_several_paths_is_loaded_if_it_was_saved(form):
 def test_a_run_with_shared_layers_resumes_exactly(tmp_path):
     def onion(folder):
         data = DataProvider([np.full(3, number, "float32") for number in range(1, 13)], 2)
-        return Runner(Saver(folder, every=2), data, *learning(Siamese(), updater=adam))
+        return Runner(Saver(folder, every=2), data, *learning(Siamese(), optimizer="Adam"))
 
     assert_resumes_exactly(onion, tmp_path, passes=2, cuts=[4])
 

@@ -10,7 +10,8 @@ import pytest
 
 from onion import CheckpointError, Logger, Observer, Runner, RunnerItem, Saver, Tester
 from onion.testing import Batches, Failing, PlannedError, toy_network
-from tests.toys import Watch, learning, toy_data
+from tests.items.learning import examples, learning
+from tests.rings import Watch
 
 
 class Counted(RunnerItem):
@@ -46,7 +47,7 @@ def report(steps):
 
 
 def test_a_row_holds_step_pass_seconds_loss_log_values_and_new_metrics(tmp_path):
-    state = Runner(Logger(tmp_path / "log", 2), report({2}), toy_data(16), *learning(toy_network())).run(passes=1)
+    state = Runner(Logger(tmp_path / "log", 2), report({2}), examples(16), *learning(toy_network())).run(passes=1)
     first, second = rows(tmp_path / "log")
     keys = ["step", "pass", "seconds", "loss", "examples", "learning_rate"]
     assert (list(first), list(second)) == ([*keys, "accuracy"], keys)
@@ -134,7 +135,7 @@ def test_a_test_that_shares_the_logger_writes_no_row(tmp_path):
 
 
 def onion(folder, *extra, save=100, log=1, **saver):
-    return Runner(Saver(folder, every=save, **saver), Logger(folder / "log", log), *extra, toy_data(10, 1))
+    return Runner(Saver(folder, every=save, **saver), Logger(folder / "log", log), *extra, examples(10, 1))
 
 
 def killed(at, *items, **settings):

@@ -27,8 +27,10 @@ from onion import (
 )
 from onion.data import collate
 from onion.testing import Batches, PlannedError, Recorder, toy_examples, toy_network
+from tests.items.learning import updater
 from tests.patience import PATIENCE
-from tests.toys import Watch, adam, bits
+from tests.rings import Watch
+from tests.toys import bits
 
 
 class Gate(RunnerItem):
@@ -323,7 +325,7 @@ def training(folder, order, mailbox, post=lambda number: None, seed=0):
         return collate(examples)
 
     data = DataProvider(toy_examples(17 * 2), 2, shuffle=True, prefetch=0, collate=collate_and_post)
-    rings = GROUPS[order](mailbox, adam(network), Accumulate(3))
+    rings = GROUPS[order](mailbox, updater(network, optimizer="Adam"), Accumulate(3))
     return Runner(Saver(folder, every=100), data, *rings, GradientMachine(network))
 
 

@@ -31,8 +31,10 @@ from onion import (
 )
 from onion.items.mixed_precision import IN_32_BITS, unscale
 from onion.testing import Batches, Failing, PlannedError, toy_network
-from tests.abilities import needs_gpu
-from tests.toys import Retry, Watch, assert_refused, bits, item_bits, learning, toy_batches, toy_data
+from tests.abilities import known, needs_gpu
+from tests.items.learning import OPTIMIZERS, Wrapped, assert_refused, examples, learning, plain, toy_batches
+from tests.rings import Retry, Watch
+from tests.toys import bits
 
 is_able = MixedPrecision._is_able
 
@@ -44,17 +46,6 @@ def in_32_bits(request, monkeypatch):
         monkeypatch.setattr(MixedPrecision, "_is_able", lambda self: False)
 
 
-OPTIMIZERS = {
-    "sgd": lambda p: paddle.optimizer.SGD(0.05, parameters=p),
-    "momentum": lambda p: paddle.optimizer.Momentum(0.05, parameters=p, weight_decay=0.01),
-    "adam": lambda p: paddle.optimizer.Adam(0.05, parameters=p),
-    "adamw clipped": lambda p: paddle.optimizer.AdamW(
-        0.05, parameters=p, weight_decay=0.1, grad_clip=paddle.nn.ClipGradByGlobalNorm(0.5)
-    ),
-    "adamw groups": lambda p: paddle.optimizer.AdamW(0.05, parameters=[{"params": [each]} for each in p]),
-    "lamb": lambda p: paddle.optimizer.Lamb(0.05, parameters=p),
-    "rmsprop": lambda p: paddle.optimizer.RMSProp(0.05, parameters=p, momentum=0.9),
-}
 INF, NAN = float("inf"), float("nan")
 
 
@@ -64,18 +55,11 @@ def batches(*factors):
     return [{**batch, "factor": np.full(4, factor, "float32")} for batch, factor in both]
 
 
-class Factored(paddle.nn.Layer):
+class Factored(Wrapped):
     """The toy network, its loss multiplied by a factor of the batch."""
 
-    def __init__(self):
-        super().__init__()
-        self.body = toy_network()
-
-    def forward(self, batch):
-        return self.body(batch)
-
     def loss(self, outputs, batch):
-        return self.body.loss(outputs, batch) * batch["factor"].mean()
+        return super().loss(outputs, batch) * batch["factor"].mean()
 
 
 class Onion:
@@ -93,7 +77,7 @@ class Onion:
         return self
 
     def bits(self):
-        return bits(self.network), item_bits(self.updater)
+        return bits(self.network), plain(self.updater.state_dict())
 
 
 def trained(factors, *rings, **settings):
@@ -107,7 +91,7 @@ def scaled(scale=8.0, **settings):
 # -- scaling -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
 def test_a_scale_that_is_a_power_of_two_changes_no_bit(optimizer):
     plain, with_scale = (trained([1] * 8, *rings, optimizer=optimizer) for rings in ([], [scaled(1024.0)]))
     assert with_scale.bits() == plain.bits()
@@ -186,7 +170,7 @@ def test_each_of_two_networks_in_one_batch_has_a_scale_of_its_own():
 
 
 @pytest.mark.parametrize("bad", [INF, -INF, NAN])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", known(OPTIMIZERS))
 def test_an_overflow_moves_nothing_not_even_moments(optimizer, bad):
     one, two = batches(1, 1)
     (overflows,) = batches(bad)
@@ -331,7 +315,7 @@ def test_a_wrong_place_is_refused_with_the_drawing():
     said = "mixed_precision is inside sharing, and has to see all of an update; move it outside"
     assert_refused(said, updater, Sharing(), precision, machine)
     assert_refused("saver is inside .*mixed_precision", updater, precision, Saver("never"), machine)
-    Runner(toy_data(), updater, precision, Sharing(), machine)
+    Runner(examples(), updater, precision, Sharing(), machine)
 
 
 @pytest.mark.parametrize("settings", [{"dtype": "float32"}, {"dtype": "fp16"}, {"level": "O3"}, {"level": "o1"}])

@@ -24,8 +24,10 @@ from onion.tasks.classification import Classifier
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.testing import Batches, Failing, PlannedError, toy_network
 from tests.abilities import needs_bfloat16
+from tests.items.learning import assert_refused, check_close, examples, learning, updater
+from tests.rings import Retry, Watch
 from tests.tasks.helpers import tiny_encoder
-from tests.toys import Retry, Watch, adam, assert_refused, bits, check_close, learning, sgd, toy_data
+from tests.toys import bits
 
 pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track")  # Paddle's BatchNorm
 
@@ -52,7 +54,7 @@ class WithBuffers(paddle.nn.Layer):
 
 
 def training(network, *rings):
-    return Runner(toy_data(), *rings, *learning(network, updater=adam))
+    return Runner(examples(), *rings, *learning(network, optimizer="Adam"))
 
 
 def averaged(network, passes=1, **settings):
@@ -156,7 +158,7 @@ def test_an_average_made_before_the_network_is_cast_keeps_32_bits_and_follows():
     smooth = MovingAverage(network, 0.5)
     network.bfloat16()
     formula = Formula(network)
-    Runner(Batches(3), smooth, formula, sgd(network, 0.0), Nudge()).run(passes=1)
+    Runner(Batches(3), smooth, formula, updater(network, rate=0.0), Nudge()).run(passes=1)
     assert smooth.average.linear.weight.dtype == paddle.float32
     formula.assert_followed_by(smooth)
     with smooth.applied():
@@ -193,7 +195,7 @@ RINGS = {
 def test_each_batch_that_counts_moves_it_once(rings):
     network = toy_network()
     smooth, fails = MovingAverage(network, 0.5), Failing("on_batch", "in", step=2, times=1)
-    Runner(toy_data(), *RINGS[rings](smooth, fails, learning(network, updater=adam))).run(passes=1)
+    Runner(examples(), *RINGS[rings](smooth, fails, learning(network, optimizer="Adam"))).run(passes=1)
     assert bits(smooth.average) == bits(averaged(toy_network(), decay=0.5).average)
 
 
@@ -257,7 +259,7 @@ def test_the_average_of_an_encoder_with_a_head_is_lent_and_run(tmp_path):
     ids = np.arange(5, 19).reshape(2, 7)
     batch = {"input_ids": ids, "token_type_ids": 0 * ids, "lengths": np.array([7, 5]), "labels": np.array([0, 1])}
     optimizer = fine_tuning_optimizer(network, 0.01, total_steps=3, layerwise_decay=0.8)
-    parts = learning(network, updater=lambda network: ParameterUpdater(optimizer))
+    parts = ParameterUpdater(optimizer), GradientMachine(network)
     Runner(Batches([batch] * 3), smooth, formula, *parts).run(passes=1)
     formula.assert_followed_by(smooth)
     lent = Runner(Batches([batch]), UseAverage(smooth), Forward(network)).run(passes=1).outputs
