@@ -92,21 +92,12 @@ def test_a_second_run_starts_without_a_best_value():
     assert [runner.run(passes=1).step for _ in range(2)] == [2, 2]
 
 
-@pytest.mark.parametrize("cut", range(1, 9))
-def test_a_resumed_run_stops_where_the_whole_one_does_and_stays_stopped(cut):
-    values = [5, 6, 4, 6, None, 6, 6, 3]
-    first, second = stopping(patience=3), stopping(patience=3)
-    cut_at = run(first, values, passes=1, steps=cut)
-    second.load_state_dict(saved := first.state_dict())
-    assert all(value is None or isinstance(value, (int, float)) for value in saved.values())
-
-    def begin(state):
-        state.step = state.batch_id = cut_at.step
-        state.report({"loss": cut_at.metrics["loss"]})
-
-    rest = Batches(values[cut_at.step :])
-    state = Runner(Observer(initialize=begin), second, Reporting(values), rest).run(passes=1)
-    assert (state.step, state.stopped) == (7, "loss has not improved on 4 for 3 tests")
+def test_a_run_that_was_stopped_stays_stopped_when_it_is_resumed():
+    stop, resumed = stopping(), stopping()
+    stopped = run(stop, [5, 6, 6]).stopped
+    resumed.load_state_dict(stop.state_dict())
+    state = run(resumed, [1, 1])
+    assert (state.step, state.stopped) == (0, stopped)
 
 
 @pytest.mark.parametrize(

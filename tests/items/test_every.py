@@ -16,7 +16,7 @@ from onion import (
 )
 from onion.testing import Batches, Failing, PlannedError, Recorder, toy_network
 from tests.items.learning import examples, learning, updater
-from tests.rings import Watch
+from tests.rings import Forgive, Watch
 from tests.toys import bits
 
 
@@ -60,18 +60,12 @@ def test_a_ring_may_yield_several_times_or_not_at_all():
 
 
 def test_errors_pass_through_the_ring_and_may_be_swallowed_there():
-    class Swallow(RunnerItem):
-        def on_batch(self, state):
-            try:
-                yield
-            except PlannedError:
-                swallowed.append(state.next_step)
-
     swallowed = []
-    Runner(Batches(3), Every(2, Swallow()), Failing("on_batch", step=1, times=1)).run(passes=1)
+    every = Every(2, Forgive(call=lambda state: swallowed.append(state.next_step)))
+    Runner(Batches(3), every, Failing("on_batch", step=1, times=1)).run(passes=1)
     assert swallowed == [2]
     with pytest.raises(PlannedError):
-        Runner(Batches(3), Every(2, Swallow()), Failing("on_batch", step=0)).run(passes=1)
+        Runner(Batches(3), every, Failing("on_batch", step=0)).run(passes=1)
 
 
 def test_skipped_batches_do_not_count_and_repeated_ones_keep_their_turn():

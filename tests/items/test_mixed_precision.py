@@ -33,7 +33,7 @@ from onion.items.mixed_precision import IN_32_BITS, unscale
 from onion.testing import Batches, Failing, PlannedError, toy_network
 from tests.abilities import known, needs_gpu
 from tests.items.learning import OPTIMIZERS, Wrapped, assert_refused, examples, learning, plain, toy_batches
-from tests.rings import Retry, Watch
+from tests.rings import Retry, Watch, Within
 from tests.toys import bits
 
 is_able = MixedPrecision._is_able
@@ -291,14 +291,10 @@ def test_a_device_that_is_not_able_stays_in_32_bits_with_a_warning(caplog):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_the_cpu_is_not_able(dtype):
+def test_the_cpu_is_not_able(dtype, monkeypatch):
     """Paddle reports that it supports bfloat16, and that its auto_cast has no effect there."""
-    before = paddle.device.get_device()
-    paddle.device.set_device("cpu")
-    try:
-        assert not is_able(MixedPrecision(dtype))
-    finally:
-        paddle.device.set_device(before)
+    monkeypatch.setattr(paddle.device, "get_device", lambda: "cpu")
+    assert not is_able(MixedPrecision(dtype))
 
 
 def test_a_wrong_place_is_refused_with_the_drawing():
@@ -342,14 +338,8 @@ def test_an_inference_onion_made_from_the_training_onion_keeps_the_arithmetic_al
 
 
 def test_an_inner_run_with_the_same_item_leaves_the_training_as_it_was():
-    class RunsInside(RunnerItem):
-        def on_batch(self, state):
-            inner.run(passes=1, parent=state)
-            yield
-
     onion = Onion(batches(1, 1, 1), scaled(64.0))
-    inner = inference(onion)
-    onion.runner.insert_before(ParameterUpdater, RunsInside()).run(passes=1)
+    onion.runner.insert_before(ParameterUpdater, Within(inference(onion))).run(passes=1)
     assert onion.bits() == trained([1, 1, 1]).bits()
     assert onion.runner[MixedPrecision].scale.good == 3
 
