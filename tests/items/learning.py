@@ -62,14 +62,10 @@ def plain(saved):
 
 def check_close(one, other, **within):
     """Assert that the arrays of two networks, or of dicts by path, are close."""
-    one, other = ({path: np.asarray(each) for path, each in _by_path(each).items()} for each in (one, other))
+    one, other = (each if isinstance(each, dict) else each.state_dict() for each in (one, other))
     assert one.keys() == other.keys()
     for path, array in one.items():
-        np.testing.assert_allclose(array, other[path], **within, err_msg=path)
-
-
-def _by_path(network):
-    return network if isinstance(network, dict) else network.state_dict()
+        np.testing.assert_allclose(np.asarray(array), np.asarray(other[path]), **within, err_msg=path)
 
 
 def assert_refused(said, *items):

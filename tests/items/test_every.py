@@ -4,16 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from onion import (
-    CompositionError,
-    Every,
-    GradientMachine,
-    Observer,
-    Repeat,
-    Runner,
-    RunnerItem,
-    SkipIf,
-)
+from onion import CompositionError, Every, GradientMachine, Observer, Repeat, Runner, RunnerItem, SkipIf
 from onion.testing import Batches, Failing, PlannedError, Recorder, toy_network
 from tests.items.learning import examples, learning, updater
 from tests.rings import Forgive, Watch
@@ -72,9 +63,6 @@ def test_skipped_batches_do_not_count_and_repeated_ones_keep_their_turn():
     note = Watch(lambda state: state.batch)
     Runner(Batches(10), SkipIf(lambda state: state.batch % 2), Repeat(3), Every(2, note)).run(passes=1)
     assert note.seen == [2] * 3 + [6] * 3
-
-
-# -- a runner ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_runner_winds_and_unwinds_every_nth_batch_and_the_outer_onion_always_continues():

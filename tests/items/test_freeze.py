@@ -145,9 +145,6 @@ def test_it_unfreezes_once_and_then_leaves_it_to_others():
     assert moved(onion(network, *rings), network, passes=2)[4:] == [ALL[:7]] * 4
 
 
-# -- putting back ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("until", "rings"), [(None, []), (2, []), (None, [Failing("on_batch", step=2)])], ids=["run", "unfrozen", "error"]
 )
@@ -174,9 +171,6 @@ def test_an_inner_run_with_the_same_items_leaves_the_outer_one_as_it_was(items):
 
     onion(network, *items, watch := Watch(after_a_test)).run(passes=1)
     assert watch.seen == [HEAD, ALL, ALL, ALL]
-
-
-# -- unfreezing --------------------------------------------------------------------------------------------------------
 
 
 def gradually(network):

@@ -108,14 +108,6 @@ def test_a_message_may_post_another_which_is_read_before_the_next_batch_skipped_
     assert seen == [(0, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 1), (1, 0, 1), (1, 1, 1), (1, 2, 1), (1, 3, 2)]
 
 
-def test_a_message_that_posts_another_in_a_paused_run_is_answered_at_once(mailbox):
-    steps = []
-    mailbox.pause()
-    mailbox.post(lambda state: mailbox.post(lambda state: (steps.append(state.step), mailbox.resume())))
-    assert Runner(Batches(2), mailbox).run(passes=1).step == 2
-    assert steps == [0]
-
-
 async def later(state):
     pass
 
@@ -156,9 +148,6 @@ def test_a_message_that_was_cancelled_is_not_read(mailbox):
     assert mailbox.post(read.append).cancel()
     Runner(Batches(2), mailbox).run(passes=1)
     assert read == []
-
-
-# -- the end of a run --------------------------------------------------------------------------------------------------
 
 
 def test_messages_before_a_run_wait_for_it_and_those_left_at_its_end_are_cancelled(mailbox, thread):

@@ -320,9 +320,6 @@ def test_unknown_settings_are_refused_with_the_known_ones(settings):
         MixedPrecision(**settings)
 
 
-# -- test and inference onions -----------------------------------------------------------------------------------------
-
-
 def inference(onion):
     return onion.runner.without(ParameterUpdater).replace(GradientMachine, Forward(onion.network))
 

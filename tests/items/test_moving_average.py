@@ -171,9 +171,6 @@ def test_a_network_of_16_bits_is_refused():
         MovingAverage(toy_network().bfloat16())
 
 
-# -- batches that do not count -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_skipped_batch_does_not_move_it(inside):
     network = toy_network()
@@ -265,9 +262,6 @@ def test_the_average_of_an_encoder_with_a_head_is_lent_and_run(tmp_path):
     lent = Runner(Batches([batch]), UseAverage(smooth), Forward(network)).run(passes=1).outputs
     direct = Runner(Batches([batch]), Forward(smooth.average)).run(passes=1).outputs
     np.testing.assert_array_equal(lent.numpy(), direct.numpy())
-
-
-# -- what is refused ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("decay", [-0.1, 1.0, 1.5, float("nan")])
