@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from onion import (
     Accumulate,
     CompositionError,
-    DataError,
     DataProvider,
     Evaluator,
     Every,
@@ -31,6 +30,7 @@ from onion.testing import Batches, Failing, PlannedError, assert_resumes_exactly
 from tests.abilities import needs_draws_again
 from tests.items.learning import assert_refused, check_close, examples, learning, toy_batches, updater
 from tests.rings import Retry, Watch
+from tests.toys import Dropped
 
 
 def adamw():
@@ -199,21 +199,13 @@ def test_a_second_run_starts_with_the_first_batch_though_the_first_failed_in_a_g
     assert sizes.seen == [4, 4, 3]
 
 
-class TwoHeads(paddle.nn.Layer):
-    """A head a task, some dropout, and room for three examples only."""
-
-    def __init__(self):
-        super().__init__()
-        self.heads = paddle.nn.LayerDict({"a": toy_network(), "b": toy_network(seed=1)})
-        self.tasks = ("a", "b")
+class Small(Dropped):
+    """A network that draws random numbers and has room for three examples only."""
 
     def forward(self, batch):
         if len(batch["y"]) > 3:
             raise MemoryError
-        return self.heads[batch["task"]]({"x": paddle.nn.functional.dropout(batch["x"], 0.2)})
-
-    def loss(self, outputs, batch):
-        return self.heads["a"].loss(outputs, batch)
+        return super().forward(batch)
 
 
 @pytest.mark.slow
@@ -223,7 +215,7 @@ def test_with_all_the_others_a_run_resumes_exactly(tmp_path):
 
     def onion(folder):
         paddle.seed(3)
-        network = TwoHeads()
+        network = Small()
         data = [dict(each) for each in toy_examples(20)]
         data[9]["y"] = data[9]["y"] * np.float32("nan")
         tasks = TaskSampler({name: TaskData(DataProvider(data, 4, prefetch=0)) for name in ("a", "b")})
@@ -269,13 +261,6 @@ def test_what_alters_batches_belongs_inside_and_is_refused_at_the_first_batch_ou
     with pytest.raises(HookError, match="replaced the batch from the data"):
         Runner(examples(), altering, outer, Accumulate(2), machine).run(passes=1)
     Runner(examples(), outer, Accumulate(2), altering, machine).run(passes=1)
-
-
-def test_a_batch_without_a_length_needs_a_weight_function():
-    batches = Batches([{"ids": np.zeros(7), **batch} for batch in toy_batches(2, 2)])
-    with pytest.raises(DataError, match=r"\['ids'\] has 7, \['x'\] has 2.* Give weight=, a function of the batch"):
-        trained(batches, Accumulate(2))
-    trained(batches, Accumulate(2, lambda batch: len(batch["x"])))
 
 
 @pytest.mark.parametrize("k", [0, -2, True, 2.0, "2", None])
