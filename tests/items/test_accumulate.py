@@ -34,13 +34,8 @@ from tests.toys import Dropped
 
 
 def adamw():
-    clip = paddle.nn.ClipGradByGlobalNorm(0.5)
-    return {
-        "optimizer": "AdamW",
-        "rate": paddle.optimizer.lr.StepDecay(0.05, 2),
-        "weight_decay": 0.1,
-        "grad_clip": clip,
-    }
+    schedule, clip = paddle.optimizer.lr.StepDecay(0.05, 2), paddle.nn.ClipGradByGlobalNorm(0.5)
+    return {"optimizer": "AdamW", "rate": schedule, "weight_decay": 0.1, "grad_clip": clip}
 
 
 def trained(data, *rings, network=None, passes=1, **settings):

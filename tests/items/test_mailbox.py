@@ -97,7 +97,7 @@ def test_messages_are_read_in_the_order_they_were_posted_each_once(mailbox):
     assert sorted(read) == list(range(400))
 
 
-def test_a_message_may_post_another_which_is_read_before_the_next_batch_skipped_ones_and_other_passes_too(mailbox):
+def test_a_message_that_posts_another_is_answered_before_every_batch(mailbox):
     def ask(state):
         seen.append((state.pass_id, state.batch_id, state.step))
         mailbox.post(ask)
