@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from onion import CompositionError, DataError, DataProvider, Observer, Runner, RunnerItem, TaskData, TaskSampler
+from onion import CompositionError, DataError, DataProvider, Observer, Runner, TaskData, TaskSampler
 from onion.data import Loader
 from onion.multitask.strategies import Uniform
 from onion.testing import Batches, Failing, PlannedError
@@ -133,20 +133,6 @@ class Once:
         return (self[index] for index in range(len(self)))
 
 
-class Keeper(RunnerItem):
-    """Keep the place of the run and what a provider would save when an error passes."""
-
-    def __init__(self, provider):
-        self.provider = provider
-
-    def on_pass(self, state):
-        try:
-            yield
-        except Exception:
-            self.place, self.saved = (state.pass_id, state.batch_id, state.step), self.provider.state_dict()
-            raise
-
-
 @pytest.mark.parametrize("prefetch", [0, 1, 3])
 @pytest.mark.parametrize("kind", ["indexed", "shuffled", "stream"])
 @pytest.mark.parametrize("at", [0, 2, 5, 7])
@@ -158,14 +144,16 @@ def test_after_an_error_the_place_is_that_of_the_batch_that_failed(at, kind, pre
 
     uncut = batches_of(provider(), passes=1)
     first, resumed, watch = provider(OSError("no disk")), provider(), batch_watch()
+    ended = Watch(lambda state: (state.pass_id, state.batch_id, state.step, first.state_dict()), "finalize")
     with pytest.raises(OSError, match="no disk") as caught:
-        Runner(keeper := Keeper(first), watch, first).run(passes=1)
+        Runner(ended, watch, first).run(passes=1)
     done = len(watch.seen)
-    assert keeper.saved == {"batch": done, "examples": 2 * done} == first.state_dict()
-    assert keeper.place == (0, done, done)
+    saved = {"batch": done, "examples": 2 * done}
+    assert ended.seen == [(0, done, done, saved)]
+    assert first.state_dict() == saved
     assert caught.value.__notes__[-1] == f"data_provider, pass 0, batch {done} (both from 0)"
     assert threads() == []
-    resumed.load_state_dict(keeper.saved)
+    resumed.load_state_dict(saved)
     assert watch.seen + batches_of(resumed, passes=1) == uncut
 
 

@@ -65,8 +65,6 @@ def test_nothing_is_reported_after_an_error_and_the_next_run_is_right():
     assert runner.run(passes=1).metrics["sum"] == 14
 
 
-# -- resuming ----------------------------------------------------------------------------------------------------------
-
 WHOLE, REST = sum(i**2 for i in range(8)), sum(i**2 for i in range(3, 8))
 
 

@@ -8,23 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onion import CheckpointError, Logger, Observer, Runner, RunnerItem, Saver, Tester
+from onion import CheckpointError, Logger, Observer, Runner, Saver, Tester
 from onion.testing import Batches, Failing, PlannedError, toy_network
 from tests.items.learning import examples, learning
 from tests.rings import Watch
-
-
-class Counted(RunnerItem):
-    """Put a loss on the state that counts how often it is read."""
-
-    reads = 0
-
-    def __float__(self):
-        self.reads += 1
-        return 0.5
-
-    def on_batch(self, state):
-        state.loss = self
 
 
 def rows(path):
@@ -79,13 +66,6 @@ ENDS = [(4, 0, FIGURES), (8, 1, FIGURES), (10, 2, FIGURES)]
 def test_rows_are_written(every, items, expected, tmp_path):
     Runner(Logger(tmp_path / "new" / "log", every), *items, Batches(4)).run(steps=10)
     assert timeless(tmp_path / "new" / "log") == [{"step": step, "pass": id, **more} for step, id, more in expected]
-
-
-def test_the_loss_is_read_for_rows_only(tmp_path):
-    counted = Counted()
-    Runner(Logger(tmp_path / "log", 5), counted, Batches(14)).run(passes=1)
-    assert counted.reads == 2
-    assert [row["loss"] for row in rows(tmp_path / "log")] == [0.5, 0.5]
 
 
 def test_rows_are_on_the_disk_during_the_run(tmp_path):

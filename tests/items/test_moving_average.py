@@ -86,10 +86,6 @@ class Formula(Watch):
         check_close(arrays(smooth.average), wanted, rtol=1e-5, atol=1e-7)
 
 
-def set_all(parameter, value):
-    parameter.set_value(paddle.full_like(parameter, value))
-
-
 # -- the average -------------------------------------------------------------------------------------------------------
 
 
@@ -129,7 +125,7 @@ def test_the_average_is_a_network_of_its_own_that_takes_no_gradients():
 def test_it_begins_at_the_parameters_of_the_runs_start_and_not_of_its_making():
     network = toy_network()
     smooth = MovingAverage(network, 0.9)
-    set_all(network.linear.weight, 7.0)
+    network.linear.weight.set_value(paddle.full([8, 1], 7.0))
     formula = Formula(network)
     training(network, smooth, formula).run(steps=2)
     formula.assert_followed_by(smooth)
@@ -238,7 +234,7 @@ def test_applied_gives_back_after_an_error_in_the_middle_of_lending(monkeypatch)
 def test_before_the_first_run_the_averages_are_the_networks_own_values():
     network = toy_network()
     smooth = MovingAverage(network)
-    set_all(network.linear.weight, 7.0)
+    network.linear.weight.set_value(paddle.full([8, 1], 7.0))
     own = bits(network)
     with smooth.applied():
         assert bits(network) == own
