@@ -80,7 +80,11 @@ class DataProvider(RunnerItem):
         self.loader: Passes
         if is_data_loader(source):
             given = {"batch_size": batch_size is not None, "shuffle": shuffle, "drop_last": drop_last}
-            _refuse_both({**given, "lengths": lengths is not None, "collate": collate is not stack})
+            for name, own in {**given, "lengths": lengths is not None, "collate": collate is not stack}.items():
+                if own:
+                    raise DataError(
+                        f"a DataLoader makes its own batches: pass {name}= to it instead of the DataProvider"
+                    )
             self.loader = PaddleBatches(source, seed=seed, prefetch=prefetch, timeout=timeout)
         else:
             self.loader = Loader(
@@ -170,13 +174,6 @@ class DataProvider(RunnerItem):
         skip, examples = int(saved["batch"]), int(saved["examples"])
         at_least("batch", skip, 0)
         self._skip, self._examples, self._batches = skip, examples, None
-
-
-def _refuse_both(given: Mapping[str, bool]) -> None:
-    """Raise DataError for settings that a DataLoader has itself."""
-    for name, there in given.items():
-        if there:
-            raise DataError(f"a DataLoader makes its own batches: pass {name}= to it instead of the DataProvider")
 
 
 def refuse_other_data(provider: RunnerItem, runner: Runner) -> None:

@@ -71,9 +71,6 @@ def step_of(state):
     return state.step
 
 
-# -- messages ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_message_is_read_before_the_next_batch_in_the_thread_of_the_run(mailbox, thread):
     def where(state):
         return state.step, state.batch_id, state.batch, threading.get_ident()
