@@ -62,8 +62,6 @@ def test_of_items_with_the_same_default_name_the_later_ones_are_numbered(make, e
     assert names(make()) == expected
 
 
-def test_runners_are_numbered_too():
-    assert [item.name for item in Runner(Runner(Ring(), Runner(Ring()))).all(Runner)] == ["runner", "runner-2"]
 
 
 def test_numbers_that_other_onions_gave_are_given_anew_where_they_meet():

@@ -441,12 +441,6 @@ def test_a_nested_runner_with_a_state_of_its_own_wants_the_outer_one_to_have_it(
     assert Runner(Runner(Recorder("a"), state=Wide), Batches(1), state=Wide).run(passes=1).margin == 0.5
 
 
-def test_iterating_over_a_runner_gives_the_items_at_every_depth():
-    a, b = Recorder("a"), Recorder("b")
-    inner = Runner(b)
-    assert list(Runner(a, inner)) == [a, inner, b]
-
-
 def test_outputs_and_loss_are_those_of_the_batch_under_way():
     class Work(RunnerItem):
         def on_batch(self, state):
