@@ -429,12 +429,6 @@ def test_names_are_settled_when_items_are_asked():
     assert names == [["picky", "picky-2"]] * 2
 
 
-def test_an_empty_runner_can_be_built_and_nested():
-    trace = []
-    Runner(Runner(), Recorder("a", trace), Batches(1), Runner(Runner())).run(passes=1)
-    assert trace.count("a.on_batch:out") == 1
-
-
 def test_a_nested_runner_with_a_state_of_its_own_wants_the_outer_one_to_have_it():
     with pytest.raises(CompositionError, match="inner needs the State Wide; give the outer Runner state=Wide"):
         Runner(Runner(Recorder("a"), name="inner", state=Wide), Batches(1))

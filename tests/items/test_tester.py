@@ -155,13 +155,6 @@ def test_a_test_made_of_the_training_shares_its_data_and_leaves_its_place(cut, t
     assert runner[DataProvider].log_values() == examples
 
 
-def test_a_stop_inside_the_test_ends_the_test_only():
-    test = Runner(Observer(on_batch_end=lambda state: state.stop("seen enough")), Reporting(), Batches(5))
-    state = Runner(Tester(test, every=1), Batches(3)).run(passes=1)
-    assert state.stopped is None
-    assert state.step == 3
-
-
 @pytest.mark.parametrize("what", [Batches(1), None, toy_network])
 def test_what_is_no_runner_is_refused_with_how_to_write_it(what):
     with pytest.raises(CompositionError, match=r"Tester runs a Runner, not a .*: Tester\(Runner\(\.\.\.\)\)"):
