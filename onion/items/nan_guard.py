@@ -75,12 +75,8 @@ class NanGuard(RunnerItem):
             raise CompositionError(
                 f"NanGuard: check_every must be an integer >= 1, and 1 for policy {policy}; got {check_every!r}."
             )
-        self.policy, self.check_gradients, self.snapshot_every, self.check_every = (
-            policy,
-            check_gradients,
-            snapshot_every,
-            check_every,
-        )
+        self.policy, self.check_gradients = policy, check_gradients
+        self.snapshot_every, self.check_every = snapshot_every, check_every
         self.reset()
 
     def reset(self) -> None:

@@ -33,15 +33,7 @@ class Progress(RunnerItem):
 
     keep_for_inference = False
     passive = outermost_only = True
-    transient = (
-        "_bar",
-        "_in_lines",
-        "_lines",
-        "_next",
-        "_examples",
-        "_begun",
-        "_pass",
-    )  # what is shown of this process
+    transient = ("_bar", "_in_lines", "_lines", "_next", "_examples", "_begun", "_pass")  # what this process shows
 
     def __init__(
         self, seconds: float = 0.5, file: TextIO | None = None, quiet: bool = False, lines: bool | None = None

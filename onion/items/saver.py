@@ -81,13 +81,8 @@ class Saver(Periodic):
             raise CompositionError(f"Saver: resume must be True, False or 'force', got {resume!r}.")
         if on_error not in ("raise", "warn"):
             raise CompositionError(f"Saver: on_error must be 'raise' or 'warn', got {on_error!r}.")
-        self.folder, self.keep_last, self.monitor, self.mode, self.resume = (
-            anchored(folder),
-            keep_last,
-            monitor,
-            mode,
-            resume,
-        )
+        self.folder, self.keep_last, self.resume = anchored(folder), keep_last, resume
+        self.monitor, self.mode = monitor, mode
         self.async_save, self.on_error = async_save, on_error
         self._best = Best(monitor or "", mode)
         self._writer = CheckpointWriter(self.folder, keep_last, async_save, on_error)

@@ -91,12 +91,6 @@ def test_an_empty_onion_is_its_heading():
     assert str(Runner()) == "Runner  initialize  pass  batch"
 
 
-def test_each_nested_onion_is_drawn_deeper():
-    lines = str(Runner(Runner(Runner(Recorder("deep"))))).splitlines()[1:4]
-    names = ["runner", "runner-2", "deep"]
-    assert [line.index(f"{name}  ") for line, name in zip(lines, names, strict=True)] == [2, 6, 10]
-
-
 @pytest.mark.parametrize(("hook", "place"), [("initialize", 0), ("on_pass", 1), ("on_batch", 2)])
 def test_a_dot_is_no_hook_an_arrow_a_way_in_a_double_arrow_a_way_in_and_out(hook, place):
     def plain(self, state):

@@ -43,12 +43,6 @@ def test_a_class_or_an_instance_may_set_its_name_and_a_subclass_gets_its_own():
     assert type("Derived", (base,), {})().name == "derived"
 
 
-def test_subclasses_need_not_call_the_base_constructor():
-    item = class_named("Own", __init__=lambda self, value: None)(3)
-    assert item.name == "own"
-    Runner(Batches(1), item).run(passes=1)
-
-
 def test_class_options_go_on_to_the_other_bases():
     class Registered:
         def __init_subclass__(cls, code=0, **options):
@@ -67,10 +61,6 @@ def test_an_item_without_anything_is_an_item():
     assert item.load_state_dict({}) is item.check(Runner()) is None
     assert [getattr(item, hook)(State()) for hook in HOOKS] == [None] * 3
     assert overridden(item) == []
-
-
-def test_the_hooks_are_three_from_the_outermost_scope_in():
-    assert HOOKS == ("initialize", "on_pass", "on_batch")
 
 
 @pytest.mark.parametrize("hook", HOOKS)

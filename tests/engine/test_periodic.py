@@ -4,23 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from onion import CompositionError, Every, Logger, Runner, RunnerItem, Saver, TensorBoard, Tester
+from onion import CompositionError, Every, Logger, Repeat, Runner, Saver, SkipIf, TensorBoard, Tester
 from onion.engine import periodic
 from onion.engine.periodic import Periodic
 from onion.testing import Batches
 from tests.rings import Clock
 
 
-class SkipOdd(RunnerItem):
-    def on_batch(self, state):
-        if state.batch % 2 == 0:
-            yield
-
-
-class Twice(RunnerItem):
-    def on_batch(self, state):
-        yield
-        yield
+def odd(state):
+    return state.batch % 2
 
 
 class Acting(Periodic):
@@ -73,7 +65,7 @@ def test_every_run_has_its_own_time(clock):
 
 def test_a_skipped_batch_is_not_acted_on_when_the_time_is_up(clock):
     acting = Acting(timedelta(seconds=1))
-    Runner(acting, clock.ring(5), SkipOdd(), Batches(6)).run(passes=1)
+    Runner(acting, clock.ring(5), Batches(6), SkipIf(odd)).run(passes=1)
     assert acting.acted == [(0, 2, 2), (0, 4, 3)]
 
 
@@ -93,9 +85,9 @@ def test_in_a_nested_runner_it_would_never_act_and_is_refused(every):
 @pytest.mark.parametrize(
     ("every", "compose", "expected"),
     [
-        (1, lambda acting: [acting, SkipOdd(), Batches(6)], [1, 2, 3]),
-        (1, lambda acting: [SkipOdd(), acting, Batches(6)], [1, 2, 3]),
-        (1, lambda acting: [acting, Twice(), Batches(2)], [1, 2]),
+        (1, lambda acting: [acting, Batches(6), SkipIf(odd)], [1, 2, 3]),
+        (1, lambda acting: [Batches(6), SkipIf(odd), acting], [1, 2, 3]),
+        (1, lambda acting: [acting, Repeat(2), Batches(2)], [1, 2]),
         ("pass", lambda acting: [Batches(4), Runner(acting)], [4]),
         (2, lambda acting: [Batches(6), Every(3, acting)], [6]),
     ],

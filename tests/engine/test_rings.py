@@ -294,15 +294,6 @@ def test_a_runtime_error_of_a_ring_that_leaves_is_not_taken_for_the_error_inside
     assert caught.value.__context__ is error
 
 
-def test_a_stop_iteration_in_a_generator_hook_is_the_runtime_error_that_python_makes_of_it():
-    def careless(self, state):
-        next(iter(()))
-        yield
-
-    with pytest.raises(RuntimeError, match="generator raised StopIteration"):
-        Runner(Passing(), Batches(1), with_hook("on_batch", careless)).run(passes=1)
-
-
 @pytest.mark.parametrize("error", [StopIteration(), KeyboardInterrupt(), GeneratorExit()], ids=repr)
 def test_an_error_in_the_body_of_with_arrives_unchanged(error):
     runner = Runner(Passing(), Batches(1), Passing())

@@ -429,22 +429,10 @@ def test_names_are_settled_when_items_are_asked():
     assert names == [["picky", "picky-2"]] * 2
 
 
-def test_an_empty_runner_can_be_built_and_nested():
-    trace = []
-    Runner(Runner(), Recorder("a", trace), Batches(1), Runner(Runner())).run(passes=1)
-    assert trace.count("a.on_batch:out") == 1
-
-
 def test_a_nested_runner_with_a_state_of_its_own_wants_the_outer_one_to_have_it():
     with pytest.raises(CompositionError, match="inner needs the State Wide; give the outer Runner state=Wide"):
         Runner(Runner(Recorder("a"), name="inner", state=Wide), Batches(1))
     assert Runner(Runner(Recorder("a"), state=Wide), Batches(1), state=Wide).run(passes=1).margin == 0.5
-
-
-def test_iterating_over_a_runner_gives_the_items_at_every_depth():
-    a, b = Recorder("a"), Recorder("b")
-    inner = Runner(b)
-    assert list(Runner(a, inner)) == [a, inner, b]
 
 
 def test_outputs_and_loss_are_those_of_the_batch_under_way():

@@ -10,14 +10,6 @@ from onion import Observer, Runner, RunnerItem, State
 from onion.testing import Batches
 
 
-class Reporter(RunnerItem):
-    """Leave what is long on the state, and report a figure."""
-
-    def on_batch(self, state):
-        state.outputs = state.loss = [0.0] * 10_000
-        state.report({"loss": 0.5})
-
-
 def test_a_new_state_stands_before_the_first_batch():
     state = State()
     assert (state.pass_id, state.batch_id, state.step, state.next_step) == (0, 0, 0, 1)
@@ -114,10 +106,12 @@ def test_a_state_is_printed_in_a_few_lines_whatever_flows():
     class Mine(State):
         weight: float = 2.0
 
-    batches = [list(range(10_000))]
-    runner = Runner(Batches(batches), Runner(Reporter()), state=Mine)
-    shown = repr(runner.run(passes=1))
-    assert shown == (
+    def report(state):
+        state.outputs = state.loss = [0.0] * 10_000
+        state.report({"loss": 0.5})
+
+    runner = Runner(Batches([list(range(10_000))]), Runner(Observer(on_batch_begin=report)), state=Mine)
+    assert repr(runner.run(passes=1)) == (
         f"{Mine.__qualname__.rpartition('>.')[2]}(pass_id=1, batch_id=0, step=1, task=None, metrics={{'loss': 0.5}}, "
         "stopped=None, pass_stopped=None, weight=2.0)"
     )

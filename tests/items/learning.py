@@ -18,8 +18,10 @@ OPTIMIZERS = {
     "adamw clipped": lambda p: paddle.optimizer.AdamW(
         0.05, parameters=p, weight_decay=0.1, grad_clip=paddle.nn.ClipGradByGlobalNorm(0.1)
     ),
-    "adamw groups": lambda p: paddle.optimizer.AdamW(
-        0.05, parameters=[{"params": [each], "learning_rate": 1 / (1 + i)} for i, each in enumerate(p)]
+    "adamw groups clipped": lambda p: paddle.optimizer.AdamW(
+        0.05,
+        parameters=[{"params": [each], "learning_rate": 1 / (1 + i)} for i, each in enumerate(p)],
+        grad_clip=paddle.nn.ClipGradByGlobalNorm(0.1),
     ),
     "lamb": lambda p: paddle.optimizer.Lamb(0.05, parameters=p),
     "rmsprop": lambda p: paddle.optimizer.RMSProp(0.05, parameters=p, momentum=0.9, centered=True),

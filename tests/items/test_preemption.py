@@ -25,14 +25,14 @@ def run(announced, *rings, seconds=10, batches=20, passes=1, **options):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, (4, SAID)),  # sixty seconds are the default
+        ({}, (4, SAID)),
         ({"seconds_before": 61}, (4, SAID)),
         ({"seconds_before": 0}, (10, SAID)),
         ({"seconds_before": 30.0}, (7, SAID)),
         ({"seconds_before": 1000}, (1, SAID)),
-        ({"batches": 3}, (3, None)),  # it has ended before
+        ({"batches": 3}, (3, None)),
     ],
-    ids=str,
+    ids=["sixty by default", "61", "0", "30.0", "1000", "it has ended before"],
 )
 def test_the_run_ends_after_the_first_batch_that_is_too_near_the_end(options, expected):
     assert run(lambda: END, **options) == expected

@@ -149,10 +149,14 @@ def test_the_loss_is_read_only_to_refresh(seconds, reads):
     assert costing.reads == reads
 
 
-def test_on_a_terminal_it_can_be_told_to_be_quiet():
+@pytest.mark.parametrize("lines", [True, False])
+def test_quiet_writes_nothing_and_does_not_read_the_loss(lines, clock):
+    costing = Costing()
     with Terminal() as terminal:
-        Runner(Progress(seconds=0, file=terminal.file, quiet=True), Batches(5)).run(passes=2)
+        progress = Progress(seconds=0, file=terminal.file, quiet=True, lines=lines)
+        Runner(progress, clock.ring(9.0), costing, Batches(5)).run(passes=2)
     assert terminal.shown == ""
+    assert costing.reads == 0
 
 
 def test_a_bar_can_be_written_to_a_file_if_told_to():
@@ -296,13 +300,6 @@ def test_the_loss_is_read_for_a_line_only(clock):
     costing = Costing()
     written(lambda progress: Runner(progress, clock.ring(1.0), costing, Batches(20)))
     assert costing.reads == 3  # after 5 seconds, after 15, at the end
-
-
-def test_quiet_writes_nothing_and_does_not_read_the_loss(clock):
-    costing, file = Costing(), io.StringIO()
-    Runner(Progress(file=file, quiet=True), clock.ring(9.0), costing, Batches(5)).run(passes=2)
-    assert file.getvalue() == ""
-    assert costing.reads == 0
 
 
 def test_a_process_without_standard_error_trains(monkeypatch):

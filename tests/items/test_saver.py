@@ -84,11 +84,6 @@ def plain(folder, *extra):
     return Runner(Saver(folder, every=3), *extra, *trained(toy_network(), sgd))
 
 
-def shuffled(folder, *extra):
-    data = {"shuffle": True, "seed": 3, "lengths": lambda example: int(abs(example["x"][0]) * 3), "prefetch": 2}
-    return Runner(*saved(folder, 1, every=4), *extra, *trained(toy_network(), **data))
-
-
 def dropout(folder, *extra):
     return Runner(*saved(folder, 2, every=5), *extra, *trained(Dropped(), shuffle=True))
 
@@ -111,7 +106,7 @@ def streamed(folder, *extra):
     return Runner(*saved(folder, 1, every=3), *extra, Tester(measuring(network, dice())), data, *adamw(network))
 
 
-KINDS = [plain, shuffled, dropout, everything, streamed]
+KINDS = [plain, dropout, everything, streamed]
 
 
 def seed(number):

@@ -28,7 +28,7 @@ from onion import (
 )
 from onion.checkpointing import checkpoint
 from onion.checkpointing.atomic_files import Files, through
-from onion.checkpointing.lock import LOCK, exclusive_lock
+from onion.checkpointing.lock import LOCK
 from onion.checkpointing.run_state import best_checkpoint
 from onion.testing import Batches, Failing, PlannedError, toy_examples
 from tests.abilities import needs_draws_again
@@ -404,21 +404,6 @@ def test_a_data_file_is_known_by_what_is_in_it(tmp_path):
     with pytest.raises(CheckpointError, match="data_provider: data 'sha256 "):
         run(moved)
     run(moved, resume="force")
-
-
-def test_a_second_run_in_the_folder_is_refused_and_changes_nothing(tmp_path):
-    refused = []
-
-    def second():
-        before = names(tmp_path)
-        with pytest.raises(CheckpointError, match="is in use by another run of this process"):
-            onion(tmp_path).run(passes=2)
-        refused.append(names(tmp_path) == before)
-
-    onion(tmp_path, at(3, second)).run(passes=2)
-    assert refused == [True]
-    with exclusive_lock(tmp_path, object()), pytest.raises(CheckpointError, match="is in use by"):
-        onion(tmp_path).run(passes=3)
 
 
 def test_a_run_inside_that_shares_the_saver_is_not_saved(whole, tmp_path):

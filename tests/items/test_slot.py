@@ -8,7 +8,6 @@ import pytest
 from onion import (
     CheckpointError,
     CompositionError,
-    EarlyStopping,
     MovingAverage,
     Observer,
     Runner,
@@ -107,12 +106,6 @@ def test_a_tester_in_it_reports_under_its_name():
     slot, test = Slot(), reporting()
     runner = Runner(Tester(test), slot, Batches(2), put_in_pass(slot, {0: Tester(test)}))
     assert runner.run(passes=2).metrics == {"tester.x": 1.0, "tester-2.x": 1.0}
-
-
-def test_two_slots_number_what_they_hold():
-    slots = [Slot(EarlyStopping("a", 1)), Slot(EarlyStopping("b", 1))]
-    Runner(*slots, Batches(1))
-    assert [slot.item.name for slot in slots] == ["early_stopping", "early_stopping-2"]
 
 
 def test_readings_and_the_drawing_are_the_items():

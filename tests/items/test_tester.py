@@ -56,15 +56,6 @@ def test_several_have_data_and_periods_of_their_own():
     assert steps[2] == [(step, 3) for step in (6, 12)]
 
 
-def test_a_run_from_a_batch_hook_of_a_run_from_a_batch_hook():
-    deepest = Reporting()
-    middle = Runner(Tester(Runner(deepest, Batches(1)), every=2, name="deep"), Batches(4))
-    state = Runner(Tester(middle, every=3, name="middle"), Batches(6)).run(passes=1)
-    assert deepest.parents == [(2, 0, 1), (4, 0, 1)] * 2
-    assert state.metrics == {"middle.deep.count": 4}
-    assert state.step == 6
-
-
 def test_the_inner_state_is_its_own_and_knows_its_parent():
     test = Reporting()
     inner = []
@@ -162,13 +153,6 @@ def test_a_test_made_of_the_training_shares_its_data_and_leaves_its_place(cut, t
     runner.run(passes=2)
     assert bits(tested) == bits(untested)
     assert runner[DataProvider].log_values() == examples
-
-
-def test_a_stop_inside_the_test_ends_the_test_only():
-    test = Runner(Observer(on_batch_end=lambda state: state.stop("seen enough")), Reporting(), Batches(5))
-    state = Runner(Tester(test, every=1), Batches(3)).run(passes=1)
-    assert state.stopped is None
-    assert state.step == 3
 
 
 @pytest.mark.parametrize("what", [Batches(1), None, toy_network])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from onion import CompositionError, Observer, Runner, Saver, Tester, TimeLimit
-from onion.testing import Batches, Recorder
+from onion import CompositionError, Observer, Runner, Tester, TimeLimit
+from onion.testing import Batches
 from tests.rings import Clock
 
 
@@ -13,14 +13,6 @@ def test_the_run_ends_after_the_batch_in_which_the_time_is_over(limit, steps):
     state = Runner(Batches(4), TimeLimit(limit, clock), clock.ring(10)).run(passes=2)
     assert state.step == steps
     assert state.stopped == (None if steps == 8 and limit > 80 else f"{limit:g} seconds are over")
-
-
-def test_all_rings_leave_and_a_saver_saves(tmp_path):
-    clock, recorder = Clock(), Recorder("a")
-    runner = Runner(Saver(tmp_path), TimeLimit(25, clock), recorder, Batches(10), clock.ring(10))
-    assert runner.run(passes=1).step == 3
-    assert recorder.trace[-2:] == ["a.on_pass:out", "a.initialize:out"]
-    assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
 
 
 def test_a_second_run_has_all_of_the_time_again():

@@ -1,6 +1,5 @@
 """UseAverage: a test of the averages; the trained network has its own values again whatever happens."""
 
-import numpy as np
 import pytest
 
 from onion import CompositionError, Evaluator, Forward, MovingAverage, Observer, Runner, Saver, Tester, UseAverage
@@ -87,17 +86,7 @@ def test_a_checkpoint_of_a_tested_step_holds_the_networks_own_values(tmp_path):
     assert {name: array.tobytes() for name, array in there["moving_average"].items()} == bits(onion.smooth.average)
 
 
-# -- inference, and what is refused ------------------------------------------------------------------------------------
-
-
-def test_an_inference_onion_with_averages_made_from_the_training_onion():
-    onion = Onion()
-    onion.runner.run(passes=1)
-    outputs = []
-    note = Observer(on_batch_end=lambda state: outputs.append(state.outputs.numpy()))
-    Runner(examples(8), note, UseAverage(onion.smooth), Forward(onion.network)).run(passes=1)
-    Runner(examples(8), note, Forward(onion.smooth.average)).run(passes=1)
-    np.testing.assert_array_equal(outputs[:2], outputs[2:])
+# -- what is refused ---------------------------------------------------------------------------------------------------
 
 
 def test_in_a_training_onion_it_is_refused_with_the_drawing():
