@@ -62,7 +62,7 @@ def through(files: Files) -> Iterator[None]:
 
 
 def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file so that, whatever happens, the old one or the whole new one stands there.
+    """Write a file so that at any time either the old or the complete new file exists.
 
     What a link points to is replaced, not the link. What a killed process left half-written of the file goes away.
 
@@ -133,54 +133,34 @@ def read_file(path: Path) -> bytes:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # or a pipe that nobody writes to would never open
+    return os.open(path, flags | os.O_NONBLOCK)  # else opening a pipe without a writer would block
 
 
 def write_synced(path: Path, content: bytes) -> None:
-    """Write a file and flush it to the disk.
-
-    Raises:
-        OSError: the disk refused.
-    """
+    """Write a file and flush it to the disk."""
     with path.open("wb") as file:
         write(file, content)
         sync(file)
 
 
 def write(file: IO[bytes], content: bytes) -> None:
-    """Write bytes to an open file.
-
-    Raises:
-        OSError: the disk refused; a part of them may be there.
-    """
+    """Write bytes to an open file; after an OSError a part of them may have been written."""
     _files.write(file, content)
 
 
 def sync(file: IO[bytes]) -> None:
-    """Flush an open file to the disk.
-
-    Raises:
-        OSError: the disk refused.
-    """
+    """Flush an open file to the disk."""
     file.flush()
     _files.sync(file.fileno())
 
 
 def rename(source: Path, target: Path) -> None:
-    """Rename a file or a folder; a file that has the name already is replaced.
-
-    Raises:
-        OSError: the disk refused; nothing has changed.
-    """
+    """Rename a file or a folder; an existing file of that name is replaced, unless the system raises OSError."""
     _files.rename(source, target)
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder and all that is in it.
-
-    Raises:
-        OSError: the disk refused; a part of it may be gone.
-    """
+    """Remove a folder with its content; after an OSError a part of it may be gone."""
     _files.remove(folder)
 
 

@@ -78,7 +78,7 @@ def copied(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def folder_of(folder: Path, step: int) -> Path:
-    """Return where the checkpoint of a step stands."""
+    """Return the folder of the checkpoint of a step."""
     return folder / f"step-{step:08d}"
 
 
@@ -130,7 +130,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
 
 
 def _refuse_in_the_way(final: Path) -> None:
-    """Raise CheckpointError for what is there by a checkpoint's name, and is somebody's file."""
+    """Raise CheckpointError for a file of the user that has the name of a checkpoint."""
     if os.path.lexists(final) and not final.is_dir():
         raise CheckpointError(f"cannot write the checkpoint {final}: a file of that name exists; move it.")
 
@@ -337,10 +337,7 @@ def _put_back(old: Path, final: Path) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove a folder if it is there and the disk lets us; where it does not, it is in nobody's way.
-
-    A file of that name is somebody's, and stays.
-    """
+    """Remove a folder if it exists; an error of the disk is ignored. A file of that name is the user's, and stays."""
     if folder.is_dir():
         with suppress(OSError):
             remove_tree(folder)

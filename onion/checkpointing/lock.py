@@ -1,11 +1,11 @@
 """Locks between processes: of any file or folder (:func:`locked`), and of a run's folder (:func:`exclusive_lock`).
 
 The system holds a lock (``flock``) and releases it when the process ends, however it ends. The package filelock would
-replace that one call; the rest is what a run's folder needs. One run at a time writes to it, and the second is told
-whose it is: the file ``.lock`` in the folder says so, for people and for file systems without locks.
+replace that one call; the rest is what a run's folder needs. One run at a time writes to it, and the error of a second
+one names the owner: the file ``.lock`` in the folder has it, for people and for file systems without locks.
 
 A lock goes with the last copy of its open file, and a forked child is born with one. So it closes that first of all: a
-worker that outlives its killed run keeps nobody out.
+worker that outlives its killed run does not hold the lock.
 
 Within the process the folder is its run's until the last of it has left: a thread that writes on while its run was
 interrupted is in there too, and the next run waits for it.
@@ -55,11 +55,11 @@ class _Held:
         self._file: FileIO | None = None
 
     def take(self) -> None:
-        """Have the lock, also where the folder was deleted and made anew, or the lock removed.
+        """Take the lock, again if the folder was deleted and recreated, or the lock removed.
 
         Raises:
             BlockingIOError: another process has it.
-            OSError: the disk refused, or something else stands in its place.
+            OSError: the disk refused, or the path is no plain file.
         """
         if self._file is not None and self._file.closed:  # an interrupt has cut the letting go off
             self._file = None
@@ -92,7 +92,7 @@ class _Held:
         if self._file is not None and not self._file.closed:
             if _still_there(self._path, self._file.fileno()):
                 with suppress(OSError):
-                    self._path.unlink()  # before the lock goes, so that nobody's new lock is removed
+                    self._path.unlink()  # before the lock goes, so that no new lock of another process is removed
             self._file.close()
 
     def forget(self) -> None:
@@ -109,7 +109,7 @@ _guard = RLock()
 def locked(path: Path, wait: bool = False) -> Iterator[None]:
     """Keep others that ask for it out of a folder, or a file; the system lets go when this process ends, however.
 
-    On a file system without locks nobody is kept out.
+    On a file system without locks this has no effect.
 
     Args:
         path: has to exist.
@@ -158,7 +158,7 @@ def exclusive_lock(folder: Path, run: object, lingers: bool = False) -> Iterator
     Args:
         folder: has to exist.
         run: whose the folder is; what asks for the same run again, in this process, gets in. Where the folder was
-            deleted in the meantime and is there anew, it is taken again.
+            deleted and recreated in the meantime, it is taken again.
         lingers: whether this is a thread's work, which may go on when its run was interrupted and has left: then the
             next run in this process waits for it. Default: no, the next run is refused.
 
@@ -237,7 +237,7 @@ def _opened(path: Path) -> FileIO:
     """Open the file of a lock; make it where there is none.
 
     Raises:
-        OSError: the disk refused, or what stands there is no plain file of its own, in which nothing may be written.
+        OSError: the disk refused, or the path is not a plain file with a single name; it is not written to then.
     """
     file = FileIO(path, "r+", opener=_plainly)
     found = os.fstat(file.fileno())

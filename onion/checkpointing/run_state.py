@@ -70,7 +70,7 @@ def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, any
         saved: the checkpoint.
         onion: what this run is made of.
         folder: of the checkpoint, for messages.
-        anyway: go on although this run is made of other things. With other data the pass under way begins anew.
+        anyway: resume although this run is made of other things. With other data the current pass starts over.
 
     Raises:
         CheckpointError: the run is made of other things, or a state does not fit.
@@ -113,7 +113,7 @@ def _refuse_strange(saved: Checkpoint, folder: Path, names: Iterable[str]) -> No
 
 @contextmanager
 def _taken_back(item: RunnerItem, saved: Checkpoint, folder: Path) -> Iterator[None]:
-    """Say whose state it is that does not do, and where it stands, where the item has no words for that."""
+    """Add the item and the checkpoint to an error of ``load_state_dict``."""
     place = checkpoint.folder_of(folder, saved.step)
     try:
         yield
@@ -168,7 +168,7 @@ def _saved_items(state: State) -> list[RunnerItem]:
 
 
 def manual_settings(state: State) -> list[Mapping[str, float]]:
-    """Return the settings of all items that were changed by hand: they may change between two steps."""
+    """Return the manually changed settings of all items, which may change between two steps."""
     return [] if state.runner is None else [item.manual_settings() for item in state.runner.walk()]
 
 

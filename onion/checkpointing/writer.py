@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Literal, TypeAlias
 
 from onion.checkpointing import checkpoint
-from onion.checkpointing.background import Background
 from onion.checkpointing.checkpoint import Checkpoint
 from onion.checkpointing.lock import exclusive_lock
 from onion.errors import CheckpointError
@@ -103,7 +103,7 @@ class CheckpointWriter:
                 self._write(taken)
 
     def _write(self, taken: Checkpoint) -> None:
-        checkpoint.make(self._folder)  # which somebody may have deleted, and another run may have made anew
+        checkpoint.make(self._folder)  # it may have been deleted, and recreated by another run
         with exclusive_lock(self._folder, self._run, lingers=self._background):
             checkpoint.write(self._folder, taken)
             self._kept = self._prune(taken.step, taken.run["best_step"])
@@ -154,3 +154,45 @@ def quietly() -> Iterator[None]:
         yield
     except CheckpointError as error:
         log.warning("%s", error)
+
+
+class Background:
+    """Does one piece of work at a time in a thread; what it raises is raised where its end is asked for.
+
+    The thread does not keep the process alive. Where the wait for it is interrupted (Ctrl-C), it goes on, and can be
+    waited for again.
+    """
+
+    def __init__(self) -> None:
+        self._thread: Thread | None = None
+        self._error: BaseException | None = None
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Begin the next piece once the one before has ended.
+
+        Raises:
+            BaseException: what that one raised; the next is not begun.
+        """
+        self.wait()
+        self._thread = Thread(target=self._do, args=(work,), name="onion-background", daemon=True)
+        self._thread.start()
+
+    def _do(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._error = error
+
+    def look(self) -> None:
+        """Raise what the work raised, if it has ended; wait for nothing."""
+        if self._thread is not None and not self._thread.is_alive():
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait for the end of the work; raise what it raised."""
+        if self._thread is not None and self._thread.is_alive():  # it is not where its start was interrupted
+            self._thread.join()
+        self._thread = None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error

@@ -45,7 +45,7 @@ def pad(
 
     Args:
         arrays: One-dimensional arrays or lists of numbers, at least one.
-        value: What stands behind the end of a sequence. Default 0.
+        value: Fills the rest of shorter sequences. Default 0.
         dtype: Of the result; by default that of the first sequence.
 
     Returns:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onion.data.interruptible_wait import InterruptibleWait
-from onion.data.loader import Batches, place_of
-from onion.data.passes import Passes
+from onion.data.loader import Batches, Passes, place_of
 from onion.errors import DataError
 
 

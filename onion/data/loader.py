@@ -13,18 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.data import batching, order
-from onion.data.error_location import say_where
-from onion.data.fingerprint import fingerprint
 from onion.data.interruptible_wait import InterruptibleWait
 from onion.data.prefetch import Prefetcher
-from onion.data.source import Indexed, Stream, as_source
+from onion.data.source import Indexed, Stream, as_source, fingerprint, say_where
 from onion.errors import DataError
 
 Counted = tuple[int, Any]
 """How many examples a batch has, and the batch."""
 
-SHOWN = 8
-"""How many examples of a batch an error names."""
+MAX_NAMED_EXAMPLES = 8
+"""Examples of a batch that an error message names."""
 
 Length = Callable[[Any], int] | Sequence[int] | NDArray[np.integer]
 """The length of an example by a function, or the lengths of all."""
@@ -76,14 +74,9 @@ class Loader:
         at_least("seed", seed, 0)
         at_least("prefetch", prefetch, 0)
         check_timeout(timeout, prefetch)
-        self.batch_size = batch_size
-        self.shuffle = shuffle
-        self.seed = seed
-        self.drop_last = drop_last
-        self.prefetch = prefetch
-        self.timeout = timeout
-        self._collate = collate
-        self._length = lengths
+        self.batch_size, self.shuffle, self.seed, self.drop_last = batch_size, shuffle, seed, drop_last
+        self.prefetch, self.timeout = prefetch, timeout
+        self._collate, self._length = collate, lengths
         self._lengths: NDArray[np.integer] | None = None
         self._source = as_source(source)
         if isinstance(self._source, Stream):
@@ -106,7 +99,7 @@ class Loader:
 
     @property
     def fingerprint(self) -> str | None:
-        """What tells its data from others; see `onion.data.fingerprint`."""
+        """What tells its data from others; see `onion.data.source.fingerprint`."""
         return fingerprint(self._source)
 
     @property
@@ -199,8 +192,9 @@ class Loader:
         try:
             return self._collate(examples)
         except Exception as error:
-            some = ", ".join([*map(str, numbers[:SHOWN]), *(["..."] if len(numbers) > SHOWN else [])])
-            say_where(error, f"the batch of the examples {some} (from 0)")
+            more = ["..."] if len(numbers) > MAX_NAMED_EXAMPLES else []
+            named = ", ".join([*map(str, numbers[:MAX_NAMED_EXAMPLES]), *more])
+            say_where(error, f"the batch of the examples {named} (from 0)")
             raise
 
     def _streamed(self, examples: Iterator[Any], start: int) -> Generator[Counted, None, None]:
@@ -235,18 +229,13 @@ class Batches(Iterator[Any]):
     __slots__ = ("_made", "_next", "_total", "_wait", "examples", "given")
 
     def __init__(self, made: Made, total: int | None, wait: InterruptibleWait) -> None:
-        self._made, self._wait = made, wait
-        self._next = made.__next__
-        self._total = total
-        self.given = 0
-        self.examples = 0
+        self._made, self._next, self._total, self._wait = made, made.__next__, total, wait
+        self.given = self.examples = 0
 
     def __next__(self) -> Any:
         with self._wait:
             count, batch = self._next()
-        self.given += (
-            1  # not before it is there, and the wait cannot be ended any more (see onion/data/interruptible_wait.py)
-        )
+        self.given += 1  # counted only once it is here and the wait cannot be ended any more (interruptible_wait.py)
         self.examples += count
         return batch
 
@@ -265,6 +254,25 @@ class Batches(Iterator[Any]):
         self._made.close()
 
 
+class Passes(Protocol):
+    """The batches of each pass; one object serves every pass."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Order and make of the batches, as plain data: a run that goes on from a checkpoint has the same."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What tells its data from others; see `onion.data.source.fingerprint`."""
+
+    @property
+    def batches_per_pass(self) -> int | None:
+        """How many batches a pass has; None where only reading the source to its end would tell."""
+
+    def batches(self, pass_id: int, start: int = 0, wait: InterruptibleWait | None = None) -> Batches:
+        """The batches of one pass, from batch `start` on; see `Loader.batches`."""
+
+
 def place_of(pass_id: int, batch: int) -> str:
     """A place in the data, for a person to read."""
     return f"pass {pass_id}, batch {batch} (both from 0)"
@@ -281,7 +289,7 @@ def at_least(name: str, value: int, least: int) -> None:
 
 
 def check_timeout(timeout: float | None, prefetch: int) -> None:
-    """Raise ValueError for a patience that is out of range, or that nobody could have."""
+    """Raise ValueError for a timeout that is out of range, or that cannot be measured."""
     if timeout is None:
         return
     if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout < threading.TIMEOUT_MAX:

@@ -1,4 +1,4 @@
-"""Opening a data file: one that ends, or a pipe that somebody feeds."""
+"""Opening data files, and pipes that another process writes to."""
 
 from __future__ import annotations
 

@@ -1,22 +1,33 @@
-"""`RunningLoader`: a `DataLoader` in the middle of a pass, its workers, their errors and their end."""
+"""`RunningLoader`: a `DataLoader` in the middle of a pass, its workers, their errors and their end.
+
+In a worker, or in the thread that reads without workers, an error would be printed and lost as far as the run is
+concerned, and random numbers would differ in a run that resumes in mid-pass. So an error travels as a value, `Failed`,
+in the place of its batch, and with each batch a worker's generators are seeded with seed, pass and batch.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
+import random
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing import parent_process
 from typing import Any
 
+import numpy as np
+
 from onion.data import batch_parts
-from onion.data.error_location import say_where
-from onion.data.paddle_loader_workers import Failed
+from onion.data.source import say_where
 from onion.errors import DataError
 
-PATIENCE = 5.0
-"""Seconds that threads and workers have to end."""
+SHUTDOWN_TIMEOUT = 5.0
+"""Seconds that threads and workers have in which to end."""
 
 
 class RunningLoader(Iterator[tuple[int, Any]]):
@@ -24,7 +35,7 @@ class RunningLoader(Iterator[tuple[int, Any]]):
 
     Args:
         loader: The DataLoader.
-        counted: Whether it gives what `onion.data.paddle_loader_workers.Making` makes, or batches as they are.
+        counted: Whether it gives what `Making` makes, or batches as they are.
         dropped: How many batches to load and drop first.
         resumed: Whether the pass is entered in the middle, behind its last batch perhaps.
 
@@ -78,7 +89,7 @@ class RunningLoader(Iterator[tuple[int, Any]]):
                     "memory, or of space in /dev/shm, is the usual reason: try fewer workers or use_shared_memory=False"
                 ) from error
 
-    def close(self, timeout: float = PATIENCE) -> None:
+    def close(self, timeout: float = SHUTDOWN_TIMEOUT) -> None:
         """End the pass and its workers, and kill those that have not ended in time; harmless when called again.
 
         Args:
@@ -169,3 +180,146 @@ def _tensor() -> Any:
 
 def _how(exitcode: int) -> str:
     return f"killed by {signal.Signals(-exitcode).name}" if exitcode < 0 else f"with exit code {exitcode}"
+
+
+class Failed:
+    """An error on its way out of a worker.
+
+    Attributes:
+        error: The error; where it cannot be sent to another process, a RuntimeError that tells it.
+        place: What was being read.
+        trace: The traceback, as text.
+    """
+
+    __slots__ = ("error", "place", "trace")
+
+    def __init__(self, error: Exception, place: str) -> None:
+        self.trace = "".join(traceback.format_exception(error))
+        self.place = place
+        # Of its own attributes none can be sent for sure; a thread's errors go the same way as a worker's.
+        self.error = type(error)(*error.args) if _travels(error) else RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def _travels(error: Exception) -> bool:
+    """Whether an error comes to another process as what it is: by a class that is found there, and plain arguments."""
+    kind = type(error)
+    if isinstance(error, StopIteration):  # which would be taken for the end of the pass
+        return False
+    known = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+    plain = all(isinstance(each, str | int | float | None) for each in error.args)
+    try:
+        return known and plain and str(kind(*error.args)) == str(error)
+    except Exception:
+        return False
+
+
+class Reading:
+    """A map-style dataset, read by (batch, example), both from 0.
+
+    Args:
+        dataset: The user's.
+        seeds: What the random numbers of a pass are made of: (seed, pass). None: the generators of the process are not
+            touched, since the run draws from them too.
+    """
+
+    def __init__(self, dataset: Any, seeds: tuple[int, int] | None) -> None:
+        self._dataset, self._seeds = dataset, seeds
+        self._batch = -1
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, key: tuple[int, int] | Failed) -> Any:
+        if isinstance(key, Failed):  # whoever gives the numbers could not
+            return key
+        batch, index = key
+        if self._seeds is not None and batch != self._batch:
+            _seed_all(*self._seeds, batch)
+            self._batch = batch
+        try:
+            return self._dataset[index]
+        except Exception as error:
+            return Failed(error, f"example {index} (from 0)")
+
+
+def _seed_all(seed: int, pass_id: int, batch: int) -> None:
+    """Seed all generators of a worker."""
+    words = np.random.SeedSequence(seed, spawn_key=(pass_id, batch, 0)).generate_state(8)
+    random.seed(words.tobytes())
+    np.random.seed(words)
+    sys.modules["paddle"].seed(int(words[0]))
+
+
+class Streaming:
+    """An iterable-style dataset whose error is its last example."""
+
+    def __init__(self, dataset: Iterable[Any]) -> None:
+        self._dataset = dataset
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self._dataset
+        except Exception as error:
+            yield Failed(error, "the dataset")
+
+
+AN_ARRAY = np.zeros(1, np.int8)
+
+
+class Making:
+    """Make a batch of examples; give ``[how many they are, the batch]``, or ``[Failed, None]``.
+
+    Where there is no array in it an array follows, since the DataLoader takes a batch without one for the end.
+
+    Args:
+        collate: The DataLoader's function.
+        whole: Whether what the dataset gives is a batch already; how many examples it has is not known then (None).
+    """
+
+    def __init__(self, collate: Callable[[Any], Any], whole: bool) -> None:
+        self._collate, self._whole = collate, whole
+
+    def __call__(self, examples: Sequence[Any]) -> list[Any]:
+        """Make the batch of these examples."""
+        for example in examples:
+            if isinstance(example, Failed):
+                return [example, None, AN_ARRAY]
+        try:
+            batch = self._collate(examples[0] if self._whole else examples)
+        except Exception as error:
+            return [Failed(error, "a batch that is put together"), None, AN_ARRAY]
+        return [None if self._whole else len(examples), batch, *([] if _has_array(batch) else [AN_ARRAY])]
+
+
+def _has_array(batch: Any) -> bool:
+    """Whether the DataLoader finds an array in a batch, which costs less than to send it one more."""
+    if isinstance(batch, Mapping):
+        return any(map(_has_array, batch.values()))
+    if isinstance(batch, list | tuple):
+        return any(map(_has_array, batch))
+    return isinstance(batch, np.ndarray | sys.modules["paddle"].Tensor)
+
+
+class Beginning:
+    """Begin a worker: it also ends when the parent process has ended without stopping it.
+
+    Args:
+        own: The DataLoader's ``worker_init_fn``; None: there is none.
+    """
+
+    def __init__(self, own: Callable[[int], Any] | None) -> None:
+        self._own = own
+
+    def __call__(self, worker: int) -> None:
+        """Begin the worker of this number."""
+        threading.Thread(target=_end_with_parent, name="onion-parent", daemon=True).start()
+        if self._own is not None:
+            self._own(worker)
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of the process that this one was forked from; then leave, and the shared memory with it."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        sys.modules["paddle"].base.core._cleanup_mmap_fds()
+        os._exit(1)

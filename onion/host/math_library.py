@@ -39,7 +39,7 @@ _SKYLAKE = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 log = logging.getLogger("onion")
 
 _ours: dict[str, str] = {}
-"""What stands in the environment of this process because it was put there here."""
+"""Variables that this module has set in the environment of the process."""
 
 
 def set_up_math_library(environment: MutableMapping[str, str] = os.environ, cpuinfo: Path | None = None) -> None:

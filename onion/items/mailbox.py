@@ -9,7 +9,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from onion.data.batch_boundary import PATIENCE, BatchBoundary
+from onion.data.batch_iterator import POLL_INTERVAL, BatchBoundary
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.placement import BEHIND_DATA
 from onion.engine.state import State
@@ -113,7 +113,7 @@ class Mailbox(RunnerItem):
         there = self._messages.qsize()  # only so many: a message that posts itself again would hold the run up for ever
         while state.pass_stopped is None and (there > 0 or self._paused):
             with suppress(Empty):
-                self._messages.get(timeout=PATIENCE).open(state)
+                self._messages.get(timeout=POLL_INTERVAL).open(state)
             there -= 1
 
 

@@ -1,6 +1,6 @@
 """How many batches a step of an onion takes, and how many updates it makes: asked of the onion as it is composed.
 
-An item says so by ``runs_a_step``, ``extra_batches`` and, if it provides the data, ``batches_per_pass``
+Items declare it by ``runs_a_step``, ``extra_batches`` and, if it provides the data, ``batches_per_pass``
 (``onion.engine.item``).
 """
 

@@ -20,7 +20,7 @@ from types import FrameType, ModuleType
 from typing import IO, Any
 
 from onion import Runner, RunnerItem, Saver, State
-from onion.checkpointing import atomic_files, background, checkpoint, lock, run_state, writer
+from onion.checkpointing import atomic_files, checkpoint, lock, run_state, writer
 from onion.checkpointing.atomic_files import Files, through
 from onion.checkpointing.checkpoint import steps_in
 from onion.items import saver
@@ -229,7 +229,7 @@ class InterruptingFiles(Files):
             time.sleep(pause)
 
 
-SAVING: tuple[ModuleType, ...] = (background, checkpoint, atomic_files, lock, writer, run_state, saver)
+SAVING: tuple[ModuleType, ...] = (checkpoint, atomic_files, lock, writer, run_state, saver)
 FILES = frozenset(module.__file__ for module in SAVING)
 
 

@@ -259,9 +259,9 @@ def test_after_a_file_is_read_the_longest_cell_is_what_it_was(tmp_path):
     before = csv.field_size_limit()
     rows, others = iter_rows(path), iter_rows(path)
     next(rows), next(others)
-    assert csv.field_size_limit() == files.LONGEST_CELL
+    assert csv.field_size_limit() == files.MAX_CELL_LENGTH
     assert len(list(rows)) == 4
-    assert csv.field_size_limit() == files.LONGEST_CELL, "the other one still reads"
+    assert csv.field_size_limit() == files.MAX_CELL_LENGTH, "the other one still reads"
     others.close()
     assert csv.field_size_limit() == before
     with pytest.raises(DataError):
@@ -273,7 +273,7 @@ def test_cells_of_csv_may_be_long(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_text('a,b\n"' + "x" * 200_000 + '",2\n')
     assert len(read_rows(path)[0]["a"]) == 200_000
-    monkeypatch.setattr(files, "LONGEST_CELL", 1000)  # and no less than the process allows by itself
+    monkeypatch.setattr(files, "MAX_CELL_LENGTH", 1000)  # and no less than the process allows by itself
     before = csv.field_size_limit(1000)
     try:
         with pytest.raises(DataError, match=r"a\.csv:2: broken CSV \(field larger.*check the quotes of this row"):

@@ -1,6 +1,4 @@
-"""Feed: a loader's batches without an end, its place, its thread."""
-
-import threading
+"""InfiniteLoader: batches without an end, their place, the thread."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +8,7 @@ from onion.data.infinite_loader import InfiniteLoader
 from onion.data.interruptible_wait import Interrupted, InterruptibleWait
 from onion.data.loader import Loader
 from onion.errors import DataError
+from tests.data.threads import prefetch_threads as threads
 
 
 def loader(size=7, batch_size=3, **options):
@@ -18,10 +17,6 @@ def loader(size=7, batch_size=3, **options):
 
 def take(feed, count):
     return [next(feed) for _ in range(count)]
-
-
-def threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("onion")]
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])

@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 from onion.data import Loader
 from onion.data.interruptible_wait import InterruptibleWait
 from onion.errors import DataError
+from tests.data.threads import prefetch_threads as threads
 from tests.patience import PATIENCE
-
-
-def threads():
-    return [thread for thread in threading.enumerate() if thread.name == "onion-prefetch"]
 
 
 @pytest.fixture(autouse=True)
@@ -193,21 +190,6 @@ def test_close_is_idempotent_and_ends_the_pass(prefetch):
     assert len(batches) == 49
 
 
-@prefetch
-def test_an_error_in_the_source_comes_at_its_batch(prefetch):
-    class Broken(Counting):
-        def __getitem__(self, index):
-            if index == 5:
-                raise OSError("cannot read example 5")
-            return index
-
-    batches = Loader(Broken(8), 2, prefetch=prefetch).batches(0)
-    assert [next(batches).tolist(), next(batches).tolist()] == [[0, 1], [2, 3]]
-    with pytest.raises(OSError, match="cannot read example 5"):
-        next(batches)
-    assert threads() == []
-
-
 def test_an_error_in_the_consumer_leaves_no_thread():
     def consume():
         with closing(Loader(range(100), 2).batches(0)) as batches:
@@ -287,10 +269,11 @@ class Failing(Counting):
 @prefetch
 @pytest.mark.parametrize("error", [OSError("no disk"), ValueError("no number"), KeyError("label"), KeyError(3)])
 def test_an_error_keeps_its_type_and_says_which_example(prefetch, error):
-    batches = Loader(Failing(6, error), 3, prefetch=prefetch).batches(0)
-    next(batches)
+    batches = Loader(Failing(6, error), 2, prefetch=prefetch).batches(0)
+    assert [next(batches).tolist(), next(batches).tolist()] == [[0, 1], [2, 3]]
     with pytest.raises(type(error)) as caught:
         next(batches)
+    assert threads() == []
     assert caught.value is error
     assert error.__notes__ == ["example 4 (from 0)"]
     error.__notes__.clear()
@@ -344,24 +327,14 @@ def test_a_length_that_changes_between_passes(change):
         loader.batches(1)
 
 
-def test_no_patience_is_left(caplog):
-    entered, release = threading.Event(), threading.Event()
-
-    def source():
-        yield from range(2)
-        entered.set()
-        release.wait(PATIENCE)
-
-    batches = Loader(source, 2, timeout=0.01).batches(0)
-    assert entered.wait(PATIENCE)
-    assert next(batches).tolist() == [0, 1]
+def test_a_batch_that_does_not_come_in_time_is_an_error(silent):
+    batches = Loader(silent, 1, timeout=0.01).batches(0)
+    assert silent.waits.wait(PATIENCE)
+    assert next(batches).tolist() == [1]
     with pytest.raises(DataError, match=r"returned nothing for 0.01 s"):
         next(batches)
-    assert (batches.given, batches.examples) == (1, 2)
+    assert (batches.given, batches.examples) == (1, 1)
     batches.close()
-    release.set()
-    for thread in threads():
-        thread.join(PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -382,25 +355,15 @@ def test_patience_out_of_range(patience, prefetch, message):
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_a_thread_that_hangs_is_left_soon_once_somebody_asked_to_wake(asked, caplog, monkeypatch):
-    monkeypatch.setattr("onion.data.prefetch.BRIEF", 0.01)
-    entered, release = threading.Event(), threading.Event()
-
-    def source():
-        yield from range(2)
-        entered.set()
-        assert release.wait(PATIENCE)
-
+def test_a_thread_that_hangs_is_abandoned_soon_after_wake(asked, silent, caplog, monkeypatch):
+    monkeypatch.setattr("onion.data.prefetch.ABANDON_TIMEOUT", 0.01)
     wait = InterruptibleWait()
-    batches = Loader(source, 2).batches(0, wait=wait)
+    batches = Loader(silent, 1).batches(0, wait=wait)
     next(batches)
-    assert entered.wait(PATIENCE)
+    assert silent.waits.wait(PATIENCE)
     if asked:
         wait.wake()
     else:
-        release.set()
+        silent.release.set()
     batches.close()
     assert ("busy with one item for 0.01 s" in caplog.text) == asked
-    release.set()
-    for thread in threads():
-        thread.join(PATIENCE)

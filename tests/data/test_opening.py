@@ -115,7 +115,7 @@ def test_a_terminal_is_fed_and_the_null_device_is_not(tmp_path):
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "LONGEST_LINE", 100)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 100)
     path = tmp_path / "a.txt"
     path.write_bytes(b"x" * 99 + b"\n" + b"y" * 100)
     assert [len(line) for _, line in iter_lines(path)] == [99, 100]

@@ -90,7 +90,7 @@ def test_bucketed_has_everything_once(lengths, batch_size, seed, pass_id, drop_l
 @few
 @given(seed=seeds, shuffle=st.booleans())
 def test_bucketed_sorts_each_window_by_length(seed, shuffle):
-    lengths = np.arange(2 * order.WINDOW * 4) % 97
+    lengths = np.arange(2 * order.MAX_WINDOW * 4) % 97
     batches = bucketed(lengths, 4, seed, shuffle=shuffle)
     spread = [np.ptp(lengths[batch]) for batch in batches]
     assert np.mean(spread) < 2  # 58 in batches cut at random

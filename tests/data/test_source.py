@@ -1,10 +1,13 @@
 """What may be given as data, and what it becomes."""
 
+import sys
+import traceback
+
 import numpy as np
 import pytest
 
 from onion.data.files import Table
-from onion.data.source import Indexed, Stream, as_source
+from onion.data.source import Indexed, Stream, as_source, say_where
 from onion.errors import DataError
 
 
@@ -66,9 +69,8 @@ def test_what_can_be_iterated_again_is_a_stream_for_every_pass(given):
 def test_an_iterator_serves_one_pass(given):
     source = as_source(given)
     assert list(source.examples()) == [1, 2, 3]
-    with pytest.raises(
-        DataError, match="the iterator is exhausted; pass a list, or a function that returns a new iterator"
-    ):
+    message = "the iterator is exhausted; pass a list, or a function that returns a new iterator"
+    with pytest.raises(DataError, match=message):
         source.examples()
 
 
@@ -125,3 +127,28 @@ def test_paddle_datasets():
 
     assert isinstance(as_source(Map()), Indexed)
     assert list(as_source(Iterable()).examples()) == [1, 2, 3]
+
+
+# -- the place of an error ---------------------------------------------------------------------------------------------
+
+
+class OwnError(DataError):
+    pass
+
+
+@pytest.mark.parametrize(("kind", "more"), [(OwnError, (5,)), (DataError, ())])
+def test_a_data_error_has_the_place_in_its_message(kind, more):
+    error = kind("line 5 is broken", *more)
+    say_where(error, "example 7")
+    say_where(error, "data, batch 1")
+    assert (type(error), error.args) == (kind, ("data, batch 1: example 7: line 5 is broken", *more))
+
+
+def test_any_other_error_gets_notes():
+    error = ValueError("no number")
+    say_where(error, "example 7")
+    say_where(error, "data, batch 1")
+    assert (str(error), error.__notes__) == ("no number", ["example 7", "data, batch 1"])
+    if sys.version_info >= (3, 11):
+        notes = ["ValueError: no number\n", "example 7\n", "data, batch 1\n"]
+        assert traceback.format_exception_only(error) == notes

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from onion.host import thread_count
-from onion.host.thread_count import MOST, default_threads, processors, quota
+from onion.host.thread_count import MAX_THREADS, default_threads, processors, quota
 
 
 @pytest.fixture
@@ -31,7 +31,15 @@ def machine(monkeypatch, count, allowed=math.inf):
 
 @pytest.mark.parametrize(
     ("count", "allowed", "threads"),
-    [(1, math.inf, 1), (2, math.inf, 2), (64, math.inf, MOST), (64, 4.0, 4), (64, 1.5, 2), (2, 16.0, 2), (4, 0.1, 1)],
+    [
+        (1, math.inf, 1),
+        (2, math.inf, 2),
+        (64, math.inf, MAX_THREADS),
+        (64, 4.0, 4),
+        (64, 1.5, 2),
+        (2, 16.0, 2),
+        (4, 0.1, 1),
+    ],
 )
 def test_a_thread_a_processor_that_may_be_used_as_long_as_it_may_and_not_very_many(
     monkeypatch, count, allowed, threads
@@ -41,7 +49,7 @@ def test_a_thread_a_processor_that_may_be_used_as_long_as_it_may_and_not_very_ma
 
 
 def test_this_machine_has_at_least_one():
-    assert 1 <= default_threads() <= min(MOST, processors())
+    assert 1 <= default_threads() <= min(MAX_THREADS, processors())
 
 
 def test_where_the_system_tells_of_no_affinity_all_processors_count(monkeypatch):
