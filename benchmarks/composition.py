@@ -30,13 +30,7 @@ from benchmarks.frame.tables import MISSING, mean_and_spread, table, where_and_w
 
 @dataclass(frozen=True)
 class Metric:
-    """A number in the last line of an example.
-
-    Attributes:
-        name: in that line.
-        title: in the table.
-        times: the number is shown times this; shares are shown in percent.
-    """
+    """A number in the last line of an example, its title in the table, and the factor by which it is shown."""
 
     name: str
     title: str
@@ -47,16 +41,9 @@ class Metric:
 class Example:
     """An example, run in several variants with several seeds.
 
-    Attributes:
-        name: on the command line; its file is ``examples/NAME.py``.
-        title: of its part of the page.
-        text: what is compared.
-        files: that it reads, below the folder of data; a result depends on their content too.
-        variants: name -> command line after ``python``, in the order in which they are run. ``{data}`` is the folder of
-            data, ``{seed}`` the seed, ``{own}`` a folder for what the variant leaves, and ``{NAME}`` that of another
-            variant of the same seed, which has to come before.
-        metrics: the columns of numbers.
-        seeds: a run each.
+    ``variants`` are command lines after ``python``, in the order in which they are run. ``{data}`` is the folder of
+    data, ``{seed}`` the seed, ``{own}`` a folder for what the variant leaves, ``{NAME}`` that of an earlier variant of
+    the same seed. ``files`` are below the folder of data; results depend on their content too.
     """
 
     name: str
@@ -326,12 +313,7 @@ NOT_SETTINGS = {"example", "variant", "role", "seed", "seconds", "examples_per_s
 
 
 def settings_lines(example: Example, reports: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
-    """Yield what all runs have in common, then what is a variant's own.
-
-    Args:
-        example: that was run.
-        reports: variant -> its reports, one a seed.
-    """
+    """Yield the settings that all runs have in common, then those of each variant (its reports, one a seed)."""
     told = {variant: [_settings_of(example, report) for report in side] for variant, side in reports.items()}
     common = _common([settings for side in told.values() for settings in side])
     if common:

@@ -42,13 +42,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Set:
-    """A data set.
-
-    Attributes:
-        title: as tables tell it.
-        file: its training file, within the folder of data sets.
-        vocabulary: a folder in that of data sets; None: that of MiniLM.
-    """
+    """A data set: its training file and its vocabulary (None: MiniLM's) below the folder of data sets."""
 
     title: str
     file: str
@@ -201,12 +195,7 @@ def of_cache(rounds: Sequence[Round]) -> Figure:
 
 
 def of_training(rounds: Sequence[Round], peaks: Sequence[Mapping[str, int]]) -> Iterator[Figure]:
-    """Yield waits and memory of trainings.
-
-    Args:
-        rounds: of trainings; the same number of steps on both sides.
-        peaks: side -> bytes, for each round.
-    """
+    """Yield waits and memory (``peaks``: side -> bytes) of trainings that have the same number of steps."""
     for each in rounds:
         if each[ONION]["steps"] != each[PEER]["steps"]:
             raise SystemExit("the sides made different numbers of steps")

@@ -29,11 +29,7 @@ Answer = dict[str, Any]
 
 
 def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
-    """Read the texts of a file once, to turn them into features.
-
-    Args:
-        job: ``file``, ``tokenizer`` (its folder), ``max_length``.
-    """
+    """Read the texts of a file once, to turn them into features; job: ``file``, ``tokenizer``, ``max_length``."""
     path = Path(job["file"])
     task = Classification(max_length=job["max_length"]).fitted(path)
     texts = [row.cells["text_a"] for row in task.rows(path, labelled=True)]
@@ -72,11 +68,7 @@ def digest_of(ids: Any) -> str:
 
 
 def settings_of(job: Mapping[str, Any]) -> Settings:
-    """Return what ``onion train`` would have been told, without tests in between.
-
-    Args:
-        job: ``train``, ``dev`` (files), ``encoder`` (a folder), ``batch_size``, ``lr``, ``seed``, ``options``.
-    """
+    """Return the settings of ``onion train`` for a job, without tests in between."""
     names = ("train", "dev", "encoder", "batch_size", "seed", "options")
     given = {"task": "classification", "passes": 1, "test_every": NEVER, "learning_rate": job["lr"]}
     return Settings(**given, **{name: job[name] for name in names})
@@ -120,11 +112,7 @@ def cached(job: Mapping[str, Any]) -> Callable[[], Answer]:
 
 
 def training(job: Mapping[str, Any]) -> Callable[..., Answer]:
-    """Prepare nothing: a fine-tuning is measured with all that it begins with.
-
-    Args:
-        job: as :func:`settings_of` takes it; and ``begun``, the time at which this process was started, ``threads``.
-    """
+    """Prepare nothing: a fine-tuning is measured from ``begun``, the time at which this process was started."""
 
     def work(steps: int) -> Answer:
         """Train; return the seconds to the first batch, and the share of the rest that was waiting for data."""

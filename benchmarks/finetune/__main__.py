@@ -73,12 +73,7 @@ NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 class Part:
     """A training: a piece of a data set and an encoder, written so that every side reads the same.
 
-    Attributes:
-        title: in tables.
-        file: its training file, within the folder of data sets.
-        model: makes a job of ``benchmarks.inference``: ``folder``, ``head``, ``max_length``.
-        steps: by default.
-        stays: whether the processes of its sides live all the time, or for a round.
+    ``model`` makes a job of ``benchmarks.inference``; with ``stays`` the processes of the sides live for all rounds.
     """
 
     title: str
@@ -209,13 +204,6 @@ def of_speed(
     rounds: Sequence[Round], title: str, examples: int, steps: int, goals: Mapping[str, float]
 ) -> list[Figure]:
     """Return the examples a second of every side, and onion's as a ratio to each.
-
-    Args:
-        rounds: side -> ``seconds``, ``steps``.
-        title: of the training.
-        examples: that each side learns in a round.
-        steps: in which it does.
-        goals: side -> at least so many times as fast.
 
     Raises:
         FailedError: a side made another number of updates.

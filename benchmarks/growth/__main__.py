@@ -26,16 +26,7 @@ from benchmarks.growth.rows import write_rows
 
 @dataclass(frozen=True)
 class Axis:
-    """One thing that grows while all others stay.
-
-    Attributes:
-        name: as sides know it.
-        what: is measured, for the table.
-        sizes: from the smallest.
-        why: the line is as it is.
-        side: that measures it, in this folder.
-        unit: of the times, and ``scale``: that many of them are a second.
-    """
+    """One size that grows while all others stay; ``why`` explains the curve, ``scale`` units of time are a second."""
 
     name: str
     what: str
@@ -175,11 +166,7 @@ def of_axis(axis: Axis, times: Times) -> Iterator[Figure]:
 
 
 def of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> Iterator[Figure]:
-    """Yield times and memory at each number of rows.
-
-    Args:
-        found: rows -> what the side told, for each round.
-    """
+    """Yield times and memory at each number of rows."""
     for rows, rounds in found.items():
         for name, what, unit, scale in (
             ("first", "first batch of cached features", "ms", 1e3),

@@ -141,11 +141,7 @@ def seconds_of_batch(name: str, size: int) -> float:
 
 
 def encoder(job: Mapping[str, Any]) -> Work:
-    """Prepare steps of encoders.
-
-    Args:
-        job: ``threads``; ``axes``, name -> sizes.
-    """
+    """Prepare steps of encoders; the job has ``threads`` and ``axes`` (name -> sizes)."""
     return _each_size(job, seconds_of_step)
 
 

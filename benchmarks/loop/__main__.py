@@ -48,14 +48,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Peer:
-    """An engine beside a bare loop of its framework.
-
-    Attributes:
-        title: in the table.
-        engine: ``MODULE.NAME`` of its engine.
-        bare: that of the bare loop.
-        environment: that it needs (``requirements-ENVIRONMENT.txt``); None: this one.
-    """
+    """An engine (``MODULE.NAME``) beside the bare loop of its framework; ``environment`` None: this one."""
 
     title: str
     engine: str

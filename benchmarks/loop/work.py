@@ -35,13 +35,7 @@ CALLS: list[float] = []
 
 
 class Engine(NamedTuple):
-    """How a loop is run.
-
-    Attributes:
-        train: a pass over batches with that many callbacks that do nothing; returns the parameters.
-        ready: makes the batches as it wants them, before any clock runs.
-        libraries: whose versions are reported, by the names that pip knows.
-    """
+    """How to run a pass with that many empty callbacks, make its batches ready, and name its libraries for pip."""
 
     train: Callable[[list[Any], int], Parameters]
     ready: Callable[[list[Example]], list[Any]]
@@ -87,8 +81,7 @@ def difference(one: Parameters, other: Parameters) -> float:
 def prepare(job: Mapping[str, Any]) -> Callable[[], dict[str, float]]:
     """Make the batches ready, and train once with each side before any time is reported.
 
-    Args:
-        job: ``batches``, how many; ``sides``, name -> (``MODULE.ENGINE``, callbacks), the bare loop among them.
+    The job has ``batches``, their number, and ``sides``, name -> (``MODULE.ENGINE``, callbacks), with the bare loop.
     """
     made = examples(job["batches"])
     sides = {name: _training(engine, callbacks, made) for name, (engine, callbacks) in job["sides"].items()}

@@ -41,14 +41,7 @@ TEST_BATCH = 64
 
 @dataclass(frozen=True)
 class Prepared:
-    """A task, ready to be trained.
-
-    Attributes:
-        model: the encoder with a new head.
-        examples: what it learns.
-        collator: makes a batch of examples, padded to the longest.
-        figures: measures a trained model on a file.
-    """
+    """A task, ready to be trained: model with a new head, examples, collator, and what measures it on a file."""
 
     model: PreTrainedModel
     examples: list[dict[str, Any]]
@@ -280,13 +273,7 @@ def _place(spans: Sequence[Span | None], begin: int, end: int) -> Span:
 
 
 def best_answer(context: str, windows: Sequence[tuple[list[Span | None], np.ndarray, np.ndarray]], limit: int) -> str:
-    """Return the best answer of all windows: the largest sum of a start and an end that may go together.
-
-    Args:
-        context: the text.
-        windows: spans, scores of starts, scores of ends; the scores may be padded.
-        limit: tokens an answer may have.
-    """
+    """Return the best answer of all windows: the largest sum of a start and an end, at most ``limit`` tokens apart."""
     best, answer = -np.inf, ""
     for spans, starts, ends in windows:
         firsts, lasts = _largest(starts[: len(spans)]), _largest(ends[: len(spans)])

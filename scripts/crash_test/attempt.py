@@ -36,14 +36,7 @@ run that went on is shorter."""
 
 @dataclass(frozen=True)
 class Plan:
-    """An attempt that is due.
-
-    Attributes:
-        onion: its name.
-        kind: of the first kill.
-        twice: whether the run that went on is killed too, in any way.
-        seed: of the points.
-    """
+    """An attempt that is due: onion, kind of the first kill, whether there is a second one, seed of the points."""
 
     onion: str
     kind: str
@@ -53,13 +46,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of one.
-
-    Attributes:
-        onion: its name.
-        points: where it was killed; none: it was run a second time, to see that it is the same every time.
-        complaints: what was wrong.
-    """
+    """What came of one: the points where it was killed (none: it was only repeated), and what was wrong."""
 
     onion: str
     points: tuple[Point, ...]
@@ -77,14 +64,7 @@ class Attempt:
 
 
 class Place:
-    """Where the runs of an onion are, and how they go.
-
-    Args:
-        name: of the onion.
-        onion: the onion.
-        folder: for its runs.
-        limit: seconds after which a run hangs.
-    """
+    """Where the runs of an onion are, and how they go; a run hangs after ``limit`` seconds."""
 
     def __init__(self, name: str, onion: Kind, folder: Path, limit: float) -> None:
         self.name, self._onion, self._folder, self._limit = name, onion, folder / name, limit
@@ -188,14 +168,7 @@ Onions: TypeAlias = Mapping[str, Kind]
 
 
 def run(onion: Kind, folder: Path, point: Point | None, limit: float) -> End:
-    """Run an onion to its end, or to a point; a child that hangs is late.
-
-    Args:
-        onion: what to run.
-        folder: its folder; what it prints is beside it, in ``words_of(folder)``.
-        point: where it dies, or None.
-        limit: seconds after which it hangs.
-    """
+    """Run an onion to its end, or to the point where it dies; what it prints goes to ``words_of(folder)``."""
 
     def work(tell: Tell) -> None:
         begun = perf_counter()
@@ -226,13 +199,7 @@ def seed(seed: int) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """How a child ended.
-
-    Attributes:
-        code: its exit status, or minus the signal that ended it.
-        late: whether the parent ended it, because its time was up.
-        told: what it said to the parent.
-    """
+    """How a child ended: status or minus the signal, whether the parent ended it in the end, and what it reported."""
 
     code: int
     late: bool
@@ -249,13 +216,10 @@ class End:
 
 
 def live(work: Callable[[Tell], None], words: Path, limit: float, kill_after: float | None = None) -> End:
-    """Run a function in a child.
+    """Run a function in a child process.
 
-    Args:
-        work: the function; it can tell the parent something.
-        words: the file that gets what the child prints, its traceback, and where it hangs when the limit is near.
-        limit: the seconds after which it hangs, and is killed.
-        kill_after: the seconds after which it is killed anyway; None: never.
+    The file ``words`` gets what the child prints, its traceback, and where it hangs when the limit is near. It is
+    killed as hanging after ``limit`` seconds, and after ``kill_after`` seconds in any case.
     """
     reading, writing = os.pipe()
     sys.stdout.flush()

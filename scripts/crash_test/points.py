@@ -93,12 +93,7 @@ def draw(census: Census, kind: str, chance: random.Random, share: float = 1.0) -
 
 
 class Reaper:
-    """What rings and files report every event to.
-
-    Args:
-        point: where the process dies; None: nowhere.
-        tell: what the process says to its parent.
-    """
+    """Counts the events that rings and files report, and kills the process at a point (None: nowhere)."""
 
     def __init__(self, point: Point | None, tell: Tell) -> None:
         self.point, self.tell = point, tell
@@ -125,13 +120,7 @@ def die() -> None:
 
 
 class Witness(RunnerItem):
-    """Report each way in and out.
-
-    Args:
-        reaper: whom to tell.
-        on_pass: what a pass is called.
-        on_batch: what a batch is called.
-    """
+    """Report each way in and out of a pass and a batch, under these names."""
 
     passive = True
 
@@ -177,12 +166,7 @@ def _with(runner: Runner, *innermost: RunnerItem) -> Runner:
 
 
 class FatalFiles(Files):
-    """The system's files, with a reaper beside them.
-
-    Args:
-        reaper: whom to tell.
-        folder: of the checkpoints; the reaper tells the parent of each that got its final name.
-    """
+    """The system's files; operations are reported to the reaper, checkpoints with a final name to the parent."""
 
     def __init__(self, reaper: Reaper, folder: Path) -> None:
         self._reaper, self._folder = reaper, folder

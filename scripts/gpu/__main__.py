@@ -80,14 +80,7 @@ SAME_BITS = {**EXACT, "FLAGS_cudnn_deterministic": "1", "FLAGS_embedding_determi
 
 
 class Part(NamedTuple):
-    """A part.
-
-    Attributes:
-        title: what it shows.
-        command: with places for what differs.
-        environment: variables that are set.
-        lacks: exit status -> what was not there; with any other than 0 and these it failed.
-    """
+    """A part: what it shows, command, variables, and exit status -> what was missing (others but 0 are failures)."""
 
     title: str
     command: tuple[str, ...]
@@ -96,15 +89,7 @@ class Part(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a part.
-
-    Attributes:
-        name: of the part.
-        title: what it was to show.
-        verdict: ``passed``, ``failed (status n)`` or ``not run: why``.
-        seconds: that it took.
-        output: all it printed.
-    """
+    """The result of a part; the verdict is ``passed``, ``failed (status n)`` or ``not run: why``."""
 
     name: str
     title: str
@@ -154,14 +139,7 @@ PARTS = {
 
 
 def run(name: str, part: Part, root: Path, data: Path) -> Outcome:
-    """Run a part, in the repository's root.
-
-    Args:
-        name: of the part.
-        part: what is run.
-        root: of the repository.
-        data: the folder of data sets.
-    """
+    """Run a part in the repository's root, with the folder of data sets."""
     command = [word.format(python=sys.executable, data=data) for word in part.command]
     print(f"== {name}: {' '.join(command)}", flush=True)
     started, lines = perf_counter(), []

@@ -39,18 +39,7 @@ NEXT = 12
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of one.
-
-    Attributes:
-        onion: its name.
-        mode: how checkpoints were written.
-        way: what Ctrl-C came before.
-        number: which attempt it is.
-        interrupts: how many there were.
-        torn: what is wrong with checkpoints that have a final name.
-        refused: the errors of runs that should have gone on.
-        other: in what the run came to something else.
-    """
+    """What came of one: interrupts, torn checkpoints, errors of runs that should have continued, other results."""
 
     onion: str
     mode: str
@@ -84,14 +73,7 @@ class Look(RunnerItem):
 
 
 class Place:
-    """Where the runs of an onion are that saves in one way, and how they go.
-
-    Args:
-        name: of the onion.
-        onion: the onion.
-        mode: how checkpoints are written.
-        folder: for its runs.
-    """
+    """Where the runs of an onion are that saves in one mode, and how they go."""
 
     def __init__(self, name: str, onion: Kind, mode: str, folder: Path) -> None:
         self.name, self.mode, self._onion, self._folder = name, mode, onion, folder / f"{name}-{mode}"
@@ -183,12 +165,7 @@ SLOWEST = 0.01
 
 
 class InterruptingFiles(Files):
-    """The system's files, a little slower in threads, with a SIGINT to the process before some of the operations.
-
-    Args:
-        at: the numbers of these operations, from 1, over all threads.
-        chance: draws how slow each is.
-    """
+    """The system's files, a little slower in threads, with a SIGINT before the operations of these numbers, from 1."""
 
     def __init__(self, at: Iterable[int], chance: Random) -> None:
         self._at, self._chance, self._lock = frozenset(at), chance, Lock()
@@ -234,11 +211,7 @@ FILES = frozenset(module.__file__ for module in SAVING)
 
 
 class Lines:
-    """Counts the lines of these modules that the main thread comes by, and interrupts it before one of them.
-
-    Args:
-        at: its number, from 1; 0: none.
-    """
+    """Counts the lines of these modules in the main thread, and interrupts it before one of them (0: none)."""
 
     def __init__(self, at: int) -> None:
         self._at = at

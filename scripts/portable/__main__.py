@@ -155,13 +155,7 @@ BEGINNING = "started"
 
 @dataclass(frozen=True)
 class End:
-    """How a process ended.
-
-    Attributes:
-        step: the last one that it named.
-        code: its exit status, or minus the signal that ended it.
-        late: whether it was ended here, because it had been silent for too long.
-    """
+    """How a process ended: its last step, status or minus the signal, whether it was ended for its silence."""
 
     step: str
     code: int
@@ -185,15 +179,9 @@ def watch(
     limit: float,
     tell: Callable[[str, float], None],
 ) -> End:
-    """Run a process to its end, or until it has named no step for too long.
+    """Run a process, which prints a line before each step, to its end or until a step exceeds ``limit`` seconds.
 
-    Args:
-        command: prints a line before each step.
-        environment: of the process.
-        folder: where it runs.
-        errors: the file that gets what it writes to standard error.
-        limit: the seconds that a step may take.
-        tell: is called with each step that came to its end, and the seconds it took.
+    Standard error goes to the file ``errors``; ``tell`` is called with each finished step and its seconds.
     """
     step, begun, late = BEGINNING, perf_counter(), False
 

@@ -78,12 +78,7 @@ def commands_in(record: Path) -> list[str]:
 
 
 def compared(attacked: Path, room: Path) -> dict[str, Any]:
-    """Learn as many batches of the same samples, undisturbed, steered as the friend has; compare.
-
-    Args:
-        attacked: the folder of the run.
-        room: an empty folder.
-    """
+    """Learn as many batches of the same samples undisturbed, in the empty folder ``room``, and compare."""
     disturbed = newest(attacked)
     (room / "run").mkdir(parents=True)
     # The commands only: where samples were rejected is nothing that the undisturbed run has.

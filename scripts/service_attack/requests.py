@@ -24,12 +24,7 @@ STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 
 @attrs.frozen
 class Target:
-    """A service on this machine.
-
-    Attributes:
-        port: where it listens.
-        token: the right one.
-    """
+    """A service on this machine, and its token."""
 
     port: int
     token: str = attrs.field(repr=False)
@@ -61,11 +56,9 @@ class Target:
         return (found[1].decode(), answer.partition(b"\r\n\r\n")[2]) if found else ("closed", b"")
 
     def provoke(self, pieces: Iterable[bytes]) -> str:
-        """Send pieces, as long as somebody listens; return the status of the answer as ``ask`` does.
+        """Send pieces as long as the service listens; return the status of the answer as ``ask`` does.
 
-        Args:
-            pieces: of a request; there need not be a last one. An end is sent behind them, when an answer has begun
-                to come or is not to be expected any more.
+        There need not be a last piece: sending ends when an answer comes, or none is to be expected any more.
         """
         answer = b""
         try:

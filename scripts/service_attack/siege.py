@@ -52,12 +52,7 @@ def asking(make: Maker, target: Target, seed: int) -> Attack:
 
 @attrs.define
 class Progress:
-    """How a training went on during a siege.
-
-    Attributes:
-        steps: it made.
-        stall: the longest time without one, in seconds.
-    """
+    """The steps of a training during a siege, and the longest time without one, in seconds."""
 
     steps: int
     stall: float

@@ -120,12 +120,7 @@ def _bare(batches: int) -> list[tuple[int, int]]:
 
 
 def verdict(samples: list[dict[str, int]], bare: list[tuple[int, int]]) -> dict[str, Any]:
-    """Return by how much each figure rises in a day, and whether that is no more than it may.
-
-    Args:
-        samples: with ``step`` and the figures of ALLOWED.
-        bare: (batch, memory) of the bare loop.
-    """
+    """Return how much each figure rises in a day, and whether it may; ``bare``: (batch, memory) of the bare loop."""
     steps = [sample["step"] for sample in samples]
     rises = {name: rise(steps, [sample[name] for sample in samples], DAY) for name in ALLOWED}
     own = rise([step for step, _ in bare], [memory for _, memory in bare], DAY)

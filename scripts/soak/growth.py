@@ -46,12 +46,7 @@ SETTLED = 0.25
 
 
 def rise(steps: Sequence[int], values: Sequence[float], day: int) -> float:
-    """Return by how much a straight line through the settled samples (least squares) rises in so many batches.
-
-    Args:
-        steps: of the samples, ascending.
-        values: of the samples.
-        day: batches.
+    """Return how much a straight line through the settled samples (least squares) rises in ``day`` batches.
 
     Raises:
         ValueError: there are fewer than three samples in the settled part.

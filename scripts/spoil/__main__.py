@@ -60,15 +60,7 @@ def run() -> int:
 
 
 def spoil(ground: Ground, count: int, seed: int, apart: int, limit: int) -> dict[str, Any]:
-    """Give spoilt files to the commands; return what came of it.
-
-    Args:
-        ground: what the commands need besides; the models are trained here.
-        count: files.
-        seed: of all draws.
-        apart: of so many commands one is run as a process of its own.
-        limit: seconds after which a command hangs.
-    """
+    """Give ``count`` spoilt files to the commands, one of ``apart`` commands in its own process; return the outcome."""
     begun, ended, ways, faults = time.monotonic(), Counter[str](), Counter[str](), []
     for task in TASKS:
         words = ground.training(task, ground.good(task), ground.good(task), ground.run(task))

@@ -384,13 +384,7 @@ SELDOM = 40
 
 @attrs.frozen
 class Spoilt:
-    """A spoilt file.
-
-    Attributes:
-        task: whose good file it was.
-        way: how it was spoilt.
-        path: the file, or what is in its place.
-    """
+    """A spoilt file, or what is in its place: of which task, and by which way."""
 
     task: str
     way: str
@@ -398,12 +392,7 @@ class Spoilt:
 
 
 def spoilt_files(folder: Path, seed: int) -> Iterator[Spoilt]:
-    """Put spoilt files into a folder, one by one and without end; the same ones for a seed.
-
-    Args:
-        folder: an empty one.
-        seed: of all draws.
-    """
+    """Put spoilt files into an empty folder, one by one and without end; the same ones for a seed."""
     draw = Random(seed)
     kinds = [(kind, way) for kind, ways in WAYS.items() for way in ways]
     for number in count():

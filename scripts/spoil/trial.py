@@ -40,14 +40,7 @@ PROGRAM = "import sys, onion.cli; sys.exit(onion.cli.main())"
 
 @attrs.frozen
 class Ended:
-    """How a command ended.
-
-    Attributes:
-        status: its exit status; None: it had to be stopped, or an error came through.
-        said: what it wrote to standard error.
-        logged: what it logged, line by line, where that is known apart.
-        broken: what came through, or None.
-    """
+    """How a command ended: status (None: stopped, or an error was raised), messages, log lines if known, error."""
 
     status: int | None
     said: str
@@ -62,9 +55,7 @@ class Hang(BaseException):
 def run_here(command: Command, limit: int) -> Ended:
     """Call what the command calls, in this process; only in the main thread.
 
-    Args:
-        command: the command.
-        limit: seconds after which it hangs. Where it hangs in what is not Python, the process ends after twice as long.
+    After ``limit`` seconds it hangs; if it hangs in code that is not Python, the process ends after twice as long.
 
     Raises:
         KeyboardInterrupt: a signal ended the command.
@@ -100,12 +91,7 @@ def run_apart(command: Command, limit: int) -> Ended:
 
 
 def faults_of_end(ended: Ended, apart: bool) -> Iterator[str]:
-    """Yield what is wrong with how a command ended.
-
-    Args:
-        ended: how it ended.
-        apart: whether it was a process of its own, where what is logged cannot be told from its message.
-    """
+    """Yield what is wrong with how a command ended; ``apart``: as a process, whose log is among its messages."""
     if ended.broken is not None:
         yield ended.broken
         return
@@ -179,14 +165,7 @@ def _hang(number: int, frame: FrameType | None) -> NoReturn:
 
 @attrs.frozen
 class Command:
-    """One call of the command line.
-
-    Attributes:
-        name: what the file is to it.
-        words: its arguments.
-        output: what it writes, and nothing else.
-        input: the file that is its standard input, or None.
-    """
+    """One call of the command line: what the file is to it, arguments, the only output, and standard input."""
 
     name: str
     words: list[str]
@@ -229,11 +208,7 @@ QUICK = ("--quiet", "--passes", "1", "--batch-size", "16", "--max-length", str(L
 
 @attrs.frozen
 class Ground:
-    """A folder that holds all that spoilt files do not.
-
-    Attributes:
-        folder: the folder.
-    """
+    """A folder that holds everything but the spoilt files."""
 
     folder: Path
 
