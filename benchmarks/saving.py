@@ -123,13 +123,11 @@ def figures_of(rounds: list[dict[str, tuple[float, float]]]) -> list[Figure]:
     ]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("saving", "Saving", HOW, __doc__, rounds=5)
-    benchmark.parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
-    for name, default in (("batch", 32), ("length", 32), ("steps", 12), ("every", 4)):
-        benchmark.parser.add_argument(f"--{name}", type=int, default=default)
-    return benchmark.run(measure, arguments)
+BENCHMARK = Benchmark("saving", "Saving", HOW, __doc__, measure, rounds=5)
+BENCHMARK.parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
+for name, default in (("batch", 32), ("length", 32), ("steps", 12), ("every", 4)):
+    BENCHMARK.parser.add_argument(f"--{name}", type=int, default=default)
+main = BENCHMARK.main
 
 
 if __name__ == "__main__":

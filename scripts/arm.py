@@ -3,8 +3,8 @@
 Debian's Python for arm64 and the wheels for it are unpacked into a folder (``$ONION_ARM``, or ``onion-arm`` in the
 user's cache; 0.8 GB) and run by qemu-user. Nothing is installed into this system, and root is not needed.
 
-Exit status: 0 if all passed; 1 if anything failed, or the emulation cannot be had and the environment says ``CI``; 77
-if it cannot be had elsewhere. Then a line says why.
+Exit status: 0 if all passed; 1 if anything failed, or the emulation is not available and the environment says ``CI``;
+77 if it is not available elsewhere. Then a line says why.
 """
 
 from __future__ import annotations
@@ -18,32 +18,29 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-PASSED, FAILED, NOT_RUN = 0, 1, 77
-FAMILIES = ("bert", "ernie")
+from scripts.portable.__main__ import FAILED, FAMILIES, NOT_RUN, PASSED, ROOT
+
 PACKAGES = ["python3-minimal", "libpython3-stdlib", "libgomp1", "libgfortran5", "libstdc++6"]
 NEEDED_BY_TESTS = ["pytest>=8", "hypothesis>=6.85"]
 EXTRAS = ["cpu", "metrics"]
 PLATFORMS = ["manylinux2014_aarch64", "manylinux_2_17_aarch64", "manylinux_2_28_aarch64"]
 TESTS = [
-    *("test_rings.py", "test_runner.py", "test_rules.py", "test_item.py", "test_state.py"),
-    *("test_lock.py", "test_disk.py", "test_checkpoint.py", "test_generators.py", "items/test_saver.py"),
-    *("data/test_loader.py", "data/test_files.py"),
-    *("models/test_encoder.py", "models/test_lean.py", "models/fused/training", "tasks/finetune/test_training.py"),
+    *("engine", "test_rules.py", "checkpointing", "items/test_saver.py", "data/test_loader.py", "data/test_files.py"),
+    *("models/test_encoder.py", "models/fused", "tasks/finetune/test_fine_tune.py"),
 ]
 NOT_EMULATED = "tests/models/fused/training/test_thread_pool.py::test_a_forked_process_has_threads_of_its_own"
 """qemu-user 7.2 itself aborts in a forked process that starts threads."""
 
 
-class NotHadError(Exception):
-    """The emulation cannot be had here; the message says what is missing."""
+class NotAvailableError(Exception):
+    """The emulation is not available here; the message says what is missing."""
 
 
 def main(tests: list[str]) -> int:
     """Set the emulation up, unless it is there; run tests, those of `TESTS` by default, and what shows the whole."""
     try:
         python = emulated_python(home())
-    except NotHadError as error:
+    except NotAvailableError as error:
         print(f"arm: nothing was run: {error}", file=sys.stderr)
         return FAILED if os.environ.get("CI") else NOT_RUN
     chosen = tests or [f"tests/{name}" for name in TESTS]
@@ -79,11 +76,11 @@ def emulated_python(folder: Path) -> Path:
     """Return a command that is Python on ARM, with onion and all that it needs.
 
     Raises:
-        NotHadError: a tool is missing, or a package cannot be fetched.
+        NotAvailableError: a tool is missing, or a package cannot be fetched.
     """
     for tool, package in {"qemu-aarch64": "qemu-user", "apt-get": "apt", "dpkg-deb": "dpkg"}.items():
         if shutil.which(tool) is None:
-            raise NotHadError(f"{tool} is missing; on Debian and Ubuntu: apt-get install {package}")
+            raise NotAvailableError(f"{tool} is missing; on Debian and Ubuntu: apt-get install {package}")
     system, python, ready = folder / "system", folder / "python", folder / "ready"
     wanted = " ".join([*PACKAGES, *_requirements()])
     if not (ready.is_file() and ready.read_text(encoding="utf-8") == wanted):
@@ -161,7 +158,7 @@ def _run(command: list[str | Path]) -> str:
     """Run a command; return what it printed."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise NotHadError(f"{command[0]} failed: {(done.stderr or done.stdout).strip()[-1000:]}")
+        raise NotAvailableError(f"{command[0]} failed: {(done.stderr or done.stdout).strip()[-1000:]}")
     return done.stdout.strip()
 
 

@@ -212,12 +212,10 @@ def of_starts(rounds: Sequence[Round], helps: Sequence[float]) -> Iterator[Figur
     yield Figure("the same, transformers, which tokenises", "s", values(rounds, PEER, "first"))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("data", "Data", HOW, __doc__, rounds=5, parts=PARTS, data=True)
-    benchmark.parser.add_argument("--starts", type=int, default=3, help="rounds of starts")
-    benchmark.parser.add_argument("--steps", type=int, default=100, help="of the training whose memory is measured")
-    return benchmark.run(measure, arguments)
+BENCHMARK = Benchmark("data", "Data", HOW, __doc__, measure, rounds=5, parts=PARTS, data=True)
+BENCHMARK.parser.add_argument("--starts", type=int, default=3, help="rounds of starts")
+BENCHMARK.parser.add_argument("--steps", type=int, default=100, help="of the training whose memory is measured")
+main = BENCHMARK.main
 
 
 if __name__ == "__main__":

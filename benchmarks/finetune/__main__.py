@@ -32,10 +32,9 @@ from onion.models.weights import read_weights, write_weights
 
 BATCH = 32
 FEW = 5
-"""Batches on which all sides have to have the same losses."""
+"""On which all sides have to have the same losses."""
 CLOSE = 1e-3
-LEAST = 2
-"""Steps of a training."""
+MIN_STEPS = 2
 
 ONION = "onion"
 TRANSFORMERS, GROUPED = "Hugging Face Trainer", "Hugging Face Trainer, grouped by length"
@@ -227,17 +226,15 @@ def of_share(rounds: Sequence[Round], title: str) -> Figure:
     return Figure(f"{title}: the share of a step that Paddle's matmul takes", "", shares, at_least=GOAL_SHARE)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("finetune", "Fine-tuning", HOW, __doc__, 3, PARTS, peers=True, data=True, avx2=True)
-    benchmark.parser.add_argument("--steps", type=_steps, help="of a training; default 8, of ChnSentiCorp's 2")
-    return benchmark.run(measure, arguments)
-
-
 def _steps(text: str) -> int:
-    if int(text) < LEAST:
-        raise ArgumentTypeError(f"must be at least {LEAST}: a step is the time from one's end to the next one's")
+    if int(text) < MIN_STEPS:
+        raise ArgumentTypeError(f"must be at least {MIN_STEPS}: a step is the time from one's end to the next one's")
     return int(text)
+
+
+BENCHMARK = Benchmark("finetune", "Fine-tuning", HOW, __doc__, measure, 3, PARTS, peers=True, data=True, avx2=True)
+BENCHMARK.parser.add_argument("--steps", type=_steps, help="of a training; default 8, of ChnSentiCorp's 2")
+main = BENCHMARK.main
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from onion.checkpointing.atomic_files import replace_file
 
 Result = dict[str, Any]
 Run = TypeVar("Run")
-DIGITS = 12
+DIGEST_LENGTH = 12
 
 
 @cache
@@ -39,19 +39,8 @@ def sum_of(path: Path) -> str:
 class Study(ABC, Generic[Run]):
     """What is run, what a result depends on, and the page.
 
-    Args:
-        given: the options: ``out``, ``table``, ``data`` where it is used, and those of :meth:`add_options`.
-
-    Attributes:
-        name: of the module and the make target.
-        text: of the help.
-        noun: for one of ``names``.
-        names: what the command line may choose.
-        uses_data: whether it needs data sets.
-        libraries: whose versions are kept with a result.
-        table: the page, below docs/.
-        folder: of the results.
-        data: of the data sets.
+    ``name`` is that of the module and the make target, ``names`` what the command line may choose (one is a ``noun``),
+    ``libraries`` those whose versions are kept with a result, ``table`` the page below docs/.
     """
 
     name: ClassVar[str]
@@ -82,11 +71,7 @@ class Study(ABC, Generic[Run]):
 
     @abstractmethod
     def execute(self, run: Run) -> Result:
-        """Run it.
-
-        Raises:
-            FailedError: it did not come to its end.
-        """
+        """Run it; FailedError if it did not succeed."""
 
     @abstractmethod
     def page(self) -> str:
@@ -114,7 +99,7 @@ class Study(ABC, Generic[Run]):
 
     def path(self, run: Run) -> Path:
         """Return where the result of a run is, or will be."""
-        digest = hashlib.sha256(json.dumps(self.record(run), sort_keys=True).encode()).hexdigest()[:DIGITS]
+        digest = hashlib.sha256(json.dumps(self.record(run), sort_keys=True).encode()).hexdigest()[:DIGEST_LENGTH]
         return self.folder / f"{self.stem(run)}.{digest}.json"
 
     def read(self, run: Run) -> Result | None:

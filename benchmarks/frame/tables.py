@@ -40,11 +40,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def where_and_when(results: Sequence[Mapping[str, Any]]) -> str:
-    """Return on which machines results were made, when and with which versions; nothing without results.
-
-    Args:
-        results: with ``machine``, ``date`` and ``versions`` (name -> version).
-    """
+    """Return on which machines results were made, when and with which versions; nothing without results."""
     if not results:
         return ""
     machines = "; ".join(sorted({result["machine"] for result in results}))

@@ -190,9 +190,7 @@ def notes_of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> list[st
     ]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    return Benchmark("growth", "Growth", HOW, __doc__, rounds=5, parts=NAMES).run(measure, arguments)
+main = Benchmark("growth", "Growth", HOW, __doc__, measure, rounds=5, parts=NAMES).main
 
 
 if __name__ == "__main__":

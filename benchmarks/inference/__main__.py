@@ -166,10 +166,7 @@ def _ways(one: Round) -> list[tuple[str, str]]:
     return [(side, way) for side, ways in one.items() for way in ways if way != "tokenise"]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("inference", "Inference", HOW, __doc__, 5, PARTS, peers=True, data=True, avx2=True)
-    return benchmark.run(measure, arguments)
+main = Benchmark("inference", "Inference", HOW, __doc__, measure, 5, PARTS, peers=True, data=True, avx2=True).main
 
 
 if __name__ == "__main__":

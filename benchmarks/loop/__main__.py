@@ -161,11 +161,9 @@ def _beside(peers: Sequence[Peer], rounds: Sequence[Round], top: str, bottom: st
     return ", ".join([f"below {'all' if not exceptions else len(dearer)}", *exceptions])
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("loop", "The loop", HOW, __doc__, rounds=9, parts=PEERS)
-    benchmark.parser.add_argument("--batches", type=int, default=1000, help="a round and side")
-    return benchmark.run(measure, arguments)
+BENCHMARK = Benchmark("loop", "The loop", HOW, __doc__, measure, rounds=9, parts=PEERS)
+BENCHMARK.parser.add_argument("--batches", type=int, default=1000, help="a round and side")
+main = BENCHMARK.main
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from onion.device import paddle, to_tensors, use_threads
 # onion comes before Paddle, which paddle_engines imports
 # isort: split
 from benchmarks.loop.paddle_engines import PADDLE, Noted, initialized, parameters, sgd
-from benchmarks.loop.work import INPUTS, Engine, Example, Floats, Parameters
+from benchmarks.loop.work import INPUTS, Engine, Floats, Parameters, ready_fields
 
 use_threads()
 
@@ -68,11 +68,6 @@ class Count:
 
     def result(self) -> dict[str, float]:
         return {"batches": self.count}
-
-
-def ready(examples: list[Example]) -> list[Fields]:
-    """Return dicts of arrays."""
-    return [{"x": x, "y": y} for x, y in examples]
 
 
 def by_hand(tensors_of: Callable[[Fields], dict[str, Any]]) -> Callable[[list[Fields], int], Parameters]:
@@ -138,4 +133,4 @@ LOOPS = {
     "onion": minimal,
     "onion_of_ten": ten_more,
 }
-ENGINES = {name: Engine(train, ready, [PADDLE]) for name, train in LOOPS.items()}
+ENGINES = {name: Engine(train, ready_fields(lambda array: array), [PADDLE]) for name, train in LOOPS.items()}

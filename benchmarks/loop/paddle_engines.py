@@ -10,28 +10,21 @@ import paddle
 from paddle.nn.functional import mse_loss
 
 from benchmarks.loop.work import (
-    BATCH,
     INPUTS,
     RATE,
+    TRAINER,
     Engine,
-    Example,
     Parameters,
+    empty_callbacks,
     first_weight,
     note_call,
+    ready_fields,
+    ready_pairs,
+    run_trainer,
     taken,
 )
 
 Batch = tuple[Any, Any]
-
-
-def ready(examples: list[Example]) -> list[Batch]:
-    """Return pairs of tensors."""
-    return [(paddle.to_tensor(x), paddle.to_tensor(y)) for x, y in examples]
-
-
-def ready_fields(examples: list[Example]) -> list[dict[str, Any]]:
-    """Return dicts of tensors."""
-    return [{"x": x, "y": y} for x, y in ready(examples)]
 
 
 class Noted(paddle.nn.Linear):  # type: ignore[misc]
@@ -105,40 +98,19 @@ def paddlenlp(batches: list[dict[str, Any]], callbacks: int) -> Parameters:
         def forward(self, x: Any, y: Any) -> tuple[Any]:
             return (mse_loss(self.linear(x), y),)
 
-    class Ready(Trainer):  # type: ignore[misc]
-        def get_train_dataloader(self) -> Any:
-            return self.train_dataset
-
-    class Nothing(TrainerCallback):  # type: ignore[misc]
-        def on_step_begin(self, *told: Any, **more: Any) -> None:
-            pass
-
-        def on_step_end(self, *told: Any, **more: Any) -> None:
-            pass
-
     layer = Regression()
     with tempfile.TemporaryDirectory() as folder:
-        lean = TrainingArguments(
-            folder,
-            num_train_epochs=1,
-            per_device_train_batch_size=BATCH,
-            max_grad_norm=0.0,
-            device="cpu",
-            logging_strategy="no",
-            save_strategy="no",
-            report_to=[],
-            disable_tqdm=True,
-        )
-        nothing = [Nothing() for _ in range(callbacks)]
-        trainer = Ready(layer, args=lean, train_dataset=batches, optimizers=(sgd(layer), None), callbacks=nothing)
-        trainer.remove_callback(PrinterCallback)
-        trainer.train()
+        lean = TrainingArguments(folder, **TRAINER, device="cpu", report_to=[])
+        nothing = empty_callbacks(TrainerCallback, ["on_step_begin", "on_step_end"], callbacks)
+        given = {"model": layer, "args": lean, "optimizers": (sgd(layer), None), "callbacks": nothing}
+        run_trainer(Trainer, PrinterCallback, batches, **given)
     return parameters(layer.linear)
 
 
 PADDLE = "paddlepaddle"
+ready = ready_pairs(paddle.to_tensor)
 ENGINES = {
     "bare": Engine(bare, ready, [PADDLE]),
     "model_fit": Engine(model_fit, ready, [PADDLE]),
-    "paddlenlp": Engine(paddlenlp, ready_fields, ["paddlenlp", PADDLE]),
+    "paddlenlp": Engine(paddlenlp, ready_fields(paddle.to_tensor), ["paddlenlp", PADDLE]),
 }

@@ -13,28 +13,21 @@ import torch
 from torch.nn.functional import mse_loss
 
 from benchmarks.loop.work import (
-    BATCH,
     INPUTS,
     RATE,
+    TRAINER,
     Engine,
-    Example,
     Parameters,
+    empty_callbacks,
     first_weight,
     note_call,
+    ready_fields,
+    ready_pairs,
+    run_trainer,
     taken,
 )
 
 Batch = tuple[torch.Tensor, torch.Tensor]
-
-
-def ready(examples: list[Example]) -> list[Batch]:
-    """Return pairs of tensors."""
-    return [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in examples]
-
-
-def ready_fields(examples: list[Example]) -> list[dict[str, torch.Tensor]]:
-    """Return dicts of tensors."""
-    return [{"x": x, "y": y} for x, y in ready(examples)]
 
 
 class Noted(torch.nn.Linear):
@@ -158,13 +151,6 @@ def mmengine(batches: list[Batch], callbacks: int) -> Parameters:
         def forward(self, x: torch.Tensor, y: torch.Tensor, mode: str = "tensor") -> dict[str, torch.Tensor]:
             return {"loss": mse_loss(self.linear(x), y)}
 
-    class Nothing(Hook):
-        def before_train_iter(self, *told: Any, **more: Any) -> None:
-            pass
-
-        def after_train_iter(self, *told: Any, **more: Any) -> None:
-            pass
-
     default_hooks = ("runtime_info", "timer", "sampler_seed", "logger", "param_scheduler", "checkpoint")
     model = Regression()
     with tempfile.TemporaryDirectory() as folder:
@@ -175,7 +161,7 @@ def mmengine(batches: list[Batch], callbacks: int) -> Parameters:
             train_cfg={"by_epoch": True, "max_epochs": 1},
             optim_wrapper=OptimWrapper(sgd(model)),
             default_hooks=dict.fromkeys(default_hooks),
-            custom_hooks=[Nothing() for _ in range(callbacks)],
+            custom_hooks=empty_callbacks(Hook, ["before_train_iter", "after_train_iter"], callbacks),
             log_level=logging.ERROR,
             experiment_name=f"loop_{id(model)}",
         ).train()
@@ -197,37 +183,14 @@ def hugging_face(batches: list[dict[str, torch.Tensor]], callbacks: int) -> Para
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
             return {"loss": mse_loss(self.linear(x), y)}
 
-    class Ready(Trainer):
-        def get_train_dataloader(self) -> Any:
-            return self.train_dataset
-
-    class Nothing(TrainerCallback):
-        def on_step_begin(self, *told: Any, **more: Any) -> None:
-            pass
-
-        def on_step_end(self, *told: Any, **more: Any) -> None:
-            pass
-
     module = Regression()
     optimizer = sgd(module)
     constant = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
     with tempfile.TemporaryDirectory() as folder:
-        lean = TrainingArguments(
-            folder,
-            num_train_epochs=1,
-            per_device_train_batch_size=BATCH,
-            max_grad_norm=0.0,
-            use_cpu=True,
-            logging_strategy="no",
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            logging_nan_inf_filter=False,
-        )
-        nothing = [Nothing() for _ in range(callbacks)]
-        trainer = Ready(module, lean, train_dataset=batches, optimizers=(optimizer, constant), callbacks=nothing)
-        trainer.remove_callback(PrinterCallback)
-        trainer.train()
+        lean = TrainingArguments(folder, **TRAINER, use_cpu=True, report_to="none", logging_nan_inf_filter=False)
+        nothing = empty_callbacks(TrainerCallback, ["on_step_begin", "on_step_end"], callbacks)
+        given = {"model": module, "args": lean, "optimizers": (optimizer, constant), "callbacks": nothing}
+        run_trainer(Trainer, PrinterCallback, batches, **given)
     return parameters(module.linear)
 
 
@@ -261,11 +224,12 @@ def keras(batches: list[Batch], callbacks: int) -> Parameters:
     return taken(library.ops.convert_to_numpy(dense.kernel), library.ops.convert_to_numpy(dense.bias))
 
 
+ready = ready_pairs(torch.from_numpy)
 ENGINES = {
     "bare": Engine(bare, ready, ["torch"]),
     "ignite": Engine(ignite, ready, ["pytorch-ignite"]),
     "lightning": Engine(lightning, ready, ["lightning"]),
     "mmengine": Engine(mmengine, ready, ["mmengine"]),
-    "hugging_face": Engine(hugging_face, ready_fields, ["transformers", "accelerate"]),
+    "hugging_face": Engine(hugging_face, ready_fields(torch.from_numpy), ["transformers", "accelerate"]),
     "keras": Engine(keras, ready, ["keras"]),
 }

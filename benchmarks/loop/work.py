@@ -24,9 +24,9 @@ BATCH, INPUTS = 32, 8
 RATE = 0.01
 """Of plain SGD."""
 CLOSE = 1e-6
-"""By which parameters may differ that count as the same."""
+"""Largest difference of parameters that count as equal."""
 BARE = "bare"
-WARM = 200
+WARM_UP = 200
 """Batches of the pass that is not timed."""
 
 LIBRARIES: list[str] = []
@@ -40,6 +40,45 @@ class Engine(NamedTuple):
     train: Callable[[list[Any], int], Parameters]
     ready: Callable[[list[Example]], list[Any]]
     libraries: Sequence[str]
+
+
+def ready_pairs(tensor: Callable[[Floats], Any]) -> Callable[[list[Example]], list[Any]]:
+    """Return what makes pairs of tensors of batches."""
+    return lambda examples: [(tensor(x), tensor(y)) for x, y in examples]
+
+
+def ready_fields(tensor: Callable[[Floats], Any]) -> Callable[[list[Example]], list[Any]]:
+    """Return what makes dicts of tensors of batches."""
+    return lambda examples: [{"x": tensor(x), "y": tensor(y)} for x, y in examples]
+
+
+def empty_callbacks(kind: type, hooks: Sequence[str], count: int) -> list[Any]:
+    """Return callbacks of a library whose hooks do nothing."""
+
+    def nothing(self: Any, *told: Any, **more: Any) -> None:
+        pass
+
+    made = type("Nothing", (kind,), dict.fromkeys(hooks, nothing))
+    return [made() for _ in range(count)]
+
+
+TRAINER = {
+    "num_train_epochs": 1,
+    "per_device_train_batch_size": BATCH,
+    "max_grad_norm": 0.0,
+    "logging_strategy": "no",
+    "save_strategy": "no",
+    "disable_tqdm": True,
+}
+"""The leanest TrainingArguments, as far as transformers and PaddleNLP share them."""
+
+
+def run_trainer(trainer_class: type, printer: type, batches: list[Any], **given: Any) -> None:
+    """Train by a Trainer of transformers or PaddleNLP, which gets ready batches."""
+    ready = type("Ready", (trainer_class,), {"get_train_dataloader": lambda self: self.train_dataset})
+    trainer = ready(train_dataset=batches, **given)
+    trainer.remove_callback(printer)
+    trainer.train()
 
 
 def note_call() -> None:
@@ -85,8 +124,8 @@ def prepare(job: Mapping[str, Any]) -> Callable[[], dict[str, float]]:
     """
     made = examples(job["batches"])
     sides = {name: _training(engine, callbacks, made) for name, (engine, callbacks) in job["sides"].items()}
-    warm = {name: _training(engine, callbacks, made[:WARM]) for name, (engine, callbacks) in job["sides"].items()}
-    _round(list(warm), warm, len(made[:WARM]))
+    warm = {name: _training(engine, callbacks, made[:WARM_UP]) for name, (engine, callbacks) in job["sides"].items()}
+    _round(list(warm), warm, len(made[:WARM_UP]))
     turn = 0
 
     def work() -> dict[str, float]:

@@ -15,11 +15,13 @@ import shutil
 import signal
 import sys
 import traceback
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from time import monotonic, perf_counter
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -29,9 +31,36 @@ from onion.checkpointing.checkpoint import steps_in
 from scripts.crash_test.differences import differences, torn
 from scripts.crash_test.points import Census, FatalFiles, Point, Reaper, Tell, draw, kinds_in, witnessed
 
-DRAWS = 20
-"""How many points may lie behind the end of a run before an attempt is given up. The second of two often does, as the
-run that went on is shorter."""
+MAX_DRAWS = 20
+"""Points behind the end of a run, after which an attempt is given up. The second of two often is, as the resumed run is
+shorter."""
+
+
+class Kind(Protocol):
+    """An onion that can be made repeatedly, always the same; it runs for so many passes or steps."""
+
+    @property
+    def passes(self) -> int | None: ...
+
+    @property
+    def steps(self) -> int | None: ...
+
+    def make(self, folder: Path) -> Runner:
+        """Compose it; all that it writes is in the folder."""
+
+
+def add_options(parser: ArgumentParser, default: str) -> None:
+    """Add the options that choose onions."""
+    parser.add_argument("--onions", default="tests.onions", help="the module that has them, by name, as ONIONS")
+    parser.add_argument("--onion", action="append", help=f"only this one; may be given again; default: {default}")
+
+
+def onions_of(module: str, chosen: Iterable[str]) -> dict[str, Kind]:
+    """Return onions of a module by their names; all if none is chosen."""
+    onions: Mapping[str, Kind] = import_module(module).ONIONS
+    if unknown := set(chosen) - onions.keys():
+        sys.exit(f"{module} has no onion {', '.join(sorted(unknown))}; it has {', '.join(onions)}")
+    return {name: onions[name] for name in chosen or onions}
 
 
 @dataclass(frozen=True)
@@ -54,12 +83,10 @@ class Attempt:
 
     @property
     def kinds(self) -> list[str]:
-        """Of the kills."""
         return [point.kind for point in self.points]
 
     @property
     def failed(self) -> bool:
-        """Whether anything was wrong."""
         return bool(self.complaints)
 
 
@@ -84,14 +111,14 @@ class Place:
         A second point is drawn ever closer to the beginning, as the run that went on may have little left.
         """
         chance = random.Random(plan.seed)
-        for number in range(DRAWS):
+        for number in range(MAX_DRAWS):
             points = [draw(census, plan.kind, chance)]
             if plan.twice:
                 points.append(draw(census, chance.choice(kinds_in(census)), chance, share=0.8**number))
             attempt = self.kill(points, plan.seed)
             if attempt is not None:
                 return attempt
-        return Attempt(self.name, tuple(points), (f"not reached, and no other point in {DRAWS} draws",))
+        return Attempt(self.name, tuple(points), (f"not reached, and no other point in {MAX_DRAWS} draws",))
 
     def kill(self, points: Sequence[Point], name: str) -> Attempt | None:
         """Run to each point in turn, then to the end; None if a point was not reached."""
@@ -149,24 +176,6 @@ def _last_words(folder: Path, lines: int = 16) -> str:
     return "".join(f"\n      {line}" for line in words[-lines:])
 
 
-class Kind(Protocol):
-    """An onion that can be made again and again, always the same."""
-
-    @property
-    def passes(self) -> int | None:
-        """How far ``Runner.run`` goes."""
-
-    @property
-    def steps(self) -> int | None:
-        """How far ``Runner.run`` goes."""
-
-    def make(self, folder: Path) -> Runner:
-        """Compose it; all that it writes is in the folder."""
-
-
-Onions: TypeAlias = Mapping[str, Kind]
-
-
 def run(onion: Kind, folder: Path, point: Point | None, limit: float) -> End:
     """Run an onion to its end, or to the point where it dies; what it prints goes to ``words_of(folder)``."""
 
@@ -174,11 +183,7 @@ def run(onion: Kind, folder: Path, point: Point | None, limit: float) -> End:
         begun = perf_counter()
         reaper = Reaper(point, tell)
         with through(FatalFiles(reaper, folder)):
-            seed(0)  # as a script does at its top
-            runner = witnessed(onion.make(folder), reaper)
-            if steps_in(folder):
-                seed(1)  # whatever a resumed run needs has to come from its checkpoint
-            runner.run(onion.passes, onion.steps)
+            witnessed(composed(onion, folder), reaper).run(onion.passes, onion.steps)
         tell({"census": {**reaper.seen, "clock": perf_counter() - begun}})
 
     return live(work, words_of(folder), limit, point.number if point and point.by_clock else None)
@@ -189,8 +194,19 @@ def words_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.txt")
 
 
-def seed(seed: int) -> None:
-    """Set the random generators of Python, numpy and Paddle."""
+def composed(onion: Kind, folder: Path) -> Runner:
+    """Compose an onion with the generators as a script seeds them at its top.
+
+    A run that resumes gets another seed: whatever it needs has to come from its checkpoint.
+    """
+    _seed(0)
+    runner = onion.make(folder)
+    if steps_in(folder):
+        _seed(1)
+    return runner
+
+
+def _seed(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)
     if "paddle" in sys.modules:

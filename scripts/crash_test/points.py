@@ -131,7 +131,6 @@ class Witness(RunnerItem):
         yield from self._around(self._pass)
 
     def on_batch(self, state: State) -> HookIterator:
-        """Report a batch, as often as it comes by."""
         yield from self._around(self._batch)
 
     def _around(self, event: str) -> HookIterator:
@@ -173,7 +172,7 @@ class FatalFiles(Files):
         self._unsynced = False
 
     def write(self, file: IO[bytes], content: bytes) -> None:
-        """Report each byte; of those up to the last one, the disk gets what came before."""
+        """Report each byte; the disk gets those before the last one."""
         name = "temporary" if isinstance(file.name, int) else Path(file.name).name  # replace_file opens by number
         rest = self._reaper.among(f"{'log' if name.endswith('.jsonl') else 'byte'} {name}", len(content))
         super().write(file, content[:rest])
@@ -201,12 +200,13 @@ class FatalFiles(Files):
     def remove(self, folder: Path) -> None:
         """Report before, after, and when half of the files are gone."""
         self._reaper.at("remove before")
-        self._reaper.at("remove half", first=lambda: _halve(folder))
+        self._reaper.at("remove half", first=lambda: halve(folder))
         super().remove(folder)
         self._reaper.at("remove after")
 
 
-def _halve(folder: Path) -> None:
+def halve(folder: Path) -> None:
+    """Remove half of the files in a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     for path in files[: (len(files) + 1) // 2]:
         path.unlink()

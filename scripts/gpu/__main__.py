@@ -22,6 +22,8 @@ from time import perf_counter
 from types import ModuleType
 from typing import NamedTuple
 
+from scripts.console import parser_of
+
 ROOT = Path(__file__).parents[2]
 SEE = "docs/gpu.md tells which Paddle is for which GPU."
 
@@ -42,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _given(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, seed=False)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help="only these")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="the folder of data sets")
     parser.add_argument("--report", type=Path, default=Path("out/gpu.md"), help="where it is written")
@@ -67,16 +69,14 @@ def _paddle() -> tuple[ModuleType | None, str]:
     return paddle, ""
 
 
-PYTHON = "{python}"
-"""Stands for the Python that runs all this."""
-DATA = "{data}"
-"""Stands for the folder of data sets."""
+PYTHON, DATA = "{python}", "{data}"
+"""Placeholders of the Python that runs this, and of the folder of data sets."""
 
 EXACT = {"NVIDIA_TF32_OVERRIDE": "0"}
-"""Products of float32 in all their bits: GPUs since Ampere round what goes into them to 10 bits otherwise."""
+"""Products of float32 in full precision; otherwise GPUs since Ampere round the factors to 10 bits."""
 
 SAME_BITS = {**EXACT, "FLAGS_cudnn_deterministic": "1", "FLAGS_embedding_deterministic": "1"}
-"""And every sum in the same order each time: of attention's gradients, and of embeddings'."""
+"""And sums in the same order each time, of attention's gradients and of embeddings'."""
 
 
 class Part(NamedTuple):
@@ -197,10 +197,8 @@ def _said(program: str, *given: str, cwd: Path) -> str:
     return (told.stdout or told.stderr).strip().partition("\n")[0] or f"unknown: {program} says nothing"
 
 
-LAST = 40
-"""Lines that are shown of a part that failed."""
-FIGURES = 12
-"""Lines that are shown of one that passed, which has its figures or counts in them."""
+LINES_OF_FAILED, LINES_OF_PASSED = 40, 12
+"""Last lines of the output of a part that are shown; those of one that passed have its figures or counts."""
 
 
 def page(machine: Mapping[str, str], outcomes: Sequence[Outcome]) -> str:
@@ -224,7 +222,7 @@ def _cell(text: str) -> str:
 
 def _fenced(outcome: Outcome) -> list[str]:
     """The last lines, in a fence that they cannot close."""
-    last = outcome.output.rstrip().splitlines()[-(LAST if outcome.failed else FIGURES) :]
+    last = outcome.output.rstrip().splitlines()[-(LINES_OF_FAILED if outcome.failed else LINES_OF_PASSED) :]
     fence = "```"
     while any(fence in line for line in last):
         fence += "`"

@@ -20,6 +20,7 @@ from onion import GradientMachine, MixedPrecision, ParameterUpdater, Runner, Run
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.tasks.registry import get_task
+from scripts.console import parser_of
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -77,24 +78,21 @@ def main() -> None:
     texts.tokens, started = 0, perf_counter()
     last = float(runner.run(steps=WARM + given.steps).loss)  # type: ignore[arg-type]  # reading the loss waits for the device
     seconds = perf_counter() - started
-    print(
-        json.dumps(
-            {
-                "device": paddle.device.get_device(),
-                "dtype": given.dtype,
-                "steps": given.steps,
-                "examples a second": round(given.steps * given.batch / seconds, 1),
-                "tokens a second": round(texts.tokens / seconds),
-                "peak bytes": _peak(),
-                "loss": [round(loss, 4), round(last, 4)],
-                "beside torch": "not measured",
-            }
-        )
-    )
+    told = {
+        "device": paddle.device.get_device(),
+        "dtype": given.dtype,
+        "steps": given.steps,
+        "examples a second": round(given.steps * given.batch / seconds, 1),
+        "tokens a second": round(texts.tokens / seconds),
+        "peak bytes": _peak(),
+        "loss": [round(loss, 4), round(last, 4)],
+        "beside torch": "not measured",
+    }
+    print(json.dumps(told))
 
 
 def _given() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, seed=False)
     parser.add_argument("--dtype", choices=["float32", "float16", "bfloat16"], default="float32")
     for name, usual in {"batch": 32, "length": 128, "steps": 30, "layers": 12, "hidden": 768, "words": 30522}.items():
         parser.add_argument(f"--{name}", type=int, default=usual)

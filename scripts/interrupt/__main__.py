@@ -20,11 +20,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from random import Random
 
 from scripts.console import columns, parser_of
+from scripts.crash_test.attempt import add_options, onions_of
 from scripts.interrupt.attempt import MODES, WAYS, Attempt, Place
 
 ONIONS = ("noise", "best", "average", "slot")
@@ -37,9 +37,9 @@ def main() -> int:
     asked = _asked()
     logging.getLogger("onion").setLevel(logging.ERROR)  # resuming from a checkpoint is no news here
     print(f"seed {asked.seed}", flush=True)
-    onions = import_module(asked.onions).ONIONS
+    onions = onions_of(asked.onions, asked.onion or ONIONS)
     with tempfile.TemporaryDirectory() as folder:
-        places = [Place(name, onions[name], mode, Path(folder)) for name in asked.onion or ONIONS for mode in MODES]
+        places = [Place(name, onion, mode, Path(folder)) for name, onion in onions.items() for mode in MODES]
         attempts = list(_attempts(places, asked.count, asked.seed))
     print(_table(attempts))
     return 1 if not attempts or any(attempt.complaints for attempt in attempts) else 0
@@ -48,8 +48,7 @@ def main() -> int:
 def _asked() -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument("--count", type=int, default=500, help="runs to interrupt")
-    parser.add_argument("--onions", default="tests.onions", help="the module that has them, by name, as ONIONS")
-    parser.add_argument("--onion", action="append", help=f"one of them; default: {', '.join(ONIONS)}")
+    add_options(parser, ", ".join(ONIONS))
     return parser.parse_args()
 
 

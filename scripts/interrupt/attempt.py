@@ -24,8 +24,9 @@ from onion.checkpointing import atomic_files, checkpoint, lock, run_state, write
 from onion.checkpointing.atomic_files import Files, through
 from onion.checkpointing.checkpoint import steps_in
 from onion.items import saver
-from scripts.crash_test.attempt import Kind, seed
+from scripts.crash_test.attempt import Kind, composed
 from scripts.crash_test.differences import differences, torn
+from scripts.crash_test.points import halve
 
 MODES: Mapping[str, bool] = {"foreground": False, "background": True}
 """How checkpoints are written -> ``Saver(background=...)``."""
@@ -33,8 +34,8 @@ MODES: Mapping[str, bool] = {"foreground": False, "background": True}
 WAYS = ("operation", "line")
 """What Ctrl-C comes before."""
 
-NEXT = 12
-"""So many operations further on the next one may come, at most."""
+MAX_DISTANCE = 12
+"""Operations between one interrupt and the next, at most."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ class Attempt:
         return self.torn + self.refused + self.other
 
 
-HANGS = 600
-"""Seconds after which an attempt hangs: the process ends, and tells where its threads are."""
+TIMEOUT = 600
+"""Seconds after which an attempt hangs: the process ends and prints where its threads are."""
 
 
 class Look(RunnerItem):
@@ -88,7 +89,7 @@ class Place:
         chance = random.Random(seed)
         folder = self._folder / str(number)
         at = chance.randint(1, self._events[way])
-        further = [chance.randint(1, NEXT) for _ in range(chance.randrange(3))] if way == "operation" else []
+        further = [chance.randint(1, MAX_DISTANCE) for _ in range(chance.randrange(3))] if way == "operation" else []
         operations = [at + sum(further[:some]) for some in range(len(further) + 1)] if way == "operation" else []
         disk = InterruptingFiles(operations, chance)
         lines = Lines(at if way == "line" else 0)
@@ -96,7 +97,7 @@ class Place:
         found: list[str] = []
         refused: tuple[str, ...] = ()
         interrupts = 0
-        faulthandler.dump_traceback_later(HANGS, exit=True)
+        faulthandler.dump_traceback_later(TIMEOUT, exit=True)
         with through(disk), ctrl_c.answered():
             try:
                 runner = self._made(folder, found)
@@ -113,10 +114,7 @@ class Place:
 
     def _made(self, folder: Path, found: list[str]) -> Runner:
         """Compose the onion, with checkpoints after every batch."""
-        seed(0)  # as a script does at its top
-        runner = self._onion.make(folder)
-        if steps_in(folder):
-            seed(1)  # whatever a resumed run needs has to come from its checkpoint
+        runner = composed(self._onion, folder)
         saver = runner[Saver]
         saver.every, saver.async_save = 1, MODES[self.mode]
         return runner.insert_after(runner.items[-1], Look(folder, found))
@@ -160,8 +158,8 @@ class CtrlC:
         return False
 
 
-SLOWEST = 0.01
-"""Seconds that an operation of a thread may take, so that it is still writing when the next run begins."""
+MAX_PAUSE = 0.01
+"""Seconds that an operation of a thread takes at most, so that it is still writing when the next run begins."""
 
 
 class InterruptingFiles(Files):
@@ -189,16 +187,14 @@ class InterruptingFiles(Files):
     def remove(self, folder: Path) -> None:
         """Remove half of the files, then the rest."""
         self._step()
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        for path in files[: len(files) // 2]:
-            path.unlink()
+        halve(folder)
         self._step()
         super().remove(folder)
 
     def _step(self) -> None:
         with self._lock:
             self.count += 1
-            due, pause = self.count in self._at, self._chance.random() * SLOWEST
+            due, pause = self.count in self._at, self._chance.random() * MAX_PAUSE
         in_a_thread = current_thread() is not main_thread()
         if due:
             os.kill(os.getpid(), signal.SIGINT)  # the main thread answers, wherever it is

@@ -15,7 +15,6 @@ is none elsewhere: what could be run passed, but the emulated part was not run.
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import shutil
@@ -31,6 +30,8 @@ from pathlib import Path
 from threading import Timer
 from time import perf_counter
 
+from scripts.console import parser_of
+
 ROOT = Path(__file__).parents[2]
 PASSED, FAILED, NOT_RUN = 0, 1, 77
 """The last one is what Automake's tests say when they skip."""
@@ -40,7 +41,7 @@ FAMILIES = ("bert", "ernie")
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run what was asked for; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, seed=False)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{' or '.join(PARTS)}; default: both")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which an emulated step hangs")
     parser.add_argument("--workers", type=int, default=2, help="processes that share the native tests")
@@ -95,10 +96,9 @@ def _tell(family: str, step: str, seconds: float) -> None:
     print(f"{family:8}{seconds:6.1f} s  {step}", flush=True)
 
 
-NAME = "qemu-x86_64"
+EMULATOR = "qemu-x86_64"
 PROCESSOR = "max"
-"""All that qemu can emulate: AVX2 and FMA; of AVX-512 nothing, which the emulated process itself looks at."""
-
+"""All that qemu can emulate: AVX2 and FMA, nothing of AVX-512; the emulated process checks that itself."""
 
 ENVIRONMENT = {"NPY_DISABLE_CPU_FEATURES": "AVX2 X86_V3"}
 """NumPy's sorts for AVX2 give wrong orders under qemu 7.2, and right ones on a processor; NumPy's plain ones are right
@@ -116,10 +116,10 @@ def emulated(*words: str) -> list[str]:
         NoEmulatorError: it is not installed, or could not run this Python.
     """
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        raise NoEmulatorError(f"{NAME} runs programs for Linux on x86-64 only, and this Python is another one")
-    program = shutil.which(NAME)
+        raise NoEmulatorError(f"{EMULATOR} runs programs for Linux on x86-64 only, and this Python is another one")
+    program = shutil.which(EMULATOR)
     if program is None:
-        raise NoEmulatorError(f"{NAME} is not installed; on Debian or Ubuntu: apt-get install qemu-user")
+        raise NoEmulatorError(f"{EMULATOR} is not installed; on Debian or Ubuntu: apt-get install qemu-user")
     return [program, "-cpu", PROCESSOR, sys.executable, *words]
 
 
@@ -150,9 +150,6 @@ def limited(folder: Path) -> dict[str, str]:
     return {**described(folder), **dict(zip(CHOSEN, ("5", "AVX2"), strict=True))}
 
 
-BEGINNING = "started"
-
-
 @dataclass(frozen=True)
 class End:
     """How a process ended: its last step, status or minus the signal, whether it was ended for its silence."""
@@ -163,11 +160,13 @@ class End:
 
     @property
     def complaint(self) -> str | None:
-        """What was wrong, in words; None: nothing."""
+        """What was wrong; None: nothing."""
         if self.late and self.code:  # else it ended by itself at the last moment
             return f"{self.step!r} hangs: it did not end in time"
         if self.code < 0:
-            return f"{self.step!r} was ended by {_signal(-self.code)}"
+            name = signal.strsignal(-self.code) or "a signal"
+            why = ": the processor lacks an instruction that was met there" if self.code == -signal.SIGILL else ""
+            return f"{self.step!r} was ended by signal {-self.code} ({name}){why}"
         return f"{self.step!r} failed with exit status {self.code}" if self.code else None
 
 
@@ -183,7 +182,7 @@ def watch(
 
     Standard error goes to the file ``errors``; ``tell`` is called with each finished step and its seconds.
     """
-    step, begun, late = BEGINNING, perf_counter(), False
+    step, begun, late = "started", perf_counter(), False
 
     def end() -> None:
         nonlocal late
@@ -214,13 +213,6 @@ def _started(seconds: float, act: Callable[[], None]) -> Timer:
     timer.daemon = True
     timer.start()
     return timer
-
-
-def _signal(number: int) -> str:
-    name = signal.strsignal(number) or "a signal"
-    if number == signal.SIGILL:
-        return f"signal {number} ({name}): the processor lacks an instruction that was met there"
-    return f"signal {number} ({name})"
 
 
 if __name__ == "__main__":

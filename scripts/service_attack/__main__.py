@@ -38,7 +38,7 @@ from scripts.online.processes import Child, comes, free_port, python, until
 from scripts.service_attack import siege
 from scripts.service_attack.outcome import (
     JOURNAL,
-    LEFT,
+    MAX_LEFT_OPEN,
     commands_in,
     compared,
     complaints,
@@ -52,10 +52,10 @@ from scripts.service_attack.trainer import STEPS
 
 REJECTED = "rejected.jsonl"
 
-MANY = 10**9
-"""Samples: more than any run has time for."""
+SAMPLES = 10**9
+"""More than any run has time for."""
 
-FRIEND = 10
+REQUESTS_PER_PREDICTION = 10
 """Hostile requests between two of the legitimate client."""
 
 Kind = Callable[[Random, Target], "bytes | Iterable[bytes]"]
@@ -79,7 +79,7 @@ def main() -> int:
         target = Target(free_port(), secrets.token_urlsafe())
         folder.mkdir()
         os.environ["ONION_TOKEN"] = target.token
-        producer = python("scripts.online.producer", "spool", folder, MANY, 0.05, given.seed)
+        producer = python("scripts.online.producer", "spool", folder, SAMPLES, 0.05, given.seed)
         ends.callback(producer.end)
         trainer = python("scripts.service_attack.trainer", folder, target.port, log=log)
         ends.callback(trainer.end)
@@ -133,7 +133,7 @@ def under_requests(target: Target, folder: Path, trainer: Child, given: argparse
     for number in range(given.count):
         name = draw.choice(list(KINDS))
         answers.setdefault(name, Counter())[sent(target, KINDS[name], draw)] += 1
-        if number % FRIEND == 0:
+        if number % REQUESTS_PER_PREDICTION == 0:
             predictions[_predicts(target)] += 1
     until(lambda: how_far(steps) > first)
     return {
@@ -148,7 +148,7 @@ def under_requests(target: Target, folder: Path, trainer: Child, given: argparse
 
 def _stopped(target: Target, folder: Path, trainer: Child, before: int) -> dict[str, Any]:
     """Stop the run; report its commands, and how many files it had open before and after the attack."""
-    comes(lambda: handles(trainer.process.pid) <= before + LEFT)  # the service has noticed who has gone
+    comes(lambda: handles(trainer.process.pid) <= before + MAX_LEFT_OPEN)  # the service has noticed who has gone
     after = handles(trainer.process.pid)
     until(lambda: target.call("POST", "/stop", None, "idempotency-key: stop"))
     until(lambda: trainer.over)
@@ -186,7 +186,7 @@ def requests_are_well(told: dict[str, Any]) -> bool:
 def _is_untouched(told: dict[str, Any]) -> bool:
     before, after = told["handles"]
     heeded = told["wrong_answers"] or told["commands"] != ["set", "stop"]
-    return bool(told["same"] and not heeded and after <= before + LEFT)
+    return bool(told["same"] and not heeded and after <= before + MAX_LEFT_OPEN)
 
 
 def _options() -> argparse.Namespace:

@@ -99,7 +99,7 @@ def compared(attacked: Path, room: Path) -> dict[str, Any]:
     return {"step": disturbed.step, "rejected": rejected, "same": not differs, "differs": differs}
 
 
-LEFT = 8
+MAX_LEFT_OPEN = 8
 """Files that may be open after the attacks besides those before."""
 
 SIGNS = ("Traceback", "ERROR", "CRITICAL")

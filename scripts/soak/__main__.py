@@ -51,10 +51,9 @@ moves a little, since connections and checkpoints come and go. The spool has its
 the log and the rejected samples are kept for good: a row of some 300 bytes a command (one in five minutes), 500 batches
 or bad sample (700 a day)."""
 
-COMMAND = 8
-"""Looks between two commands."""
+LOOKS_PER_COMMAND = 8
 
-ONES = (
+COMMANDS = (
     ("PATCH", "/settings", {"parameter_updater.learning_rate": 0.002}),
     ("POST", "/rings/replay_buffer/disable", None),
     ("POST", "/save", None),
@@ -94,14 +93,14 @@ def _sampled(folder: Path, batches: int, limit: float, look: float) -> Iterator[
         ends.callback(producer.end)
         trainer = python("scripts.soak.trainer", folder, batches, target.port)
         ends.callback(trainer.end)
-        commands = cycle(ONES)
+        commands = cycle(COMMANDS)
         looks = 0
         while not trainer.over and time.monotonic() < deadline:
             time.sleep(look)
             if (status := target.call("GET", "/status")) and status["state"] != "ended":
                 yield from _looked(trainer, folder, status["step"])
                 looks += 1
-                if looks % COMMAND == 0:
+                if looks % LOOKS_PER_COMMAND == 0:
                     target.call(*next(commands))
 
 

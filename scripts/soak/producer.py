@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onion.online import SpoolWriter
 
-LOT = 400
+SAMPLES_PER_WRITE = 400
 
 
 def main(folder: str) -> None:
@@ -17,7 +17,7 @@ def main(folder: str) -> None:
     draw = random.Random(3)
     with SpoolWriter(Path(folder, "samples.db"), "soak", block=math.inf) as writer:
         while True:
-            writer.write([_sample(draw) for _ in range(LOT)])
+            writer.write([_sample(draw) for _ in range(SAMPLES_PER_WRITE)])
 
 
 def _sample(draw: random.Random) -> object:

@@ -28,11 +28,10 @@ import paddle
 
 BATCH = 8
 CAPACITY = 2_000
-KEEP = 4 * 2**20
-"""Bytes of the spool: a size, since a day of its samples comes in minutes here."""
+SPOOL_BYTES = 4 * 2**20
+"""Limited by size, since a day of its samples comes in minutes here."""
 
-EVERY = 500
-"""Batches between two checkpoints."""
+CHECKPOINT_EVERY = 500
 
 
 class Network(paddle.nn.Layer):
@@ -61,14 +60,13 @@ def whole(folder: Path, port: int) -> Runner:
     network = Network()
     smooth = MovingAverage(network, 0.99)
     publish = Publish(smooth, lambda inputs: {"inputs": np.array(inputs, "float32")}, lambda out: out.tolist())
+    spool = Spool(folder / "samples.db", CAPACITY, SPOOL_BYTES)
     return Runner(
-        Saver(folder / "run", every=EVERY),
-        Logger(folder / "log.jsonl", every=EVERY),
+        Saver(folder / "run", every=CHECKPOINT_EVERY),
+        Logger(folder / "log.jsonl", every=CHECKPOINT_EVERY),
         Journal(),
         publish,
-        StreamProvider(
-            Spool(folder / "samples.db", CAPACITY, KEEP), BATCH, pass_every=3600 * BATCH, max_wait=60, prepare=example
-        ),
+        StreamProvider(spool, BATCH, pass_every=3600 * BATCH, max_wait=60, prepare=example),
         ControlServer(port=port),
         ProgressiveValidation(network),
         Switch(ReplayBuffer(1000, ratio=0.5)),

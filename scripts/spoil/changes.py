@@ -1,8 +1,8 @@
 """Ways to spoil a file, in an order that is drawn: each way comes before any comes a second time.
 
-bytes    know nothing of what a file means: (draw, content) -> content
+bytes    ignore what a file means: (draw, content) -> content
 cells    write other rows, columns and values: (draw, records, ending) -> content
-places   put something under its name that is no file, or give it a name that is none: (path, content) -> path
+places   put something else at its path, or change the path: (path, content) -> path
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ HEADS = (
     b"<html>",
     b"#!/bin/sh\nexit\n",
 )
-LONG = 1 << 18
-ENDLESS = (1 << 26) + 1
-"""Bytes of a line that is longer than any may be."""
+LONG_LINE_BYTES = 1 << 18
+OVERLONG_LINE_BYTES = (1 << 26) + 1
+"""More than a line may have."""
+
+Ways = dict[str, Callable[..., Any]]
 
 
-def cut(draw: Random, content: bytes) -> bytes:
-    """Lose the end, anywhere."""
-    return content[: draw.randrange(len(content))]
+def _named(*ways: Callable[..., Any]) -> Ways:
+    return {way.__name__.replace("_", " "): way for way in ways}
 
 
 def flipped(draw: Random, content: bytes) -> bytes:
@@ -82,26 +83,11 @@ def ended_otherwise(draw: Random, content: bytes) -> bytes:
     return b"".join(line + draw.choice([b"\n", *ends]) for line in content.splitlines())
 
 
-def without_line_ends(draw: Random, content: bytes) -> bytes:
-    """Leave no line end."""
-    return content.replace(b"\n", b" ")
-
-
 def long_line(draw: Random, content: bytes) -> bytes:
     """Make a line, or the last one, very long."""
     piece = draw.choice([b"a", b"film ", b"\t", b",", b'"', b"[", b" ", "中".encode(), b"e\xcc\x81", b"{"])
     place = draw.choice([draw.randrange(len(content)), len(content)])
-    return content[:place] + piece * (LONG // len(piece)) + content[place:]
-
-
-def endless_line(draw: Random, content: bytes) -> bytes:
-    """Add a line that is longer than any may be."""
-    return content + bytes([draw.choice(b"a[ ")]) * ENDLESS
-
-
-def doubled(draw: Random, content: bytes) -> bytes:
-    """Write the file twice, header and all."""
-    return content * 2
+    return content[:place] + piece * (LONG_LINE_BYTES // len(piece)) + content[place:]
 
 
 def shuffled(draw: Random, content: bytes) -> bytes:
@@ -119,31 +105,28 @@ def blank_lines(draw: Random, content: bytes) -> bytes:
     return b"".join(lines)
 
 
-def noise(draw: Random, content: bytes) -> bytes:
-    """Be of any bytes."""
-    return draw.randbytes(draw.choice([1, 10, 1000, 100_000]))
-
-
 def another_kind(draw: Random, content: bytes) -> bytes:
     """Be a file of another kind."""
     packed = [gzip.compress(content, mtime=0), zlib.compress(content)]
     return draw.choice([*packed, *(head + content for head in HEADS)])
 
 
-def nothing(draw: Random, content: bytes) -> bytes:
-    """Hold nothing, or nothing but white space."""
-    return draw.choice([b"", b"\n", b" ", b"\r\n\r\n", BOM, b"\t\t\n", b"\0"])
+BYTES: Ways = {
+    "cut": lambda draw, content: content[: draw.randrange(len(content))],
+    "without line ends": lambda draw, content: content.replace(b"\n", b" "),
+    "doubled": lambda draw, content: content * 2,
+    "noise": lambda draw, content: draw.randbytes(draw.choice([1, 10, 1000, 100_000])),
+    "nothing": lambda draw, content: draw.choice([b"", b"\n", b" ", b"\r\n\r\n", BOM, b"\t\t\n", b"\0"]),
+    "first line": lambda draw, content: content.splitlines(keepends=True)[0],
+    **_named(flipped, encoded, marked, inserted, ended_otherwise, long_line, shuffled, blank_lines, another_kind),
+}
+FILES_PER_OVERLONG_LINE = 40
+"""An overlong line takes a second, so it comes only once in that many files."""
 
 
-def first_line(draw: Random, content: bytes) -> bytes:
-    """Hold the first line only."""
-    return content.splitlines(keepends=True)[0]
-
-
-BYTES = (
-    cut, flipped, encoded, marked, inserted, ended_otherwise, without_line_ends, long_line, doubled, shuffled,
-    blank_lines, noise, another_kind, nothing, first_line,
-)  # fmt: skip
+def overlong_line(draw: Random, content: bytes) -> bytes:
+    """Add a line that is longer than any may be."""
+    return content + bytes([draw.choice(b"a[ ")]) * OVERLONG_LINE_BYTES
 
 
 TEXTS = (
@@ -155,8 +138,8 @@ VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1.5, 10**30, 1e300, float("nan"), float("inf"), [], {}, [[]], [None], {"a": 1},
     ["x", "y"], ["x", 5], [["O"]], {"text": "a", "answer_start": 0}, [{"text": "", "answer_start": 0}],
 )  # fmt: skip
-MANY = 20_000
-DEEP = 100_000
+MANY_COLUMNS = 20_000
+DEEPEST = 100_000
 
 
 def other_values(draw: Random, records: list[Record], ending: str) -> bytes:
@@ -190,9 +173,13 @@ def renamed(draw: Random, records: list[Record], ending: str) -> bytes:
 
 def more_columns(draw: Random, records: list[Record], ending: str) -> bytes:
     """Add columns: those that others have, or a great many."""
-    count = draw.choice([1, 3, MANY])
-    names = ["text_b", "text_b_neg", "qid", "label"][:count] if count < MANY else [f"c{each}" for each in range(MANY)]
-    few = records[:3] if count == MANY else records
+    count = draw.choice([1, 3, MANY_COLUMNS])
+    names = (
+        ["text_b", "text_b_neg", "qid", "label"][:count]
+        if count < MANY_COLUMNS
+        else [f"c{each}" for each in range(MANY_COLUMNS)]
+    )
+    few = records[:3] if count == MANY_COLUMNS else records
     return written([{**dict.fromkeys(names, "1"), **record} for record in few], ending)
 
 
@@ -225,7 +212,7 @@ def all_different(draw: Random, records: list[Record], ending: str) -> bytes:
 
 def deep(draw: Random, records: list[Record], ending: str) -> bytes:
     """Nest brackets, more or less deep than Python reads."""
-    depth = draw.choice([50, 500, 900, 2000, DEEP])
+    depth = draw.choice([50, 500, 900, 2000, DEEPEST])
     opened, closed = draw.choice([("[", "]"), ('{"a":', "}")])
     value = opened * depth + "1" + closed * depth
     name = draw.choice(list(records[0]))
@@ -273,50 +260,13 @@ def _values(ending: str) -> list[Any]:
     return [*TEXTS, *VALUES] if ending in (".json", ".jsonl") else list(TEXTS)
 
 
-CELLS = (
-    other_values, other_values, other_values_everywhere, missing, renamed, more_columns, twice, ragged, alike,
-    all_different, deep, broken_json, odd_structure, odd_structure,
+CELLS: Ways = _named(
+    other_values, other_values_everywhere, missing, renamed, more_columns, twice, ragged, alike, all_different, deep,
+    broken_json, odd_structure,
 )  # fmt: skip
 
 
-def pipe(path: Path, content: bytes) -> Path:
-    """A pipe without a writer."""
-    os.mkfifo(path)
-    return path
-
-
-def folder(path: Path, content: bytes) -> Path:
-    """A folder."""
-    path.mkdir()
-    return path
-
-
-def zeros(path: Path, content: bytes) -> Path:
-    """A link to the device that never ends."""
-    path.symlink_to("/dev/zero")
-    return path
-
-
-def null(path: Path, content: bytes) -> Path:
-    """A link to the device that holds nothing."""
-    path.symlink_to("/dev/null")
-    return path
-
-
-def dangling(path: Path, content: bytes) -> Path:
-    """A link to nothing."""
-    path.symlink_to(path.with_name("nowhere"))
-    return path
-
-
-def loop(path: Path, content: bytes) -> Path:
-    """A link to itself."""
-    path.symlink_to(path)
-    return path
-
-
-def door(path: Path, content: bytes) -> Path:
-    """A socket."""
+def socket_file(path: Path) -> None:
     here = Path.cwd()
     os.chdir(path.parent)  # a socket's path has a hundred bytes at most
     try:
@@ -324,19 +274,6 @@ def door(path: Path, content: bytes) -> Path:
             made.bind(path.name)
     finally:
         os.chdir(here)
-    return path
-
-
-def unreadable(path: Path, content: bytes) -> Path:
-    """A file without permissions, which root can read all the same."""
-    path.write_bytes(content)
-    path.chmod(0)
-    return path
-
-
-def absent(path: Path, content: bytes) -> Path:
-    """Nothing."""
-    return path
 
 
 def below_a_file(path: Path, content: bytes) -> Path:
@@ -371,15 +308,39 @@ def another_ending(path: Path, content: bytes) -> Path:
     return other
 
 
-PLACES = (
-    pipe, folder, zeros, null, dangling, loop, door, unreadable, absent, below_a_file, long_name, strange_name,
-    without_ending, another_ending,
-)  # fmt: skip
+def unreadable(path: Path, content: bytes) -> Path:
+    """A file without permissions, which root can read all the same."""
+    path.write_bytes(content)
+    path.chmod(0)
+    return path
 
-WAYS: dict[str, tuple[Callable[..., Any], ...]] = {"bytes": BYTES, "cells": CELLS, "places": PLACES}
 
-SELDOM = 40
-"""So many files to one with a line that is longer than any may be: it takes a second."""
+def _instead(make: Callable[[Path], object]) -> Callable[[Path, bytes], Path]:
+    """Return a way that makes something at the path itself, whatever the content."""
+
+    def way(path: Path, content: bytes) -> Path:
+        make(path)
+        return path
+
+    return way
+
+
+PLACES: Ways = {
+    "pipe": _instead(os.mkfifo),
+    "folder": _instead(Path.mkdir),
+    "endless device": _instead(lambda path: path.symlink_to("/dev/zero")),
+    "empty device": _instead(lambda path: path.symlink_to("/dev/null")),
+    "dangling link": _instead(lambda path: path.symlink_to(path.with_name("nowhere"))),
+    "loop": _instead(lambda path: path.symlink_to(path)),
+    "socket": _instead(socket_file),
+    "absent": _instead(lambda path: None),
+    **_named(unreadable, below_a_file, long_name, strange_name, without_ending, another_ending),
+}
+
+WAYS = {"bytes": BYTES, "cells": CELLS, "places": PLACES}
+ROUND = [(kind, name) for kind, ways in WAYS.items() for name in ways]
+ROUND += [("cells", "other values"), ("cells", "odd structure")]
+"""What comes in each round: the two ways with the most variety twice."""
 
 
 @attrs.frozen
@@ -394,13 +355,14 @@ class Spoilt:
 def spoilt_files(folder: Path, seed: int) -> Iterator[Spoilt]:
     """Put spoilt files into an empty folder, one by one and without end; the same ones for a seed."""
     draw = Random(seed)
-    kinds = [(kind, way) for kind, ways in WAYS.items() for way in ways]
+    order = ROUND.copy()
     for number in count():
-        if number % len(kinds) == 0:
-            draw.shuffle(kinds)
-        kind, way = kinds[number % len(kinds)]
-        if number % SELDOM == SELDOM - 1:
-            kind, way = "bytes", endless_line
+        if number % len(order) == 0:
+            draw.shuffle(order)
+        kind, name = order[number % len(order)]
+        way = WAYS[kind][name]
+        if number % FILES_PER_OVERLONG_LINE == FILES_PER_OVERLONG_LINE - 1:
+            kind, name, way = "bytes", "overlong line", overlong_line
         task = TASKS[number % len(TASKS)]
         ending = draw.choice(endings(task))
         room = folder / f"{number}"
@@ -412,4 +374,4 @@ def spoilt_files(folder: Path, seed: int) -> Iterator[Spoilt]:
             path.write_bytes(way(draw, records, ending))
         else:
             path.write_bytes(way(draw, written(records, ending)))
-        yield Spoilt(task, way.__name__, path)
+        yield Spoilt(task, name, path)

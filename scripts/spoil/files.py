@@ -16,12 +16,7 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN,
 ROWS = 12
 
 TASKS = (
-    "classification",
-    "regression",
-    "matching",
-    "multilabel",
-    "token-classification",
-    "masked-lm",
+    *("classification", "regression", "matching", "multilabel", "token-classification", "masked-lm"),
     "question-answering",
 )
 ENDINGS = {"masked-lm": (".txt", ".tsv", ".csv", ".jsonl"), "question-answering": (".json",)}
@@ -45,8 +40,8 @@ def _record(task: str, number: int, draw: Random) -> Record:
     if task == "regression":
         return {"text_a": text, "label": str(round(draw.random(), 3))}
     if task == "matching":
-        row = {"text_a": text, "text_b": "it was " + draw.choice(PLAIN), "label": str(int(fits))}
-        return {**row, "qid": f"q{number // 4}"}
+        pair = {"text_a": text, "text_b": "it was " + draw.choice(PLAIN)}
+        return {**pair, "label": str(int(fits)), "qid": f"q{number // 4}"}
     if task == "multilabel":
         return {"text_a": text, "label": "x,y" if fits else "y"}
     if task == "token-classification":

@@ -31,8 +31,8 @@ from onion.tasks.finetune.fine_tune import seed_everything
 from scripts.spoil.changes import Spoilt
 from scripts.spoil.files import TABLES, TASKS, VOCABULARY, endings, good_records, written
 
-MISTAKE = 2
-LONGEST_MESSAGE = 1000
+USAGE_ERROR = 2
+MAX_MESSAGE_LENGTH = 1000
 """Characters; more than what is shown of a file together with the longest name that a file may have."""
 
 PROGRAM = "import sys, onion.cli; sys.exit(onion.cli.main())"
@@ -95,19 +95,19 @@ def faults_of_end(ended: Ended, apart: bool) -> Iterator[str]:
     if ended.broken is not None:
         yield ended.broken
         return
-    if ended.status not in (0, MISTAKE):
+    if ended.status not in (0, USAGE_ERROR):
         yield f"status {ended.status}"
     lines = ended.said.splitlines()
     if "Traceback" in ended.said or not all(line.startswith(("onion", "See onion")) for line in lines):
-        yield f"says {ended.said[-LONGEST_MESSAGE:]!r}"
+        yield f"says {ended.said[-MAX_MESSAGE_LENGTH:]!r}"
     if not apart and not (1 <= len(lines) <= 2 if ended.status else not lines):
         yield f"says {len(lines)} lines with status {ended.status}"
     if ended.status and not lines:
         yield "says nothing of what was wrong"
     for line in [*lines, *ended.logged]:
         if not line.isprintable():
-            yield f"says what cannot be seen: {line[:LONGEST_MESSAGE]!r}"
-        if len(line) > LONGEST_MESSAGE:
+            yield f"says what cannot be seen: {line[:MAX_MESSAGE_LENGTH]!r}"
+        if len(line) > MAX_MESSAGE_LENGTH:
             yield f"says a line of {len(line)} characters: {line[:100]!r}"
 
 

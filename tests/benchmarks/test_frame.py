@@ -165,9 +165,9 @@ def test_a_limited_benchmark_is_a_section_of_its_own(avx2, monkeypatch, capsys):
     for name in section.LIMITS:
         monkeypatch.setenv(name, "as it was")
     found = []
-    benchmark = Benchmark("speed", "Speed", "By clock.", None, 3, ["a", "b"], avx2=True)
-    options = ["--only", "b", *(["--avx2"] if avx2 else [])]
-    assert benchmark.run(lambda part, given: found.append((part, given.only)), options) == 0
+    note = lambda part, given: found.append((part, given.only))  # noqa: E731
+    benchmark = Benchmark("speed", "Speed", "By clock.", None, note, 3, ["a", "b"], avx2=True)
+    assert benchmark.main(["--only", "b", *(["--avx2"] if avx2 else [])]) == 0
     (part, only) = found[0]
     assert (part.name, part.title) == (("speed-avx2", "Speed, without AVX-512") if avx2 else ("speed", "Speed"))
     assert (part.how, part.rounds, only) == (f"By clock.\n\n{section.LIMITED}" if avx2 else "By clock.", 3, ["b"])
