@@ -64,14 +64,11 @@ def through(files: Files) -> Iterator[None]:
 def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write a file so that at any time either the old or the complete new file exists.
 
-    What a link points to is replaced, not the link. What a killed process left half-written of the file goes away.
+    The target of a link is replaced, not the link. What a killed process left half-written of the file is removed.
 
     Args:
         path: the file; its folder exists.
         content: the bytes, or pieces of them one after the other.
-
-    Raises:
-        OSError: the disk refused; nothing is left half-written.
     """
     path = Path(os.path.realpath(path))
     remove_abandoned(path.parent, _beginning(path))
@@ -104,12 +101,7 @@ def _temporary(path: Path) -> tuple[int, Path]:
 
 
 def remove_abandoned(folder: Path, beginning: str = ".") -> None:
-    """Remove what processes that are no more have left of files; whose writer lives is locked.
-
-    Args:
-        folder: where they were to stand.
-        beginning: of their names. Default: of all files.
-    """
+    """Remove unfinished files, of these beginnings, whose process has ended; those of a living one are locked."""
     for rest in folder.glob(f"{glob.escape(beginning)}*{PARTIAL}"):
         if rest.is_file():
             with suppress(OSError), locked(rest):
@@ -121,11 +113,7 @@ def _beginning(path: Path) -> str:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a file as a whole; what is none (a pipe, a device) is not waited for.
-
-    Raises:
-        OSError: it cannot be read, or is no plain file.
-    """
+    """Read a whole file; OSError if it is not a plain one (a pipe, a device), which is not waited for."""
     with FileIO(path, opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "Not a plain file")

@@ -63,11 +63,7 @@ class Checkpoint:
 
 
 def copied(checkpoint: Checkpoint) -> Checkpoint:
-    """Return a checkpoint that nothing changes any more: arrays are copied to numpy's, all else is as JSON has it.
-
-    Raises:
-        CheckpointError: a state holds what no checkpoint can.
-    """
+    """Return a checkpoint that nothing changes any more: arrays are copied to numpy's, all else is as JSON has it."""
     scalars = json.loads(_packed_state(checkpoint))
     arrays = {
         name: {key: _copy(value) for key, value in saved.items() if _is_array(value)}
@@ -89,11 +85,7 @@ def steps_in(folder: Path) -> list[int]:
 
 
 def make(folder: Path) -> None:
-    """Make the folder of checkpoints, so that a place where none can be written is found out before the run.
-
-    Raises:
-        CheckpointError: it cannot be made.
-    """
+    """Make the folder of checkpoints, so that an unusable place is an error before the run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -109,7 +101,8 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     """
     final = folder_of(folder, checkpoint.step)
     partial = final.with_name(final.name + PARTIAL)
-    _refuse_in_the_way(final)
+    if os.path.lexists(final) and not final.is_dir():
+        raise CheckpointError(f"cannot write the checkpoint {final}: a file of that name exists; move it.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _clear(partial)
@@ -129,12 +122,6 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     return final
 
 
-def _refuse_in_the_way(final: Path) -> None:
-    """Raise CheckpointError for a file of the user that has the name of a checkpoint."""
-    if os.path.lexists(final) and not final.is_dir():
-        raise CheckpointError(f"cannot write the checkpoint {final}: a file of that name exists; move it.")
-
-
 def _swap_in(partial: Path, final: Path) -> None:
     """Rename the finished folder to its final name; an older one of the same step makes way first."""
     if final.exists():
@@ -151,19 +138,14 @@ def _swap_in(partial: Path, final: Path) -> None:
 def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, bytes]]:
     """Give the files of a checkpoint one by one, so that only one is in memory."""
     for name, saved in checkpoint.items.items():
-        _refuse_other_keys(name, saved)
+        if wrong := [key for key in saved if not isinstance(key, str)]:
+            raise CheckpointError(
+                f"the state of {name} has the key {wrong[0]!r}, which would be restored as a string; use a string."
+            )
         arrays = {key: _array(value) for key, value in saved.items() if _is_array(value)}
         if arrays:
             yield f"{name}{ARRAYS}", _packed(name, arrays)
     yield STATE, _packed_state(checkpoint)
-
-
-def _refuse_other_keys(name: str, saved: Mapping[str, Any]) -> None:
-    wrong = [key for key in saved if not isinstance(key, str)]
-    if wrong:
-        raise CheckpointError(
-            f"the state of {name} has the key {wrong[0]!r}, which would be restored as a string; use a string."
-        )
 
 
 def _packed_state(checkpoint: Checkpoint) -> bytes:
@@ -279,10 +261,10 @@ def _checked(path: Path, entry: Mapping[str, Any]) -> bytes:
 
 
 def newest(folder: Path) -> Checkpoint | None:
-    """Return the newest whole checkpoint of a folder, or None if it has none; damaged ones are passed over, and said.
+    """Return the newest valid checkpoint of a folder, or None if it has none; damaged ones are skipped and logged.
 
     Raises:
-        CheckpointError: there are checkpoints, and none is whole.
+        CheckpointError: there are checkpoints, and none is valid.
     """
     steps = steps_in(folder)
     for step in reversed(steps):
@@ -308,12 +290,9 @@ def prune(folder: Path, keep: set[int]) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a killed run left half-written; put back what it was about to replace.
+    """Remove what a killed run left half-written; restore what it was about to replace.
 
-    Nobody may be writing into the folder: a run sweeps it when it has the lock, before it writes.
-
-    Raises:
-        CheckpointError: the disk refused to put it back.
+    Only for the run that has the lock, before it writes. CheckpointError if a checkpoint cannot be restored.
     """
     for rest in folder.glob(f"step-*{PARTIAL}"):
         _sweep(folder / rest.name.partition(".")[0])
@@ -324,16 +303,12 @@ def _sweep(final: Path) -> None:
     """Remove what is left half-written of one checkpoint, or put back what it was about to replace."""
     old = final.with_name(final.name + OLD)
     if old.is_dir() and not final.exists():
-        _put_back(old, final)
+        try:
+            rename(old, final)
+        except OSError as error:
+            raise CheckpointError(f"cannot rename {old} back to {final.name}: {error.strerror}.") from error
     for ending in (OLD, DOOMED, PARTIAL):
         _clear(final.with_name(final.name + ending))
-
-
-def _put_back(old: Path, final: Path) -> None:
-    try:
-        rename(old, final)
-    except OSError as error:
-        raise CheckpointError(f"cannot rename {old} back to {final.name}: {error.strerror}.") from error
 
 
 def _clear(folder: Path) -> None:

@@ -37,15 +37,11 @@ log = logging.getLogger("onion")
 
 
 class _Held:
-    """A folder that this process holds.
-
-    Args:
-        place: the folder, without links.
-        run: whose it is.
+    """A folder that this process holds for a run.
 
     Attributes:
-        run: the same.
-        inside: who is in there: each entry, and the thread that does it if that may outlast the run.
+        run: whose it is.
+        inside: each entry, and its thread if that may outlast the run.
     """
 
     def __init__(self, place: str, run: object) -> None:
@@ -55,12 +51,7 @@ class _Held:
         self._file: FileIO | None = None
 
     def take(self) -> None:
-        """Take the lock, again if the folder was deleted and recreated, or the lock removed.
-
-        Raises:
-            BlockingIOError: another process has it.
-            OSError: the disk refused, or the path is no plain file.
-        """
+        """Take the lock, again if the folder was deleted and recreated, or the lock removed."""
         if self._file is not None and self._file.closed:  # an interrupt has cut the letting go off
             self._file = None
         if self._file is not None and _still_there(self._path, self._file.fileno()):
@@ -107,16 +98,11 @@ _guard = RLock()
 
 @contextmanager
 def locked(path: Path, wait: bool = False) -> Iterator[None]:
-    """Keep others that ask for it out of a folder, or a file; the system lets go when this process ends, however.
-
-    On a file system without locks this has no effect.
+    """Lock a folder or a file, at most until this process ends; without effect on a file system without locks.
 
     Args:
         path: has to exist.
-        wait: until the other process lets go, instead of raising. Default: no.
-
-    Raises:
-        BlockingIOError: another process has it.
+        wait: for another process that has it, instead of raising BlockingIOError. Default: no.
     """
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -127,17 +113,10 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
 
 
 def take_lock(handle: int, wait: bool = False) -> bool:
-    """Lock an open file or folder until its last copy is closed.
-
-    Args:
-        handle: of the file or folder.
-        wait: as in :func:`locked`.
-
-    Returns:
-        False on a file system without locks, where nothing was done.
+    """Lock an open file or folder until its last copy is closed; return False on a file system without locks.
 
     Raises:
-        BlockingIOError: another process has it.
+        BlockingIOError: another process has it, and ``wait`` is false.
     """
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -150,20 +129,17 @@ def take_lock(handle: int, wait: bool = False) -> bool:
 
 @contextmanager
 def exclusive_lock(folder: Path, run: object, lingers: bool = False) -> Iterator[None]:
-    """Keep every other run out of a folder.
-
-    The folder is this process's, not that of a child forked inside: the child is kept out too, and leaves the lock
-    alone when it leaves.
+    """Keep every other run out of a folder, also a child that is forked inside.
 
     Args:
         folder: has to exist.
-        run: whose the folder is; what asks for the same run again, in this process, gets in. Where the folder was
-            deleted and recreated in the meantime, it is taken again.
-        lingers: whether this is a thread's work, which may go on when its run was interrupted and has left: then the
-            next run in this process waits for it. Default: no, the next run is refused.
+        run: whose the folder is; it may enter again, in this process, and takes a folder again that was deleted and
+            recreated in the meantime.
+        lingers: whether this is a thread's work, which may continue after its run was interrupted: then the next run in
+            this process waits for it. Default: no, the next run is refused.
 
     Raises:
-        CheckpointError: another run has it, and the message tells which; or the lock cannot be written.
+        CheckpointError: another run has it, and the message names it; or the lock cannot be written.
     """
     place, entry = os.path.realpath(folder), object()
     try:
@@ -234,11 +210,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _opened(path: Path) -> FileIO:
-    """Open the file of a lock; make it where there is none.
-
-    Raises:
-        OSError: the disk refused, or the path is not a plain file with a single name; it is not written to then.
-    """
+    """Open the file of a lock, creating it if necessary; only a plain file with a single name may be written to."""
     file = FileIO(path, "r+", opener=_plainly)
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:

@@ -58,11 +58,7 @@ class BatchIterator(Iterator[Any]):
         return hint if hint >= 0 else NotImplemented  # a stream has no length
 
     def wake(self, state: State) -> None:
-        """End the wait for the next batch, if it is that of this run: called by a signal's handler.
-
-        Raises:
-            Interrupted: the wait is in progress; ``next`` turns it into the end of the batches.
-        """
+        """End the wait of this run for its next batch, by `Interrupted`; called by a signal's handler."""
         if state is self._state():
             self._wait.wake()
 
@@ -77,11 +73,6 @@ class BatchBoundary(Iterator[Any]):
     If an inner item draws another batch for the current one, as Accumulate does, ``batch_id`` has not changed and
     ``look`` is not called. While the data are slow, it is called repeatedly, provided that they have a method
     ``ready(timeout)`` which returns whether a batch is available.
-
-    Args:
-        batches: as the data item provides them.
-        state: of the run.
-        look: called at each boundary between batches.
     """
 
     def __init__(self, batches: Iterator[Any], state: State, look: Callable[[State], None]) -> None:

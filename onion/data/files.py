@@ -120,11 +120,7 @@ def _format(path: Path) -> str:
 
 
 def byte_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Give the lines of an open file, each with its line end.
-
-    Raises:
-        DataError: one has more than `MAX_LINE_BYTES` bytes; ``path`` is what the message calls the file.
-    """
+    """Give the lines of an open file, each with its line end; `DataError` for one of more than `MAX_LINE_BYTES`."""
     for number, raw in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
         if len(raw) > MAX_LINE_BYTES:
             mebibytes = MAX_LINE_BYTES >> 20

@@ -21,11 +21,7 @@ from types import TracebackType
 
 
 class Interrupted(BaseException):
-    """A signal ended a wait. Whoever has the `InterruptibleWait` catches it; no source has to know it.
-
-    Args:
-        wait: The one that was ended.
-    """
+    """A signal ended this wait. Whoever has the `InterruptibleWait` catches it; sources need not know it."""
 
     def __init__(self, wait: InterruptibleWait) -> None:
         self.wait = wait
@@ -56,11 +52,7 @@ class InterruptibleWait:
         self._open = False
 
     def wake(self) -> None:
-        """End the wait under way, or that to come, if it may be ended. Only for the main thread: by a handler.
-
-        Raises:
-            Interrupted: The wait is in progress.
-        """
+        """End the current or next wait by `Interrupted`, if it may be ended; for a handler in the main thread."""
         self.asked = True
         self._end()
 

@@ -35,13 +35,10 @@ from onion.errors import DataError
 
 _LOG = logging.getLogger("onion")
 
-PADDLE = ("paddle.", "DataLoader")
-"""The package and the name of the class; see `onion.data.source.named`."""
-
 
 def is_data_loader(given: Any) -> bool:
     """Whether something is a `paddle.io.DataLoader`, of that class or a subclass."""
-    return named(given, *PADDLE)
+    return named(given, "paddle.", "DataLoader")
 
 
 class PaddleBatches:
@@ -129,16 +126,7 @@ class PaddleBatches:
         return len(self._sampler) if self._sampler is not None and has_length(self._sampler) else None
 
     def batches(self, pass_id: int, start: int = 0, wait: InterruptibleWait | None = None) -> Batches:
-        """The batches of one pass.
-
-        Args:
-            pass_id: The pass, from 0.
-            start: How many batches to skip, from 0.
-            wait: What may end the wait for a batch. Default: nothing.
-
-        Raises:
-            DataError: The pass has fewer than `start` batches, or its workers cannot be started.
-        """
+        """The batches of one pass, from batch ``start`` on; arguments and errors are those of `Loader.batches`."""
         at_least("pass_id", pass_id, 0)
         at_least("start", start, 0)
         total = None
@@ -199,12 +187,8 @@ class PaddleBatches:
 class _Numbered:
     """A batch sampler that gives each example with the number of its batch in the pass.
 
-    What is skipped, and the first batch, are drawn at once: a sampler that shuffles when it begins does so here, not
-    in a thread.
-
-    Args:
-        order: The numbers of the examples of each batch; it is iterated once.
-        start: How many batches to skip.
+    Skipped batches and the first one are drawn at once: a sampler that shuffles when it begins does so here, not in a
+    thread.
     """
 
     def __init__(self, order: Iterable[Sequence[int]], start: int) -> None:

@@ -35,12 +35,12 @@ class RunningLoader(Iterator[tuple[int, Any]]):
 
     Args:
         loader: The DataLoader.
-        counted: Whether it gives what `Making` makes, or batches as they are.
-        dropped: How many batches to load and drop first.
-        resumed: Whether the pass is entered in the middle, behind its last batch perhaps.
+        counted: Whether it yields what `Making` returns, or batches as they are.
+        dropped: Batches to load and drop first.
+        resumed: Whether the pass is entered in the middle, so that no batch may be left.
 
     Raises:
-        DataError: While batches are drawn: a worker died; there are fewer batches than are to be dropped, or none.
+        DataError: While batches are drawn: a worker died, or the pass has fewer batches, or none.
     """
 
     def __init__(self, loader: Any, *, counted: bool = True, dropped: int = 0, resumed: bool = False) -> None:
@@ -52,7 +52,7 @@ class RunningLoader(Iterator[tuple[int, Any]]):
         if self._workers:
             # Or a signal's handler would raise the death of a worker wherever the run is just then. It is noticed
             # where the next batch is missing instead.
-            _core()._erase_process_pids(id(self._iterator))
+            sys.modules["paddle"].base.core._erase_process_pids(id(self._iterator))
 
     def __next__(self) -> tuple[int, Any]:
         while self._given < self._dropped:
@@ -76,25 +76,22 @@ class RunningLoader(Iterator[tuple[int, Any]]):
         except StopIteration:
             raise
         except Exception as error:
-            self._tell_of_the_dead(error)
+            self._refuse_dead_workers(error)
             raise
         self._given += 1
         return _opened(made) if self._counted else (_count(made), _fields(made))
 
-    def _tell_of_the_dead(self, error: Exception) -> None:
+    def _refuse_dead_workers(self, error: Exception) -> None:
         for worker in self._workers:
-            if worker.exitcode:
+            if code := worker.exitcode:
+                how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
                 raise DataError(
-                    f"a worker of the DataLoader (process {worker.pid}) died, {_how(worker.exitcode)}; lack of "
+                    f"a worker of the DataLoader (process {worker.pid}) died, {how}; lack of "
                     "memory, or of space in /dev/shm, is the usual reason: try fewer workers or use_shared_memory=False"
                 ) from error
 
     def close(self, timeout: float = SHUTDOWN_TIMEOUT) -> None:
-        """End the pass and its workers, and kill those that have not ended in time; harmless when called again.
-
-        Args:
-            timeout: The time for all of them, in seconds.
-        """
+        """End the pass and its workers; kill those that have not ended after ``timeout`` seconds in all."""
         if self._closed:
             return
         self._closed = True
@@ -112,10 +109,6 @@ class RunningLoader(Iterator[tuple[int, Any]]):
             if worker.is_alive():
                 worker.kill()
                 worker.join()
-
-
-def _core() -> Any:
-    return sys.modules["paddle"].base.core
 
 
 @contextmanager
@@ -162,7 +155,11 @@ def _fields(batch: Any) -> Any:
         return {name: _fields(value) for name, value in batch.items()}
     if isinstance(batch, list):
         inner = [_fields(value) for value in batch]
-        return tuple(inner) if any(isinstance(each, (_tensor(), tuple, dict)) for each in inner) else inner
+        return (
+            tuple(inner)
+            if any(isinstance(each, sys.modules["paddle"].Tensor | tuple | dict) for each in inner)
+            else inner
+        )
     return batch
 
 
@@ -174,21 +171,10 @@ def _count(batch: Any) -> int:
         return 0
 
 
-def _tensor() -> Any:
-    return sys.modules["paddle"].Tensor
-
-
-def _how(exitcode: int) -> str:
-    return f"killed by {signal.Signals(-exitcode).name}" if exitcode < 0 else f"with exit code {exitcode}"
-
-
 class Failed:
-    """An error on its way out of a worker.
+    """An error on its way out of a worker, what was being read, and the traceback as text.
 
-    Attributes:
-        error: The error; where it cannot be sent to another process, a RuntimeError that tells it.
-        place: What was being read.
-        trace: The traceback, as text.
+    An error that cannot be sent to another process is replaced by a RuntimeError with its text.
     """
 
     __slots__ = ("error", "place", "trace")
@@ -196,12 +182,12 @@ class Failed:
     def __init__(self, error: Exception, place: str) -> None:
         self.trace = "".join(traceback.format_exception(error))
         self.place = place
-        # Of its own attributes none can be sent for sure; a thread's errors go the same way as a worker's.
+        # Its attributes might not be sendable; errors of a thread are treated like those of a worker.
         self.error = type(error)(*error.args) if _travels(error) else RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def _travels(error: Exception) -> bool:
-    """Whether an error comes to another process as what it is: by a class that is found there, and plain arguments."""
+    """Whether an error can be sent to another process: its class can be found there, its arguments are plain."""
     kind = type(error)
     if isinstance(error, StopIteration):  # which would be taken for the end of the pass
         return False
@@ -216,10 +202,7 @@ def _travels(error: Exception) -> bool:
 class Reading:
     """A map-style dataset, read by (batch, example), both from 0.
 
-    Args:
-        dataset: The user's.
-        seeds: What the random numbers of a pass are made of: (seed, pass). None: the generators of the process are not
-            touched, since the run draws from them too.
+    ``seeds`` is (seed, pass) for the generators; None: they are not seeded, since the run draws from them too.
     """
 
     def __init__(self, dataset: Any, seeds: tuple[int, int] | None) -> None:
@@ -267,13 +250,10 @@ AN_ARRAY = np.zeros(1, np.int8)
 
 
 class Making:
-    """Make a batch of examples; give ``[how many they are, the batch]``, or ``[Failed, None]``.
+    """Make a batch of examples; return ``[number of examples, batch]``, or ``[Failed, None]``.
 
-    Where there is no array in it an array follows, since the DataLoader takes a batch without one for the end.
-
-    Args:
-        collate: The DataLoader's function.
-        whole: Whether what the dataset gives is a batch already; how many examples it has is not known then (None).
+    A batch without an array is followed by one, since the DataLoader would take it for the end of the pass. With
+    ``whole`` the dataset yields batches already, and the number of examples is unknown (None).
     """
 
     def __init__(self, collate: Callable[[Any], Any], whole: bool) -> None:
@@ -301,11 +281,7 @@ def _has_array(batch: Any) -> bool:
 
 
 class Beginning:
-    """Begin a worker: it also ends when the parent process has ended without stopping it.
-
-    Args:
-        own: The DataLoader's ``worker_init_fn``; None: there is none.
-    """
+    """Begin a worker by its own ``worker_init_fn``; it also ends when the parent process does."""
 
     def __init__(self, own: Callable[[int], Any] | None) -> None:
         self._own = own

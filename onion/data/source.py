@@ -36,8 +36,7 @@ class Indexed(Protocol):
 class Stream:
     """Examples that come one after the other, from the beginning in each pass.
 
-    Args:
-        restart: Returns the iterator of one pass. It raises `DataError` if there cannot be another pass.
+    ``restart`` returns the iterator of one pass; it raises `DataError` if there cannot be another pass.
     """
 
     __slots__ = ("_restart",)
@@ -46,23 +45,12 @@ class Stream:
         self._restart = restart
 
     def examples(self) -> Iterator[Any]:
-        """The examples of one pass, at least one.
-
-        Raises:
-            DataError: There cannot be another pass, or (at the first example) the pass is empty.
-        """
+        """The examples of one pass; `DataError` if there is no other pass, or (when it is drawn) no example."""
         return _not_empty(self._restart())
 
 
 def as_source(given: Any) -> Indexed | Stream:
-    """Recognise what was given as data.
-
-    Args:
-        given: See the table at the top of this module.
-
-    Raises:
-        DataError: It is none of these, or it is empty, or a file cannot be read.
-    """
+    """Recognise data as in the table above; `DataError` for anything else, no data, or an unreadable file."""
     if isinstance(given, str | os.PathLike):
         return read_rows(given)
     _refuse_batches(given)

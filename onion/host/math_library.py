@@ -18,9 +18,9 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 VARIABLE = "MKL_DEBUG_CPU_TYPE"
 AVX2, AVX512 = "5", "7"
@@ -117,20 +117,13 @@ def kernels_for(cpuinfo: Path) -> str | None:
     """Return the number of the kernels that the first processor wants to be named; None: none, or it cannot be read."""
     try:
         with cpuinfo.open(encoding="utf-8", errors="replace") as lines:
-            first = dict(_field(line) for line in _until_blank(lines))
+            first = dict(map(_field, takewhile(str.strip, lines)))
     except OSError:
         return None
     flags = set(first.get("flags", "").split())
     if first.get("vendor_id") != "AuthenticAMD" or "avx2" not in flags:
         return None
     return AVX512 if flags >= _SKYLAKE else AVX2
-
-
-def _until_blank(lines: Any) -> Iterator[str]:
-    for line in lines:
-        if not line.strip():
-            return
-        yield line
 
 
 def _field(line: str) -> tuple[str, str]:

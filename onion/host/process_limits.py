@@ -9,12 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 
 class Raised:
-    """A limit of the whole process. Several threads and runs may raise it at once: the highest value counts.
-
-    Args:
-        get: returns the limit.
-        put: sets it.
-    """
+    """A limit of the process, by its getter and setter. Several threads may raise it: the highest value counts."""
 
     def __init__(self, get: Callable[[], int], put: Callable[[int], object]) -> None:
         self._get, self._put = get, put

@@ -32,13 +32,11 @@ def processors() -> int:
 
 
 def quota(groups: Path = GROUPS, limits: Path = LIMITS) -> float:
-    """Return how many processors' time the control groups of this process allow it; infinity: nothing limits it.
+    """Return how many processors' time the control groups of this process allow; infinity: no limit.
 
     That is what ``docker run --cpus 2`` sets, and Kubernetes' limits: all processors are there, but not all the time.
-
-    Args:
-        groups: Linux's list of the groups of a process, version 1 and 2; need not exist.
-        limits: the folder with the limits of each group.
+    ``groups`` is Linux's list of the groups of a process (version 1 or 2; need not exist), ``limits`` the folder of
+    limits.
     """
     return min((_limit(folder) for folder in _folders(groups, limits)), default=math.inf)
 

@@ -28,16 +28,10 @@ Part: TypeAlias = tuple[str | None, Any]
 def run_microbatches(
     state: State, parts: Sequence[Part], weight: Weight, look: Callable[[State], None] | None = None
 ) -> HookIterator:
-    """Run the inside once a part, each with its share of the update; leave the whole's loss on the state.
+    """Run the inside for each part (a task and its batch) with its share of the update; set the loss of the whole.
 
-    A mean over the whole is the mean of the parts' means, weighted; and so is its gradient. A part that weighs nothing
-    is left out, for its own mean would be one over nothing.
-
-    Args:
-        state: its ``batch`` is that of each part in turn, and of the last one in the end.
-        parts: the batches, with their tasks.
-        weight: what each weighs.
-        look: called after each part. Default: nothing.
+    The mean over the whole is the weighted mean of the parts' means; so is its gradient. A part of weight 0 is left
+    out, for its own mean would be undefined. ``look`` is called after each part.
     """
     weights = [weigh(batch, weight) for _, batch in parts]
     whole, share, before, loss = sum(weights), state.share, state.loss, None
@@ -57,11 +51,7 @@ def run_microbatches(
 
 
 def weigh(batch: Any, weight: Weight) -> float:
-    """Weigh a batch.
-
-    Raises:
-        DataError: it has no weight, or none that makes sense.
-    """
+    """Return the weight of a batch; DataError if it has none, or none that makes sense."""
     try:
         weighs = float(weight(batch))
     except DataError as error:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def updates_in(passes: Passes, updater: RunnerItem, runner: Runner) -> int:
     """Return how many updates an updater makes in so many passes.
 
-    The last step of a pass may have fewer batches; none is carried over into the next pass. Items that leave batches
-    out by what is in them (SkipIf, ForTask) are not counted in, and an Accumulate that is there for some steps only
-    (within Every) by its mean.
+    The last step of a pass may have fewer batches; none is carried over into the next pass. Items that skip batches by
+    their content (SkipIf, ForTask) are not counted in, and an Accumulate that acts in some steps only (within Every) by
+    its mean.
 
     Raises:
-        CompositionError: the data do not tell how many batches a pass has, and ``passes`` does not either.
+        CompositionError: neither the data nor ``passes`` has the number of batches of a pass.
     """
     batches = _batches_per_pass(runner) or passes.batches
     if batches is None:

@@ -86,7 +86,7 @@ def run(data, *rings, after=None):
 
 # -- a signal between any two instructions -----------------------------------------------------------------------------
 
-MODULES = ("interruptible_wait", "loader", "infinite_loader", "prefetch", "batch_iterator")
+MODULES = ("interruptible_wait", "loader", "prefetch", "batch_iterator")
 TRACED = [*(f"onion/data/{name}.py" for name in MODULES), "onion/multitask/task_sampler.py"]
 DRAWING = ("__next__", "__enter__", "__exit__", "_end", "_indexed", "_streamed", "_take", "_draw", "_awaited")
 

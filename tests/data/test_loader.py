@@ -2,7 +2,7 @@
 
 import threading
 from contextlib import closing
-from itertools import chain, count
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.data import Loader
-from onion.data.interruptible_wait import InterruptibleWait
+from onion.data.interruptible_wait import Interrupted, InterruptibleWait
+from onion.data.loader import InfiniteLoader
 from onion.errors import DataError
 from tests.data.threads import prefetch_threads as threads
 from tests.patience import PATIENCE
@@ -72,16 +73,6 @@ def test_a_lone_batch_needs_no_thread(source, start, patience, ahead):
 
 
 @prefetch
-def test_a_file_goes_straight_in(tmp_path, prefetch):
-    path = tmp_path / "a.tsv"
-    path.write_text("label\ttext_a\n1\tgood\n0\tbad\n1\tfine\n")
-    assert list(Loader(path, 2, prefetch=prefetch).batches(0)) == [
-        {"label": ["1", "0"], "text_a": ["good", "bad"]},
-        {"label": ["1"], "text_a": ["fine"]},
-    ]
-
-
-@prefetch
 def test_shuffling_depends_on_seed_and_pass_only(prefetch):
     loader = Loader(range(20), 4, shuffle=True, seed=3, prefetch=prefetch)
     first, second = lists(loader, 0), lists(loader, 1)
@@ -127,21 +118,6 @@ def test_a_stream_is_cut_and_skipped_too(prefetch, start):
     assert lists(loader, 0, start) == lists(loader, 1, start) == expected[start:]
     assert loader.batches_per_pass is None
     assert lists(Loader(lambda: iter(range(7)), 3, drop_last=True, prefetch=prefetch)) == expected[:2]
-
-
-@prefetch
-def test_an_iterator_serves_one_pass(prefetch):
-    loader = Loader(iter(range(4)), 2, prefetch=prefetch)
-    assert lists(loader) == [[0, 1], [2, 3]]
-    with pytest.raises(DataError, match="the iterator is exhausted"):
-        loader.batches(1)
-
-
-def test_an_endless_stream_can_be_left():
-    batches = Loader(count, 2).batches(0)
-    assert next(batches).tolist() == [0, 1]
-    batches.close()
-    assert threads() == []
 
 
 @pytest.mark.parametrize("length", [lambda text: len(text), [3, 1, 3, 1], np.array([3, 1, 3, 1])])
@@ -190,19 +166,7 @@ def test_close_is_idempotent_and_ends_the_pass(prefetch):
     assert len(batches) == 49
 
 
-def test_an_error_in_the_consumer_leaves_no_thread():
-    def consume():
-        with closing(Loader(range(100), 2).batches(0)) as batches:
-            for batch in batches:
-                batch.no_such_attribute()
-
-    with pytest.raises(AttributeError):
-        consume()
-    assert threads() == []
-
-
-def test_a_collate_function_of_ones_own():
-    assert list(Loader([1, 2, 3], 2, collate=sum).batches(0)) == [3, 3]
+NO_TIME = "timeout must be a number of seconds > 0, got "
 
 
 @pytest.mark.parametrize(
@@ -213,6 +177,8 @@ def test_a_collate_function_of_ones_own():
         ({"batch_size": True}, "batch_size must be an integer >= 1, got True"),
         ({"prefetch": -1}, "prefetch must be an integer >= 0, got -1"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+        *(({"timeout": wrong}, NO_TIME + repr(wrong)) for wrong in (0, -1.0, float("nan"), float("inf"), True, "1")),
+        ({"timeout": 1.0, "prefetch": 0}, "timeout= needs the background thread, prefetch >= 1: without it"),
     ],
 )
 def test_arguments_out_of_range(settings, message):
@@ -337,23 +303,6 @@ def test_a_batch_that_does_not_come_in_time_is_an_error(silent):
     batches.close()
 
 
-@pytest.mark.parametrize(
-    ("patience", "prefetch", "message"),
-    [
-        (0, 2, "timeout must be a number of seconds > 0, got 0"),
-        (-1.0, 2, "got -1.0"),
-        (float("nan"), 2, "got nan"),
-        (float("inf"), 2, "got inf"),
-        (True, 2, "got True"),
-        ("1", 2, "got '1'"),
-        (1.0, 0, "timeout= needs the background thread, prefetch >= 1: without it"),
-    ],
-)
-def test_patience_out_of_range(patience, prefetch, message):
-    with pytest.raises(ValueError, match=message):
-        Loader([1], timeout=patience, prefetch=prefetch)
-
-
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_thread_that_hangs_is_abandoned_soon_after_wake(asked, silent, caplog, monkeypatch):
     monkeypatch.setattr("onion.data.prefetch.ABANDON_TIMEOUT", 0.01)
@@ -367,3 +316,116 @@ def test_a_thread_that_hangs_is_abandoned_soon_after_wake(asked, silent, caplog,
         silent.release.set()
     batches.close()
     assert ("busy with one item for 0.01 s" in caplog.text) == asked
+
+
+# -- pass after pass ---------------------------------------------------------------------------------------------------
+
+
+def endless(size=7, batch_size=3, **options):
+    return Loader(list(range(size)), batch_size, **{"prefetch": 0, "collate": list, **options})
+
+
+def take(feed, count):
+    return [next(feed) for _ in range(count)]
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_passes_follow_one_another_each_in_the_order_of_its_own(prefetch):
+    shuffled = endless(shuffle=True, seed=4, prefetch=prefetch)
+    expected = [batch for number in range(3) for batch in shuffled.batches(number)]
+    feed = InfiniteLoader(shuffled)
+    assert take(feed, 9) == expected
+    assert expected[:3] != expected[3:6]
+    assert (feed.pass_id, feed.batch, feed.given, feed.examples) == (2, 3, 9, 21)
+    feed.close()
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 9), st.integers(1, 4), st.lists(st.integers(0, 4), max_size=5), st.sampled_from([0, 2]))
+def test_closing_anywhere_changes_nothing(size, batch_size, steps, prefetch):
+    source = endless(size, batch_size, shuffle=True, prefetch=prefetch)
+    uncut, feed = InfiniteLoader(source), InfiniteLoader(source)
+    for count in steps:
+        assert take(feed, count) == take(uncut, count)
+        feed.close()
+        assert feed.state_dict() == uncut.state_dict()
+    uncut.close()
+    assert threads() == []
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(0, 12), st.booleans())
+def test_another_feed_goes_on_at_the_place(size, batch_size, done, stream):
+    source = Loader(lambda: range(size), batch_size, prefetch=0, collate=list) if stream else endless(size, batch_size)
+    feed, other = InfiniteLoader(source), InfiniteLoader(source)
+    take(feed, done)
+    other.load_state_dict(feed.state_dict())
+    assert take(other, 5) == take(feed, 5)
+    assert other.state_dict() == feed.state_dict()
+
+
+def test_two_feeds_of_one_loader_have_a_place_each():
+    source = endless()
+    one, other = InfiniteLoader(source), InfiniteLoader(source)
+    assert take(one, 2) == [[0, 1, 2], [3, 4, 5]]
+    assert take(other, 1) == [[0, 1, 2]]
+
+
+def test_loading_a_place_leaves_the_batches_under_way():
+    feed = InfiniteLoader(endless(prefetch=2))
+    take(feed, 2)
+    feed.load_state_dict({"pass": 0, "batch": 0, "given": 0, "examples": 0})
+    assert take(feed, 1) == [[0, 1, 2]]
+    feed.close()
+
+
+def test_a_source_that_gives_no_batch_is_an_error_and_not_an_end():
+    feed = InfiniteLoader(Loader(lambda: range(2), 3, drop_last=True, prefetch=0))
+    with pytest.raises(DataError, match="returned no batch in pass 1"):
+        next(feed)
+
+
+def test_a_source_that_can_be_read_once_says_so_in_its_second_pass():
+    feed = InfiniteLoader(Loader(iter(range(3)), 3, prefetch=0, collate=list))
+    assert next(feed) == [0, 1, 2]
+    with pytest.raises(DataError, match="exhausted"):
+        next(feed)
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_an_error_in_the_source_comes_at_its_place(prefetch):
+    def source():
+        yield from range(3)
+        raise DataError("line 4 is broken")
+
+    feed = InfiniteLoader(Loader(source, 3, prefetch=prefetch, collate=list))
+    assert next(feed) == [0, 1, 2]
+    with pytest.raises(DataError, match="line 4 is broken"):
+        next(feed)
+    feed.close()
+    assert threads() == []
+
+
+def test_it_tells_the_place_of_the_next_batch():
+    feed = InfiniteLoader(endless())
+    assert feed.place == "pass 0, batch 0 (both from 0)"
+    take(feed, 5)
+    assert feed.place == "pass 1, batch 2 (both from 0)"
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_wait_that_is_ended_leaves_the_place(prefetch):
+    feed, uncut = InfiniteLoader(endless(prefetch=prefetch)), InfiniteLoader(endless())
+    assert take(feed, 2) == take(uncut, 2)
+    feed.close()
+    feed.wait = InterruptibleWait()
+    feed.wait.may_end = True
+    feed.wait.wake()
+    with pytest.raises(Interrupted):
+        next(feed)
+    feed.close()
+    assert feed.state_dict() == uncut.state_dict()
+    feed.wait = InterruptibleWait()
+    assert take(feed, 5) == take(uncut, 5)
+    feed.close()
+    assert threads() == []

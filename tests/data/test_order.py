@@ -97,21 +97,15 @@ def test_bucketed_sorts_each_window_by_length(seed, shuffle):
 
 
 def test_bucketed_without_shuffle_is_the_same_in_every_pass():
-    lengths = [5, 1, 4, 1, 3, 9]
-    expected = [[1, 3], [4, 2], [0, 5]]
-    assert [batch.tolist() for batch in bucketed(lengths, 2, shuffle=False)] == expected
-    assert [batch.tolist() for batch in bucketed(lengths, 2, pass_id=7, shuffle=False)] == expected
+    for pass_id in (0, 7):
+        batches = bucketed([5, 1, 4, 1, 3, 9], 2, pass_id=pass_id, shuffle=False)
+        assert [batch.tolist() for batch in batches] == [[1, 3], [4, 2], [0, 5]]
 
 
-def test_examples_of_equal_length_meet_others_in_the_next_pass():
-    lengths = [7] * 40
+@pytest.mark.parametrize("lengths", [[7] * 40, range(40)], ids=["equal", "different"])
+def test_few_examples_meet_others_in_the_next_pass(lengths):
+    """Different lengths that are sorted as one window would make the same batches in every pass."""
     met = {frozenset(batch.tolist()) for pass_id in range(5) for batch in bucketed(lengths, 4, 0, pass_id)}
-    assert len(met) > 45  # of 50
-
-
-def test_few_examples_of_different_lengths_meet_others_in_the_next_pass_too():
-    """Sorted as one window, they would make the same batches in every pass."""
-    met = {frozenset(batch.tolist()) for pass_id in range(5) for batch in bucketed(range(40), 4, 0, pass_id)}
     assert len(met) > 45  # of 50
 
 
@@ -122,11 +116,8 @@ def test_the_order_of_the_batches_is_not_that_of_their_lengths():
 
 
 def test_drop_last_does_not_always_drop_the_longest():
-    lengths = list(range(11))
-    dropped = {
-        (set(range(11)) - {i for b in bucketed(lengths, 5, 0, p, drop_last=True) for i in b}).pop() for p in range(40)
-    }
-    assert len(dropped) > 5
+    passes = [bucketed(range(11), 5, 0, pass_id, drop_last=True) for pass_id in range(40)]
+    assert len({({*range(11)} - {*np.concatenate(batches)}).pop() for batches in passes}) > 5
 
 
 @pytest.mark.parametrize("n", [0, 1])

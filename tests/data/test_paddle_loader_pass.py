@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from onion import DataError, DataProvider, Observer, Runner
 from onion.data.paddle_loader import PaddleBatches
 from tests.data.loaders import FORKS, WORKERS, Numbers, batches, numbers, shared_memory_of
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -132,11 +132,27 @@ def test_workers_are_left_to_a_thread_and_no_handler_to_the_process():
     assert signal.getsignal(signal.SIGCHLD) is before
 
 
+KILLED = """
+import multiprocessing, signal
+import numpy as np
+from onion import DataProvider, Observer, Runner
+from tests.data.loaders import Numbers
+from paddle.io import DataLoader
+
+def wait(state):
+    if state.step == 3:
+        print(*[worker.pid for worker in multiprocessing.active_children()], flush=True)
+        signal.pause()
+
+loader = DataLoader(Numbers(1000, lambda index: np.zeros([64, 64], "float32")), batch_size=4, num_workers=2)
+Runner(DataProvider(loader), Observer(on_batch_end=wait)).run(passes=1)
+"""
+
+
 @pytest.mark.slow
 def test_workers_end_with_a_run_that_is_killed():
     """Paddle's own wait for it for ever."""
-    script = Path(__file__).with_name("killed_loader.py")
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, cwd=script.parents[2]) as run:
+    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, cwd=ROOT) as run:
         workers = run.stdout.readline().split()
         run.kill()
         assert run.stdout.read() == ""  # not before all who could write into it are gone

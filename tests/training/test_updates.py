@@ -71,16 +71,12 @@ def test_the_batches_of_a_pass_are_those_of_the_data_that_are_there():
     assert updates_in(Passes(1), one.updater, Runner(tasks, one.updater, one.machine)) == 9
 
 
-def stream():
-    return DataProvider(lambda: iter(toy_examples(36)), 4, prefetch=0)
-
-
 def test_a_stream_has_to_be_told_of_and_then_is_planned():
-    one = Counting(Passes(2))
+    one, stream = Counting(Passes(2)), DataProvider(lambda: iter(toy_examples(36)), 4, prefetch=0)
     with pytest.raises(CompositionError, match=r"over 2 passes, but the data do not say .* Passes\(2, batches=...\)"):
-        Runner(stream(), one.updater, one.machine).run(passes=2)
+        Runner(stream, one.updater, one.machine).run(passes=2)
     one = Counting(Passes(2, batches=9))
-    Runner(stream(), one.updater, Accumulate(4), one.machine).run(passes=2)
+    Runner(stream, one.updater, Accumulate(4), one.machine).run(passes=2)
     assert one.optimizer.get_lr() == 0
     assert len(one.rates) == 6
 
@@ -96,7 +92,7 @@ def test_no_passes_are_refused(length):
 
 @pytest.mark.parametrize("composed", COMPOSED)
 def test_the_rate_falls_to_its_end_with_the_last_update_whatever_the_onion_does(composed):
-    one, planned = Counting(Passes(3)), Counting()
+    one = Counting(Passes(3))
     Runner(numbers(), *COMPOSED[composed](one)).run(passes=3)
     assert one.optimizer.get_lr() == 0
     assert max(one.rates) > 0.009
@@ -122,7 +118,7 @@ def test_over_passes_a_schedule_is_what_it_is_over_their_updates(of, warmup):
         wanted.step()
 
 
-def test_a_schedule_that_nobody_has_planned_says_so():
+def test_a_schedule_that_was_not_planned_is_an_error():
     rate = schedules.cosine(0.01, Passes(2))
     with pytest.raises(OnionError, match=r"is planned when a ParameterUpdater .* starts to run"):
         rate.step()
@@ -173,7 +169,7 @@ def test_the_rate_that_was_set_by_hand_outlives_a_planned_one(tmp_path):
     assert again.rates[0] == pytest.approx(0.5 * 18 / 32)
 
 
-def test_a_checkpoint_of_before_there_were_plans_is_planned_anew(tmp_path):
+def test_a_checkpoint_of_before_there_were_plans_is_planned(tmp_path):
     """It counts the updates that were made, and has the rates of another plan."""
     saved_onion(tmp_path, Accumulate(4), length=4 * 9)[1].run(steps=6)
     one, runner = saved_onion(tmp_path, Accumulate(4))
