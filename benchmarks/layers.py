@@ -31,7 +31,6 @@ alternates. What a student loses in accuracy stands in docs/composition.md."""
 
 
 def measure(section: Section, given: Namespace) -> None:
-    """Predict the file by both in every round."""
     use_threads()
     task = Classification(max_length=128).fitted(given.file)
     examples = cached_features(task, given.file, Tokenizer.from_pretrained(given.encoder))

@@ -67,7 +67,6 @@ def _passes(*command: str | Path, **variables: str) -> bool:
 
 
 def home() -> Path:
-    """Return where all of it is."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get("ONION_ARM") or cache / "onion-arm").absolute()
 
@@ -90,7 +89,9 @@ def emulated_python(folder: Path) -> Path:
             shutil.rmtree(before, ignore_errors=True)
         _unpack(system, folder / "apt")
         _write_command(python, system)
-        _install_wheels(python, system)
+        version = _run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+        platforms = [f"--platform={name}" for name in PLATFORMS]
+        _pip(system, "--only-binary=:all:", *platforms, "--python-version", version, *_requirements())
         ready.write_text(wanted, encoding="utf-8")
     _pip(system, "--no-deps", "--no-build-isolation", "--upgrade", "--editable", str(ROOT))
     return python
@@ -127,12 +128,6 @@ def _write_command(python: Path, system: Path) -> None:
     _packages(system).mkdir(parents=True, exist_ok=True)
     begin = f"import sys; sys.executable = {str(python)!r}\n"
     (_packages(system) / "emulated.pth").write_text(begin, encoding="utf-8")
-
-
-def _install_wheels(python: Path, system: Path) -> None:
-    version = _run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
-    platforms = [f"--platform={name}" for name in PLATFORMS]
-    _pip(system, "--only-binary=:all:", *platforms, "--python-version", version, *_requirements())
 
 
 def _requirements() -> list[str]:

@@ -30,7 +30,6 @@ FILES = {
 
 
 def main() -> None:
-    """Fetch what is not there, and say what was done."""
     if complete(VENDOR):
         print(f"{VENDOR}: {PACKAGE} is there")
         return
@@ -40,9 +39,10 @@ def main() -> None:
 
 
 def complete(vendor: Path, files: Mapping[str, str] = FILES) -> bool:
-    """Return whether every file is there with its hash."""
     places = {vendor / Path(name).name: digest for name, digest in files.items()}
-    return all(path.is_file() and _sha256(path.read_bytes()) == digest for path, digest in places.items())
+    return all(
+        path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest for path, digest in places.items()
+    )
 
 
 def packed(folder: Path, package: str = PACKAGE) -> Path:
@@ -85,10 +85,6 @@ def unpack(archive: Path, vendor: Path, files: Mapping[str, str] = FILES) -> Non
             content = package.extractfile(name)
             assert content is not None, f"{name} is no file"  # the archive is pinned: it is one
             (vendor / Path(name).name).write_bytes(content.read())
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 if __name__ == "__main__":

@@ -60,7 +60,6 @@ def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
 
 
 def digest_of(ids: Any) -> str:
-    """Return that of lists of whole numbers."""
     found = hashlib.sha256()
     for each in ids:
         found.update(f"{each}\n".encode())
@@ -82,7 +81,6 @@ class Count(RunnerItem):
         self.places: list[int] = []
 
     def on_batch(self, state: State) -> None:
-        """Add those of the batch."""
         self.tokens += sum(state.batch["lengths"])
         self.places += state.batch["places"]
 

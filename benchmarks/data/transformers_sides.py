@@ -62,7 +62,6 @@ class FirstBatch(transformers.TrainerCallback):
     at: float | None = None
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Look at the clock, once."""
         self.at = self.at or time.time()
 
 
@@ -70,7 +69,6 @@ def training(job: Mapping[str, Any]) -> Callable[..., Answer]:
     """Prepare nothing, as onion's side; the job is that one's, with the other values of Settings by their names."""
 
     def work(steps: int) -> Answer:
-        """Train; return the seconds to the first batch."""
         torch.set_num_threads(job["threads"])
         transformers.set_seed(job["seed"])
         tokenizer = transformers.AutoTokenizer.from_pretrained(job["encoder"])

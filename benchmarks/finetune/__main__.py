@@ -82,7 +82,6 @@ class Part:
     stays: bool = True
 
     def job(self, room: Path, data: Path, steps: int) -> Job:
-        """Write what the sides read, and return their job."""
         found = self.model(room, data)
         source = Path(found["folder"])
         return {
@@ -109,24 +108,24 @@ PARTS = {
 def head_of(file: Path, rows: int, to: Path) -> Path:
     """Write the header of a table and its first rows that all tokenizers cut in the same way; return where.
 
+    Symbols beyond ASCII are left out: PaddleNLP sets them apart for BERT, the others do not.
+
     Raises:
         ValueError: the table has fewer.
     """
+
+    def alike(line: str) -> bool:
+        return not any(is_symbol(each) and not each.isascii() for each in line)
+
     with file.open(encoding="utf-8", newline="\n") as lines:
-        found = [line.removesuffix("\n") for line in (next(lines), *islice(filter(_cut_alike, lines), rows))]
+        found = [line.removesuffix("\n") for line in (next(lines), *islice(filter(alike, lines), rows))]
     if len(found) <= rows:
         raise ValueError(f"{file} has fewer than {rows} rows; ask for fewer steps")
     to.write_bytes("".join(f"{line}\n" for line in found).encode())
     return to
 
 
-def _cut_alike(line: str) -> bool:
-    """Return whether a line has no symbol beyond ASCII: PaddleNLP sets them apart for BERT, the others do not."""
-    return not any(is_symbol(each) and not each.isascii() for each in line)
-
-
 def _changed(source: Path, folder: Path, changes: dict[str, float]) -> Path:
-    """Copy a model with other settings."""
     shutil.copytree(source, folder, ignore=lambda at, names: [name for name in names if Path(at, name).is_dir()])
     config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
     (folder / CONFIG_FILE).write_text(json.dumps(config | changes), encoding="utf-8")
@@ -145,11 +144,6 @@ def _for_paddlenlp(source: Path, folder: Path, changes: dict[str, float]) -> Pat
 
 
 def measure(section: Section, given: Namespace) -> None:
-    """Run the parts, and add what was found.
-
-    Raises:
-        FailedError: a side ended, or does something else.
-    """
     for name in given.only:
         part, steps = PARTS[name], given.steps or PARTS[name].steps
         with TemporaryDirectory() as room:

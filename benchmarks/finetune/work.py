@@ -49,8 +49,6 @@ def trainer_arguments(job: Job, room: str) -> dict[str, Any]:
 
 
 class Clock:
-    """Counts from when it is made."""
-
     def __init__(self) -> None:
         self._begun = time.perf_counter()
 
@@ -62,7 +60,6 @@ class Clock:
         self._begun += time.perf_counter() - stopped
 
     def seconds(self) -> float:
-        """Return what was counted so far."""
         return time.perf_counter() - self._begun
 
 

@@ -80,7 +80,6 @@ class Side:
             self._end()
 
     def end(self) -> None:
-        """Let it end; it is gone after this."""
         if self._process is not None:
             self._end()
 
@@ -161,7 +160,6 @@ def alternate(sides: Sequence[Side], rounds: int, **asked: Any) -> list[Round]:
 
 
 def values(rounds: Sequence[Round], side: str, figure: str) -> list[float]:
-    """Return a figure of a side in each round."""
     return [float(each[side][figure]) for each in rounds]
 
 

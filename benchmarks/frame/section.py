@@ -46,7 +46,6 @@ class Figure:
 
     @property
     def median(self) -> float:
-        """Of the rounds."""
         return statistics.median(self.values)
 
     @property
@@ -57,7 +56,6 @@ class Figure:
         return None if self.at_least is None else self.median >= self.at_least
 
     def cells(self) -> tuple[str, str, str, str]:
-        """Return the line, under ``COLUMNS``."""
         between = " to ".join(map(self._text, quartiles(self.values))) if len(self.values) > 1 else ""
         return self.what, f"{self._text(self.median)} {self.unit}".strip(), between, self._goal()
 
@@ -86,7 +84,6 @@ class Section:
     date: str = field(default_factory=today)
 
     def add_versions(self, sides: Iterable[Side]) -> None:
-        """Add the versions of libraries that sides reported at their ends."""
         for side in sides:
             self.versions |= side.last.get("versions", {})
 
@@ -97,7 +94,6 @@ class Section:
             self.figures.append(Figure(what, "MiB", [mib], digits=0))
 
     def markdown(self) -> str:
-        """Return it as Markdown."""
         versions = ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items()))
         where = f"{self.rounds} rounds on {self.machine}, {self.date}" + (f", with {versions}." if versions else ".")
         lines = table(COLUMNS, (figure.cells() for figure in self.figures))
@@ -114,7 +110,6 @@ class Section:
 
 
 def read(path: Path) -> Section:
-    """Return a section that was kept."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return Section(**{**found, "figures": [Figure(**figure) for figure in found["figures"]]})
 

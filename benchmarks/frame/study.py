@@ -82,15 +82,12 @@ class Study(ABC, Generic[Run]):
         return ()
 
     def summary(self, result: Result) -> str:
-        """Return a result in a line."""
         return ""
 
     def missing(self, runs: Sequence[Run]) -> list[Run]:
-        """Return what has to be run."""
         return [run for run in runs if self.read(run) is None]
 
     def write_page(self, table: Path) -> None:
-        """Write the page."""
         replace_file(table, self.page().encode())
 
     @classmethod
@@ -98,7 +95,6 @@ class Study(ABC, Generic[Run]):
         """Add further options."""
 
     def path(self, run: Run) -> Path:
-        """Return where the result of a run is, or will be."""
         digest = hashlib.sha256(json.dumps(self.record(run), sort_keys=True).encode()).hexdigest()[:DIGEST_LENGTH]
         return self.folder / f"{self.stem(run)}.{digest}.json"
 

@@ -15,7 +15,6 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [columns, ("---",) * len(columns), *lines])
 
 
@@ -51,7 +50,6 @@ def where_and_when(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def today() -> str:
-    """Return the date, in universal time."""
     return datetime.now(timezone.utc).date().isoformat()
 
 

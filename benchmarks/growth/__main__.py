@@ -104,7 +104,6 @@ length, the files being in the page cache."""
 
 
 def measure(section: Section, given: Namespace) -> None:
-    """Measure what was chosen."""
     grow([axis for axis in AXES if axis.name in given.only], section)
     if "rows" in given.only:
         grow_rows(ROWS, section)
@@ -153,20 +152,17 @@ def growth(times: Times) -> list[float]:
 
 
 def growth_note(what: str, times: Times, why: str) -> str:
-    """Return a note on how something grows."""
     factors = ", ".join(f"{factor:.2f}" for factor in growth(times))
     sizes = list(times)
     return f"{what}, growth per doubling from {sizes[0]:,} to {sizes[-1]:,}: {factors}. {why[0].upper()}{why[1:]}."
 
 
 def of_axis(axis: Axis, times: Times) -> Iterator[Figure]:
-    """Yield the time at each size."""
     for size, values in times.items():
         yield Figure(f"{axis.what}: {size}", axis.unit, [axis.scale * value for value in values])
 
 
 def of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> Iterator[Figure]:
-    """Yield times and memory at each number of rows."""
     for rows, rounds in found.items():
         for name, what, unit, scale in (
             ("first", "first batch of cached features", "ms", 1e3),
@@ -178,7 +174,6 @@ def of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> Iterator[Figu
 
 
 def notes_of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> list[str]:
-    """Return notes on how they grow."""
     first, order = (
         {rows: [each[name] for each in rounds] for rows, rounds in found.items()} for name in ("first", "order")
     )

@@ -49,7 +49,6 @@ STEPS = 10**6
 
 @cache
 def network(layers: int, width: int) -> tuple[Classifier, Any]:
-    """Return a classifier over an encoder of that shape, and its optimizer."""
     config = EncoderConfig(
         vocab_size=VOCABULARY,
         hidden_size=width,
@@ -87,14 +86,11 @@ WIDTH = 8
 
 
 class Regressor(nn.Layer):
-    """A linear layer over another one."""
-
     def __init__(self, encoder: nn.Layer) -> None:
         super().__init__()
         self.encoder, self.last = encoder, nn.Linear(WIDTH, 1)
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return ``[batch, 1]``."""
         return self.last(self.encoder(batch["x"]))
 
     def loss(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
@@ -121,7 +117,6 @@ def tasks(count: int) -> tuple[Runner, int]:
 
 
 def rings(count: int) -> tuple[Runner, int]:
-    """Return a loop of so many rings, and its batches."""
     return Runner(*[Nothing() for _ in range(count)], Batches(RING_BATCHES)), RING_BATCHES
 
 

@@ -64,11 +64,6 @@ PARTS: dict[str, tuple[Callable[[Path, Path], dict[str, Any]], Mapping[str, Any]
 
 
 def measure(section: Section, given: Namespace) -> None:
-    """Run the parts, and add what was found.
-
-    Raises:
-        FailedError: a side ended, or computes something else.
-    """
     goals = GOALS_AVX2 if given.avx2 else GOALS
     for title in given.only:
         make, peers, singles = PARTS[title]
@@ -132,7 +127,6 @@ def of_bulk(rounds: Sequence[Round], texts: int, title: str, goals: Mapping[str,
 
 
 def of_share(rounds: Sequence[Round], title: str) -> list[Figure]:
-    """Return the share of tokenising in a classification of all texts."""
     shares = {
         side: [100 * each[side]["tokenise"] / each[side]["classify"] for each in rounds]
         for side, ways in rounds[0].items()

@@ -51,7 +51,6 @@ def base(folder: Path, data: Path = DATA) -> dict[str, Any]:
 
 
 def texts(folder: Path) -> list[str]:
-    """Return the texts of a data set's ``dev.tsv``."""
     first, *lines = (folder / "dev.tsv").read_text(encoding="utf-8").rstrip("\n").split("\n")
     column = first.split("\t").index("text_a")
     return [line.split("\t")[column] for line in lines]

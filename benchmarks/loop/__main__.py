@@ -61,7 +61,6 @@ class Peer:
         return {BARE: (self.bare, 0), LEAN: (self.engine, 0), MANY: (self.engine, CALLBACKS)}
 
     def side(self, batches: int, sides: dict[str, tuple[str, int]] | None = None) -> Side:
-        """Start its process."""
         job = {"batches": batches, "sides": sides or self.sides}
         return Side(self.title, "benchmarks.loop.work", job, self.environment)
 
@@ -117,7 +116,6 @@ def above(rounds: Sequence[Round], name: str, side: str, below: str = BARE, part
 
 
 def of_onion(rounds: Sequence[Round]) -> list[Figure]:
-    """Return the lines of onion, with the goals."""
     name = ONION.title
     instead = "bare loop with onion's `to_tensors` for `paddle.to_tensor`: above it"
     return [
@@ -131,7 +129,6 @@ def of_onion(rounds: Sequence[Round]) -> list[Figure]:
 
 
 def of_peer(peer: Peer, rounds: Sequence[Round]) -> list[Figure]:
-    """Return the lines of a peer."""
     name = peer.title
     return [
         Figure(f"{name}: bare loop of its framework", UNIT, values(rounds, name, BARE)),

@@ -41,8 +41,6 @@ to_tensor: Any = paddle().to_tensor
 
 
 class Regression(Noted):
-    """Linear(8, 1), called with a batch."""
-
     def forward(self, batch: dict[str, Any]) -> Any:
         return super().forward(batch["x"])
 
@@ -51,8 +49,6 @@ class Regression(Noted):
 
 
 class Nothing(RunnerItem):
-    """Is called at both ends of a batch."""
-
     def on_batch(self, state: State) -> HookIterator:
         yield
 

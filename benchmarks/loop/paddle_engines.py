@@ -28,8 +28,6 @@ Batch = tuple[Any, Any]
 
 
 class Noted(paddle.nn.Linear):  # type: ignore[misc]
-    """A Linear with a clock."""
-
     def forward(self, x: Any) -> Any:
         note_call()
         return super().forward(x)
@@ -43,12 +41,10 @@ def initialized(linear: Any) -> Any:
 
 
 def sgd(linear: Any) -> Any:
-    """Return the optimizer."""
     return paddle.optimizer.SGD(RATE, parameters=linear.parameters())
 
 
 def parameters(linear: Any) -> Parameters:
-    """Return what was learned."""
     return taken(linear.weight.numpy(), linear.bias.numpy())
 
 
@@ -66,8 +62,6 @@ def bare(batches: list[Batch], callbacks: int = 0) -> Parameters:
 
 
 def model_fit(batches: list[Batch], callbacks: int) -> Parameters:
-    """paddle.Model.fit."""
-
     class Nothing(paddle.callbacks.Callback):  # type: ignore[misc]
         def on_train_batch_begin(self, step: int, logs: Any = None) -> None:
             pass

@@ -31,8 +31,6 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 class Noted(torch.nn.Linear):
-    """A Linear with a clock."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         note_call()
         return super().forward(x)
@@ -48,17 +46,14 @@ def network() -> Noted:
 
 
 def sgd(linear: torch.nn.Module) -> torch.optim.SGD:
-    """Return the optimizer."""
     return torch.optim.SGD(linear.parameters(), lr=RATE)
 
 
 def parameters(linear: torch.nn.Linear) -> Parameters:
-    """Return what was learned."""
     return taken(linear.weight.detach(), linear.bias.detach())
 
 
 def bare(batches: list[Batch], callbacks: int = 0) -> Parameters:
-    """The loop by hand."""
     linear = network()
     optimizer = sgd(linear)
     linear.train()

@@ -166,7 +166,6 @@ class Results(Study[Run]):
         parser.add_argument("--kept", type=Path, default=Path(__file__).parent / "kept", help="of the results")
 
     def runs(self) -> Iterator[Run]:
-        """Yield the runs, a row at a time, the sides of a seed next to each other."""
         for row in self.rows:
             if self.chosen(row.name):
                 for seed in row.seeds:

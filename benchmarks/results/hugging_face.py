@@ -153,12 +153,12 @@ def tagging(job: dict[str, Any], tokenizer: Any) -> Prepared:
         tokens, true = map(list, zip(*tagged(path), strict=True))
         examples, firsts = _tagged_examples(tokens, [[0] * len(tags) for tags in true], tokenizer, job)
         numbers = np.argmax(in_order(trainer, examples), axis=-1)
-        told = [_tags(*each, names) for each in zip(true, firsts, numbers, strict=True)]
-        return {
-            "precision": precision_score(true, told),
-            "recall": recall_score(true, told),
-            "f1": f1_score(true, told),
-        }
+        told = [  # a tag for every token; one that was cut off, or has no sub-token, is outside
+            [names[tags[found[word]]] if word in found else OUTSIDE for word in range(len(right))]
+            for right, found, tags in zip(true, firsts, numbers, strict=True)
+        ]
+        scores = {"precision": precision_score, "recall": recall_score, "f1": f1_score}
+        return {name: score(true, told) for name, score in scores.items()}
 
     numbered = [[names.index(tag) for tag in tags] for _, tags in rows]
     examples, _ = _tagged_examples([tokens for tokens, _ in rows], numbered, tokenizer, job)
@@ -185,11 +185,6 @@ def _tagged_examples(
         examples.append(example)
         all_firsts.append(firsts)
     return examples, all_firsts
-
-
-def _tags(true: Sequence[str], firsts: dict[int, int], numbers: np.ndarray, names: Sequence[str]) -> list[str]:
-    """A tag for every token; one that was cut off, or has no sub-token, is outside."""
-    return [names[numbers[firsts[word]]] if word in firsts else OUTSIDE for word in range(len(true))]
 
 
 # Question answering
@@ -226,17 +221,17 @@ def reading(job: dict[str, Any], tokenizer: Any) -> Prepared:
 
 def _learned(question: Question, tokenizer: Any, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the windows of a question with the places of the first answer that is where the file says."""
-    right = [(start, start + len(text)) for text, start in question.answers if _is_there(question.context, text, start)]
+    right = [
+        (start, start + len(text))
+        for text, start in question.answers
+        if start >= 0 and text and question.context.startswith(text, start)
+    ]
     if not right:
         return
     for window in _windows(question, tokenizer, job):
         first, last = _place(window["spans"], *right[0])
         inputs = {name: window[name] for name in tokenizer.model_input_names}
         yield {**inputs, "start_positions": first, "end_positions": last}
-
-
-def _is_there(context: str, text: str, start: int) -> bool:
-    return start >= 0 and text != "" and context[start : start + len(text)] == text
 
 
 def _windows(question: Question, tokenizer: Any, job: dict[str, Any]) -> list[dict[str, Any]]:
@@ -253,16 +248,12 @@ def _windows(question: Question, tokenizer: Any, job: dict[str, Any]) -> list[di
         return_overflowing_tokens=True,
         return_offsets_mapping=True,
     )
-    return [
-        {
-            **{name: found[name][place] for name in tokenizer.model_input_names},
-            "spans": [
-                span if which == 1 else None
-                for span, which in zip(found["offset_mapping"][place], found.sequence_ids(place), strict=True)
-            ],
-        }
-        for place in range(len(found["input_ids"]))
-    ]
+    windows = []
+    for place in range(len(found["input_ids"])):
+        places = zip(found["offset_mapping"][place], found.sequence_ids(place), strict=True)
+        spans = [span if which == 1 else None for span, which in places]
+        windows.append({**{name: found[name][place] for name in tokenizer.model_input_names}, "spans": spans})
+    return windows
 
 
 def _place(spans: Sequence[Span | None], begin: int, end: int) -> Span:
@@ -291,16 +282,11 @@ def _largest(scores: np.ndarray) -> list[int]:
 
 # A job
 
-TASKS: dict[str, Callable[..., Prepared]] = {
-    "classify": classification,
-    "regress": regression,
-    "tag": tagging,
-    "read": reading,
-}
+TASKS: dict[str, Callable[..., Prepared]]
+TASKS = {"classify": classification, "regress": regression, "tag": tagging, "read": reading}
 
 
 def prepared_of(job: dict[str, Any]) -> tuple[Prepared, Any]:
-    """Seed everything, and return the job's task, ready to be trained, and the tokenizer."""
     transformers.set_seed(job["seed"])
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["encoder"])
     return TASKS[job["task"]](job, tokenizer), tokenizer
@@ -335,7 +321,6 @@ def write_head(job: dict[str, Any]) -> None:
 
 
 def main(path: str, what: str = "answer") -> None:
-    """Do a job."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     if what == "head":
         write_head(job)

@@ -102,20 +102,13 @@ def _lines(row: Row, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterat
             yield "" if number else f"{row.title} {MARK}", *cells.split(" | ")
         return
     for number, (dev, figure) in enumerate(product(row.dev, row.figures)):
-        both = [_values(side, dev, figure) for side in (ours, theirs)]
-        told = [
-            _spread(values, side in row.sides, row)
-            for values, side in zip(both, ("onion", "hugging-face"), strict=True)
-        ]
+        both = [[100 * result["figures"][dev][figure] for result in side] for side in (ours, theirs)]
+        told = [_spread(values, side in row.sides, row) for values, side in zip(both, SIDES, strict=True)]
         what = figure.replace("_", " ") + (f", {dev}" if len(row.dev) > 1 else "")
         first = number == 0
         title, settings = (row.title, _settings(row, [*ours, *theirs])) if first else ("", "")
         seconds = f"{_seconds(ours)} / {_seconds(theirs)}" if first else ""
         yield title, settings, what, *told, _difference(*both), seconds
-
-
-def _values(results: Sequence[Result], dev: str, figure: str) -> list[float]:
-    return [100 * result["figures"][dev][figure] for result in results]
 
 
 def _spread(values: Sequence[float], runs: bool, row: Row) -> str:

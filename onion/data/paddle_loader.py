@@ -90,15 +90,14 @@ class PaddleBatches:
         self._own_ways = type(loader) is not io.DataLoader  # a subclass may give anything in any way
         self._streams = self._own_ways or isinstance(loader.dataset, io.IterableDataset)
         self._whole = not self._own_ways and loader.batch_sampler is None  # the dataset's examples are batches
-        self._sampler = None if self._streams else self._sampler_of(loader)
+        self._sampler: Any = None
+        if not self._streams:
+            self._sampler = [[i] for i in range(len(loader.dataset))] if self._whole else loader.batch_sampler
         if self.batches_per_pass == 0:
             raise DataError(
                 "the DataLoader has no batch: its dataset has none, or drop_last=True leaves nothing; use a smaller "
                 "batch_size"
             )
-
-    def _sampler_of(self, loader: Any) -> Any:
-        return [[i] for i in range(len(loader.dataset))] if self._whole else loader.batch_sampler
 
     @property
     def settings(self) -> dict[str, Any]:

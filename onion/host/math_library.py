@@ -55,7 +55,7 @@ def set_up_math_library(environment: MutableMapping[str, str] = os.environ, cpui
         log.debug("%s is not needed on this processor", VARIABLE)
     elif not _choose(VARIABLE, kernels, environment):
         log.debug("%s=%s was set already and is kept", VARIABLE, environment[VARIABLE])
-    elif "paddle" in sys.modules and _began_without(kernels):
+    elif "paddle" in sys.modules and _is_loaded(VARIABLE) and _read(VARIABLE) != int(kernels):
         warnings.warn(
             "Paddle has computed before onion was imported, so its math library runs slowly on this AMD processor; "
             f"import onion before the first computation, or set {VARIABLE}={kernels} in the environment.",
@@ -72,11 +72,6 @@ def _choose(name: str, value: str, environment: MutableMapping[str, str]) -> boo
         return False
     environment[name] = _ours[name] = value
     return True
-
-
-def _began_without(kernels: str) -> bool:
-    """Tell whether MKL is loaded, and has other kernels than those that were named just now."""
-    return _is_loaded(VARIABLE) and _read(VARIABLE) != int(kernels)
 
 
 def clean_environment(environment: MutableMapping[str, str] = os.environ) -> None:

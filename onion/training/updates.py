@@ -29,7 +29,8 @@ def updates_in(passes: Passes, updater: RunnerItem, runner: Runner) -> int:
     Raises:
         CompositionError: neither the data nor ``passes`` has the number of batches of a pass.
     """
-    batches = _batches_per_pass(runner) or passes.batches
+    data = [item for item in runner.walk() if item.provides_data]
+    batches = (data[-1].batches_per_pass if data else None) or passes.batches
     if batches is None:
         raise CompositionError(
             f"{updater.name}: the learning rate is planned over {passes.count} passes, but the data do not say how "
@@ -48,11 +49,6 @@ def batches_a_step(runner: Runner) -> Fraction:
     # What runs a second time within a step works on the same batches.
     taking = [item for item in runner.walk() if item.extra_batches]
     return 1 + sum((item.extra_batches * min(_runs(item, runner), Fraction(1)) for item in taking), Fraction(0))
-
-
-def _batches_per_pass(runner: Runner) -> int | None:
-    bringing = [item for item in runner.walk() if item.provides_data]
-    return bringing[-1].batches_per_pass if bringing else None
 
 
 def _runs(item: RunnerItem, runner: Runner) -> Fraction:

@@ -35,7 +35,6 @@ from scripts.crash_test.points import KINDS, Census, Point, kinds_in
 
 
 def main() -> int:
-    """Try what was asked for; return the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when the onions\' module loads Paddle
     asked = _asked()
     with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +97,6 @@ def _many(places: Mapping[str, Place], count: int, seed: int, jobs: int) -> Iter
 
 
 def _told(attempts: list[Attempt], module: str) -> int:
-    """Print what came of it; return the exit status."""
     again = f"{os.path.relpath(sys.executable)} -m scripts.crash_test --onions {module}"
     failed = [attempt for attempt in attempts if attempt.failed]
     print("", tables(attempts), *(failure(attempt, again) for attempt in failed), sep="\n", flush=True)
@@ -147,7 +145,6 @@ MAX_COMPLAINTS = 5
 
 
 def line_of(attempt: Attempt, number: int, count: int) -> str:
-    """Return the line of an attempt."""
     points = ", then ".join(map(str, attempt.points)) or "not killed"
     return f"{number:{len(str(count))}}/{count}  {'FAILED' if attempt.failed else 'same'}  {attempt.onion}: {points}"
 

@@ -227,7 +227,6 @@ class End:
         return self.code == -signal.SIGKILL
 
     def said(self, what: str) -> list[Any]:
-        """Return all it told under a name."""
         return [each[what] for each in self.told if what in each]
 
 

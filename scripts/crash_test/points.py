@@ -65,7 +65,6 @@ class Point:
 
     @property
     def kind(self) -> str:
-        """The first word of the event."""
         return kind_of(self.event)
 
     @property

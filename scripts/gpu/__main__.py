@@ -29,7 +29,6 @@ SEE = "docs/gpu.md tells which Paddle is for which GPU."
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what was asked for, and write the report; return the exit status."""
     given = _given(arguments)
     paddle, obstacle = _paddle()
     if paddle is None:
@@ -99,17 +98,14 @@ class Outcome(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether it did not do what it should."""
         return self.verdict.startswith("failed")
 
 
 def pytest(*given: str) -> tuple[str, ...]:
-    """Return the command that runs tests."""
     return (PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", *given)
 
 
 def training(*given: str) -> tuple[str, ...]:
-    """Return the command that trains for a moment."""
     return (PYTHON, "-m", "scripts.gpu.training", *given)
 
 
@@ -156,13 +152,10 @@ def run(name: str, part: Part, root: Path, data: Path) -> Outcome:
         for line in process.stdout:
             print(line, end="", flush=True)
             lines.append(line)
-    return Outcome(name, part.title, _verdict(process.returncode, part), perf_counter() - started, "".join(lines))
-
-
-def _verdict(status: int, part: Part) -> str:
-    if status == 0:
-        return "passed"
-    return f"not run: {part.lacks[status]}" if status in part.lacks else f"failed (status {status})"
+    status = process.returncode
+    verdict = f"not run: {part.lacks[status]}" if status in part.lacks else f"failed (status {status})"
+    seconds = perf_counter() - started
+    return Outcome(name, part.title, verdict if status else "passed", seconds, "".join(lines))
 
 
 LIBRARIES = ("onion-paddle", "numpy", "torch", "transformers")
@@ -202,7 +195,6 @@ LINES_OF_FAILED, LINES_OF_PASSED = 40, 12
 
 
 def page(machine: Mapping[str, str], outcomes: Sequence[Outcome]) -> str:
-    """Return the report, in Markdown."""
     bad = [outcome.name for outcome in outcomes if outcome.failed]
     head = f"{len(bad)} of {len(outcomes)} parts failed: {', '.join(bad)}" if bad else "no part failed"
     lines = [f"# onion on {machine.get('GPU', 'a GPU').partition(',')[0]}: {head}", "", "| | |", "| --- | --- |"]

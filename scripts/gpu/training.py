@@ -32,8 +32,6 @@ FIRST_WORD = 5
 
 
 class RandomTexts(RunnerItem):
-    """Give batches of random tokens, some of them masked."""
-
     def __init__(self, batch: int, length: int, words: int) -> None:
         self.batch, self.length, self.words = batch, length, words
         self.tokens = 0
@@ -59,7 +57,6 @@ class RandomTexts(RunnerItem):
 
 
 def main() -> None:
-    """Train, and tell."""
     given = _given()
     config = EncoderConfig(
         vocab_size=given.words,
@@ -78,13 +75,14 @@ def main() -> None:
     texts.tokens, started = 0, perf_counter()
     last = float(runner.run(steps=WARM + given.steps).loss)  # type: ignore[arg-type]  # reading the loss waits for the device
     seconds = perf_counter() - started
+    device = paddle.device.get_device()
     told = {
-        "device": paddle.device.get_device(),
+        "device": device,
         "dtype": given.dtype,
         "steps": given.steps,
         "examples a second": round(given.steps * given.batch / seconds, 1),
         "tokens a second": round(texts.tokens / seconds),
-        "peak bytes": _peak(),
+        "peak bytes": None if device == "cpu" else int(paddle.device.cuda.max_memory_allocated()),  # unknown on the CPU
         "loss": [round(loss, 4), round(last, 4)],
         "beside torch": "not measured",
     }
@@ -97,11 +95,6 @@ def _given() -> argparse.Namespace:
     for name, usual in {"batch": 32, "length": 128, "steps": 30, "layers": 12, "hidden": 768, "words": 30522}.items():
         parser.add_argument(f"--{name}", type=int, default=usual)
     return parser.parse_args()
-
-
-def _peak() -> int | None:
-    """Bytes of the device's memory that were in use at once; None on the CPU, where Paddle does not tell."""
-    return None if paddle.device.get_device() == "cpu" else int(paddle.device.cuda.max_memory_allocated())
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def main() -> int:
-    """Record, compare and tell; return the exit status."""
     if not paddle.is_compiled_with_cuda():
         print("this Paddle is for the CPU and has no GPU kernels to look for; `make gpu-dry` installs one that has")
         return 2

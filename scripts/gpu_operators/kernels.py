@@ -156,7 +156,6 @@ def idle_ways(found: Iterable[Verdict]) -> list[str]:
 
 
 def rendered(found: Iterable[Verdict]) -> str:
-    """Return the table."""
     rows = [(verdict.name, ", ".join(sorted(verdict.needed)), _told(verdict)) for verdict in found]
     return columns([("operator", "needed for", "on a GPU"), *rows])
 

@@ -60,7 +60,6 @@ def ernie(folder: Path) -> Path:
 
 
 def one_task(name: str, start: Path, out: Path) -> None:
-    """Train, test and predict; with a loss scale, whose operators a GPU has use for."""
     train, dev = files(name)
     options = OPTIONS.get(name, {"max_length": 16})
     runner = fine_tune(
@@ -74,7 +73,6 @@ def one_task(name: str, start: Path, out: Path) -> None:
 
 
 def main() -> None:
-    """Run all there is, telling what comes next."""
     with tempfile.TemporaryDirectory() as room, on_the_paths_of_a_gpu():
         for family, start in (("bert", encoder()), ("ernie", ernie(Path(room) / "ernie"))):
             for name in TASKS:

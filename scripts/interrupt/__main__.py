@@ -32,7 +32,6 @@ ONIONS = ("noise", "best", "average", "slot")
 
 
 def main() -> int:
-    """Try what was asked for; return the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when the onions\' module loads Paddle
     asked = _asked()
     logging.getLogger("onion").setLevel(logging.ERROR)  # resuming from a checkpoint is no news here

@@ -53,7 +53,6 @@ class Attempt:
 
     @property
     def complaints(self) -> tuple[str, ...]:
-        """All that is wrong."""
         return self.torn + self.refused + self.other
 
 
@@ -113,7 +112,6 @@ class Place:
         return Attempt(self.name, self.mode, way, number, interrupts, tuple(found), refused, other)
 
     def _made(self, folder: Path, found: list[str]) -> Runner:
-        """Compose the onion, with checkpoints after every batch."""
         runner = composed(self._onion, folder)
         saver = runner[Saver]
         saver.every, saver.async_save = 1, MODES[self.mode]
@@ -132,7 +130,6 @@ class CtrlC:
 
     @contextmanager
     def answered(self) -> Iterator[None]:
-        """Answer until this is left."""
         before = signal.signal(signal.SIGINT, self._answer)
         try:
             yield
@@ -215,7 +212,6 @@ class Lines:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Do so until this is left."""
         before = sys.gettrace()
         sys.settrace(self._enter)
         try:

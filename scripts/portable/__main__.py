@@ -40,7 +40,6 @@ FAMILIES = ("bert", "ernie")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run what was asked for; return the exit status."""
     parser = parser_of(__doc__, seed=False)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{' or '.join(PARTS)}; default: both")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which an emulated step hangs")
@@ -59,7 +58,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def native(workers: int) -> int:
-    """Run the tests of tests/models by the kernels for AVX2; return the status."""
     command = [sys.executable, "-m", "pytest", "-q", "--numprocesses", str(workers), "--dist", "loadfile"]
     with tempfile.TemporaryDirectory() as name:
         done = subprocess.run([*command, "tests/models"], cwd=ROOT, env=limited(Path(name)), check=False)
@@ -80,20 +78,20 @@ def on_emulator(limit: float) -> int:
 
 def _journey(command: Sequence[str], limit: float, family: str) -> str | None:
     """Run an emulated process to its end; return what was wrong, which has been printed."""
+
+    def tell(step: str, seconds: float) -> None:
+        print(f"{family:8}{seconds:6.1f} s  {step}", flush=True)
+
     with tempfile.TemporaryDirectory() as name:
         folder, errors = Path(name), Path(name) / "errors.txt"
         paths = {"PYTHONPATH": str(ROOT), "ONION_HOME": str(folder / "home")}
         prepare = [sys.executable, "-W", "ignore:No ccache found", "-m", "scripts.portable.material", family, name]
         subprocess.run(prepare, env={**os.environ, **paths}, cwd=ROOT, check=True)
         environment = {**described(folder), **paths, **ENVIRONMENT, "OMP_NUM_THREADS": "1"}
-        end = watch([*command, name], environment, folder, errors, limit, partial(_tell, family))
+        end = watch([*command, name], environment, folder, errors, limit, tell)
         if end.complaint:
             print(f"{family:8}FAILED    {end.complaint}\n{errors.read_text()}", flush=True)
     return end.complaint
-
-
-def _tell(family: str, step: str, seconds: float) -> None:
-    print(f"{family:8}{seconds:6.1f} s  {step}", flush=True)
 
 
 EMULATOR = "qemu-x86_64"
@@ -160,7 +158,6 @@ class End:
 
     @property
     def complaint(self) -> str | None:
-        """What was wrong; None: nothing."""
         if self.late and self.code:  # else it ended by itself at the last moment
             return f"{self.step!r} hangs: it did not end in time"
         if self.code < 0:

@@ -157,7 +157,6 @@ def _check_vectors(vectors: np.ndarray, count: int) -> None:
 
 
 def main() -> None:
-    """Make the journey."""
     for name, act in journey(Path(sys.argv[1])):
         print(name, flush=True)
         act()

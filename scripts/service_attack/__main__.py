@@ -69,7 +69,6 @@ KINDS: dict[str, Kind] = {
 
 
 def main() -> int:
-    """Attack; return the exit status."""
     given = _options()
     attack, is_well = {"siege": (under_siege, siege_is_well), "requests": (under_requests, requests_are_well)}[
         given.attack

@@ -26,7 +26,6 @@ PLACED = ("stream_provider", "journal", "control_server")
 
 
 def newest(folder: Path) -> Checkpoint:
-    """Return the newest checkpoint of a run."""
     found = checkpoint.newest(folder)
     if found is None:
         raise SystemExit(f"{folder} holds no checkpoint")
@@ -72,7 +71,6 @@ def wrong_answers(tallies: Mapping[str, Counter[str]]) -> dict[str, int]:
 
 
 def commands_in(record: Path) -> list[str]:
-    """Return the commands that took effect."""
     rows = [json.loads(line) for line in record.read_text().splitlines()]
     return [row["command"] for row in rows if "number" in row]
 

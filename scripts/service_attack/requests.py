@@ -30,7 +30,6 @@ class Target:
     token: str = attrs.field(repr=False)
 
     def connect(self, timeout: float = ATTACKER_TIMEOUT) -> socket.socket:
-        """Open a connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout)
 
     def request(self, method: str, path: str, body: bytes = b"", *headers: str, token: str | None = None) -> bytes:

@@ -64,7 +64,6 @@ COMMANDS = (
 
 
 def main() -> int:
-    """Do it; return the exit status."""
     parser = parser_of(__doc__, seed=False)
     parser.add_argument("--batches", type=int, default=DAY)
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds, after which it is ended")
@@ -85,7 +84,6 @@ def main() -> int:
 
 
 def _sampled(folder: Path, batches: int, limit: float, look: float) -> Iterator[dict[str, int]]:
-    """Run it; give what is sampled, with the step."""
     target, deadline = Target(free_port(), secrets.token_urlsafe()), time.monotonic() + limit
     os.environ["ONION_TOKEN"] = target.token
     with ExitStack() as ends:

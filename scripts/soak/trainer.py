@@ -43,7 +43,6 @@ class Network(paddle.nn.Layer):
         self.linear = paddle.nn.Linear(4, 2)
 
     def forward(self, batch: dict[str, Any]) -> Any:
-        """Return the logits, ``[n, 2]``."""
         return self.linear(batch["inputs"])
 
     def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
@@ -51,12 +50,10 @@ class Network(paddle.nn.Layer):
 
 
 def example(sample: dict[str, Any]) -> dict[str, Any]:
-    """Return what is learned of a sample."""
     return {"inputs": np.array(sample["inputs"], "float32"), "labels": np.int64(sample["labels"])}
 
 
 def whole(folder: Path, port: int) -> Runner:
-    """Return an onion of all that an online run can have."""
     network = Network()
     smooth = MovingAverage(network, 0.99)
     publish = Publish(smooth, lambda inputs: {"inputs": np.array(inputs, "float32")}, lambda out: out.tolist())

@@ -48,7 +48,6 @@ from scripts.spoil.trial import (
 
 
 def run() -> int:
-    """Do what was asked for; return the exit status."""
     asked = _asked()
     with tempfile.TemporaryDirectory() as name:
         os.environ["ONION_HOME"] = f"{name}/home"
@@ -84,7 +83,6 @@ def spoil(ground: Ground, count: int, seed: int, apart: int, limit: int) -> dict
 
 
 def _tried(command: Command, ground: Ground, before: Kept, apart: bool, limit: int) -> tuple[int | None, list[str]]:
-    """Run a command; return its status, and what was wrong."""
     ended = run_apart(command, limit) if apart else run_here(command, limit)
     wrong = list(faults_of_end(ended, apart))
     if ended.status is not None:

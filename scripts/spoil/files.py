@@ -24,7 +24,6 @@ TABLES = (".tsv", ".csv", ".jsonl")
 
 
 def endings(task: str) -> tuple[str, ...]:
-    """Return the endings of the files that a task reads."""
     return ENDINGS.get(task, TABLES)
 
 
@@ -78,7 +77,6 @@ def table(rows: list[list[str]], ending: str) -> bytes:
 
 
 def squad(records: list[Record]) -> dict[str, Any]:
-    """Return questions in SQuAD's form."""
     paragraphs = [
         {"context": each.get("context"), "qas": [{name: each[name] for name in each if name != "context"}]}
         for each in records

@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 from typing import NoReturn
+from unittest.mock import patch
 
 import attrs
 
@@ -64,8 +65,10 @@ def run_here(command: Command, limit: int) -> Ended:
     with ExitStack() as held:
         held.enter_context(redirect_stderr(said))
         held.enter_context(redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")))
-        held.enter_context(_standard_input(command))
-        held.enter_context(_heard(log))
+        held.enter_context(patch.object(logging.getLogger(), "handlers", [log]))
+        if command.input is not None:
+            given = held.enter_context(io.TextIOWrapper(command.input.open("rb")))
+            held.enter_context(patch.object(sys, "stdin", given))
         try:
             with _limited(limit):
                 status = main(command.words)
@@ -121,29 +124,6 @@ class _Log(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines += self.format(record).splitlines()
-
-
-@contextmanager
-def _heard(log: _Log) -> Iterator[None]:
-    root, before = logging.getLogger(), logging.getLogger().handlers[:]
-    root.handlers[:] = [log]
-    try:
-        yield
-    finally:
-        root.handlers[:] = before
-
-
-@contextmanager
-def _standard_input(command: Command) -> Iterator[None]:
-    before = sys.stdin
-    try:
-        if command.input is not None:
-            sys.stdin = io.TextIOWrapper(command.input.open("rb"))
-        yield
-    finally:
-        if sys.stdin is not before:
-            sys.stdin.close()
-        sys.stdin = before
 
 
 @contextmanager
@@ -214,25 +194,20 @@ class Ground:
 
     @property
     def encoder(self) -> Path:
-        """A tiny encoder."""
         return self.folder / "encoder"
 
     def good(self, task: str) -> Path:
-        """Return a good file of a task."""
         return self.folder / f"{task}{endings(task)[0]}"
 
     def run(self, task: str) -> Path:
-        """Return the folder of a model that was trained on the good file."""
         return self.folder / f"run-{task}"
 
     def training(self, task: str, train: Path, dev: Path, out: Path) -> list[str]:
-        """Return the words of a short training."""
         words = ["train", "--task", task, "--train", str(train), "--dev", str(dev), "--output", str(out)]
         return [*words, "--encoder", str(self.encoder), *QUICK, *(READING if task == "question-answering" else ())]
 
     @property
     def features(self) -> Path:
-        """Where features are kept."""
         return home() / "features"
 
 
@@ -261,7 +236,6 @@ Kept = dict[str, dict[str, int]]
 
 
 def kept_features(folder: Path) -> Kept:
-    """Return all that a folder of features holds."""
     entries = sorted(folder.iterdir()) if folder.is_dir() else []
     return {entry.name: {path.name: zlib.crc32(path.read_bytes()) for path in _files(entry)} for entry in entries}
 
@@ -287,7 +261,6 @@ def faults_of_output(output: Path, status: int) -> Iterator[str]:
 
 
 def remove(output: Path) -> None:
-    """Remove what a command has written."""
     shutil.rmtree(output) if output.is_dir() else output.unlink(missing_ok=True)
 
 

@@ -300,7 +300,7 @@ def test_what_is_no_file_is_not_waited_for_nor_read_for_ever(name, place, told, 
 
 
 @pytest.mark.parametrize("link", [False, True])
-def test_somebodys_file_in_the_place_of_a_checkpoint_stays_and_is_named(link, tmp_path):
+def test_a_users_file_in_the_place_of_a_checkpoint_stays_and_is_named(link, tmp_path):
     file = folder_of(tmp_path, 2)
     if link:
         file.symlink_to(tmp_path / "nothing")
@@ -312,7 +312,7 @@ def test_somebodys_file_in_the_place_of_a_checkpoint_stays_and_is_named(link, tm
     assert link or file.read_text() == "precious"
 
 
-def test_somebodys_files_with_names_of_half_written_folders_stay(tmp_path):
+def test_a_users_files_with_names_of_half_written_folders_stay(tmp_path):
     write(tmp_path, small(2))
     there = ["step-00000002.old.partial", "step-00000002.partial", "step-00000003.doomed.partial"]
     for name in there:
@@ -497,18 +497,22 @@ def test_a_full_disk_at_any_moment_leaves_older_checkpoints_whole_and_nothing_ha
     assert same(read(folder_of(tmp_path, 2)), small(2, 2.5) if failing_call == 5 else small(2))
 
 
+TOO_LARGE = """
+import resource, signal, sys, pathlib, numpy
+from onion import CheckpointError
+from onion.checkpointing import checkpoint
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    checkpoint.write(pathlib.Path(sys.argv[1]), checkpoint.Checkpoint(2, {}, {"item": {"a": numpy.ones(5000)}}))
+except CheckpointError as error:
+    print(error)
+"""
+
+
 def test_a_file_that_may_not_grow_leaves_older_checkpoints_whole(tmp_path):
     write(tmp_path, small(1))
-    program = (
-        "import resource, signal, sys, pathlib, numpy\n"
-        "from onion import CheckpointError\nfrom onion.checkpointing import checkpoint\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "big = checkpoint.Checkpoint(2, {}, {'item': {'a': numpy.ones(5000)}})\n"
-        "try: checkpoint.write(pathlib.Path(sys.argv[1]), big)\n"
-        "except CheckpointError as error: print(error)\n"
-    )
-    run = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", TOO_LARGE, tmp_path], capture_output=True, text=True, check=True)
     assert "step-00000002: File too large" in run.stdout
     assert names(tmp_path) == ["step-00000001"]
     assert same(newest(tmp_path), small(1))

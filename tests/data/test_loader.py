@@ -229,7 +229,7 @@ class Failing(Counting):
     def __getitem__(self, index):
         if index == 4:
             raise self.error
-        return index
+        return super().__getitem__(index)
 
 
 @prefetch

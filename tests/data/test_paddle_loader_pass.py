@@ -78,11 +78,8 @@ def test_a_worker_that_dies_is_told_of():
     seen = []
     provider = DataProvider(DataLoader(Numbers(12, die), batch_size=2, num_workers=2, timeout=1))
     runner = Runner(Observer(on_batch_end=lambda state: seen.append(state.step)), provider)
-    with pytest.raises(
-        DataError,
-        match=r"^data_provider, pass 0, batch \d .*: a worker of the DataLoader \(process \d+\) died, killed "
-        "by SIGKILL",
-    ):
+    died = r"^data_provider, pass 0, batch \d .*: a worker of the DataLoader \(process \d+\) died, killed by SIGKILL"
+    with pytest.raises(DataError, match=died):
         runner.run(passes=1)
     assert len(seen) <= 2
     assert multiprocessing.active_children() == []
@@ -101,11 +98,9 @@ def test_a_pass_that_is_left_early_leaves_no_worker_and_no_shared_memory(workers
             state.stop("enough")
 
     provider = DataProvider(loader, prefetch=prefetch)
-    state = Runner(Observer(on_batch_end=stop), provider).run(passes=1)
-    assert state.step == 3
+    assert Runner(Observer(on_batch_end=stop), provider).run(passes=1).step == 3
     assert provider.state_dict() == {"batch": 3, "examples": 12}
     assert multiprocessing.active_children() == []
-    del state
     assert len(pids) == workers
     assert not shared_memory_of(pids)
 
@@ -115,10 +110,9 @@ def test_workers_end_where_the_run_fails_and_where_nothing_was_drawn():
         raise KeyboardInterrupt
 
     loader = DataLoader(Numbers(), batch_size=2, num_workers=2)
-    with pytest.raises(KeyboardInterrupt):
-        Runner(DataProvider(loader), Observer(on_batch_begin=fail)).run(passes=1)
-    with pytest.raises(KeyboardInterrupt):
-        Runner(DataProvider(loader), Observer(on_pass_begin=fail)).run(passes=1)
+    for failing in (Observer(on_batch_begin=fail), Observer(on_pass_begin=fail)):
+        with pytest.raises(KeyboardInterrupt):
+            Runner(DataProvider(loader), failing).run(passes=1)
     assert multiprocessing.active_children() == []
 
 

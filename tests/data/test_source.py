@@ -9,6 +9,7 @@ import pytest
 from onion.data.files import Table
 from onion.data.source import Indexed, Stream, as_source, say_where
 from onion.errors import DataError
+from tests.data import loaders
 
 
 class Squares:
@@ -112,21 +113,8 @@ def test_a_function_that_gives_no_iterable():
 
 
 def test_paddle_datasets():
-    io = pytest.importorskip("paddle").io
-
-    class Map(io.Dataset):
-        def __getitem__(self, index):
-            return index
-
-        def __len__(self):
-            return 3
-
-    class Iterable(io.IterableDataset):
-        def __iter__(self):
-            return iter([1, 2, 3])
-
-    assert isinstance(as_source(Map()), Indexed)
-    assert list(as_source(Iterable()).examples()) == [1, 2, 3]
+    assert isinstance(as_source(loaders.Numbers()), Indexed)
+    assert list(as_source(loaders.Stream(3)).examples()) == [0, 1, 2]
 
 
 # -- the place of an error ---------------------------------------------------------------------------------------------
