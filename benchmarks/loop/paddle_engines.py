@@ -9,20 +9,8 @@ from typing import Any
 import paddle
 from paddle.nn.functional import mse_loss
 
-from benchmarks.loop.work import (
-    INPUTS,
-    RATE,
-    TRAINER,
-    Engine,
-    Parameters,
-    empty_callbacks,
-    first_weight,
-    note_call,
-    ready_fields,
-    ready_pairs,
-    run_trainer,
-    taken,
-)
+from benchmarks.loop import work
+from benchmarks.loop.work import note_call
 
 Batch = tuple[Any, Any]
 
@@ -35,22 +23,22 @@ class Noted(paddle.nn.Linear):  # type: ignore[misc]
 
 def initialized(linear: Any) -> Any:
     """Give a Linear(8, 1) the weights that all begin with."""
-    linear.weight.set_value(first_weight())
+    linear.weight.set_value(work.first_weight())
     linear.bias.set_value(paddle.zeros([1]))
     return linear
 
 
 def sgd(linear: Any) -> Any:
-    return paddle.optimizer.SGD(RATE, parameters=linear.parameters())
+    return paddle.optimizer.SGD(work.RATE, parameters=linear.parameters())
 
 
-def parameters(linear: Any) -> Parameters:
-    return taken(linear.weight.numpy(), linear.bias.numpy())
+def parameters(linear: Any) -> work.Parameters:
+    return work.taken(linear.weight.numpy(), linear.bias.numpy())
 
 
-def bare(batches: list[Batch], callbacks: int = 0) -> Parameters:
+def bare(batches: list[Batch], callbacks: int = 0) -> work.Parameters:
     """The loop by hand, of batches that are tensors."""
-    linear = initialized(Noted(INPUTS, 1))
+    linear = initialized(Noted(work.INPUTS, 1))
     optimizer = sgd(linear)
     linear.train()
     for x, y in batches:
@@ -61,7 +49,7 @@ def bare(batches: list[Batch], callbacks: int = 0) -> Parameters:
     return parameters(linear)
 
 
-def model_fit(batches: list[Batch], callbacks: int) -> Parameters:
+def model_fit(batches: list[Batch], callbacks: int) -> work.Parameters:
     class Nothing(paddle.callbacks.Callback):  # type: ignore[misc]
         def on_train_batch_begin(self, step: int, logs: Any = None) -> None:
             pass
@@ -69,7 +57,7 @@ def model_fit(batches: list[Batch], callbacks: int) -> Parameters:
         def on_train_batch_end(self, step: int, logs: Any = None) -> None:
             pass
 
-    linear = initialized(Noted(INPUTS, 1))
+    linear = initialized(Noted(work.INPUTS, 1))
     model = paddle.Model(linear)
     model.prepare(sgd(linear), paddle.nn.MSELoss())
     nothing = [Nothing() for _ in range(callbacks)]
@@ -77,7 +65,7 @@ def model_fit(batches: list[Batch], callbacks: int) -> Parameters:
     return parameters(linear)
 
 
-def paddlenlp(batches: list[dict[str, Any]], callbacks: int) -> Parameters:
+def paddlenlp(batches: list[dict[str, Any]], callbacks: int) -> work.Parameters:
     """PaddleNLP's Trainer, which takes the batches from a method as they are."""
     from paddlenlp.trainer import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
     from paddlenlp.utils.log import logger
@@ -87,24 +75,24 @@ def paddlenlp(batches: list[dict[str, Any]], callbacks: int) -> Parameters:
     class Regression(paddle.nn.Layer):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.linear = initialized(Noted(INPUTS, 1))
+            self.linear = initialized(Noted(work.INPUTS, 1))
 
         def forward(self, x: Any, y: Any) -> tuple[Any]:
             return (mse_loss(self.linear(x), y),)
 
     layer = Regression()
     with tempfile.TemporaryDirectory() as folder:
-        lean = TrainingArguments(folder, **TRAINER, device="cpu", report_to=[])
-        nothing = empty_callbacks(TrainerCallback, ["on_step_begin", "on_step_end"], callbacks)
+        lean = TrainingArguments(folder, **work.TRAINER, device="cpu", report_to=[])
+        nothing = work.empty_callbacks(TrainerCallback, ["on_step_begin", "on_step_end"], callbacks)
         given = {"model": layer, "args": lean, "optimizers": (sgd(layer), None), "callbacks": nothing}
-        run_trainer(Trainer, PrinterCallback, batches, **given)
+        work.run_trainer(Trainer, PrinterCallback, batches, **given)
     return parameters(layer.linear)
 
 
 PADDLE = "paddlepaddle"
-ready = ready_pairs(paddle.to_tensor)
+ready = work.ready_pairs(paddle.to_tensor)
 ENGINES = {
-    "bare": Engine(bare, ready, [PADDLE]),
-    "model_fit": Engine(model_fit, ready, [PADDLE]),
-    "paddlenlp": Engine(paddlenlp, ready_fields(paddle.to_tensor), ["paddlenlp", PADDLE]),
+    "bare": work.Engine(bare, ready, [PADDLE]),
+    "model_fit": work.Engine(model_fit, ready, [PADDLE]),
+    "paddlenlp": work.Engine(paddlenlp, work.ready_fields(paddle.to_tensor), ["paddlenlp", PADDLE]),
 }

@@ -23,16 +23,6 @@ import torch
 import transformers
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
-from transformers import (
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-    DataCollatorForTokenClassification,
-    DataCollatorWithPadding,
-    PreTrainedModel,
-    Trainer,
-    TrainingArguments,
-)
 
 from benchmarks.results.files import Question, questions, squad_figures, table, tagged
 
@@ -43,13 +33,13 @@ TEST_BATCH = 64
 class Prepared:
     """A task, ready to be trained: model with a new head, examples, collator, and what measures it on a file."""
 
-    model: PreTrainedModel
+    model: transformers.PreTrainedModel
     examples: list[dict[str, Any]]
     collator: Callable[[list[dict[str, Any]]], dict[str, Any]]
-    figures: Callable[[Trainer, str], dict[str, float]]
+    figures: Callable[[transformers.Trainer, str], dict[str, float]]
 
 
-def in_order(trainer: Trainer, examples: list[dict[str, Any]]) -> Any:
+def in_order(trainer: transformers.Trainer, examples: list[dict[str, Any]]) -> Any:
     """Return what a model predicts of examples, in their order.
 
     A Trainer that groups what it learns by length shuffles what it predicts in the same way, and hands the predictions
@@ -59,9 +49,9 @@ def in_order(trainer: Trainer, examples: list[dict[str, Any]]) -> Any:
     return trainer.predict(examples).predictions
 
 
-def trainer_of(job: dict[str, Any], prepared: Prepared, tokenizer: Any, folder: str) -> Trainer:
+def trainer_of(job: dict[str, Any], prepared: Prepared, tokenizer: Any, folder: str) -> transformers.Trainer:
     """Return a Trainer with the job's settings; batches are of similar length, as onion's are."""
-    arguments = TrainingArguments(
+    arguments = transformers.TrainingArguments(
         output_dir=folder,
         num_train_epochs=job["passes"],
         per_device_train_batch_size=job["batch_size"],
@@ -80,7 +70,7 @@ def trainer_of(job: dict[str, Any], prepared: Prepared, tokenizer: Any, folder: 
         report_to="none",
         disable_tqdm=True,
     )
-    return Trainer(
+    return transformers.Trainer(
         model=prepared.model,
         args=arguments,
         train_dataset=prepared.examples,
@@ -100,14 +90,14 @@ def classification(job: dict[str, Any], tokenizer: Any) -> Prepared:
     def numbered(rows: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
         return _examples(rows, [names.index(row["label"]) for row in rows], tokenizer, job)
 
-    def figures(trainer: Trainer, path: str) -> dict[str, float]:
+    def figures(trainer: transformers.Trainer, path: str) -> dict[str, float]:
         found = trainer.predict(numbered(table(path)))
         true, predicted = found.label_ids, np.argmax(found.predictions, axis=-1)
         told = {"accuracy": accuracy_score(true, predicted), "matthews": matthews_corrcoef(true, predicted)}
         return {**told, "f1": f1_score(true, predicted)} if len(names) == 2 else told
 
-    model = AutoModelForSequenceClassification.from_pretrained(job["encoder"], num_labels=len(names))
-    return Prepared(model, numbered(rows), DataCollatorWithPadding(tokenizer), figures)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(job["encoder"], num_labels=len(names))
+    return Prepared(model, numbered(rows), transformers.DataCollatorWithPadding(tokenizer), figures)
 
 
 def regression(job: dict[str, Any], tokenizer: Any) -> Prepared:
@@ -117,13 +107,15 @@ def regression(job: dict[str, Any], tokenizer: Any) -> Prepared:
         rows = table(path)
         return _examples(rows, [float(row["label"]) for row in rows], tokenizer, job)
 
-    def figures(trainer: Trainer, path: str) -> dict[str, float]:
+    def figures(trainer: transformers.Trainer, path: str) -> dict[str, float]:
         found = trainer.predict(examples(path))
         true, predicted = np.ravel(found.label_ids), np.ravel(found.predictions)
         return {"pearson": pearsonr(true, predicted)[0], "spearman": spearmanr(true, predicted)[0]}
 
-    model = AutoModelForSequenceClassification.from_pretrained(job["encoder"], num_labels=1, problem_type="regression")
-    return Prepared(model, examples(job["train"]), DataCollatorWithPadding(tokenizer), figures)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        job["encoder"], num_labels=1, problem_type="regression"
+    )
+    return Prepared(model, examples(job["train"]), transformers.DataCollatorWithPadding(tokenizer), figures)
 
 
 def _examples(
@@ -149,7 +141,7 @@ def tagging(job: dict[str, Any], tokenizer: Any) -> Prepared:
     rows = tagged(job["train"])
     names = sorted({tag for _, tags in rows for tag in tags})
 
-    def figures(trainer: Trainer, path: str) -> dict[str, float]:
+    def figures(trainer: transformers.Trainer, path: str) -> dict[str, float]:
         tokens, true = map(list, zip(*tagged(path), strict=True))
         examples, firsts = _tagged_examples(tokens, [[0] * len(tags) for tags in true], tokenizer, job)
         numbers = np.argmax(in_order(trainer, examples), axis=-1)
@@ -162,8 +154,8 @@ def tagging(job: dict[str, Any], tokenizer: Any) -> Prepared:
 
     numbered = [[names.index(tag) for tag in tags] for _, tags in rows]
     examples, _ = _tagged_examples([tokens for tokens, _ in rows], numbered, tokenizer, job)
-    model = AutoModelForTokenClassification.from_pretrained(job["encoder"], num_labels=len(names))
-    return Prepared(model, examples, DataCollatorForTokenClassification(tokenizer), figures)
+    model = transformers.AutoModelForTokenClassification.from_pretrained(job["encoder"], num_labels=len(names))
+    return Prepared(model, examples, transformers.DataCollatorForTokenClassification(tokenizer), figures)
 
 
 def _tagged_examples(
@@ -202,7 +194,7 @@ Span = tuple[int, int]
 def reading(job: dict[str, Any], tokenizer: Any) -> Prepared:
     """Prepare a job of questions and texts."""
 
-    def figures(trainer: Trainer, path: str) -> dict[str, float]:
+    def figures(trainer: transformers.Trainer, path: str) -> dict[str, float]:
         asked = list(questions(path))
         found = [_windows(question, tokenizer, job) for question in asked]
         inputs = [{name: window[name] for name in tokenizer.model_input_names} for some in found for window in some]
@@ -215,8 +207,8 @@ def reading(job: dict[str, Any], tokenizer: Any) -> Prepared:
         return squad_figures({question.id: [text for text, _ in question.answers] for question in asked}, told)
 
     examples = [example for question in questions(job["train"]) for example in _learned(question, tokenizer, job)]
-    model = AutoModelForQuestionAnswering.from_pretrained(job["encoder"])
-    return Prepared(model, examples, DataCollatorWithPadding(tokenizer), figures)
+    model = transformers.AutoModelForQuestionAnswering.from_pretrained(job["encoder"])
+    return Prepared(model, examples, transformers.DataCollatorWithPadding(tokenizer), figures)
 
 
 def _learned(question: Question, tokenizer: Any, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -308,7 +300,7 @@ def answer(job: dict[str, Any], folder: str) -> dict[str, Any]:
     }
 
 
-def head_of(model: PreTrainedModel) -> torch.nn.Linear:
+def head_of(model: transformers.PreTrainedModel) -> torch.nn.Linear:
     """Return the one linear layer beside the encoder."""
     [head] = [layer for layer in model.children() if isinstance(layer, torch.nn.Linear)]
     return head

@@ -35,17 +35,7 @@ from typing import Any
 
 from scripts.console import parser_of
 from scripts.online.processes import Child, comes, free_port, python, until
-from scripts.service_attack import siege
-from scripts.service_attack.outcome import (
-    JOURNAL,
-    MAX_LEFT_OPEN,
-    commands_in,
-    compared,
-    complaints,
-    half_written,
-    handles,
-    wrong_answers,
-)
+from scripts.service_attack import outcome, siege
 from scripts.service_attack.requests import GIVEN, KEY, MAKERS, Target, bad_samples, half, never_finishes
 from scripts.service_attack.siege import STALL, Attack, asking, how_far
 from scripts.service_attack.trainer import STEPS
@@ -84,8 +74,8 @@ def main() -> int:
         ends.callback(trainer.end)
         told = attack(target, folder, trainer, given)
         producer.end()
-        told |= {"log": complaints(log), "half_written": half_written(folder / "run")}
-        told |= compared(folder / "run", Path(name, "undisturbed"))
+        told |= {"log": outcome.complaints(log), "half_written": outcome.half_written(folder / "run")}
+        told |= outcome.compared(folder / "run", Path(name, "undisturbed"))
     print(json.dumps({**told, "seed": given.seed}))
     return 0 if is_well(told) else 1
 
@@ -95,7 +85,7 @@ def under_siege(target: Target, folder: Path, trainer: Child, given: argparse.Na
     steps = folder / STEPS
     until(lambda: how_far(steps) > 0)
     until(lambda: target.call("PATCH", "/settings", json.loads(GIVEN), KEY))
-    before = handles(trainer.process.pid)
+    before = outcome.handles(trainer.process.pid)
     requests = {name: asking(make, target, given.seed + number) for number, (name, make) in enumerate(MAKERS.items())}
     for each in (siege.half, siege.slow):
         requests[each.__name__] = partial(each, target, draw=Random(given.seed))
@@ -116,7 +106,9 @@ def under_siege(target: Target, folder: Path, trainer: Child, given: argparse.Na
         "steps": {name: each.steps for name, each in progress.items()},
         "longest_stall_s": max(each.stall for each in progress.values()),
         "answers": {name: dict(tally) for name, tally in tallies.items()},
-        "wrong_answers": wrong_answers({name: tally for name, tally in tallies.items() if name != "bad samples"}),
+        "wrong_answers": outcome.wrong_answers(
+            {name: tally for name, tally in tallies.items() if name != "bad samples"}
+        ),
         **_stopped(target, folder, trainer, before),
     }
 
@@ -126,7 +118,7 @@ def under_requests(target: Target, folder: Path, trainer: Child, given: argparse
     steps, draw = folder / STEPS, Random(given.seed)
     until(lambda: target.call("PATCH", "/settings", json.loads(GIVEN), KEY))
     until(lambda: _predicts(target))
-    before, first = handles(trainer.process.pid), how_far(steps)
+    before, first = outcome.handles(trainer.process.pid), how_far(steps)
     answers: dict[str, Counter[str]] = {}
     predictions = Counter[bool]()
     for number in range(given.count):
@@ -147,11 +139,13 @@ def under_requests(target: Target, folder: Path, trainer: Child, given: argparse
 
 def _stopped(target: Target, folder: Path, trainer: Child, before: int) -> dict[str, Any]:
     """Stop the run; report its commands, and how many files it had open before and after the attack."""
-    comes(lambda: handles(trainer.process.pid) <= before + MAX_LEFT_OPEN)  # the service has noticed who has gone
-    after = handles(trainer.process.pid)
+    comes(
+        lambda: outcome.handles(trainer.process.pid) <= before + outcome.MAX_LEFT_OPEN
+    )  # the service has noticed who has gone
+    after = outcome.handles(trainer.process.pid)
     until(lambda: target.call("POST", "/stop", None, "idempotency-key: stop"))
     until(lambda: trainer.over)
-    return {"commands": commands_in(folder / "run" / JOURNAL), "handles": [before, after]}
+    return {"commands": outcome.commands_in(folder / "run" / outcome.JOURNAL), "handles": [before, after]}
 
 
 def sent(target: Target, make: Kind, draw: Random) -> str:
@@ -185,7 +179,7 @@ def requests_are_well(told: dict[str, Any]) -> bool:
 def _is_untouched(told: dict[str, Any]) -> bool:
     before, after = told["handles"]
     heeded = told["wrong_answers"] or told["commands"] != ["set", "stop"]
-    return bool(told["same"] and not heeded and after <= before + MAX_LEFT_OPEN)
+    return bool(told["same"] and not heeded and after <= before + outcome.MAX_LEFT_OPEN)
 
 
 def _options() -> argparse.Namespace:

@@ -79,7 +79,7 @@ def test_every_peer_has_an_environment_and_engines_that_are_there():
         for engine in (peer.engine, peer.bare):
             module, name = engine.split(".")
             source = (ROOT / "benchmarks" / "loop" / f"{module}.py").read_text(encoding="utf-8")
-            assert f'    "{name}": Engine(' in source
+            assert f'    "{name}": work.Engine(' in source
         requirements = ROOT / "scripts" / "reference_outputs" / f"requirements-{peer.environment}.txt"
         assert peer.environment is None or requirements.is_file()
 
