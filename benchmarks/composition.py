@@ -138,10 +138,7 @@ EXAMPLES = (
             ),
             "alone": "examples/distillation.py {data}/glue/sst-2 --role alone --seed {seed} --output {own}",
         },
-        (
-            ACCURACY,
-            Metric("parameters", "million parameters", times=1e-6),
-        ),
+        (ACCURACY, Metric("parameters", "million parameters", times=1e-6)),
         seeds=(1,),
     ),
     Example(

@@ -1,10 +1,10 @@
-"""Fetch the page's chart library, uPlot (MIT), from npm into onion/online/http/page/vendor/.
+"""Download the page's chart library, uPlot (MIT), from npm into onion/online/http/page/vendor/.
 
     python -m scripts.web_assets        ``make web-assets`` runs it
 
-Of the package come the script, its style sheet and its licence. The package's sha512 is pinned here, as npm writes it
-in ``dist.integrity``, and each file's sha256, so that nothing is fetched if they are there.
-Without these files the page works but for its curves.
+Only the script, its style sheet and its licence are taken. The package's sha512 is pinned, as npm writes it in
+``dist.integrity``, and each file's sha256, so that nothing is downloaded if they exist. Without these files the page
+works except for its curves.
 """
 
 from __future__ import annotations

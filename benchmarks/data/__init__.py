@@ -2,5 +2,6 @@
 
 __main__.py             the data sets, the rounds, figures and goals: python -m benchmarks.data
 onion_sides.py          sides: texts to features; features from the cache; a fine-tuning from its start
+work.py                 what both share
 transformers_sides.py   the same of transformers: its fast tokenizer, its Trainer
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import time
 from collections import Counter
@@ -11,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from benchmarks.data.work import TEXTS_PER_CALL, Answer, texts_a_second
 from onion import DataProvider, Observer, Runner, RunnerItem
 from onion.device import use_threads
 from onion.engine.state import State
@@ -22,10 +22,7 @@ from onion.tasks.finetune.fine_tune import Job
 from onion.tasks.finetune.settings import Settings
 
 LIBRARIES = ("paddlepaddle", "tokenizers")
-SOME = 1000
 NEVER = 10**9
-
-Answer = dict[str, Any]
 
 
 def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
@@ -33,7 +30,7 @@ def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
     path = Path(job["file"])
     task = Classification(max_length=job["max_length"]).fitted(path)
     texts = [row.cells["text_a"] for row in task.rows(path, labelled=True)]
-    parts = [texts[start : start + SOME] for start in range(0, len(texts), SOME)]
+    parts = [texts[start : start + TEXTS_PER_CALL] for start in range(0, len(texts), TEXTS_PER_CALL)]
 
     def features(tokenizer: Tokenizer) -> list[Any]:
         """Do what making the cache does, but for writing it: read, check, tokenise, number the labels."""
@@ -44,26 +41,8 @@ def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
     def tokenized(tokenizer: Tokenizer) -> list[Any]:
         return [found.ids for part in parts for found in tokenizer(part, max_length=job["max_length"])]
 
-    def work(digest: bool = False) -> Answer:
-        """Return texts a second of both ways; and a digest of all ids, if asked for."""
-        told: Answer = {}
-        for name, way in (("features", features), ("tokenizer", tokenized)):
-            tokenizer = Tokenizer.from_pretrained(job["tokenizer"])  # a new one: it remembers no word
-            begun = perf_counter()
-            ids = way(tokenizer)
-            told[name] = len(ids) / (perf_counter() - begun)
-            if digest:
-                told[f"{name} digest"] = digest_of(each.tolist() for each in ids)
-        return told
-
-    return work
-
-
-def digest_of(ids: Any) -> str:
-    found = hashlib.sha256()
-    for each in ids:
-        found.update(f"{each}\n".encode())
-    return found.hexdigest()
+    ways = {"features": features, "tokenizer": tokenized}
+    return texts_a_second(ways, lambda: Tokenizer.from_pretrained(job["tokenizer"]))  # a new one: it remembers no word
 
 
 def settings_of(job: Mapping[str, Any]) -> Settings:

@@ -51,7 +51,7 @@ AXES = (
         (16, 32, 64, 128, 256, 512),
         "a straight line above the same fixed part, until attention, whose scores grow with the square, is most of it; "
         "at 512 one array of scores has 67 MB, and the C library gives such memory back to the system and takes it "
-        "anew in many steps (page faults)",
+        "again in many steps (page faults)",
     ),
     Axis(
         "layers",
@@ -69,7 +69,7 @@ AXES = (
         "tasks",
         "a batch of a TaskSampler over a MultiHead by tasks",
         (1, 2, 4, 8, 16, 32, 64),
-        "a straight line above the tiny network: a choice goes over all tasks, since a strategy may weigh each anew",
+        "a straight line above the tiny network: a choice goes over all tasks, since a strategy may weigh each again",
         LOOPS,
         "µs",
         1e6,
@@ -79,7 +79,7 @@ AXES = (
         "a batch by rings that do nothing",
         (10, 30, 100, 300, 1000),
         "two straight lines: Python keeps the frames of nested calls in pieces of 16 KiB, here one for some 80 rings, "
-        "and asks the system for every further one anew in each batch",
+        "and asks the system for every further one again in each batch",
         LOOPS,
         "µs",
         1e6,

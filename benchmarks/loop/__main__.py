@@ -66,11 +66,7 @@ class Peer:
 
 
 ONION = Peer("onion", "onion_engines.onion", "onion_engines.bare_arrays")
-ONION_SIDES = {
-    **ONION.sides,
-    TEN: ("onion_engines.onion_of_ten", 0),
-    TENSORS: ("onion_engines.bare_to_tensors", 0),
-}
+ONION_SIDES = {**ONION.sides, TEN: ("onion_engines.onion_of_ten", 0), TENSORS: ("onion_engines.bare_to_tensors", 0)}
 PEERS = {
     **{
         name: Peer(title, f"torch_engines.{name}", "torch_engines.bare", "loops")

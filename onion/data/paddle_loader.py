@@ -20,15 +20,7 @@ import numpy as np
 from onion.data.interruptible_wait import InterruptibleWait
 from onion.data.loader import Batches, Counted, at_least, check_timeout, too_far
 from onion.data.order import shuffled
-from onion.data.paddle_loader_pass import (
-    SHUTDOWN_TIMEOUT,
-    Beginning,
-    Failed,
-    Making,
-    Reading,
-    RunningLoader,
-    Streaming,
-)
+from onion.data.paddle_loader_pass import SHUTDOWN_TIMEOUT, Beginning, Failed, Making, Reading, RunningLoader, Streaming
 from onion.data.prefetch import Prefetcher
 from onion.data.source import fingerprint, has_length, named
 from onion.errors import DataError

@@ -20,7 +20,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from time import monotonic
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from onion.errors import DataError
 
@@ -37,13 +37,10 @@ _END = object()
 _LOG = logging.getLogger(__name__)
 
 
-class _Failure:
+class _Failure(NamedTuple):
     """An error that travels from the thread to the consumer."""
 
-    __slots__ = ("error",)
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+    error: BaseException
 
 
 class _Line(Generic[T]):

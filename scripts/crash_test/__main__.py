@@ -3,14 +3,12 @@
     python -m scripts.crash_test --count 200 --seed 6
     python -m scripts.crash_test --onion gan --kill "byte state.json 1234" --kill "step inner out 3"
 
-Each onion is run to its end once. Then runs of it die by SIGKILL at a point (points.py lists them) that
-is drawn with the seed; each third run dies a second time after it has gone on. After every kill each checkpoint with a
-final name is read and checked; the last restart runs to the end, and there every kept checkpoint has to have the same
-bits as in the whole run: all items, counters, metrics, generators, the choice of the best. The log has to have the same
-rows but for their seconds; no other file may be there or be missing.
-
-A kill takes the process away, not the machine: what was written but not synced outlives it. Exit status 1 if any run
-failed.
+Each onion is run to its end once. Then runs of it are killed by SIGKILL at a point (points.py lists them) that is drawn
+with the seed; each third run is killed again after it has resumed. After every kill each checkpoint with a final name
+is read and checked. The last restart runs to the end, where every kept checkpoint has to equal that of the whole run in
+all bits: items, counters, metrics, generators, the choice of the best. The log has to have the same rows except for
+seconds, and there may be no other file. A kill is no power failure: what was written but not synced survives. Exit
+status 1 if any run failed.
 """
 
 from __future__ import annotations

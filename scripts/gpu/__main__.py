@@ -1,10 +1,9 @@
-"""What a person with a GPU runs: ``make gpu``. It tries onion on it, and writes a report for an issue.
+"""Try onion on a GPU, and write a report for an issue: ``make gpu``.
 
     python -m scripts.gpu [tests parity mixed kills finetune pretraining pretraining-16] [--report out/gpu.md]
 
-It takes the Python that runs it, in which onion and a Paddle for GPUs are installed (docs/gpu.md), and installs
-nothing. Each part is a process; one that fails does not stop the others. Exit status 1 if a part failed, or if there is
-no GPU.
+It uses the Python that runs it, in which onion and a Paddle for GPUs are installed (docs/gpu.md), and installs nothing.
+Each part is a process; one that fails does not stop the others. Exit status 1 if a part failed, or there is no GPU.
 """
 
 from __future__ import annotations

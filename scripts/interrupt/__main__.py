@@ -2,14 +2,12 @@
 
     python -m scripts.interrupt --count 500 --seed 6
 
-Each onion is run to its end once, with a checkpoint after every batch: in the foreground and in the background. Then
-runs of it get Ctrl-C: before a write, sync, rename or removal of a disk that is a little slow (up to three times, so
-that one comes while the run leaves, or waits for the thread that writes), or before a line of the code that saves. No
-Signals item is around them, and each time the run is started again at once in this process, as in a notebook: the
-very same onion, or a new one. Wherever a run begins, and at the end, every checkpoint with a final name has
-to be whole; no run may be refused; and the last one has to come to the bits of the run that was not interrupted.
-
-A table; exit status 1 if anything was wrong.
+Each onion is run to its end once, with a checkpoint after every batch, in the foreground and in the background. Then
+its runs get Ctrl-C: before an operation of a disk that is a little slow (up to three times, so that one comes while the
+run ends, or waits for the writing thread), or before a line of the code that saves. There is no Signals item, and the
+run is started again at once in this process, as in a notebook: the same onion, or a new one. Wherever a run begins, and
+at the end, every checkpoint with a final name has to be valid; no run may be refused; the last one has to end with the
+bits of the uninterrupted run. Prints a table; exit status 1 if anything was wrong.
 """
 
 from __future__ import annotations

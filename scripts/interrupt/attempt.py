@@ -45,7 +45,6 @@ class Attempt:
     onion: str
     mode: str
     way: str
-    number: int
     interrupts: int
     torn: tuple[str, ...]
     refused: tuple[str, ...]
@@ -109,7 +108,7 @@ class Place:
         faulthandler.cancel_dump_traceback_later()
         other = () if found or refused else tuple(differences(folder, self._whole))
         shutil.rmtree(folder, ignore_errors=True)
-        return Attempt(self.name, self.mode, way, number, interrupts, tuple(found), refused, other)
+        return Attempt(self.name, self.mode, way, interrupts, tuple(found), refused, other)
 
     def _made(self, folder: Path, found: list[str]) -> Runner:
         runner = composed(self._onion, folder)

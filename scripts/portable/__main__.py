@@ -3,14 +3,14 @@
     python -m scripts.portable             both parts
     python -m scripts.portable emulated    one of them
 
-native      All tests of tests/models with the AVX2 kernels of MKL and oneDNN, on this very processor. They compute
-            what such a processor computes; an instruction that it lacks would work all the same.
-emulated    Where it would not: under qemu-user, whose processor has AVX2 and no AVX-512. Tiny networks of both families
-            of encoders are trained, tested inside the training, cut off, resumed, saved, evaluated, predicted with and
-            embedded, for every task. A step that hangs is ended after a while, and is a failure.
+native      All tests of tests/models with the AVX2 kernels of MKL and oneDNN, on this processor. They compute what
+            such a processor computes, but an instruction that it lacks would work all the same.
+emulated    Under qemu-user, whose processor has AVX2 and no AVX-512: tiny networks of both families of encoders are
+            trained, tested, interrupted, resumed, saved, evaluated, predicted with and embedded, for every task. A step
+            that hangs is a failure.
 
 Exit status: 0 if all passed; 1 if anything failed, or there is no emulator and the environment says ``CI``; 77 if there
-is none elsewhere: what could be run passed, but the emulated part was not run.
+is no emulator elsewhere: the emulated part was not run.
 """
 
 from __future__ import annotations

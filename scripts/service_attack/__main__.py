@@ -1,20 +1,19 @@
-"""Attack the HTTP service of a run; the training must go on, and learn the very same bits.
+"""Attack the HTTP service of a run; the training must go on, and learn the same bits.
 
     python -m scripts.service_attack siege --seconds 60 --connections 10000
     python -m scripts.service_attack requests --count 200 --seed 7
 
 A trainer learns from a spool that a producer fills, controlled through a ControlServer with a token on loopback. First
 a legitimate client sets the learning rate. At the end the run is stopped, and another one learns the same samples
-without an attack, with that one command at the same step. One line of JSON; exit status 1 if the bits of the two
-differ, a hostile request was accepted or broke something, a command was lost or added, or files were left open.
+without an attack, with that command at the same step. One line of JSON; exit status 1 if the bits differ, a hostile
+request was accepted or broke something, a command was lost or added, or files were left open.
 
-siege     All attacks at once, in three stages: hostile requests beside half and slow ones; the same and many
-          connections; samples with the right token that cannot be used. A stage lasts until each attack has made its
-          requests and the training has made a step after that, a third of the seconds at least. The training must not
-          stop meanwhile.
-requests  One after the other, drawn with the seed; now and then the legitimate client asks for a prediction, which
-          draws random numbers and must be answered. Each hostile request has to be answered with a 4xx, or its
-          connection to be closed; nothing may be half-written, and the log may have no error.
+siege     All attacks at once, in three stages: hostile requests beside incomplete and slow ones; the same and many
+          connections; unusable samples with the right token. A stage lasts until each attack has made its requests and
+          the training has made a step after that, a third of the seconds at least. The training must not stop.
+requests  One after the other, drawn with the seed; sometimes the legitimate client asks for a prediction, which draws
+          random numbers and must be answered. Each hostile request has to be answered with a 4xx, or its connection to
+          be closed; nothing may be half-written, and the log may have no error.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Learn from a stream for a day, a batch a second, as fast as it goes: whatever would grow for ever shows in the end.
+"""Learn from a stream for a simulated day, a batch a second, as fast as possible, to find whatever grows without limit.
 
     python -m scripts.soak --batches 86400 --limit 1200
 
 A tiny network learns through all of it: a Spool that a producer keeps filled, StreamProvider, Journal, ControlServer
-with a client that asks and now and then commands, Saver, Logger, ProgressiveValidation, ReplayBuffer in a Switch,
-MovingAverage and Publish. The client samples memory, threads, open files, and the sizes of files. A straight line
-through the samples of the last three quarters tells by how much each rises in a day. Beside it the same network is
-trained in a bare loop of Paddle's: its memory grows by itself (3.3.1 keeps a list of every ``paddle.to_tensor``), and
-is reported beside it. One line of JSON; exit status 1 if something rises by more than it may, which ALLOWED tells.
+with a client that asks and sometimes commands, Saver, Logger, ProgressiveValidation, ReplayBuffer in a Switch,
+MovingAverage and Publish. The client samples memory, threads, open files, and the sizes of files; a straight line
+through the last three quarters of the samples gives the rise in a day. The same network is trained in a bare Paddle
+loop, whose own growth (3.3.1 keeps a list of every ``paddle.to_tensor``) is reported beside it. One line of JSON; exit
+status 1 if something rises by more than ALLOWED.
 """
 
 from __future__ import annotations

@@ -2,15 +2,14 @@
 
     python -m scripts.spoil --count 300 --seed 6
 
-A file of a task is good at first, and then spoilt in a way that is drawn with the seed (changes.py):
-cut, in another encoding, with bits flipped, other columns or values, brackets a hundred thousand deep, or no file at
-all but a pipe, a folder, a device. It is what is learned from, whole and as a stream, what is tested on, evaluated,
-predicted from, as a file and as lines of standard input, and embedded. The commands are called in this process, every
-``--apart``-th as a process of its own.
+A good file of a task is spoilt in a way that is drawn with the seed (changes.py): cut, in another encoding, with bits
+flipped, other columns or values, deeply nested brackets, or a pipe, a folder, a device in its place. It is used for
+training, whole and as a stream, for testing, evaluation, prediction, as a file and on standard input, and for
+embedding. The commands are called in this process, every ``--apart``-th as a process of its own.
 
-Every command has to end with status 0, or with status 2 and one message: no traceback, nothing that a terminal would
-obey, no line without bounds. Nothing may be half-written, neither the output nor the kept features, and what was there
-stays. What is wrong is reported as it is found, and at the end in one line of JSON; then the exit status is 1.
+Every command has to end with status 0, or with status 2 and one message: no traceback, no control characters, no
+endless line. Nothing may be half-written, neither the output nor the kept features, and existing files stay. Faults are
+reported when they are found, and at the end in one line of JSON; then the exit status is 1.
 """
 
 from __future__ import annotations

@@ -47,7 +47,6 @@ def _named(*ways: Callable[..., Any]) -> Ways:
 
 
 def flipped(draw: Random, content: bytes) -> bytes:
-    """Change some bits."""
     found = bytearray(content)
     for _ in range(draw.randrange(1, 9)):
         found[draw.randrange(len(found))] ^= 1 << draw.randrange(8)
@@ -61,7 +60,6 @@ def encoded(draw: Random, content: bytes) -> bytes:
 
 
 def marked(draw: Random, content: bytes) -> bytes:
-    """Put byte order marks in front, or before any line."""
     lines = content.splitlines(keepends=True)
     for _ in range(draw.randrange(1, 4)):
         place = draw.choice([0, draw.randrange(len(lines))])
@@ -84,21 +82,18 @@ def ended_otherwise(draw: Random, content: bytes) -> bytes:
 
 
 def long_line(draw: Random, content: bytes) -> bytes:
-    """Make a line, or the last one, very long."""
     piece = draw.choice([b"a", b"film ", b"\t", b",", b'"', b"[", b" ", "中".encode(), b"e\xcc\x81", b"{"])
     place = draw.choice([draw.randrange(len(content)), len(content)])
     return content[:place] + piece * (LONG_LINE_BYTES // len(piece)) + content[place:]
 
 
 def shuffled(draw: Random, content: bytes) -> bytes:
-    """Put the lines in any order, the header among them."""
     lines = content.splitlines(keepends=True)
     draw.shuffle(lines)
     return b"".join(lines)
 
 
 def blank_lines(draw: Random, content: bytes) -> bytes:
-    """Put blank lines between others."""
     lines = content.splitlines(keepends=True)
     for _ in range(draw.randrange(1, 4)):
         lines.insert(draw.randrange(len(lines)), draw.choice([b"\n", b" \n", b"\t\n", b"\r\n"]))
@@ -106,7 +101,6 @@ def blank_lines(draw: Random, content: bytes) -> bytes:
 
 
 def another_kind(draw: Random, content: bytes) -> bytes:
-    """Be a file of another kind."""
     packed = [gzip.compress(content, mtime=0), zlib.compress(content)]
     return draw.choice([*packed, *(head + content for head in HEADS)])
 
@@ -151,13 +145,11 @@ def other_values(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def other_values_everywhere(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Put the same into a whole column."""
     name, value = draw.choice(list(records[0])), draw.choice(_values(ending))
     return written([{**record, name: value} for record in records], ending)
 
 
 def missing(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Leave columns out, of all rows or of one."""
     name = draw.choice(list(records[0]))
     for record in draw.choice([records, records[-1:], records[:1]]):
         record.pop(name)
@@ -165,7 +157,6 @@ def missing(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def renamed(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Call a column something else."""
     name = draw.choice(list(records[0]))
     other = draw.choice([name.upper(), f" {name}", f"\ufeff{name}", f"{name}\x1b[31m", "", "x" * 9999, "text_b_neg"])
     return written([{other if key == name else key: record[key] for key in record} for record in records], ending)
@@ -184,7 +175,6 @@ def more_columns(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def twice(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Name a column twice, or, of JSON, a key."""
     if ending in (".json", ".jsonl"):
         return written(records, ending).replace(b'"', b'"label": 1, "label": 2, "', 1)
     names = [*records[0], draw.choice(list(records[0]))]
@@ -192,7 +182,6 @@ def twice(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def ragged(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Have more or fewer cells in some rows."""
     rows = [list(records[0]), *([str(value) for value in record.values()] for record in records)]
     for _ in range(draw.randrange(1, 4)):
         row = draw.choice(rows)
@@ -201,12 +190,10 @@ def ragged(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def alike(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Have the same row many times, or one row."""
     return written([draw.choice(records)] * draw.choice([1, 2, 50]), ending)
 
 
 def all_different(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Have a label of its own in every row."""
     return written([{**record, "label": f"l{number}"} for number, record in enumerate(records * 20)], ending)
 
 
@@ -277,7 +264,6 @@ def socket_file(path: Path) -> None:
 
 
 def below_a_file(path: Path, content: bytes) -> Path:
-    """A path through a file."""
     path.write_bytes(content)
     return path / path.name
 
@@ -295,7 +281,6 @@ def strange_name(path: Path, content: bytes) -> Path:
 
 
 def without_ending(path: Path, content: bytes) -> Path:
-    """A good file whose name has no ending."""
     path.with_suffix("").write_bytes(content)
     return path.with_suffix("")
 

@@ -70,18 +70,12 @@ def test_the_most_memory_of_all_processes_of_a_side_counts(side):
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_a_side_that_fails_is_reported_with_its_last_lines(side, stays):
-    one = side("lost", "fail", stays)
-    with (
-        pytest.raises(FailedError, match=r"(?s)lost: ended with status 1; .*no such model"),
-        all_ready([one]),
-    ):
-        one.round()
-
-
-def test_a_side_that_dies_in_a_round_is_reported(side):
-    one = side()
-    with pytest.raises(FailedError, match="one: ended with status 3"), all_ready([one]):
+@pytest.mark.parametrize(
+    ("job", "told"), [("fail", r"(?s)one: ended with status 1; .*no such model"), ("job", "one: ended with status 3")]
+)
+def test_a_side_that_fails_at_once_or_dies_in_a_round_is_reported_with_its_last_lines(side, stays, job, told):
+    one = side("one", job, stays)
+    with pytest.raises(FailedError, match=told), all_ready([one]):
         one.round(ask="die")
 
 

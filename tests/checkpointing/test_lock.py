@@ -89,6 +89,9 @@ def test_the_lock_tells_its_owner_and_goes_with_it(tmp_path):
         assert (owner["pid"], owner["host"]) == (os.getpid(), socket.gethostname())
         assert set(owner) == {"pid", "host", "since", "command"}
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(KeyError), exclusive_lock(tmp_path, RUN):
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_run_of_this_process_is_refused_and_the_same_run_is_not(tmp_path):
@@ -125,12 +128,6 @@ def test_a_lock_that_nobody_holds_is_free_whatever_it_says(rest, tmp_path):
     (tmp_path / LOCK).write_bytes(rest)
     with exclusive_lock(tmp_path, RUN):
         assert owner_in(tmp_path)["pid"] == os.getpid()
-
-
-def test_an_error_inside_lets_go(tmp_path):
-    with pytest.raises(ValueError, match="mine"), exclusive_lock(tmp_path, RUN):
-        raise ValueError("mine")
-    enter(tmp_path, OTHER)
 
 
 def test_a_lock_removed_between_opening_and_locking_is_not_taken_for_ours(tmp_path, monkeypatch):

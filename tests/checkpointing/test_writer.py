@@ -139,9 +139,6 @@ def test_the_folder_is_one_runs_and_one_writers_until_it_is_left(tmp_path):
         pass
 
 
-# -- the thread --------------------------------------------------------------------------------------------------------
-
-
 def fail():
     raise OSError("full")
 

@@ -58,9 +58,6 @@ def test_pieces_cut_what_has_the_length_and_share_the_rest():
     assert second["pair"].right[0].tolist() == [6, 8]
     assert second["pair"].right[1] is None
     assert (second["temperature"], second["task"]) == (0.5, "mrc")
-
-
-def test_arrays_are_not_copied():
     batch = np.zeros([4, 2])
     assert all(np.shares_memory(piece, batch) for piece in split(batch, 2))
 

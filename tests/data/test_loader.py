@@ -1,7 +1,6 @@
 """The loader: every example once, the same batches after resuming, no thread left over."""
 
 import threading
-from contextlib import closing
 from itertools import chain
 
 import numpy as np
@@ -60,9 +59,9 @@ def test_batches_in_order(prefetch):
     [
         (range(7), 0, None, True),
         (range(7), 2, None, False),  # one is left
-        (range(7), 2, 60.0, True),  # somebody has to look at the clock
+        (range(7), 2, 60.0, True),  # the clock has to be watched
         (range(3), 0, None, False),
-        (lambda: iter(range(3)), 0, None, True),  # nobody knows
+        (lambda: iter(range(3)), 0, None, True),  # their number is unknown
     ],
 )
 def test_a_lone_batch_needs_no_thread(source, start, patience, ahead):
@@ -145,14 +144,8 @@ def test_what_batches_tell_of_themselves(prefetch):
     assert (len(batches), batches.examples) == (0, 4)
     assert bool(batches)
     assert next(batches, None) is None
-
-
-def test_a_stream_has_no_length():
-    with (
-        closing(Loader(lambda: [1, 2], 1).batches(0)) as batches,
-        pytest.raises(TypeError, match="a stream does not know"),
-    ):
-        len(batches)
+    with pytest.raises(TypeError, match="a stream does not know"):
+        len(Loader(lambda: [1, 2], 1, prefetch=0).batches(0))
 
 
 @prefetch
@@ -368,7 +361,10 @@ def test_two_feeds_of_one_loader_have_a_place_each():
     source = endless()
     one, other = InfiniteLoader(source), InfiniteLoader(source)
     assert take(one, 2) == [[0, 1, 2], [3, 4, 5]]
+    assert other.place == "pass 0, batch 0 (both from 0)"
     assert take(other, 1) == [[0, 1, 2]]
+    take(one, 3)
+    assert one.place == "pass 1, batch 2 (both from 0)"
 
 
 def test_loading_a_place_leaves_the_batches_under_way():
@@ -379,13 +375,9 @@ def test_loading_a_place_leaves_the_batches_under_way():
     feed.close()
 
 
-def test_a_source_that_gives_no_batch_is_an_error_and_not_an_end():
-    feed = InfiniteLoader(Loader(lambda: range(2), 3, drop_last=True, prefetch=0))
+def test_a_source_without_a_batch_or_for_one_pass_is_an_error_and_not_an_end():
     with pytest.raises(DataError, match="returned no batch in pass 1"):
-        next(feed)
-
-
-def test_a_source_that_can_be_read_once_says_so_in_its_second_pass():
+        next(InfiniteLoader(Loader(lambda: range(2), 3, drop_last=True, prefetch=0)))
     feed = InfiniteLoader(Loader(iter(range(3)), 3, prefetch=0, collate=list))
     assert next(feed) == [0, 1, 2]
     with pytest.raises(DataError, match="exhausted"):
@@ -404,13 +396,6 @@ def test_an_error_in_the_source_comes_at_its_place(prefetch):
         next(feed)
     feed.close()
     assert threads() == []
-
-
-def test_it_tells_the_place_of_the_next_batch():
-    feed = InfiniteLoader(endless())
-    assert feed.place == "pass 0, batch 0 (both from 0)"
-    take(feed, 5)
-    assert feed.place == "pass 1, batch 2 (both from 0)"
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])

@@ -1,4 +1,4 @@
-"""What is opened for data: files, and pipes that somebody feeds; all else is refused before anything is read."""
+"""What is opened for data: files, and pipes with a writer; all else is refused before anything is read."""
 
 import os
 import socket

@@ -37,12 +37,9 @@ def test_equal_numbers_stay_in_their_order(bits):
     assert order._sorting(np.array(bits, np.uint64)).tolist() == sorted(range(len(bits)), key=bits.__getitem__)
 
 
-def test_orders_of_passes_and_seeds_differ():
+def test_orders_of_passes_and_seeds_differ_and_every_place_is_equally_likely():
     orders = {tuple(shuffled(50, seed, pass_id)) for seed in (0, 1, 2**32) for pass_id in range(10)}
     assert len(orders) == 30
-
-
-def test_every_place_is_equally_likely():
     counts = np.zeros((5, 5))
     for pass_id in range(2000):
         counts[np.arange(5), shuffled(5, 0, pass_id)] += 1

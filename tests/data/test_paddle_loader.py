@@ -58,11 +58,7 @@ def test_fields_of_every_kind(workers):
     assert isinstance(first["pair"], tuple)  # of a list Accumulate would take the length for the number of examples
     assert [each.shape for each in last["pair"]] == [[2], [2, 2]]
     assert first["name"] == ["n0", "n1", "n2"]
-
-
-@WORKERS
-def test_texts_alone(workers):
-    """Paddle's DataLoader itself takes such a batch for the end of the pass."""
+    # Paddle's DataLoader itself takes texts alone for the end of the pass.
     assert batches(DataLoader(Numbers(3, str), batch_size=2, num_workers=workers)) == [["0", "1"], ["2"]]
 
 
@@ -117,11 +113,15 @@ def test_a_subclass_gives_what_it_gives(caplog):
     assert "resuming loads and drops 1 batches" in caplog.text
 
 
-def test_a_loader_without_a_batch():
+def test_a_loader_without_a_batch_and_arguments_out_of_range():
     with pytest.raises(DataError, match="the DataLoader has no batch"):
         PaddleBatches(DataLoader(Numbers(3), batch_size=4, drop_last=True))
     with pytest.raises(DataError, match="the DataLoader returned no batch in this pass"):
         batches(DataLoader(Stream(0)))
+    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
+        PaddleBatches(DataLoader(Numbers()), seed=-1)
+    with pytest.raises(ValueError, match="timeout= needs the background thread"):
+        PaddleBatches(DataLoader(Numbers()), prefetch=0, timeout=1)
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,6 @@ def test_what_the_loader_says_is_not_said_again(given):
     (name,) = given
     with pytest.raises(DataError, match=f"a DataLoader makes its own batches: pass {name}= to it"):
         DataProvider(DataLoader(Numbers(), batch_size=2), **given)
-
-
-def test_arguments_out_of_their_range():
-    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
-        PaddleBatches(DataLoader(Numbers()), seed=-1)
-    with pytest.raises(ValueError, match="timeout= needs the background thread"):
-        PaddleBatches(DataLoader(Numbers()), prefetch=0, timeout=1)
 
 
 TorchLoader = type("DataLoader", (list,), {"__module__": "torch.utils.data.dataloader"})
@@ -209,12 +202,9 @@ def test_the_order_is_a_function_of_seed_and_pass_and_moves_no_generator(kind):
     assert (order(0, seed=8) == first) == (kind == "distributed")  # whose ranks have to agree
     if kind == "shuffle":
         assert sorted(chain(*first)) == list(range(10))
-
-
-def test_skipped_batches_are_not_read():
     read = []
     assert numbers(DataLoader(Numbers(10, noting(read)), batch_size=4), 0, 2) == [[8, 9]]
-    assert read == [8, 9]
+    assert read == [8, 9], "skipped batches are not read"
 
 
 class Halves:
@@ -257,7 +247,7 @@ def test_workers_draw_the_same_numbers_in_a_pass_that_is_entered_in_the_middle()
 
 
 class Shuffled:
-    """A batch sampler of one's own that shuffles when it begins, and is told nothing."""
+    """A batch sampler of one's own that shuffles when it begins, and has no set_epoch."""
 
     def __init__(self, fail_at=None):
         self.fail_at, self.begun = fail_at, 0
@@ -278,10 +268,7 @@ def test_a_sampler_of_ones_own_that_shuffles_as_it_begins_does_so_alike(workers)
 
     assert order(0) == order(0) != order(1)
     assert [order(1, start) for start in (3, 5)] == [order(1)[3:], []]
-
-
-def test_a_sampler_that_counts_by_itself_counts_on():
-    sampler = Shuffled()
+    sampler = Shuffled()  # counts its own passes
     loader = DataLoader(Numbers(), batch_sampler=sampler)
     assert numbers(loader, 0) != numbers(loader, 1)
     assert sampler.begun == 2

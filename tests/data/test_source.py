@@ -99,15 +99,12 @@ def test_an_empty_stream_says_so_at_its_first_example(given):
         next(examples)
 
 
-def test_a_function_that_keeps_giving_the_same_iterator_is_found_out():
+def test_a_function_that_returns_the_same_iterator_again_or_no_iterable():
     same = iter([1])
     source = as_source(lambda: same)
     assert list(source.examples()) == [1]
     with pytest.raises(DataError, match="exhausted by an earlier one"):
         list(source.examples())
-
-
-def test_a_function_that_gives_no_iterable():
     with pytest.raises(DataError, match="the data function returned a NoneType; it must return an iterable"):
         as_source(lambda: None).examples()
 
@@ -115,9 +112,6 @@ def test_a_function_that_gives_no_iterable():
 def test_paddle_datasets():
     assert isinstance(as_source(loaders.Numbers()), Indexed)
     assert list(as_source(loaders.Stream(3)).examples()) == [0, 1, 2]
-
-
-# -- the place of an error ---------------------------------------------------------------------------------------------
 
 
 class OwnError(DataError):

@@ -32,9 +32,6 @@ def cpuinfo(tmp_path):
 SHOW = "import os, onion; print(os.environ.get('MKL_DEBUG_CPU_TYPE'))"
 
 
-# -- the processor -----------------------------------------------------------------------------------------------------
-
-
 PROCESSORS = {
     "AMD": (AMD, "5"),
     "AMD with AVX-512": (NEW_AMD, "7"),
@@ -61,9 +58,6 @@ def test_a_file_that_cannot_be_read_is_no_amd_processor(tmp_path):
     assert kernels_for(tmp_path) is None
 
 
-# -- the variable, in a fresh process ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("processor", ["AMD", "AMD with AVX-512", "old AMD", "Intel"])
 def test_importing_onion_chooses_the_kernels_on_amd_only(cpuinfo, processor):
     text, kernels = PROCESSORS[processor]
@@ -84,9 +78,6 @@ def test_what_was_done_is_told_at_debug_level(cpuinfo):
     for text, told in ((AMD, "set MKL_DEBUG_CPU_TYPE=5"), (INTEL, "is not needed on this processor")):
         assert told in python(code, ONION_CPUINFO=cpuinfo(text))[1]
     assert "MKL_DEBUG_CPU_TYPE=7 was set already" in python(code, ONION_CPUINFO=cpuinfo(AMD), MKL_DEBUG_CPU_TYPE=7)[1]
-
-
-# -- Paddle before onion -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("processor", ["AMD", "Intel"])
@@ -127,8 +118,6 @@ def test_no_warning_where_the_variable_was_set_in_time():
     assert "RuntimeWarning" not in errors
 
 
-# -- what child processes inherit --------------------------------------------------------------------------------------
-
 CHILDREN = """
 import os, subprocess, sys
 {first}
@@ -149,7 +138,7 @@ def test_children_inherit_what_the_user_has_set(cpuinfo):
     assert python(CHILDREN.format(first=""), ONION_CPUINFO=cpuinfo(AMD), **user)[0] == "['7', '200']"
 
 
-def test_what_somebody_has_set_since_stays(cpuinfo):
+def test_what_was_set_since_stays(cpuinfo):
     code = CHILDREN.format(first="import onion; os.environ['KMP_BLOCKTIME'] = '20'")
     assert python(code, ONION_CPUINFO=cpuinfo(AMD))[0] == "[None, '20']"
 
@@ -157,9 +146,6 @@ def test_what_somebody_has_set_since_stays(cpuinfo):
 def test_what_no_library_reads_stays(cpuinfo, empty_paddle):
     code = f"import paddle, onion; from onion.device import paddle as load; load(); {SHOW}"
     assert python(code, ONION_CPUINFO=cpuinfo(AMD), modules=[empty_paddle]) == ("5", "")
-
-
-# -- threads that wait -------------------------------------------------------------------------------------------------
 
 
 def test_the_environment_may_be_any_mapping(cpuinfo, monkeypatch):

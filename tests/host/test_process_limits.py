@@ -42,7 +42,7 @@ def test_in_whatever_order_they_leave_the_highest_wish_counts(wishes, data):
         assert limit.value == max([10, *(wish for wish, _ in held)])
 
 
-def test_what_somebody_else_sets_meanwhile_stays():
+def test_what_others_set_meanwhile_stays():
     limit = Limit(10)
     with limit.raised.to(20):
         limit.value = 50

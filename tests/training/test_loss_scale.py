@@ -17,9 +17,7 @@ def values(scale, story):
 
 
 def test_the_defaults_are_those_of_paddles_grad_scaler():
-    scale = LossScale()
-    assert (scale.value, scale.growth_factor, scale.growth_interval) == (65536.0, 2.0, 2000)
-    assert (scale.backoff_factor, scale.backoff_interval) == (0.5, 1)
+    assert LossScale() == LossScale(65536.0, 2.0, 2000, 0.5, 1, 1.0)
 
 
 STORIES = {

@@ -79,11 +79,8 @@ def test_weights():
     for wrong in (-1, float("nan"), float("inf")):
         with pytest.raises(DataError, match="a weight must be >= 0"):
             weigh(None, lambda batch, wrong=wrong: wrong)
-
-
-def test_an_error_of_ones_own_weight_is_left_as_it_is():
     with pytest.raises(DataError, match=r"^cannot determine how many examples the batch has: nothing has a length.$"):
-        weigh(None, lambda batch: examples(batch))
+        weigh(None, lambda batch: examples(batch))  # the user's weight: there is no better advice
 
 
 class Machine(RunnerItem):
@@ -109,9 +106,6 @@ def test_the_place_is_judged_by_the_innermost_updater():
         check_inside_updater(item, Runner(Batches(1), Updater(), Runner(item, machine), other))
     with pytest.raises(CompositionError, match="is outside any ParameterUpdater"):
         check_inside_updater(item, Runner(Batches(1), item, Updater(), machine))
-
-
-# -- attempts that leave nothing behind --------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -61,13 +61,10 @@ def test_a_restored_schedule_goes_on_with_the_same_rates(make, steps):
     assert [stepped(first, 1)() for _ in range(12)] == [stepped(second, 1)() for _ in range(12)]
 
 
-def test_the_numbers_of_a_schedule_within_another_are_taken_back():
+def test_numbers_are_restored_at_any_depth_and_settings_stay_those_of_the_program():
     other = Within()
     rate_schedule.restore(other, rate_schedule.saved(stepped(Within(), 4)))
     assert (other.inner.last_epoch, other.inner.T_cur, other.inner.T_i) == (4, 1, 6)
-
-
-def test_settings_stay_those_of_the_program():
     other = lr.CosineAnnealingWarmRestarts(0.2, T_0=5, T_mult=3, eta_min=0.01)
     rate_schedule.restore(other, rate_schedule.saved(stepped(restarts(), 4)))
     assert (other.base_lr, other.T_0, other.T_mult, other.eta_min) == (0.2, 5, 3, 0.01)

@@ -81,9 +81,6 @@ def test_a_stream_has_to_be_told_of_and_then_is_planned():
     assert len(one.rates) == 6
 
 
-# -- schedules over passes ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("length", [{"count": 0}, {"count": 1.5}, {"count": True}, {"count": 2, "batches": 0}])
 def test_no_passes_are_refused(length):
     with pytest.raises(CompositionError, match=r"Passes: (count|batches) must be an integer >= 1"):
@@ -124,21 +121,12 @@ def test_a_schedule_that_was_not_planned_is_an_error():
         rate.step()
 
 
-@pytest.mark.parametrize("of", [schedules.polynomial, schedules.cosine, schedules.palm_linear])
-def test_a_warm_up_that_is_no_share_is_refused_at_once(of):
-    with pytest.raises(CompositionError, match=r"warmup_ratio must be between 0 and 1 .*, got 2"):
-        of(0.01, Passes(2), warmup_ratio=2)
-
-
 def test_a_run_within_the_run_changes_no_plan():
     one = Counting(Passes(2))
     short = Runner(numbers(4), one.updater, one.machine)
     inner = Observer(on_batch_end=lambda state: short.run(passes=1, parent=state) if state.step == 3 else None)
     Runner(inner, numbers(), one.updater, Accumulate(4), one.machine).run(passes=2)
     assert one.rate.lr_lambda.steps == 2 * 3
-
-
-# -- resumption --------------------------------------------------------------------------------------------------------
 
 
 def saved_onion(folder, *rings, resume=True, length=None):
