@@ -13,9 +13,7 @@ Way = Callable[[Any], list[Any]]
 """From a tokenizer to the ids of all texts."""
 
 
-def texts_a_second(
-    ways: Mapping[str, Callable[[Any], list[Any]]], tokenizer: Callable[[], Any]
-) -> Callable[..., Answer]:
+def texts_a_second(ways: Mapping[str, Way], tokenizer: Callable[[], Any]) -> Callable[..., Answer]:
     """Return a round: texts a second of each way, and a digest of all ids if asked for."""
 
     def work(digest: bool = False) -> Answer:

@@ -115,10 +115,12 @@ def test_over_passes_a_schedule_is_what_it_is_over_their_updates(of, warmup):
         wanted.step()
 
 
-def test_a_schedule_that_was_not_planned_is_an_error():
-    rate = schedules.cosine(0.01, Passes(2))
+@pytest.mark.parametrize("of", [schedules.polynomial, schedules.cosine, schedules.palm_linear])
+def test_a_schedule_that_was_not_planned_or_a_warm_up_that_is_no_share_is_an_error(of):
     with pytest.raises(OnionError, match=r"is planned when a ParameterUpdater .* starts to run"):
-        rate.step()
+        of(0.01, Passes(2)).step()
+    with pytest.raises(CompositionError, match=r"warmup_ratio must be between 0 and 1 .*, got 2"):
+        of(0.01, Passes(2), warmup_ratio=2)
 
 
 def test_a_run_within_the_run_changes_no_plan():
