@@ -26,15 +26,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from onion.checkpointing.atomic_files import (
-    PARTIAL,
-    read_file,
-    remove_abandoned,
-    remove_tree,
-    rename,
-    sync_folder,
-    write_synced,
-)
+from onion.checkpointing import atomic_files
 from onion.checkpointing.format_1 import renamed
 from onion.errors import CheckpointError
 from onion.paths import shortened
@@ -42,7 +34,7 @@ from onion.paths import shortened
 FORMAT = 2
 MANIFEST, STATE, ARRAYS = "manifest.json", "state.json", ".safetensors"
 REMEDY = "delete the folder of this checkpoint, and the run resumes from the previous one"
-OLD, DOOMED = f".old{PARTIAL}", f".doomed{PARTIAL}"
+OLD, DOOMED = f".old{atomic_files.PARTIAL}", f".doomed{atomic_files.PARTIAL}"
 
 log = logging.getLogger("onion")
 
@@ -100,7 +92,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
             left half-written, older ones are whole.
     """
     final = folder_of(folder, checkpoint.step)
-    partial = final.with_name(final.name + PARTIAL)
+    partial = final.with_name(final.name + atomic_files.PARTIAL)
     if os.path.lexists(final) and not final.is_dir():
         raise CheckpointError(f"cannot write the checkpoint {final}: a file of that name exists; move it.")
     try:
@@ -110,7 +102,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         sizes = {name: _write_file(partial / name, content) for name, content in _files(checkpoint)}
         manifest = {"format": FORMAT, "step": checkpoint.step, "files": sizes}
         _write_file(partial / MANIFEST, json.dumps(manifest, indent=1).encode())
-        sync_folder(partial)
+        atomic_files.sync_folder(partial)
         _swap_in(partial, final)
     except BaseException as error:
         with suppress(CheckpointError):  # on a disk that fails, this may fail too; the next start sweeps
@@ -127,12 +119,12 @@ def _swap_in(partial: Path, final: Path) -> None:
     if final.exists():
         old = final.with_name(final.name + OLD)
         _clear(old)
-        rename(final, old)
-        rename(partial, final)
-        remove_tree(old)
+        atomic_files.rename(final, old)
+        atomic_files.rename(partial, final)
+        atomic_files.remove_tree(old)
     else:
-        rename(partial, final)
-    sync_folder(final.parent)
+        atomic_files.rename(partial, final)
+    atomic_files.sync_folder(final.parent)
 
 
 def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, bytes]]:
@@ -192,7 +184,7 @@ def plain(value: object) -> Any:
 
 def _write_file(path: Path, content: bytes) -> dict[str, Any]:
     """Write and sync a file; return its entry in the manifest."""
-    write_synced(path, content)
+    atomic_files.write_synced(path, content)
     return {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
@@ -229,7 +221,7 @@ def _of_onion(file: Path) -> Iterator[None]:
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads(read_file(path / MANIFEST))
+        manifest = json.loads(atomic_files.read_file(path / MANIFEST))
         version, step, _ = manifest["format"], int(manifest["step"]), manifest["files"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         raise CheckpointError(f"{path}: {MANIFEST} is missing or damaged; {REMEDY}.") from error
@@ -252,7 +244,7 @@ def _plain_name(name: str) -> str:
 def _checked(path: Path, entry: Mapping[str, Any]) -> bytes:
     """Read a file and hold it against its entry in the manifest."""
     try:
-        content = read_file(path)
+        content = atomic_files.read_file(path)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}; {REMEDY}.") from error
     if len(content) != entry["size"] or hashlib.sha256(content).hexdigest() != entry["sha256"]:
@@ -283,8 +275,8 @@ def prune(folder: Path, keep: set[int]) -> None:
         path = folder_of(folder, step)
         doomed = path.with_name(path.name + DOOMED)
         try:
-            rename(path, doomed)  # so that a kill in the middle never leaves a torn folder with a final name
-            remove_tree(doomed)
+            atomic_files.rename(path, doomed)  # so that a kill never leaves a torn folder with a final name
+            atomic_files.remove_tree(doomed)
         except OSError as error:
             log.warning("cannot remove the old checkpoint %s: %s", path, error.strerror)
 
@@ -294,9 +286,9 @@ def sweep(folder: Path) -> None:
 
     Only for the run that has the lock, before it writes. CheckpointError if a checkpoint cannot be restored.
     """
-    for rest in folder.glob(f"step-*{PARTIAL}"):
+    for rest in folder.glob(f"step-*{atomic_files.PARTIAL}"):
         _sweep(folder / rest.name.partition(".")[0])
-    remove_abandoned(folder)
+    atomic_files.remove_abandoned(folder)
 
 
 def _sweep(final: Path) -> None:
@@ -304,10 +296,10 @@ def _sweep(final: Path) -> None:
     old = final.with_name(final.name + OLD)
     if old.is_dir() and not final.exists():
         try:
-            rename(old, final)
+            atomic_files.rename(old, final)
         except OSError as error:
             raise CheckpointError(f"cannot rename {old} back to {final.name}: {error.strerror}.") from error
-    for ending in (OLD, DOOMED, PARTIAL):
+    for ending in (OLD, DOOMED, atomic_files.PARTIAL):
         _clear(final.with_name(final.name + ending))
 
 
@@ -315,4 +307,4 @@ def _clear(folder: Path) -> None:
     """Remove a folder if it exists; an error of the disk is ignored. A file of that name is the user's, and stays."""
     if folder.is_dir():
         with suppress(OSError):
-            remove_tree(folder)
+            atomic_files.remove_tree(folder)

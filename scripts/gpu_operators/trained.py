@@ -37,8 +37,7 @@ ERNIE = {
     "task_type_vocab_size": 3,
     "use_task_id": True,
 }
-ROWS = 3
-"""That are predicted."""
+PREDICTED_ROWS = 3
 
 
 @contextmanager
@@ -68,7 +67,7 @@ def one_task(name: str, start: Path, out: Path) -> None:
     runner.insert_before(GradientMachine, MixedPrecision("float16")).run(passes=1)
     task = read_task(out)
     predictor = Predictor(task, Runner(GradientMachine(Predictor.load(out).network)), Tokenizer.from_pretrained(out))
-    found = list(predictor(islice(task.rows(dev, labelled=False), ROWS)))
+    found = list(predictor(islice(task.rows(dev, labelled=False), PREDICTED_ROWS)))
     assert found, f"{name} predicted nothing"
 
 

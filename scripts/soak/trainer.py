@@ -9,17 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onion import GradientMachine, Logger, MovingAverage, ParameterUpdater, Runner, Saver
-from onion.online import (
-    ControlServer,
-    Journal,
-    ProgressiveValidation,
-    Publish,
-    ReplayBuffer,
-    Spool,
-    StreamProvider,
-    Switch,
-)
+from onion import GradientMachine, Logger, MovingAverage, ParameterUpdater, Runner, Saver, online
 from scripts.soak.growth import resident
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -56,17 +46,17 @@ def example(sample: dict[str, Any]) -> dict[str, Any]:
 def whole(folder: Path, port: int) -> Runner:
     network = Network()
     smooth = MovingAverage(network, 0.99)
-    publish = Publish(smooth, lambda inputs: {"inputs": np.array(inputs, "float32")}, lambda out: out.tolist())
-    spool = Spool(folder / "samples.db", CAPACITY, SPOOL_BYTES)
+    publish = online.Publish(smooth, lambda inputs: {"inputs": np.array(inputs, "float32")}, lambda out: out.tolist())
+    spool = online.Spool(folder / "samples.db", CAPACITY, SPOOL_BYTES)
     return Runner(
         Saver(folder / "run", every=CHECKPOINT_EVERY),
         Logger(folder / "log.jsonl", every=CHECKPOINT_EVERY),
-        Journal(),
+        online.Journal(),
         publish,
-        StreamProvider(spool, BATCH, pass_every=3600 * BATCH, max_wait=60, prepare=example),
-        ControlServer(port=port),
-        ProgressiveValidation(network),
-        Switch(ReplayBuffer(1000, ratio=0.5)),
+        online.StreamProvider(spool, BATCH, pass_every=3600 * BATCH, max_wait=60, prepare=example),
+        online.ControlServer(port=port),
+        online.ProgressiveValidation(network),
+        online.Switch(online.ReplayBuffer(1000, ratio=0.5)),
         smooth,
         ParameterUpdater(paddle.optimizer.Adam(0.001, parameters=network.parameters())),
         GradientMachine(network),
