@@ -72,7 +72,6 @@ BENCHMARK.parser.add_argument("--layers", type=int, nargs="+", default=[1, 2], h
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, if the file's folder is there; return the exit status."""
     lacking = lacks_data(BENCHMARK.parser.parse_args(arguments).file.parent, "bench")
     return 2 if lacking else BENCHMARK.main(arguments)
 

@@ -50,7 +50,6 @@ class Pooled(paddle.nn.Layer):
         self.encoder = encoder
 
     def forward(self, batch: Any) -> paddle.Tensor:
-        """Encode token ids ``[batch, length]``."""
         return self.encoder(batch).sequence_output
 
     def loss(self, outputs: paddle.Tensor, batch: Any) -> paddle.Tensor:

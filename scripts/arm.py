@@ -61,7 +61,6 @@ def _every_task(python: Path, family: str) -> bool:
 
 
 def _passes(*command: str | Path, **variables: str) -> bool:
-    """Run a command of our own, whose products use one thread; tell whether it ended well."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
 
@@ -145,12 +144,10 @@ def _pip(system: Path, *words: str) -> None:
 
 
 def _packages(system: Path) -> Path:
-    """The folder in which Debian's Python looks for packages."""
     return system / "usr" / "lib" / "python3" / "dist-packages"
 
 
 def _run(command: list[str | Path]) -> str:
-    """Run a command; return what it printed."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise NotAvailableError(f"{command[0]} failed: {(done.stderr or done.stdout).strip()[-1000:]}")

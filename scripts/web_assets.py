@@ -78,7 +78,6 @@ def checked(archive: Path, integrity: str = INTEGRITY) -> Path:
 
 
 def unpack(archive: Path, vendor: Path, files: Mapping[str, str] = FILES) -> None:
-    """Write the files that are taken, side by side, and no others."""
     vendor.mkdir(exist_ok=True)
     with tarfile.open(archive) as package:
         for name in files:

@@ -130,7 +130,6 @@ class Bench:
         return found, peaks
 
     def job(self) -> Mapping[str, Any]:
-        """Return the fine-tuning, by the names that both sides know."""
         folder = self.data / SST2.file
         return {
             "train": str(folder),

@@ -46,15 +46,12 @@ def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
 
 
 def settings_of(job: Mapping[str, Any]) -> Settings:
-    """Return the settings of ``onion train`` for a job, without tests in between."""
     names = ("train", "dev", "encoder", "batch_size", "seed", "options")
     given = {"task": "classification", "passes": 1, "test_every": NEVER, "learning_rate": job["lr"]}
     return Settings(**given, **{name: job[name] for name in names})
 
 
 class Count(RunnerItem):
-    """Count tokens, and note which examples came."""
-
     def __init__(self) -> None:
         self.tokens = 0
         self.places: list[int] = []

@@ -38,8 +38,6 @@ def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
 
 
 class FirstBatch(transformers.TrainerCallback):
-    """Notes when the first batch is there."""
-
     at: float | None = None
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:

@@ -139,7 +139,6 @@ def _inherited(peer: str | None) -> dict[str, str]:
 
 @contextmanager
 def all_ready(sides: Sequence[Side]) -> Iterator[None]:
-    """Wait for sides one after the other, and end them all when this is left."""
     with ExitStack() as stack:
         for side in sides:
             stack.callback(side.end)
@@ -181,6 +180,5 @@ def run_logged(title: object, command: Sequence[str], environment: Mapping[str, 
 
 
 def end_of(log: Path) -> str:
-    """Return the last lines of a log, for an error: ``LOG ends ...``."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
     return "\n".join([f"{log} ends", *lines])

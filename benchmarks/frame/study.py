@@ -168,7 +168,6 @@ class Study(ABC, Generic[Run]):
         return name in (self.given.names or [name])
 
     def _is_complete(self, run: Run) -> bool:
-        """Return whether the files of a run are there; report it once if not."""
         gone = [path for path in self.files(run) if not path.is_file()]
         if gone and gone[0] not in self._reported:
             self._reported.add(gone[0])

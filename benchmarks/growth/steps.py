@@ -62,7 +62,6 @@ def network(layers: int, width: int) -> tuple[Classifier, Any]:
 
 
 def batch(size: int, length: int) -> dict[str, Any]:
-    """Return a batch of random ids, none of them padding."""
     random = np.random.default_rng(size * 1000 + length)
     ids = random.integers(1000, VOCABULARY, size=(size, length))
     types = np.zeros(length, np.int64)
@@ -98,8 +97,6 @@ class Regressor(nn.Layer):
 
 
 class Nothing(RunnerItem):
-    """A ring that does nothing, on both ways."""
-
     def on_batch(self, state: State) -> HookIterator:
         yield
 
@@ -146,7 +143,6 @@ def loops(job: Mapping[str, Any]) -> Work:
 
 
 def _each_size(job: Mapping[str, Any], seconds_of: Callable[[str, int], float]) -> Work:
-    """Return what measures every size once, after a first time."""
     use_threads(job["threads"])
 
     def work() -> dict[str, dict[str, float]]:

@@ -57,7 +57,6 @@ def texts(folder: Path) -> list[str]:
 
 
 def _head(folder: Path, width: int) -> str:
-    """Write the classifier that all sides put over the pooled output."""
     generator = np.random.default_rng(1)
     weight = generator.normal(0, 0.1, (width, CLASSES)).astype(np.float32)
     path = folder / "head.npz"

@@ -22,7 +22,6 @@ class Noted(paddle.nn.Linear):  # type: ignore[misc]
 
 
 def initialized(linear: Any) -> Any:
-    """Give a Linear(8, 1) the weights that all begin with."""
     linear.weight.set_value(work.first_weight())
     linear.bias.set_value(paddle.zeros([1]))
     return linear

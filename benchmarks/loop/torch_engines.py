@@ -25,7 +25,6 @@ class Noted(torch.nn.Linear):
 
 
 def network() -> Noted:
-    """Return a new Linear(8, 1), always the same."""
     linear = Noted(work.INPUTS, 1)
     with torch.no_grad():
         linear.weight.copy_(torch.from_numpy(work.first_weight().T))
@@ -54,7 +53,6 @@ def bare(batches: list[Batch], callbacks: int = 0) -> work.Parameters:
 
 
 def ignite(batches: list[Batch], callbacks: int) -> work.Parameters:
-    """Ignite; a callback is a handler of the end of an iteration."""
     from ignite.engine import Engine as Ignite
     from ignite.engine import Events
 

@@ -43,18 +43,14 @@ class Engine(NamedTuple):
 
 
 def ready_pairs(tensor: Callable[[Floats], Any]) -> Callable[[list[Example]], list[Any]]:
-    """Return what makes pairs of tensors of batches."""
     return lambda examples: [(tensor(x), tensor(y)) for x, y in examples]
 
 
 def ready_fields(tensor: Callable[[Floats], Any]) -> Callable[[list[Example]], list[Any]]:
-    """Return what makes dicts of tensors of batches."""
     return lambda examples: [{"x": tensor(x), "y": tensor(y)} for x, y in examples]
 
 
 def empty_callbacks(kind: type, hooks: Sequence[str], count: int) -> list[Any]:
-    """Return callbacks of a library whose hooks do nothing."""
-
     def nothing(self: Any, *told: Any, **more: Any) -> None:
         pass
 
@@ -94,7 +90,6 @@ def seconds_between(batches: int) -> float:
 
 
 def examples(count: int) -> list[Example]:
-    """Return so many batches of a noisy line, always the same."""
     random = np.random.default_rng(0)
     slope = random.normal(size=(INPUTS, 1))
     x = random.normal(size=(count, BATCH, INPUTS))
@@ -108,12 +103,10 @@ def first_weight() -> Floats:
 
 
 def taken(weight: Any, bias: Any) -> Parameters:
-    """Return a network's parameters, from whatever numpy can read."""
     return [np.array(weight, "float32").ravel(), np.array(bias, "float32").ravel()]
 
 
 def difference(one: Parameters, other: Parameters) -> float:
-    """Return the largest difference of any parameter."""
     return max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True))
 
 

@@ -138,7 +138,6 @@ class Run:
 
     @property
     def borrows_head(self) -> bool:
-        """Whether it begins with the other side's head."""
         return self.row.same_head and self.side == OURS
 
     def settings(self) -> dict[str, Any]:

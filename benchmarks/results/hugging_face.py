@@ -83,7 +83,6 @@ def trainer_of(job: dict[str, Any], prepared: Prepared, tokenizer: Any, folder: 
 
 
 def classification(job: dict[str, Any], tokenizer: Any) -> Prepared:
-    """Prepare a job with a label a row."""
     rows = table(job["train"])
     names = sorted({row["label"] for row in rows})
 
@@ -192,8 +191,6 @@ Span = tuple[int, int]
 
 
 def reading(job: dict[str, Any], tokenizer: Any) -> Prepared:
-    """Prepare a job of questions and texts."""
-
     def figures(trainer: transformers.Trainer, path: str) -> dict[str, float]:
         asked = list(questions(path))
         found = [_windows(question, tokenizer, job) for question in asked]
@@ -301,7 +298,6 @@ def answer(job: dict[str, Any], folder: str) -> dict[str, Any]:
 
 
 def head_of(model: transformers.PreTrainedModel) -> torch.nn.Linear:
-    """Return the one linear layer beside the encoder."""
     [head] = [layer for layer in model.children() if isinstance(layer, torch.nn.Linear)]
     return head
 

@@ -75,7 +75,6 @@ behind the title. They stay until the row is run again: ``make results ROWS=...`
 
 
 def page(rows: Sequence[Row], results: Mapping[tuple[str, str], Sequence[Result]], common: Mapping[str, Any]) -> str:
-    """Return the whole page; ``results`` are by row and side."""
     lines = [line for row in rows for line in _lines(row, *(results[row.name, side] for side in SIDES))]
     notes = "\n".join(f"- {note}" for note in _notes(rows, lines))
     where = where_and_when([result for some in results.values() for result in some])

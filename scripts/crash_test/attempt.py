@@ -50,13 +50,11 @@ class Kind(Protocol):
 
 
 def add_options(parser: ArgumentParser, default: str) -> None:
-    """Add the options that choose onions."""
     parser.add_argument("--onions", default="tests.onions", help="the module that has them, by name, as ONIONS")
     parser.add_argument("--onion", action="append", help=f"only this one; may be given again; default: {default}")
 
 
 def onions_of(module: str, chosen: Iterable[str]) -> dict[str, Kind]:
-    """Return onions of a module by their names; all if none is chosen."""
     onions: Mapping[str, Kind] = import_module(module).ONIONS
     if unknown := set(chosen) - onions.keys():
         sys.exit(f"{module} has no onion {', '.join(sorted(unknown))}; it has {', '.join(onions)}")
@@ -171,7 +169,6 @@ def _unless_progress(ends: Sequence[End]) -> Iterator[str]:
 
 
 def _last_words(folder: Path, lines: int = 16) -> str:
-    """Return what the last run printed in the end."""
     words = words_of(folder).read_text(errors="replace").splitlines()
     return "".join(f"\n      {line}" for line in words[-lines:])
 
@@ -190,7 +187,6 @@ def run(onion: Kind, folder: Path, point: Point | None, limit: float) -> End:
 
 
 def words_of(folder: Path) -> Path:
-    """Return the file with what the runs of a folder printed."""
     return folder.with_name(f"{folder.name}.txt")
 
 

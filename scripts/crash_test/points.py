@@ -79,7 +79,6 @@ def kind_of(event: str) -> str:
 
 
 def kinds_in(census: Census) -> list[str]:
-    """Return the kinds of which there is an event."""
     there = {kind_of(event) for event in census}
     return [kind for kind in KINDS if kind in there]
 
@@ -205,7 +204,6 @@ class FatalFiles(Files):
 
 
 def halve(folder: Path) -> None:
-    """Remove half of the files in a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     for path in files[: (len(files) + 1) // 2]:
         path.unlink()

@@ -134,7 +134,6 @@ PARTS = {
 
 
 def run(name: str, part: Part, root: Path, data: Path) -> Outcome:
-    """Run a part in the repository's root, with the folder of data sets."""
     command = [word.format(python=sys.executable, data=data) for word in part.command]
     print(f"== {name}: {' '.join(command)}", flush=True)
     started, lines = perf_counter(), []
@@ -181,7 +180,6 @@ def _version(library: str) -> str:
 
 
 def _said(program: str, *given: str, cwd: Path) -> str:
-    """The first line that a program prints, or why there is none."""
     path = shutil.which(program)
     if path is None:
         return f"unknown: there is no {program}"

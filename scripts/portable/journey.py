@@ -58,7 +58,6 @@ def _load() -> None:
 
 
 def _begin(config: Path, run: Path) -> None:
-    """What ``onion train`` does, but for a limit."""
     from onion.tasks.finetune.config_file import read_config, resolve
     from onion.tasks.finetune.fine_tune import Job
 
@@ -105,7 +104,6 @@ def _embed(folder: Path) -> None:
 
 
 def _onion(*words: object) -> tuple[list[Any], list[str]]:
-    """Run a command; return the lines of JSON that it printed, and what it logged."""
     with redirect_stdout(io.StringIO()) as printed, _heard() as logged:
         status = onion(list(map(str, words)))
     _check(status == 0, f"onion {' '.join(map(str, words))} ended with {status}")
@@ -114,7 +112,6 @@ def _onion(*words: object) -> tuple[list[Any], list[str]]:
 
 @contextmanager
 def _heard() -> Iterator[list[str]]:
-    """Yield a list of what onion logs meanwhile."""
     messages: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
@@ -131,7 +128,6 @@ def _dev(config: Path) -> str:
 
 
 def _tests(run: Path) -> list[int]:
-    """Return the steps after which the log of a run has figures of a test."""
     rows = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
     return [row["step"] for row in rows if any(name.startswith(TEST_PREFIX) for name in row)]
 

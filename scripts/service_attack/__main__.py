@@ -137,7 +137,6 @@ def under_requests(target: Target, folder: Path, trainer: Child, given: argparse
 
 
 def _stopped(target: Target, folder: Path, trainer: Child, before: int) -> dict[str, Any]:
-    """Stop the run; report its commands, and how many files it had open before and after the attack."""
     comes(
         lambda: outcome.handles(trainer.process.pid) <= before + outcome.MAX_LEFT_OPEN
     )  # the service has noticed who has gone

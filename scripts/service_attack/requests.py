@@ -81,7 +81,6 @@ class Target:
 
 
 def _is_heard(connection: socket.socket, seconds: float) -> bool:
-    """Return whether an answer or an end has come."""
     return bool(select.select([connection], [], [], seconds)[0])
 
 

@@ -132,7 +132,6 @@ RESERVED_FILES = 300
 
 
 def half(target: Target, over: Event, tally: Counter[str], draw: random.Random) -> None:
-    """Send the beginnings of good requests, and wait, or leave."""
     while not over.is_set():
         with ExitStack() as room:
             for _ in range(HELD_CONNECTIONS):
@@ -172,7 +171,6 @@ def _sent(connection: socket.socket, byte: bytes) -> bool:
 
 
 def crowd(target: Target, over: Event, tally: Counter[str], count: int) -> None:
-    """Open so many connections, as many of them at once as this process may have, and hold them for a moment."""
     at_once = min(count, raised_limit() - RESERVED_FILES)
     while not over.is_set() and tally["opened"] < count:
         with ExitStack() as room:

@@ -54,7 +54,6 @@ def flipped(draw: Random, content: bytes) -> bytes:
 
 
 def encoded(draw: Random, content: bytes) -> bytes:
-    """Write it in another encoding, with a letter that tells them apart."""
     text = content.decode(errors="replace").replace("a", "über", 3)
     return text.encode(draw.choice(ENCODINGS), errors="replace")
 
@@ -68,7 +67,6 @@ def marked(draw: Random, content: bytes) -> bytes:
 
 
 def inserted(draw: Random, content: bytes) -> bytes:
-    """Put in what a terminal obeys, or bytes that no text has."""
     for _ in range(draw.randrange(1, 6)):
         place = draw.randrange(len(content))
         content = content[:place] + draw.choice([*ESCAPES, b"\0", b"\xff", b"\xed\xa0\xbd"]) + content[place:]
@@ -76,7 +74,6 @@ def inserted(draw: Random, content: bytes) -> bytes:
 
 
 def ended_otherwise(draw: Random, content: bytes) -> bytes:
-    """End lines in other ways, not all in the same."""
     ends = draw.sample(LINE_ENDS, 2)
     return b"".join(line + draw.choice([b"\n", *ends]) for line in content.splitlines())
 
@@ -198,7 +195,6 @@ def all_different(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def deep(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Nest brackets, more or less deep than Python reads."""
     depth = draw.choice([50, 500, 900, 2000, DEEPEST])
     opened, closed = draw.choice([("[", "]"), ('{"a":', "}")])
     value = opened * depth + "1" + closed * depth
@@ -208,7 +204,6 @@ def deep(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def broken_json(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Break the syntax of a line of JSON, or put one into a file that has none."""
     lines = written(records, ".json" if ending == ".json" else ".jsonl").decode().splitlines()
     place = draw.randrange(len(lines))
     line = lines[place]
@@ -286,7 +281,6 @@ def without_ending(path: Path, content: bytes) -> Path:
 
 
 def another_ending(path: Path, content: bytes) -> Path:
-    """A good file whose name has another ending, which may be that of another kind of table."""
     endings = [".tsv", ".csv", ".jsonl", ".txt", ".json"]
     other = path.with_suffix(endings[(endings.index(path.suffix) + 1) % len(endings)])
     other.write_bytes(content)

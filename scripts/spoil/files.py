@@ -68,7 +68,6 @@ def written(records: list[Record], ending: str) -> bytes:
 
 
 def table(rows: list[list[str]], ending: str) -> bytes:
-    """Return a table of cells; of .tsv, whatever the cells hold."""
     if ending == ".csv":
         text = io.StringIO()
         csv.writer(text).writerows(rows)

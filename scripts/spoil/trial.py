@@ -115,8 +115,6 @@ def faults_of_end(ended: Ended, apart: bool) -> Iterator[str]:
 
 
 class _Log(logging.Handler):
-    """Keeps what the command would log to the terminal."""
-
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.setFormatter(Printable("onion: %(message)s"))

@@ -50,10 +50,8 @@ def test_the_first_rows_of_a_file_come_with_what_stands_above_them(tmp_path, end
 def test_rows_that_one_tokenizer_cuts_differently_are_left_out(tmp_path):
     rows = [("4～6 hours", "0"), ("a + b, 4-6, ～ is one, ² too", "1"), ("plain: $5 + 6^2 = 好！", "0"), ("more", "1")]
     file = write_tsv(tmp_path / "train.tsv", rows)
-    assert finetune.head_of(file, 2, tmp_path / "some.tsv").read_text().splitlines()[1:] == [
-        "plain: $5 + 6^2 = 好！\t0",
-        "more\t1",
-    ]
+    some = finetune.head_of(file, 2, tmp_path / "some.tsv").read_text()
+    assert some.splitlines()[1:] == ["plain: $5 + 6^2 = 好！\t0", "more\t1"]
 
 
 def test_columns_of_texts_and_of_pairs(tmp_path):

@@ -87,8 +87,6 @@ def test_peers_do_not_inherit_what_onion_has_set(monkeypatch):
 
 
 class Asked:
-    """A side that notes when it is asked."""
-
     def __init__(self, name, order):
         self.name, self.order = name, order
 

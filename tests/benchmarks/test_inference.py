@@ -37,12 +37,9 @@ def test_short_texts_share_a_batch(monkeypatch):
     assert given == [["", "a"], ["two words", "three small words"]]
 
 
-def test_the_mean_is_over_tokens_only():
+def test_the_mean_is_over_tokens_and_probabilities_of_large_logits_are_numbers():
     vectors = np.array([[[1.0, 2.0], [3.0, 4.0], [90.0, 90.0]]], np.float32)
     assert work.mean_of(vectors, np.array([[1, 1, 0]])).tolist() == [[2.0, 3.0]]
-
-
-def test_probabilities_of_large_logits_are_numbers():
     assert work.probabilities(np.array([[1000.0, 1000.0], [0.0, 1000.0]])).tolist() == [[0.5, 0.5], [0.0, 1.0]]
 
 

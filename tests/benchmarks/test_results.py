@@ -21,7 +21,6 @@ ROW = Row("small", "Small", "classify", "train.tsv", {"dev": "dev.tsv"}, ("accur
 
 @pytest.fixture
 def study(tmp_path, monkeypatch):
-    """A study of one row, with its files."""
     (tmp_path / "data").mkdir()
     for name in ("train.tsv", "dev.tsv", "more.tsv"):
         (tmp_path / "data" / name).write_text(f"label\ttext_a\n1\t{name}\n", encoding="utf-8")
@@ -33,8 +32,6 @@ def study(tmp_path, monkeypatch):
 
 @pytest.fixture
 def table(study, monkeypatch):
-    """The lines of the table of a row."""
-
     def lines(row=ROW):
         monkeypatch.setattr(Results, "rows", (row,))
         return [line[2:-2].split(" | ") for line in study.page().splitlines() if line.startswith("|")][2:]

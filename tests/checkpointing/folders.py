@@ -2,5 +2,4 @@
 
 
 def names(folder):
-    """The names of all that is in a folder, in order."""
     return sorted(path.name for path in folder.iterdir())

@@ -62,7 +62,6 @@ def started(script, folder):
 
 
 def enter(folder, run=RUN):
-    """Get into a folder and out of it again; an error if that is refused."""
     with exclusive_lock(folder, run):
         pass
 

@@ -23,8 +23,6 @@ def taken(step, best_step=None):
 
 
 class Full(Files):
-    """A disk without space."""
-
     def write(self, file, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

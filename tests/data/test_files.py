@@ -22,7 +22,6 @@ def write(folder, name, content):
 
 
 def fault(path, columns=(), optional=()):
-    """The message of the DataError, without the folder."""
     with pytest.raises(DataError) as caught:
         read_rows(path, columns, optional)
     assert ";" in str(caught.value), "an error also says what to do"

@@ -27,8 +27,6 @@ def lists(loader, pass_id=0, start=0):
 
 
 class Counting:
-    """A dataset that tells which examples were read."""
-
     def __init__(self, n):
         self.n = n
         self.read = []
@@ -213,8 +211,6 @@ def test_a_place_behind_the_end_is_not_the_same_data(source):
 
 
 class Failing(Counting):
-    """A dataset whose example 4 cannot be read."""
-
     def __init__(self, n, error):
         super().__init__(n)
         self.error = error

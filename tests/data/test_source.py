@@ -13,8 +13,6 @@ from tests.data import loaders
 
 
 class Squares:
-    """A map-style dataset."""
-
     def __getitem__(self, index):
         return index * index
 

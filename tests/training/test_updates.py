@@ -25,8 +25,6 @@ from onion.training.updates import steps_of, updates_in
 
 
 class Counting:
-    """An optimizer's steps, counted."""
-
     def __init__(self, length=100):
         self.network = toy_network()
         self.rate = schedules.linear_warmup_and_decay(0.01, length)
