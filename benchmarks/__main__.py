@@ -31,13 +31,11 @@ rounds; a ratio is taken within each round. What is meant by each figure stands 
 
 
 def page(folder: Path = MEASURED) -> str:
-    """Return the page of all that was kept."""
     kept = [folder / f"{name}.json" for name in NAMES]
     return "\n".join([HEAD, *(read(path).markdown() for path in kept if path.is_file())])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run, write; return the exit status."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
     names = parser.parse_args(arguments).names

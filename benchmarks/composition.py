@@ -30,13 +30,7 @@ from benchmarks.frame.tables import MISSING, mean_and_spread, table, where_and_w
 
 @dataclass(frozen=True)
 class Metric:
-    """A number in the last line of an example.
-
-    Attributes:
-        name: in that line.
-        title: in the table.
-        times: the number is shown times this; shares are shown in percent.
-    """
+    """A number in the last line of an example, its title in the table, and the factor by which it is shown."""
 
     name: str
     title: str
@@ -47,16 +41,9 @@ class Metric:
 class Example:
     """An example, run in several variants with several seeds.
 
-    Attributes:
-        name: on the command line; its file is ``examples/NAME.py``.
-        title: of its part of the page.
-        text: what is compared.
-        files: that it reads, below the folder of data; a result depends on their content too.
-        variants: name -> command line after ``python``, in the order in which they are run. ``{data}`` is the folder of
-            data, ``{seed}`` the seed, ``{own}`` a folder for what the variant leaves, and ``{NAME}`` that of another
-            variant of the same seed, which has to come before.
-        metrics: the columns of numbers.
-        seeds: a run each.
+    ``variants`` are command lines after ``python``, in the order in which they are run. ``{data}`` is the folder of
+    data, ``{seed}`` the seed, ``{own}`` a folder for what the variant leaves, ``{NAME}`` that of an earlier variant of
+    the same seed. ``files`` are below the folder of data; results depend on their content too.
     """
 
     name: str
@@ -151,10 +138,7 @@ EXAMPLES = (
             ),
             "alone": "examples/distillation.py {data}/glue/sst-2 --role alone --seed {seed} --output {own}",
         },
-        (
-            ACCURACY,
-            Metric("parameters", "million parameters", times=1e-6),
-        ),
+        (ACCURACY, Metric("parameters", "million parameters", times=1e-6)),
         seeds=(1,),
     ),
     Example(
@@ -205,11 +189,9 @@ class Composition(Study[Run]):
         return [run for run in runs if run in open_ or run in gone]
 
     def run_folder(self, run: Run) -> Path:
-        """Return where a run leaves what it leaves."""
         return self.folder / "runs" / self.stem(run)
 
     def command(self, run: Run) -> list[str]:
-        """Return the command line of a run, after ``python``."""
         folders = {need.variant: self.run_folder(need) for need in run.needs}
         names = {"data": self.data, "seed": run.seed, "own": self.run_folder(run), **folders}
         return [part.format(**names) for part in run.line.split()]
@@ -240,7 +222,6 @@ class Composition(Study[Run]):
         return "\n".join([HEAD, *(_part(example, self.sides(example)) for example in self.examples)])
 
     def sides(self, example: Example) -> Sides:
-        """Return what there is of an example."""
         found = {
             name: {seed: self.read(Run(example, name, seed)) for seed in example.seeds} for name in example.variants
         }
@@ -279,12 +260,13 @@ the folder of all data sets.
 def _part(example: Example, sides: Sides) -> str:
     """A title, what is compared, the commands, the table, the settings, where it ran."""
     found = [result for side in sides.values() for result in side.values()]
+    seeds = [f"seed {seed}" for seed in example.seeds]
     reports = {variant: [result["report"] for result in side.values()] for variant, side in sides.items()}
     parts = [
         f"## {example.title}",
         example.text,
         "\n".join(f"    python {_command(example, variant)}" for variant in example.variants),
-        table(_columns(example), _lines(example, sides)),
+        table(["", "figure", *seeds, *["mean"] * (len(seeds) > 1), "seconds"], _lines(example, sides)),
         "\n".join(settings_lines(example, reports)),
         where_and_when(found),
     ]
@@ -296,16 +278,12 @@ def _command(example: Example, variant: str) -> str:
     return example.variants[variant].format(data="DATA", seed="SEED", own="OUT", **folders)
 
 
-def _columns(example: Example) -> list[str]:
-    seeds = [f"seed {seed}" for seed in example.seeds]
-    return ["", "figure", *seeds, *["mean"] * (len(seeds) > 1), "seconds"]
-
-
 def _lines(example: Example, sides: Sides) -> Iterator[list[str]]:
     """A line for each figure of each variant; its name and seconds stand in the first."""
     for variant, side in sides.items():
+        seconds = [result["report"]["seconds"] for result in side.values()]
         for number, metric in enumerate(example.metrics):
-            ends = ("", "") if number else (variant, _seconds(side))
+            ends = ("", "") if number else (variant, f"{statistics.median(seconds):.0f}" if seconds else "")
             yield [ends[0], metric.title, *_values(example, metric, side), ends[1]]
 
 
@@ -316,24 +294,16 @@ def _values(example: Example, metric: Metric, side: dict[int, Result]) -> list[s
     return [*cells, *[mean] * (len(cells) > 1)]
 
 
-def _seconds(side: dict[int, Result]) -> str:
-    return f"{statistics.median(result['report']['seconds'] for result in side.values()):.0f}" if side else ""
-
-
 # The lines of settings: all that a report has besides metrics
 
 NOT_SETTINGS = {"example", "variant", "role", "seed", "seconds", "examples_per_second"}
 
 
 def settings_lines(example: Example, reports: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
-    """Yield what all runs have in common, then what is a variant's own.
-
-    Args:
-        example: that was run.
-        reports: variant -> its reports, one a seed.
-    """
+    """Yield the settings that all runs have in common, then those of each variant (its reports, one a seed)."""
     told = {variant: [_settings_of(example, report) for report in side] for variant, side in reports.items()}
-    common = _common([settings for side in told.values() for settings in side])
+    first, *others = [settings for side in told.values() for settings in side] or [{}]
+    common = {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}
     if common:
         yield f"Settings: {_joined([common])}."
     for variant, side in told.items():
@@ -353,12 +323,6 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_text, value)) or "none"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _common(runs: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Return what is the same in all runs."""
-    first, *others = runs or [{}]
-    return {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}
 
 
 def _joined(runs: Sequence[dict[str, str]]) -> str:

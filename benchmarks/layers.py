@@ -31,7 +31,6 @@ alternates. What a student loses in accuracy stands in docs/composition.md."""
 
 
 def measure(section: Section, given: Namespace) -> None:
-    """Predict the file by both in every round."""
     use_threads()
     task = Classification(max_length=128).fitted(given.file)
     examples = cached_features(task, given.file, Tokenizer.from_pretrained(given.encoder))
@@ -64,16 +63,17 @@ def figures_of(rounds: list[tuple[float, float]], whole: int, few: int) -> list[
     ]
 
 
+BENCHMARK = Benchmark("layers", "Layers", HOW, __doc__, measure, rounds=9)
+BENCHMARK.parser.add_argument(
+    "file", nargs="?", type=Path, default=DATA / "glue" / "sst-2" / "dev.tsv", help="labelled texts"
+)
+BENCHMARK.parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
+BENCHMARK.parser.add_argument("--layers", type=int, nargs="+", default=[1, 2], help="those that the small one has")
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("layers", "Layers", HOW, __doc__, rounds=9)
-    add = benchmark.parser.add_argument
-    add("file", nargs="?", type=Path, default=DATA / "glue" / "sst-2" / "dev.tsv", help="labelled texts")
-    add("--encoder", default="minilm", help="a known name or a folder")
-    add("--layers", type=int, nargs="+", default=[1, 2], help="those that the small one has")
-    if lacks_data(benchmark.parser.parse_args(arguments).file.parent, "bench"):
-        return 2
-    return benchmark.run(measure, arguments)
+    lacking = lacks_data(BENCHMARK.parser.parse_args(arguments).file.parent, "bench")
+    return 2 if lacking else BENCHMARK.main(arguments)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,6 @@ class Pooled(paddle.nn.Layer):
         self.encoder = encoder
 
     def forward(self, batch: Any) -> paddle.Tensor:
-        """Encode token ids ``[batch, length]``."""
         return self.encoder(batch).sequence_output
 
     def loss(self, outputs: paddle.Tensor, batch: Any) -> paddle.Tensor:
@@ -58,7 +57,6 @@ class Pooled(paddle.nn.Layer):
 
 
 def measure(section: Section, given: Namespace) -> None:
-    """Train and save both ways in every round."""
     use_threads()
     encoder = Encoder.from_pretrained(given.encoder)
     random = np.random.default_rng(0)
@@ -70,7 +68,8 @@ def measure(section: Section, given: Namespace) -> None:
             order = turned(WAYS, number)
             found = {way: _run(encoder, batches, folders[way], way == WAYS[1], given.every) for way in order}
             _require_equal(*folders.values())
-            size = _bytes_of(folders[WAYS[0]])
+            newest = checkpoint.folder_of(folders[WAYS[0]], checkpoint.steps_in(folders[WAYS[0]])[-1])
+            size = sum(file.stat().st_size for file in newest.iterdir())
         rounds.append(found)
     section.how = HOW.format(batch=given.batch, length=given.length, every=given.every, size=size / 2**20)
     section.figures += figures_of(rounds)
@@ -99,7 +98,6 @@ def _run(encoder: Encoder, batches: np.ndarray, folder: Path, background: bool, 
 
 
 def _require_equal(one: Path, other: Path) -> None:
-    """Require that both ways have saved the same."""
     first, second = checkpoint.newest(one), checkpoint.newest(other)
     assert first is not None
     assert second is not None
@@ -108,14 +106,7 @@ def _require_equal(one: Path, other: Path) -> None:
             assert np.array_equal(value, second.items[item][key]), f"{item}/{key}"
 
 
-def _bytes_of(folder: Path) -> int:
-    """Return what the newest checkpoint of a run takes on the disk."""
-    newest = checkpoint.folder_of(folder, checkpoint.steps_in(folder)[-1])
-    return sum(file.stat().st_size for file in newest.iterdir())
-
-
 def figures_of(rounds: list[dict[str, tuple[float, float]]]) -> list[Figure]:
-    """Return milliseconds of both ways."""
     return [
         Figure(f"{what}, {way}", "ms", [1000 * found[way][place] for found in rounds], digits=1)
         for place, what in enumerate(("a step", "a step with a save is longer by"))
@@ -123,13 +114,11 @@ def figures_of(rounds: list[dict[str, tuple[float, float]]]) -> list[Figure]:
     ]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("saving", "Saving", HOW, __doc__, rounds=5)
-    benchmark.parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
-    for name, default in (("batch", 32), ("length", 32), ("steps", 12), ("every", 4)):
-        benchmark.parser.add_argument(f"--{name}", type=int, default=default)
-    return benchmark.run(measure, arguments)
+BENCHMARK = Benchmark("saving", "Saving", HOW, __doc__, measure, rounds=5)
+BENCHMARK.parser.add_argument("--encoder", default="minilm", help="a known name or a folder")
+for name, default in (("batch", 32), ("length", 32), ("steps", 12), ("every", 4)):
+    BENCHMARK.parser.add_argument(f"--{name}", type=int, default=default)
+main = BENCHMARK.main
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 Debian's Python for arm64 and the wheels for it are unpacked into a folder (``$ONION_ARM``, or ``onion-arm`` in the
 user's cache; 0.8 GB) and run by qemu-user. Nothing is installed into this system, and root is not needed.
 
-Exit status: 0 if all passed; 1 if anything failed, or the emulation cannot be had and the environment says ``CI``; 77
-if it cannot be had elsewhere. Then a line says why.
+Exit status: 0 if all passed; 1 if anything failed, or the emulation is not available and the environment says ``CI``;
+77 if it is not available elsewhere. Then a line says why.
 """
 
 from __future__ import annotations
@@ -18,32 +18,29 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-PASSED, FAILED, NOT_RUN = 0, 1, 77
-FAMILIES = ("bert", "ernie")
+from scripts.portable.__main__ import FAILED, FAMILIES, NOT_RUN, PASSED, ROOT
+
 PACKAGES = ["python3-minimal", "libpython3-stdlib", "libgomp1", "libgfortran5", "libstdc++6"]
 NEEDED_BY_TESTS = ["pytest>=8", "hypothesis>=6.85"]
 EXTRAS = ["cpu", "metrics"]
 PLATFORMS = ["manylinux2014_aarch64", "manylinux_2_17_aarch64", "manylinux_2_28_aarch64"]
 TESTS = [
-    *("test_rings.py", "test_runner.py", "test_rules.py", "test_item.py", "test_state.py"),
-    *("test_lock.py", "test_disk.py", "test_checkpoint.py", "test_generators.py", "items/test_saver.py"),
-    *("data/test_loader.py", "data/test_files.py"),
-    *("models/test_encoder.py", "models/test_lean.py", "models/fused/training", "tasks/finetune/test_training.py"),
+    *("engine", "test_rules.py", "checkpointing", "items/test_saver.py", "data/test_loader.py", "data/test_files.py"),
+    *("models/test_encoder.py", "models/fused", "tasks/finetune/test_fine_tune.py"),
 ]
 NOT_EMULATED = "tests/models/fused/training/test_thread_pool.py::test_a_forked_process_has_threads_of_its_own"
 """qemu-user 7.2 itself aborts in a forked process that starts threads."""
 
 
-class NotHadError(Exception):
-    """The emulation cannot be had here; the message says what is missing."""
+class NotAvailableError(Exception):
+    """The emulation is not available here; the message says what is missing."""
 
 
 def main(tests: list[str]) -> int:
     """Set the emulation up, unless it is there; run tests, those of `TESTS` by default, and what shows the whole."""
     try:
         python = emulated_python(home())
-    except NotHadError as error:
+    except NotAvailableError as error:
         print(f"arm: nothing was run: {error}", file=sys.stderr)
         return FAILED if os.environ.get("CI") else NOT_RUN
     chosen = tests or [f"tests/{name}" for name in TESTS]
@@ -64,13 +61,11 @@ def _every_task(python: Path, family: str) -> bool:
 
 
 def _passes(*command: str | Path, **variables: str) -> bool:
-    """Run a command of our own, whose products use one thread; tell whether it ended well."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
 
 
 def home() -> Path:
-    """Return where all of it is."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get("ONION_ARM") or cache / "onion-arm").absolute()
 
@@ -79,11 +74,11 @@ def emulated_python(folder: Path) -> Path:
     """Return a command that is Python on ARM, with onion and all that it needs.
 
     Raises:
-        NotHadError: a tool is missing, or a package cannot be fetched.
+        NotAvailableError: a tool is missing, or a package cannot be fetched.
     """
     for tool, package in {"qemu-aarch64": "qemu-user", "apt-get": "apt", "dpkg-deb": "dpkg"}.items():
         if shutil.which(tool) is None:
-            raise NotHadError(f"{tool} is missing; on Debian and Ubuntu: apt-get install {package}")
+            raise NotAvailableError(f"{tool} is missing; on Debian and Ubuntu: apt-get install {package}")
     system, python, ready = folder / "system", folder / "python", folder / "ready"
     wanted = " ".join([*PACKAGES, *_requirements()])
     if not (ready.is_file() and ready.read_text(encoding="utf-8") == wanted):
@@ -93,7 +88,9 @@ def emulated_python(folder: Path) -> Path:
             shutil.rmtree(before, ignore_errors=True)
         _unpack(system, folder / "apt")
         _write_command(python, system)
-        _install_wheels(python, system)
+        version = _run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+        platforms = [f"--platform={name}" for name in PLATFORMS]
+        _pip(system, "--only-binary=:all:", *platforms, "--python-version", version, *_requirements())
         ready.write_text(wanted, encoding="utf-8")
     _pip(system, "--no-deps", "--no-build-isolation", "--upgrade", "--editable", str(ROOT))
     return python
@@ -132,12 +129,6 @@ def _write_command(python: Path, system: Path) -> None:
     (_packages(system) / "emulated.pth").write_text(begin, encoding="utf-8")
 
 
-def _install_wheels(python: Path, system: Path) -> None:
-    version = _run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
-    platforms = [f"--platform={name}" for name in PLATFORMS]
-    _pip(system, "--only-binary=:all:", *platforms, "--python-version", version, *_requirements())
-
-
 def _requirements() -> list[str]:
     """What setup.cfg names, and what the tests need."""
     settings = configparser.ConfigParser()
@@ -153,15 +144,13 @@ def _pip(system: Path, *words: str) -> None:
 
 
 def _packages(system: Path) -> Path:
-    """The folder in which Debian's Python looks for packages."""
     return system / "usr" / "lib" / "python3" / "dist-packages"
 
 
 def _run(command: list[str | Path]) -> str:
-    """Run a command; return what it printed."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise NotHadError(f"{command[0]} failed: {(done.stderr or done.stdout).strip()[-1000:]}")
+        raise NotAvailableError(f"{command[0]} failed: {(done.stderr or done.stdout).strip()[-1000:]}")
     return done.stdout.strip()
 
 

@@ -20,14 +20,10 @@ BOUND = re.compile(r"(?P<name>[\w.-]+)>=(?P<version>[\w.]+)")
 
 
 def lowest(settings: str, instead: Sequence[str] = ()) -> list[str]:
-    """Return ``name==version`` of each dependency, in the order of their names.
-
-    Args:
-        settings: the text of a setup.cfg.
-        instead: ``name==version`` that take the place of what the bounds say.
+    """Return ``name==version`` of each dependency in a setup.cfg, sorted; ``instead`` replaces some of them.
 
     Raises:
-        SystemExit: a dependency has no lower bound and no more, or two that differ; or one given is none of them.
+        SystemExit: a dependency has no lower bound, or two that differ; or one of ``instead`` is no dependency.
     """
     pins: dict[str, str] = {}
     for line in _dependencies(settings):

@@ -1,10 +1,10 @@
-"""Fetch the page's chart library, uPlot (MIT), from npm into onion/online/http/page/vendor/.
+"""Download the page's chart library, uPlot (MIT), from npm into onion/online/http/page/vendor/.
 
     python -m scripts.web_assets        ``make web-assets`` runs it
 
-Of the package come the script, its style sheet and its licence. The package's sha512 is pinned here, as npm writes it
-in ``dist.integrity``, and each file's sha256, so that nothing is fetched if they are there.
-Without these files the page works but for its curves.
+Only the script, its style sheet and its licence are taken. The package's sha512 is pinned, as npm writes it in
+``dist.integrity``, and each file's sha256, so that nothing is downloaded if they exist. Without these files the page
+works except for its curves.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ FILES = {
 
 
 def main() -> None:
-    """Fetch what is not there, and say what was done."""
     if complete(VENDOR):
         print(f"{VENDOR}: {PACKAGE} is there")
         return
@@ -40,9 +39,10 @@ def main() -> None:
 
 
 def complete(vendor: Path, files: Mapping[str, str] = FILES) -> bool:
-    """Return whether every file is there with its hash."""
     places = {vendor / Path(name).name: digest for name, digest in files.items()}
-    return all(path.is_file() and _sha256(path.read_bytes()) == digest for path, digest in places.items())
+    return all(
+        path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest for path, digest in places.items()
+    )
 
 
 def packed(folder: Path, package: str = PACKAGE) -> Path:
@@ -78,17 +78,12 @@ def checked(archive: Path, integrity: str = INTEGRITY) -> Path:
 
 
 def unpack(archive: Path, vendor: Path, files: Mapping[str, str] = FILES) -> None:
-    """Write the files that are taken, side by side, and no others."""
     vendor.mkdir(exist_ok=True)
     with tarfile.open(archive) as package:
         for name in files:
             content = package.extractfile(name)
             assert content is not None, f"{name} is no file"  # the archive is pinned: it is one
             (vendor / Path(name).name).write_bytes(content.read())
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 if __name__ == "__main__":

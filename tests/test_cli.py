@@ -612,7 +612,7 @@ def test_what_never_ends_is_refused_at_once(trained, refused, tmp_path, kind):
 
 def test_a_line_of_standard_input_that_never_ends(trained, place, monkeypatch, capsys):
     monkeypatch.chdir(place)
-    monkeypatch.setattr(files, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1000)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a film\n" + bytes(1001))))
     assert main(["predict", "--run", "run", "-"]) == 2
     assert "standard input:2: this line has more than" in capsys.readouterr().err

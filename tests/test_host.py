@@ -37,7 +37,7 @@ def test_the_page_names_every_place(path):
 
 def test_the_page_names_no_other():
     named = re.findall(r"`((?:onion|models|tasks)/[\w/]+\.py)`", PAGE)
-    assert set(named) - set(changing()) <= {"onion/engine/runner.py", "onion/checkpointing/background.py"}
+    assert set(named) - set(changing()) <= {"onion/engine/runner.py", "onion/checkpointing/writer.py"}
 
 
 BEFORE_AND_AFTER = """

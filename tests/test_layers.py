@@ -18,7 +18,7 @@ ENGINE = (
     "onion.messages",
     "onion.validation",
 )
-FILES = ("onion.data.files", "onion.data.jsonl", "onion.data.opening", "onion.data.table")
+FILES = ("onion.data.files", "onion.data.opening", "onion.data.table")
 READING = (
     "onion.tasks.data.rows",
     "onion.tasks.data.texts",

@@ -127,8 +127,8 @@ def test_half_a_request_never_becomes_a_whole_one(listener, monkeypatch):
     over, tally = Event(), Counter()
     monkeypatch.setattr(over, "wait", lambda seconds: over.set())
     siege.half(requests.Target(listener.getsockname()[1], TOKEN), over, tally, Random(2))
-    assert tally["begun"] == siege.HELD
-    for _ in range(siege.HELD):
+    assert tally["begun"] == siege.HELD_CONNECTIONS
+    for _ in range(siege.HELD_CONNECTIONS):
         with listener.accept()[0] as connection:
             heard = connection.recv(65536)
             assert heard
@@ -140,14 +140,14 @@ def test_a_slow_sender_sends_a_byte_at_a_time(listener, monkeypatch):
     over, tally, waits = Event(), Counter(), []
     monkeypatch.setattr(over, "wait", lambda seconds: waits.append(seconds) or len(waits) > 3)
     siege.slow(requests.Target(listener.getsockname()[1], TOKEN), over, tally, Random(2))
-    assert tally == {"begun": siege.HELD, "bytes": 3 * siege.HELD}
+    assert tally == {"begun": siege.HELD_CONNECTIONS, "bytes": 3 * siege.HELD_CONNECTIONS}
     with listener.accept()[0] as connection:
         assert connection.recv(100) in (b"POS", b"PAT")
 
 
 def test_a_crowd_comes_in_waves_where_it_has_to(listener, monkeypatch):
     tally = Counter()
-    monkeypatch.setattr(siege, "raised_limit", lambda: siege.SPARE + 30)
+    monkeypatch.setattr(siege, "raised_limit", lambda: siege.RESERVED_FILES + 30)
     monkeypatch.setattr(siege.time, "sleep", lambda seconds: None)
     siege.crowd(requests.Target(listener.getsockname()[1], TOKEN), Event(), tally, 75)
     assert tally == {"opened": 75, "at once": 30}
@@ -171,7 +171,7 @@ def test_a_siege_lasts_until_each_attack_is_heard_among_many_tries_or_has_ended(
     steps, counts = tmp_path / "steps", Counter()
 
     def ask(over, tally):
-        tally["silent"] = siege.LEAST
+        tally["silent"] = siege.MIN_REQUESTS
         assert not over.is_set()
         tally["401"] = 1
         over.wait()
@@ -181,7 +181,7 @@ def test_a_siege_lasts_until_each_attack_is_heard_among_many_tries_or_has_ended(
         tally["opened"] = 1
 
     def train(over, tally):
-        tally["begun"] = siege.LEAST
+        tally["begun"] = siege.MIN_REQUESTS
         while not over.is_set():
             counts["steps"] += 1
             partial = tmp_path / "partial"
@@ -189,7 +189,7 @@ def test_a_siege_lasts_until_each_attack_is_heard_among_many_tries_or_has_ended(
             partial.replace(steps)
 
     progress, tallies = siege.lay({"ask": ask, "gather": gather, "train": train}, 0, steps)
-    assert tallies["ask"] == {"silent": siege.LEAST, "401": 1}
+    assert tallies["ask"] == {"silent": siege.MIN_REQUESTS, "401": 1}
     assert tallies["gather"] == {"opened": 1}
     assert progress.steps > 0
 

@@ -42,13 +42,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Set:
-    """A data set.
-
-    Attributes:
-        title: as tables tell it.
-        file: its training file, within the folder of data sets.
-        vocabulary: a folder in that of data sets; None: that of MiniLM.
-    """
+    """A data set: its training file and its vocabulary (None: MiniLM's) below the folder of data sets."""
 
     title: str
     file: str
@@ -71,7 +65,6 @@ SETS = (SST2, CHN)
 
 
 def measure(section: Section, given: Namespace) -> None:
-    """Measure what was chosen."""
     bench = Bench(given.data.resolve(), section)
     for part in given.only:
         section.figures += {
@@ -90,7 +83,6 @@ class Bench:
         self.data, self.section = data, section
 
     def texts(self, rounds: int) -> list[Figure]:
-        """Tokenise in turns, each set on its own."""
         with tempfile.TemporaryDirectory() as room:
             return [figure for each in SETS for figure in self._set(each, Path(room), rounds)]
 
@@ -122,7 +114,6 @@ class Bench:
         return list(of_starts(found[1:], [seconds_of_help() for _ in range(1 + rounds)][1:]))
 
     def training(self, steps: int) -> list[Figure]:
-        """Train once on each side."""
         found, peaks = self._trained(steps)
         return list(of_training([found], [peaks]))
 
@@ -139,7 +130,6 @@ class Bench:
         return found, peaks
 
     def job(self) -> Mapping[str, Any]:
-        """Return the fine-tuning, by the names that both sides know."""
         folder = self.data / SST2.file
         return {
             "train": str(folder),
@@ -158,7 +148,6 @@ class Bench:
 
 
 def seconds_of_help() -> float:
-    """Run ``onion --help`` in a process of its own; return how long that took."""
     call = "from onion.cli import main; main(['--help'])"
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-c", call], stdout=subprocess.DEVNULL, check=True)
@@ -177,7 +166,6 @@ def require_equal_ids(title: str, told: Round) -> None:
 
 
 def of_texts(title: str, rounds: Sequence[Round]) -> Iterator[Figure]:
-    """Yield texts a second of both sides, and by how much onion's are more."""
     for side, way, what in (
         (ONION, "features", "onion, file to features"),
         (ONION, "tokenizer", "onion, texts to ids"),
@@ -185,28 +173,19 @@ def of_texts(title: str, rounds: Sequence[Round]) -> Iterator[Figure]:
         (PEER, "tokenizer", "transformers, texts to ids"),
     ):
         yield Figure(f"{title}: {what}", "texts a second", values(rounds, side, way), digits=0)
-    yield Figure(f"{title}: file to features, onion beside transformers", "x", _all(rounds), at_least=1.0)
+    # With reading the file, against the peer's tokenizer alone: its texts are in a list already.
+    whole = [each[ONION]["features"] / each[PEER]["tokenizer"] for each in rounds]
+    yield Figure(f"{title}: file to features, onion beside transformers", "x", whole, at_least=1.0)
     yield Figure(f"{title}: texts to ids, the same", "x", ratios(rounds, ONION, PEER, "tokenizer"), at_least=1.0)
 
 
-def _all(rounds: Sequence[Round]) -> list[float]:
-    """Onion with reading the file against the peer's tokenizer alone: its texts are in a list already."""
-    return [each[ONION]["features"] / each[PEER]["tokenizer"] for each in rounds]
-
-
 def of_cache(rounds: Sequence[Round]) -> Figure:
-    """Return tokens a second of features from the cache."""
     speed = values(rounds, ONION, "tokens")
     return Figure("features from the cache through DataProvider", "tokens a second", speed, None, GOAL_TOKENS, 0)
 
 
 def of_training(rounds: Sequence[Round], peaks: Sequence[Mapping[str, int]]) -> Iterator[Figure]:
-    """Yield waits and memory of trainings.
-
-    Args:
-        rounds: of trainings; the same number of steps on both sides.
-        peaks: side -> bytes, for each round.
-    """
+    """Yield waits and memory (``peaks``: side -> bytes) of trainings that have the same number of steps."""
     for each in rounds:
         if each[ONION]["steps"] != each[PEER]["steps"]:
             raise SystemExit("the sides made different numbers of steps")
@@ -217,18 +196,15 @@ def of_training(rounds: Sequence[Round], peaks: Sequence[Mapping[str, int]]) -> 
 
 
 def of_starts(rounds: Sequence[Round], helps: Sequence[float]) -> Iterator[Figure]:
-    """Yield how long it takes to begin."""
     yield Figure("`onion --help`", "s", helps, GOAL_HELP, digits=3)
     yield Figure("start of a training to its first batch, onion, features cached", "s", values(rounds, ONION, "first"))
     yield Figure("the same, transformers, which tokenises", "s", values(rounds, PEER, "first"))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("data", "Data", HOW, __doc__, rounds=5, parts=PARTS, data=True)
-    benchmark.parser.add_argument("--starts", type=int, default=3, help="rounds of starts")
-    benchmark.parser.add_argument("--steps", type=int, default=100, help="of the training whose memory is measured")
-    return benchmark.run(measure, arguments)
+BENCHMARK = Benchmark("data", "Data", HOW, __doc__, measure, rounds=5, parts=PARTS, data=True)
+BENCHMARK.parser.add_argument("--starts", type=int, default=3, help="rounds of starts")
+BENCHMARK.parser.add_argument("--steps", type=int, default=100, help="of the training whose memory is measured")
+main = BENCHMARK.main
 
 
 if __name__ == "__main__":

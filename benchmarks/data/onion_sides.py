@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import time
 from collections import Counter
@@ -11,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from benchmarks.data.work import TEXTS_PER_CALL, Answer, texts_a_second
 from onion import DataProvider, Observer, Runner, RunnerItem
 from onion.device import use_threads
 from onion.engine.state import State
@@ -22,22 +22,15 @@ from onion.tasks.finetune.fine_tune import Job
 from onion.tasks.finetune.settings import Settings
 
 LIBRARIES = ("paddlepaddle", "tokenizers")
-SOME = 1000
 NEVER = 10**9
-
-Answer = dict[str, Any]
 
 
 def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
-    """Read the texts of a file once, to turn them into features.
-
-    Args:
-        job: ``file``, ``tokenizer`` (its folder), ``max_length``.
-    """
+    """Read the texts of a file once, to turn them into features; job: ``file``, ``tokenizer``, ``max_length``."""
     path = Path(job["file"])
     task = Classification(max_length=job["max_length"]).fitted(path)
     texts = [row.cells["text_a"] for row in task.rows(path, labelled=True)]
-    parts = [texts[start : start + SOME] for start in range(0, len(texts), SOME)]
+    parts = [texts[start : start + TEXTS_PER_CALL] for start in range(0, len(texts), TEXTS_PER_CALL)]
 
     def features(tokenizer: Tokenizer) -> list[Any]:
         """Do what making the cache does, but for writing it: read, check, tokenise, number the labels."""
@@ -48,49 +41,22 @@ def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
     def tokenized(tokenizer: Tokenizer) -> list[Any]:
         return [found.ids for part in parts for found in tokenizer(part, max_length=job["max_length"])]
 
-    def work(digest: bool = False) -> Answer:
-        """Return texts a second of both ways; and a digest of all ids, if asked for."""
-        told: Answer = {}
-        for name, way in (("features", features), ("tokenizer", tokenized)):
-            tokenizer = Tokenizer.from_pretrained(job["tokenizer"])  # a new one: it remembers no word
-            begun = perf_counter()
-            ids = way(tokenizer)
-            told[name] = len(ids) / (perf_counter() - begun)
-            if digest:
-                told[f"{name} digest"] = digest_of(each.tolist() for each in ids)
-        return told
-
-    return work
-
-
-def digest_of(ids: Any) -> str:
-    """Return that of lists of whole numbers."""
-    found = hashlib.sha256()
-    for each in ids:
-        found.update(f"{each}\n".encode())
-    return found.hexdigest()
+    ways = {"features": features, "tokenizer": tokenized}
+    return texts_a_second(ways, lambda: Tokenizer.from_pretrained(job["tokenizer"]))  # a new one: it remembers no word
 
 
 def settings_of(job: Mapping[str, Any]) -> Settings:
-    """Return what ``onion train`` would have been told, without tests in between.
-
-    Args:
-        job: ``train``, ``dev`` (files), ``encoder`` (a folder), ``batch_size``, ``lr``, ``seed``, ``options``.
-    """
     names = ("train", "dev", "encoder", "batch_size", "seed", "options")
     given = {"task": "classification", "passes": 1, "test_every": NEVER, "learning_rate": job["lr"]}
     return Settings(**given, **{name: job[name] for name in names})
 
 
 class Count(RunnerItem):
-    """Count tokens, and note which examples came."""
-
     def __init__(self) -> None:
         self.tokens = 0
         self.places: list[int] = []
 
     def on_batch(self, state: State) -> None:
-        """Add those of the batch."""
         self.tokens += sum(state.batch["lengths"])
         self.places += state.batch["places"]
 
@@ -120,11 +86,7 @@ def cached(job: Mapping[str, Any]) -> Callable[[], Answer]:
 
 
 def training(job: Mapping[str, Any]) -> Callable[..., Answer]:
-    """Prepare nothing: a fine-tuning is measured with all that it begins with.
-
-    Args:
-        job: as :func:`settings_of` takes it; and ``begun``, the time at which this process was started, ``threads``.
-    """
+    """Prepare nothing: a fine-tuning is measured from ``begun``, the time at which this process was started."""
 
     def work(steps: int) -> Answer:
         """Train; return the seconds to the first batch, and the share of the rest that was waiting for data."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from time import perf_counter
 from typing import Any
 
 import torch
 import transformers
 
+from benchmarks.data.work import TEXTS_PER_CALL, Answer, Way, texts_a_second
 from benchmarks.results.files import table
 from benchmarks.results.hugging_face import classification, trainer_of
 
 LIBRARIES = ("tokenizers", "torch", "transformers")
-SOME = 1000
-
-Answer = dict[str, Any]
 
 
 def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
@@ -27,42 +23,24 @@ def texts(job: Mapping[str, Any]) -> Callable[..., Answer]:
     if not tokenizer.is_fast:
         raise SystemExit("transformers gave its slow tokenizer")
 
-    def tokenized(texts: list[str]) -> list[list[int]]:
-        parts = (texts[start : start + SOME] for start in range(0, len(texts), SOME))
+    def tokenized(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+        parts = (texts[start : start + TEXTS_PER_CALL] for start in range(0, len(texts), TEXTS_PER_CALL))
         return [
             ids for part in parts for ids in tokenizer(part, truncation=True, max_length=job["max_length"])["input_ids"]
         ]
 
     ready = [row["text_a"] for row in table(job["file"])]
-    ways = {
-        "features": lambda: tokenized([row["text_a"] for row in table(job["file"])]),
-        "tokenizer": lambda: tokenized(ready),
+    ways: dict[str, Way] = {
+        "features": lambda tokenizer: tokenized(tokenizer, [row["text_a"] for row in table(job["file"])]),
+        "tokenizer": lambda tokenizer: tokenized(tokenizer, ready),
     }
-
-    def work(digest: bool = False) -> Answer:
-        """Return texts a second with and without reading the file; and a digest of all ids, if asked for."""
-        told: Answer = {}
-        for name, way in ways.items():
-            begun = perf_counter()
-            ids = way()
-            told[name] = len(ids) / (perf_counter() - begun)
-            if digest:
-                found = hashlib.sha256()
-                for each in ids:
-                    found.update(f"{each}\n".encode())
-                told[f"{name} digest"] = found.hexdigest()
-        return told
-
-    return work
+    return texts_a_second(ways, lambda: tokenizer)
 
 
 class FirstBatch(transformers.TrainerCallback):
-    """Notes when the first batch is there."""
-
     at: float | None = None
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Look at the clock, once."""
         self.at = self.at or time.time()
 
 
@@ -70,7 +48,6 @@ def training(job: Mapping[str, Any]) -> Callable[..., Answer]:
     """Prepare nothing, as onion's side; the job is that one's, with the other values of Settings by their names."""
 
     def work(steps: int) -> Answer:
-        """Train; return the seconds to the first batch."""
         torch.set_num_threads(job["threads"])
         transformers.set_seed(job["seed"])
         tokenizer = transformers.AutoTokenizer.from_pretrained(job["encoder"])

@@ -32,10 +32,9 @@ from onion.models.weights import read_weights, write_weights
 
 BATCH = 32
 FEW = 5
-"""Batches on which all sides have to have the same losses."""
+"""On which all sides have to have the same losses."""
 CLOSE = 1e-3
-LEAST = 2
-"""Steps of a training."""
+MIN_STEPS = 2
 
 ONION = "onion"
 TRANSFORMERS, GROUPED = "Hugging Face Trainer", "Hugging Face Trainer, grouped by length"
@@ -73,12 +72,7 @@ NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 class Part:
     """A training: a piece of a data set and an encoder, written so that every side reads the same.
 
-    Attributes:
-        title: in tables.
-        file: its training file, within the folder of data sets.
-        model: makes a job of ``benchmarks.inference``: ``folder``, ``head``, ``max_length``.
-        steps: by default.
-        stays: whether the processes of its sides live all the time, or for a round.
+    ``model`` makes a job of ``benchmarks.inference``; with ``stays`` the processes of the sides live for all rounds.
     """
 
     title: str
@@ -88,7 +82,6 @@ class Part:
     stays: bool = True
 
     def job(self, room: Path, data: Path, steps: int) -> Job:
-        """Write what the sides read, and return their job."""
         found = self.model(room, data)
         source = Path(found["folder"])
         return {
@@ -115,24 +108,24 @@ PARTS = {
 def head_of(file: Path, rows: int, to: Path) -> Path:
     """Write the header of a table and its first rows that all tokenizers cut in the same way; return where.
 
+    Symbols beyond ASCII are left out: PaddleNLP sets them apart for BERT, the others do not.
+
     Raises:
         ValueError: the table has fewer.
     """
+
+    def alike(line: str) -> bool:
+        return not any(is_symbol(each) and not each.isascii() for each in line)
+
     with file.open(encoding="utf-8", newline="\n") as lines:
-        found = [line.removesuffix("\n") for line in (next(lines), *islice(filter(_cut_alike, lines), rows))]
+        found = [line.removesuffix("\n") for line in (next(lines), *islice(filter(alike, lines), rows))]
     if len(found) <= rows:
         raise ValueError(f"{file} has fewer than {rows} rows; ask for fewer steps")
     to.write_bytes("".join(f"{line}\n" for line in found).encode())
     return to
 
 
-def _cut_alike(line: str) -> bool:
-    """Return whether a line has no symbol beyond ASCII: PaddleNLP sets them apart for BERT, the others do not."""
-    return not any(is_symbol(each) and not each.isascii() for each in line)
-
-
 def _changed(source: Path, folder: Path, changes: dict[str, float]) -> Path:
-    """Copy a model with other settings."""
     shutil.copytree(source, folder, ignore=lambda at, names: [name for name in names if Path(at, name).is_dir()])
     config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
     (folder / CONFIG_FILE).write_text(json.dumps(config | changes), encoding="utf-8")
@@ -151,11 +144,6 @@ def _for_paddlenlp(source: Path, folder: Path, changes: dict[str, float]) -> Pat
 
 
 def measure(section: Section, given: Namespace) -> None:
-    """Run the parts, and add what was found.
-
-    Raises:
-        FailedError: a side ended, or does something else.
-    """
     for name in given.only:
         part, steps = PARTS[name], given.steps or PARTS[name].steps
         with TemporaryDirectory() as room:
@@ -210,13 +198,6 @@ def of_speed(
 ) -> list[Figure]:
     """Return the examples a second of every side, and onion's as a ratio to each.
 
-    Args:
-        rounds: side -> ``seconds``, ``steps``.
-        title: of the training.
-        examples: that each side learns in a round.
-        steps: in which it does.
-        goals: side -> at least so many times as fast.
-
     Raises:
         FailedError: a side made another number of updates.
     """
@@ -239,17 +220,15 @@ def of_share(rounds: Sequence[Round], title: str) -> Figure:
     return Figure(f"{title}: the share of a step that Paddle's matmul takes", "", shares, at_least=GOAL_SHARE)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("finetune", "Fine-tuning", HOW, __doc__, 3, PARTS, peers=True, data=True, avx2=True)
-    benchmark.parser.add_argument("--steps", type=_steps, help="of a training; default 8, of ChnSentiCorp's 2")
-    return benchmark.run(measure, arguments)
-
-
 def _steps(text: str) -> int:
-    if int(text) < LEAST:
-        raise ArgumentTypeError(f"must be at least {LEAST}: a step is the time from one's end to the next one's")
+    if int(text) < MIN_STEPS:
+        raise ArgumentTypeError(f"must be at least {MIN_STEPS}: a step is the time from one's end to the next one's")
     return int(text)
+
+
+BENCHMARK = Benchmark("finetune", "Fine-tuning", HOW, __doc__, measure, 3, PARTS, peers=True, data=True, avx2=True)
+BENCHMARK.parser.add_argument("--steps", type=_steps, help="of a training; default 8, of ChnSentiCorp's 2")
+main = BENCHMARK.main
 
 
 if __name__ == "__main__":

@@ -36,7 +36,6 @@ Product = Callable[[], Any]
 
 
 def losses(job: Job) -> list[float]:
-    """Return the losses of the first batches."""
     found: list[float] = []
     with tempfile.TemporaryDirectory() as room:
         prepared = _prepared(job, "few", "still", Path(room), Clock())

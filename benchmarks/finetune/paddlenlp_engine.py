@@ -24,15 +24,12 @@ logger.set_level(logging.getLevelName(logging.ERROR))
 
 
 class InOrder(Trainer):  # type: ignore[misc]
-    """A Trainer that takes the examples as they come."""
-
     def _get_train_sampler(self) -> Any:
         size = self.args.per_device_train_batch_size
         return paddle.io.BatchSampler(self.train_dataset, shuffle=False, batch_size=size)
 
 
 def losses(job: Job) -> list[float]:
-    """Return the losses of the first batches."""
     model, tokenizer = _loaded(job["paddlenlp still"])
     with np.load(job["head"]) as head:
         model.classifier.set_state_dict(dict(head))
@@ -43,7 +40,6 @@ def losses(job: Job) -> list[float]:
 
 
 def train(job: Job) -> Answer:
-    """Train."""
     set_seed(job["seed"])
     model, tokenizer = _loaded(job["paddlenlp"])
     with tempfile.TemporaryDirectory() as room:
@@ -67,8 +63,6 @@ def _rows(path: str) -> Iterator[dict[str, Any]]:
 
 
 def _trainer(kind: type[Trainer], job: Job, model: Any, tokenizer: Any, file: str, room: str, **more: Any) -> Trainer:
-    """Read and tokenise a file, and return a Trainer of it."""
-
     def convert(row: dict[str, Any]) -> dict[str, Any]:
         found = tokenizer(row["text"], row["partner"], max_length=job["max_length"], truncation=True)
         return {**found, "labels": row["label"]}

@@ -19,7 +19,6 @@ torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
 def losses(job: Job) -> list[float]:
-    """Return the losses of the first batches."""
     model = _model(job["still"])
     with np.load(job["head"]) as head, torch.no_grad():
         model.classifier.weight.copy_(torch.from_numpy(head["weight"].T))
@@ -32,7 +31,6 @@ def losses(job: Job) -> list[float]:
 
 
 def train(job: Job) -> Answer:
-    """Train."""
     set_seed(job["seed"])
     model, tokenizer = _model(job["folder"]), AutoTokenizer.from_pretrained(job["folder"])
     with tempfile.TemporaryDirectory() as room:
@@ -47,7 +45,6 @@ def _model(folder: str) -> Any:
 
 
 def _trainer(job: Job, model: Any, tokenizer: Any, file: str, room: str, **more: Any) -> Trainer:
-    """Read and tokenise a file, and return a Trainer of it."""
     texts, partners, labels = columns(job[file])
     found = tokenizer(texts, partners, truncation=True, max_length=job["max_length"])
     fields = {**found, "labels": labels}

@@ -33,12 +33,7 @@ def prepare(job: Job) -> Callable[..., dict[str, Any]]:
 
 
 def trainer_arguments(job: Job, room: str) -> dict[str, Any]:
-    """Return what the TrainingArguments of transformers and of PaddleNLP, whose names are the same, are both given.
-
-    Args:
-        job: of a training.
-        room: a folder that they may write to.
-    """
+    """Return the TrainingArguments that transformers and PaddleNLP share; they may write to ``room``."""
     return {
         "output_dir": room,
         "num_train_epochs": 1,
@@ -54,8 +49,6 @@ def trainer_arguments(job: Job, room: str) -> dict[str, Any]:
 
 
 class Clock:
-    """Counts from when it is made."""
-
     def __init__(self) -> None:
         self._begun = time.perf_counter()
 
@@ -67,7 +60,6 @@ class Clock:
         self._begun += time.perf_counter() - stopped
 
     def seconds(self) -> float:
-        """Return what was counted so far."""
         return time.perf_counter() - self._begun
 
 

@@ -1,10 +1,6 @@
 """The frame of all benchmarks. A benchmark declares its sides, their work, its figures and its goals.
 
-section.py     a section of benchmarks/results.md: figures over rounds, with goals; the command line
-study.py       a page of docs/: runs that take hours, each kept as a file
-processes.py   sides: processes that take turns, each in its own environment
-worker.py      what such a process runs; it needs nothing but Python
-tables.py      Markdown, means, where and when something ran
+Its results are a section of benchmarks/results.md (section.py), or a page of docs/ (study.py).
 """
 
 from pathlib import Path

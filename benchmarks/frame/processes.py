@@ -30,7 +30,7 @@ class FailedError(Exception):
 
 
 class Side:
-    """A process that is ready, and waits until it is asked; while it waits it computes nothing.
+    """A process that is prepared and waits until it is asked; while it waits it computes nothing.
 
     Args:
         name: in tables.
@@ -38,11 +38,10 @@ class Side:
         job: what it prepares, as JSON values.
         peer: whose environment it runs in (``scripts/reference_outputs/requirements-PEER.txt``). Default: this one.
         environment: further variables; ``OMP_NUM_THREADS`` is ``THREADS`` unless given here.
-        stays: whether the process lives for all rounds; else it comes for a round and ends after it, where all of them
-            together do not fit into the memory.
+        stays: whether the process lives for all rounds, or one for each round where all do not fit into the memory.
 
     Attributes:
-        last: what it answered at its end: ``peak_bytes`` of memory (the largest of all its processes), ``versions``.
+        last: its last answer: ``peak_bytes`` of memory (the largest of all its processes), ``versions``.
     """
 
     def __init__(
@@ -65,20 +64,12 @@ class Side:
             self._start()
 
     def ready(self) -> None:
-        """Wait until it is prepared.
-
-        Raises:
-            FailedError: it ended instead.
-        """
+        """Wait until it is prepared; FailedError if it ended instead."""
         if self.stays:
             self._answer()
 
     def round(self, **asked: Any) -> Answer:
-        """Let it do a round of work; return its answer.
-
-        Raises:
-            FailedError: it ended instead.
-        """
+        """Let it do a round of work and return its answer; FailedError if it ended instead."""
         if self.stays:
             return self._asked(asked)
         self._start()
@@ -89,21 +80,13 @@ class Side:
             self._end()
 
     def end(self) -> None:
-        """Let it end; it is gone after this."""
         if self._process is not None:
             self._end()
 
     def _start(self) -> None:
         self._log = tempfile.NamedTemporaryFile(prefix="side-", suffix=".log")  # noqa: SIM115 - closed in _end()
-        self._process = subprocess.Popen(
-            self._command,
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._log}
+        self._process = subprocess.Popen(self._command, cwd=ROOT, env=self._environment, text=True, **pipes)
         self._send(self._job)
 
     def _end(self) -> None:
@@ -156,7 +139,6 @@ def _inherited(peer: str | None) -> dict[str, str]:
 
 @contextmanager
 def all_ready(sides: Sequence[Side]) -> Iterator[None]:
-    """Wait for sides one after the other, and end them all when this is left."""
     with ExitStack() as stack:
         for side in sides:
             stack.callback(side.end)
@@ -172,16 +154,11 @@ def turned(sides: Sequence[T], turn: int) -> list[T]:
 
 
 def alternate(sides: Sequence[Side], rounds: int, **asked: Any) -> list[Round]:
-    """Ask all sides in every round.
-
-    Raises:
-        FailedError: a side ended.
-    """
+    """Ask all sides in every round; FailedError if one ended."""
     return [{side.name: side.round(**asked) for side in turned(sides, turn)} for turn in range(rounds)]
 
 
 def values(rounds: Sequence[Round], side: str, figure: str) -> list[float]:
-    """Return a figure of a side in each round."""
     return [float(each[side][figure]) for each in rounds]
 
 
@@ -191,16 +168,10 @@ def ratios(rounds: Sequence[Round], of: str, to: str, figure: str) -> list[float
 
 
 def run_logged(title: object, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-    """Run a command at the top of the repository.
-
-    Args:
-        title: of the piece of work, for messages.
-        command: and its arguments.
-        environment: variables that are set, besides those of this process.
-        log: everything that the command writes.
+    """Run a command at the top of the repository, with further variables; all output goes to the log.
 
     Raises:
-        FailedError: it ended with another status than 0.
+        FailedError: it ended with another status than 0; the message begins with the title.
     """
     with log.open("wb") as file:
         done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, stdout=file, stderr=file)
@@ -209,6 +180,5 @@ def run_logged(title: object, command: Sequence[str], environment: Mapping[str, 
 
 
 def end_of(log: Path) -> str:
-    """Return the last lines of a log, for an error: ``LOG ends ...``."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
     return "\n".join([f"{log} ends", *lines])

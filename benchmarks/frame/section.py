@@ -24,8 +24,8 @@ COLUMNS = ("", "median", "quartiles", "goal")
 LIMITS = {VARIABLE: AVX2, "ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
 """A processor with AVX2 and no AVX-512, as most users have one, on a machine that has both: the switches of MKL in
 Paddle (peers on Paddle choose for themselves), of oneDNN in Paddle and torch, of torch's own kernels. torch's MKL takes
-its kernels for AVX2 on AMD processors anyway; ONNX Runtime has no switch (inference/onnx_copy.py). What Paddle's own
-kernels generate for AVX-512 (element by element, not the products) cannot be switched off."""
+its kernels for AVX2 on AMD processors anyway; ONNX Runtime has no switch (inference/onnx_copy.py). Paddle's own
+elementwise kernels for AVX-512 cannot be switched off."""
 
 LIMITED = """\
 The machine has AVX-512; here no side uses it for products, so that the figures are those of a processor with AVX2:
@@ -35,16 +35,7 @@ switch: it runs from a copy in which the processor's state has no registers of A
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of a table.
-
-    Attributes:
-        what: was measured.
-        unit: of the values, such as ``µs a batch``.
-        values: one for each round.
-        at_most: the goal, if it is an upper one.
-        at_least: the goal, if it is a lower one.
-        digits: after the point.
-    """
+    """One line of a table: a value for each round, and an upper or lower goal for their median."""
 
     what: str
     unit: str
@@ -55,7 +46,6 @@ class Figure:
 
     @property
     def median(self) -> float:
-        """Of the rounds."""
         return statistics.median(self.values)
 
     @property
@@ -66,7 +56,6 @@ class Figure:
         return None if self.at_least is None else self.median >= self.at_least
 
     def cells(self) -> tuple[str, str, str, str]:
-        """Return the line, under ``COLUMNS``."""
         between = " to ".join(map(self._text, quartiles(self.values))) if len(self.values) > 1 else ""
         return self.what, f"{self._text(self.median)} {self.unit}".strip(), between, self._goal()
 
@@ -82,17 +71,7 @@ class Figure:
 
 @dataclass
 class Section:
-    """What a benchmark found.
-
-    Attributes:
-        name: of its file.
-        title: of the section.
-        how: what was done, in a paragraph.
-        rounds: that were run.
-        figures: in the order of the table.
-        notes: below the table.
-        versions: of the libraries that took part.
-    """
+    """The results of a benchmark, with a paragraph on how they were measured."""
 
     name: str
     title: str
@@ -105,23 +84,16 @@ class Section:
     date: str = field(default_factory=today)
 
     def add_versions(self, sides: Iterable[Side]) -> None:
-        """Add the versions of libraries that sides reported at their ends."""
         for side in sides:
             self.versions |= side.last.get("versions", {})
 
     def add_memory(self, sides: Iterable[Side], before: str = "") -> None:
-        """Add the most memory that the process of each side has held, its libraries included.
-
-        Args:
-            sides: that have ended.
-            before: stands before the name of each line.
-        """
+        """Add the peak memory of the process of each side, which has ended, its libraries included."""
         for side in sides:
             what, mib = f"{before}peak memory: {side.name}", side.last["peak_bytes"] / 2**20
             self.figures.append(Figure(what, "MiB", [mib], digits=0))
 
     def markdown(self) -> str:
-        """Return it as Markdown."""
         versions = ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items()))
         where = f"{self.rounds} rounds on {self.machine}, {self.date}" + (f", with {versions}." if versions else ".")
         lines = table(COLUMNS, (figure.cells() for figure in self.figures))
@@ -138,19 +110,19 @@ class Section:
 
 
 def read(path: Path) -> Section:
-    """Return a section that was kept."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return Section(**{**found, "figures": [Figure(**figure) for figure in found["figures"]]})
 
 
 class Benchmark:
-    """The command line of a section: ``--rounds``, ``--keep`` and what the section has besides.
+    """The command line of a section: ``--rounds``, ``--keep`` and the options that the section needs.
 
     Args:
         name: of its module and its file.
         title: of the section.
         how: it is measured, in a paragraph.
         text: of its help.
+        measure: adds figures to a section, according to the options.
         rounds: by default.
         parts: of which ``--only`` chooses some.
         peers: whether it has ``--peers``.
@@ -164,13 +136,14 @@ class Benchmark:
         title: str,
         how: str,
         text: str | None,
+        measure: Callable[[Section, Namespace], None],
         rounds: int,
         parts: Iterable[str] = (),
         peers: bool = False,
         data: bool = False,
         avx2: bool = False,
     ) -> None:
-        self.name, self.title, self.how = name, title, how
+        self.name, self.title, self.how, self.measure = name, title, how, measure
         self.parser = ArgumentParser(prog=name, description=text, formatter_class=RawDescriptionHelpFormatter)
         add = self.parser.add_argument
         add("--rounds", type=int, default=rounds)
@@ -184,13 +157,8 @@ class Benchmark:
         if avx2:
             add("--avx2", action="store_true", help="as on a processor without AVX-512")
 
-    def run(self, measure: Callable[[Section, Namespace], None], arguments: Sequence[str] | None = None) -> int:
-        """Measure, print the section and keep it if wanted; return the exit status.
-
-        Args:
-            measure: adds figures to a section, by the options that were given.
-            arguments: of the command line.
-        """
+    def main(self, arguments: Sequence[str] | None = None) -> int:
+        """Measure, print the section and keep it if wanted; return the exit status."""
         given = self.parser.parse_args(arguments)
         if "data" in given and lacks_data(given.data, "bench"):
             return 2
@@ -199,7 +167,7 @@ class Benchmark:
             os.environ.update(LIMITS)  # for all sides that are started from now on
             section.name, section.title = f"{self.name}-avx2", f"{self.title}, without AVX-512"
             section.how += f"\n\n{LIMITED}"
-        measure(section, given)
+        self.measure(section, given)
         print(section.markdown())
         if given.keep:
             section.keep()

@@ -27,7 +27,7 @@ from onion.checkpointing.atomic_files import replace_file
 
 Result = dict[str, Any]
 Run = TypeVar("Run")
-DIGITS = 12
+DIGEST_LENGTH = 12
 
 
 @cache
@@ -39,19 +39,8 @@ def sum_of(path: Path) -> str:
 class Study(ABC, Generic[Run]):
     """What is run, what a result depends on, and the page.
 
-    Args:
-        given: the options: ``out``, ``table``, ``data`` where it is used, and those of :meth:`add_options`.
-
-    Attributes:
-        name: of the module and the make target.
-        text: of the help.
-        noun: for one of ``names``.
-        names: what the command line may choose.
-        uses_data: whether it needs data sets.
-        libraries: whose versions are kept with a result.
-        table: the page, below docs/.
-        folder: of the results.
-        data: of the data sets.
+    ``name`` is that of the module and the make target, ``names`` what the command line may choose (one is a ``noun``),
+    ``libraries`` those whose versions are kept with a result, ``table`` the page below docs/.
     """
 
     name: ClassVar[str]
@@ -82,11 +71,7 @@ class Study(ABC, Generic[Run]):
 
     @abstractmethod
     def execute(self, run: Run) -> Result:
-        """Run it.
-
-        Raises:
-            FailedError: it did not come to its end.
-        """
+        """Run it; FailedError if it did not succeed."""
 
     @abstractmethod
     def page(self) -> str:
@@ -97,15 +82,12 @@ class Study(ABC, Generic[Run]):
         return ()
 
     def summary(self, result: Result) -> str:
-        """Return a result in a line."""
         return ""
 
     def missing(self, runs: Sequence[Run]) -> list[Run]:
-        """Return what has to be run."""
         return [run for run in runs if self.read(run) is None]
 
     def write_page(self, table: Path) -> None:
-        """Write the page."""
         replace_file(table, self.page().encode())
 
     @classmethod
@@ -113,8 +95,7 @@ class Study(ABC, Generic[Run]):
         """Add further options."""
 
     def path(self, run: Run) -> Path:
-        """Return where the result of a run is, or will be."""
-        digest = hashlib.sha256(json.dumps(self.record(run), sort_keys=True).encode()).hexdigest()[:DIGITS]
+        digest = hashlib.sha256(json.dumps(self.record(run), sort_keys=True).encode()).hexdigest()[:DIGEST_LENGTH]
         return self.folder / f"{self.stem(run)}.{digest}.json"
 
     def read(self, run: Run) -> Result | None:
@@ -187,7 +168,6 @@ class Study(ABC, Generic[Run]):
         return name in (self.given.names or [name])
 
     def _is_complete(self, run: Run) -> bool:
-        """Return whether the files of a run are there; report it once if not."""
         gone = [path for path in self.files(run) if not path.is_file()]
         if gone and gone[0] not in self._reported:
             self._reported.add(gone[0])

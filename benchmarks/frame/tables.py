@@ -15,7 +15,6 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [columns, ("---",) * len(columns), *lines])
 
 
@@ -40,11 +39,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def where_and_when(results: Sequence[Mapping[str, Any]]) -> str:
-    """Return on which machines results were made, when and with which versions; nothing without results.
-
-    Args:
-        results: with ``machine``, ``date`` and ``versions`` (name -> version).
-    """
+    """Return on which machines results were made, when and with which versions; nothing without results."""
     if not results:
         return ""
     machines = "; ".join(sorted({result["machine"] for result in results}))
@@ -55,7 +50,6 @@ def where_and_when(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def today() -> str:
-    """Return the date, in universal time."""
     return datetime.now(timezone.utc).date().isoformat()
 
 

@@ -26,16 +26,7 @@ from benchmarks.growth.rows import write_rows
 
 @dataclass(frozen=True)
 class Axis:
-    """One thing that grows while all others stay.
-
-    Attributes:
-        name: as sides know it.
-        what: is measured, for the table.
-        sizes: from the smallest.
-        why: the line is as it is.
-        side: that measures it, in this folder.
-        unit: of the times, and ``scale``: that many of them are a second.
-    """
+    """One size that grows while all others stay; ``why`` explains the curve, ``scale`` units of time are a second."""
 
     name: str
     what: str
@@ -60,7 +51,7 @@ AXES = (
         (16, 32, 64, 128, 256, 512),
         "a straight line above the same fixed part, until attention, whose scores grow with the square, is most of it; "
         "at 512 one array of scores has 67 MB, and the C library gives such memory back to the system and takes it "
-        "anew in many steps (page faults)",
+        "again in many steps (page faults)",
     ),
     Axis(
         "layers",
@@ -78,7 +69,7 @@ AXES = (
         "tasks",
         "a batch of a TaskSampler over a MultiHead by tasks",
         (1, 2, 4, 8, 16, 32, 64),
-        "a straight line above the tiny network: a choice goes over all tasks, since a strategy may weigh each anew",
+        "a straight line above the tiny network: a choice goes over all tasks, since a strategy may weigh each again",
         LOOPS,
         "µs",
         1e6,
@@ -88,7 +79,7 @@ AXES = (
         "a batch by rings that do nothing",
         (10, 30, 100, 300, 1000),
         "two straight lines: Python keeps the frames of nested calls in pieces of 16 KiB, here one for some 80 rings, "
-        "and asks the system for every further one anew in each batch",
+        "and asks the system for every further one again in each batch",
         LOOPS,
         "µs",
         1e6,
@@ -113,7 +104,6 @@ length, the files being in the page cache."""
 
 
 def measure(section: Section, given: Namespace) -> None:
-    """Measure what was chosen."""
     grow([axis for axis in AXES if axis.name in given.only], section)
     if "rows" in given.only:
         grow_rows(ROWS, section)
@@ -162,24 +152,17 @@ def growth(times: Times) -> list[float]:
 
 
 def growth_note(what: str, times: Times, why: str) -> str:
-    """Return a note on how something grows."""
     factors = ", ".join(f"{factor:.2f}" for factor in growth(times))
     sizes = list(times)
     return f"{what}, growth per doubling from {sizes[0]:,} to {sizes[-1]:,}: {factors}. {why[0].upper()}{why[1:]}."
 
 
 def of_axis(axis: Axis, times: Times) -> Iterator[Figure]:
-    """Yield the time at each size."""
     for size, values in times.items():
         yield Figure(f"{axis.what}: {size}", axis.unit, [axis.scale * value for value in values])
 
 
 def of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> Iterator[Figure]:
-    """Yield times and memory at each number of rows.
-
-    Args:
-        found: rows -> what the side told, for each round.
-    """
     for rows, rounds in found.items():
         for name, what, unit, scale in (
             ("first", "first batch of cached features", "ms", 1e3),
@@ -191,7 +174,6 @@ def of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> Iterator[Figu
 
 
 def notes_of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> list[str]:
-    """Return notes on how they grow."""
     first, order = (
         {rows: [each[name] for each in rounds] for rows, rounds in found.items()} for name in ("first", "order")
     )
@@ -203,9 +185,7 @@ def notes_of_rows(found: Mapping[int, Sequence[Mapping[str, float]]]) -> list[st
     ]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    return Benchmark("growth", "Growth", HOW, __doc__, rounds=5, parts=NAMES).run(measure, arguments)
+main = Benchmark("growth", "Growth", HOW, __doc__, measure, rounds=5, parts=NAMES).main
 
 
 if __name__ == "__main__":

@@ -22,11 +22,7 @@ SHORT, LONG = 4, 12
 
 
 def prepare(job: Mapping[str, Any]) -> Callable[[], dict[str, float]]:
-    """Go through it all once with few rows.
-
-    Args:
-        job: ``folder`` of the store, ``warm``: that of a small one.
-    """
+    """Run it once with few rows (``warm``), for a job about the store in ``folder``."""
     first_batch(Path(job["warm"]))
 
     def work() -> dict[str, float]:

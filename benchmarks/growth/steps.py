@@ -49,7 +49,6 @@ STEPS = 10**6
 
 @cache
 def network(layers: int, width: int) -> tuple[Classifier, Any]:
-    """Return a classifier over an encoder of that shape, and its optimizer."""
     config = EncoderConfig(
         vocab_size=VOCABULARY,
         hidden_size=width,
@@ -63,7 +62,6 @@ def network(layers: int, width: int) -> tuple[Classifier, Any]:
 
 
 def batch(size: int, length: int) -> dict[str, Any]:
-    """Return a batch of random ids, none of them padding."""
     random = np.random.default_rng(size * 1000 + length)
     ids = random.integers(1000, VOCABULARY, size=(size, length))
     types = np.zeros(length, np.int64)
@@ -87,14 +85,11 @@ WIDTH = 8
 
 
 class Regressor(nn.Layer):
-    """A linear layer over another one."""
-
     def __init__(self, encoder: nn.Layer) -> None:
         super().__init__()
         self.encoder, self.last = encoder, nn.Linear(WIDTH, 1)
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return ``[batch, 1]``."""
         return self.last(self.encoder(batch["x"]))
 
     def loss(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
@@ -102,8 +97,6 @@ class Regressor(nn.Layer):
 
 
 class Nothing(RunnerItem):
-    """A ring that does nothing, on both ways."""
-
     def on_batch(self, state: State) -> HookIterator:
         yield
 
@@ -121,7 +114,6 @@ def tasks(count: int) -> tuple[Runner, int]:
 
 
 def rings(count: int) -> tuple[Runner, int]:
-    """Return a loop of so many rings, and its batches."""
     return Runner(*[Nothing() for _ in range(count)], Batches(RING_BATCHES)), RING_BATCHES
 
 
@@ -141,11 +133,7 @@ def seconds_of_batch(name: str, size: int) -> float:
 
 
 def encoder(job: Mapping[str, Any]) -> Work:
-    """Prepare steps of encoders.
-
-    Args:
-        job: ``threads``; ``axes``, name -> sizes.
-    """
+    """Prepare steps of encoders; the job has ``threads`` and ``axes`` (name -> sizes)."""
     return _each_size(job, seconds_of_step)
 
 
@@ -155,7 +143,6 @@ def loops(job: Mapping[str, Any]) -> Work:
 
 
 def _each_size(job: Mapping[str, Any], seconds_of: Callable[[str, int], float]) -> Work:
-    """Return what measures every size once, after a first time."""
     use_threads(job["threads"])
 
     def work() -> dict[str, dict[str, float]]:

@@ -37,12 +37,7 @@ each of the first texts alone. Each side is a process with 2 threads; float32 si
 
 
 class Goals(NamedTuple):
-    """What is aimed at.
-
-    Attributes:
-        bulk: side -> at least so many times as fast with all texts.
-        alone: with one text, at most so many times ONNX Runtime's median.
-    """
+    """Side -> at least so many times as fast in bulk; alone, a text takes at most so many of ONNX Runtime's medians."""
 
     bulk: Mapping[str, float]
     alone: float
@@ -69,11 +64,6 @@ PARTS: dict[str, tuple[Callable[[Path, Path], dict[str, Any]], Mapping[str, Any]
 
 
 def measure(section: Section, given: Namespace) -> None:
-    """Run the parts, and add what was found.
-
-    Raises:
-        FailedError: a side ended, or computes something else.
-    """
     goals = GOALS_AVX2 if given.avx2 else GOALS
     for title in given.only:
         make, peers, singles = PARTS[title]
@@ -101,14 +91,10 @@ def measure(section: Section, given: Namespace) -> None:
 
 
 def differences(results: Mapping[str, Answer], exact: Sequence[str]) -> dict[str, float]:
-    """Return how far each side's numbers are from onion's at most.
-
-    Args:
-        results: of each side, way -> bytes of float32 in base 64.
-        exact: sides that have to be equal to ``CLOSE``.
+    """Return the largest difference of each side's numbers from onion's.
 
     Raises:
-        FailedError: one is not, or gave another number of values.
+        FailedError: it exceeds ``CLOSE`` on a side that has to be exact, or the number of values differs.
     """
     own = results[ONION]
     found = {}
@@ -127,14 +113,7 @@ def _difference(one: str, other: str) -> float:
 
 
 def of_bulk(rounds: Sequence[Round], texts: int, title: str, goals: Mapping[str, float]) -> list[Figure]:
-    """Return the speed of every side and way, and onion's as a ratio to it.
-
-    Args:
-        rounds: side -> way -> seconds for all texts.
-        texts: how many.
-        title: of the texts, in a few words.
-        goals: side -> at least so many times as fast.
-    """
+    """Return the speed of every side and way for all texts, and onion's as a ratio to it."""
     found = []
     for side, way in _ways(rounds[0]):
         name = way.removesuffix(" in order")
@@ -148,7 +127,6 @@ def of_bulk(rounds: Sequence[Round], texts: int, title: str, goals: Mapping[str,
 
 
 def of_share(rounds: Sequence[Round], title: str) -> list[Figure]:
-    """Return the share of tokenising in a classification of all texts."""
     shares = {
         side: [100 * each[side]["tokenise"] / each[side]["classify"] for each in rounds]
         for side, ways in rounds[0].items()
@@ -158,12 +136,7 @@ def of_share(rounds: Sequence[Round], title: str) -> list[Figure]:
 
 
 def of_singles(rounds: Sequence[Round], title: str) -> list[Figure]:
-    """Return the median and the 99th percentile of what one text waits.
-
-    Args:
-        rounds: side -> way -> seconds of each text.
-        title: of the texts.
-    """
+    """Return the median and the 99th percentile of the time of one text."""
     found = []
     for side, way in _ways(rounds[0]):
         waits = [[1000 * wait for wait in each[side][way]] for each in rounds]
@@ -187,10 +160,7 @@ def _ways(one: Round) -> list[tuple[str, str]]:
     return [(side, way) for side, ways in one.items() for way in ways if way != "tokenise"]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("inference", "Inference", HOW, __doc__, 5, PARTS, peers=True, data=True, avx2=True)
-    return benchmark.run(measure, arguments)
+main = Benchmark("inference", "Inference", HOW, __doc__, measure, 5, PARTS, peers=True, data=True, avx2=True).main
 
 
 if __name__ == "__main__":

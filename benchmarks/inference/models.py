@@ -51,14 +51,12 @@ def base(folder: Path, data: Path = DATA) -> dict[str, Any]:
 
 
 def texts(folder: Path) -> list[str]:
-    """Return the texts of a data set's ``dev.tsv``."""
     first, *lines = (folder / "dev.tsv").read_text(encoding="utf-8").rstrip("\n").split("\n")
     column = first.split("\t").index("text_a")
     return [line.split("\t")[column] for line in lines]
 
 
 def _head(folder: Path, width: int) -> str:
-    """Write the classifier that all sides put over the pooled output."""
     generator = np.random.default_rng(1)
     weight = generator.normal(0, 0.1, (width, CLASSES)).astype(np.float32)
     path = folder / "head.npz"

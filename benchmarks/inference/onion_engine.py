@@ -19,7 +19,6 @@ LIBRARIES = ("paddlepaddle",)
 
 
 def ways(job: Job) -> dict[str, Engine]:
-    """Load the model once, for both."""
     use_threads()
     weight, bias = head_of(job)
     task = Classification(labels=[f"label {number}" for number in range(len(bias))], max_length=job["max_length"])

@@ -39,7 +39,6 @@ def copy_package(source: Path, folder: Path) -> None:
 
 
 def import_copy() -> None:
-    """Let ``import onnxruntime`` find a copy without AVX-512."""
     found = find_spec("onnxruntime")
     assert found is not None, "onnxruntime is not installed"
     assert found.origin is not None

@@ -24,8 +24,6 @@ INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
 
 
 class _Outputs(torch.nn.Module):
-    """The vectors of tokens, and the pooled ones."""
-
     def __init__(self, model: BertModel) -> None:
         super().__init__()
         self.model = model

@@ -57,7 +57,6 @@ def _through(layer: EncoderLayer, x: paddle.Tensor, bias: paddle.Tensor, rows: p
 
 
 def ways(job: Job) -> dict[str, Engine]:
-    """Trace the model, save it and open it."""
     tokenizer = Tokenizer.from_pretrained(job["folder"])
     weight, bias = head_of(job)
     with TemporaryDirectory() as folder:

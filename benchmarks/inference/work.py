@@ -46,7 +46,6 @@ def prepare(job: Job) -> Callable[..., dict[str, Any]]:
 
 
 def _written(found: np.ndarray) -> str:
-    """Return the bytes of float32, for JSON."""
     return base64.b64encode(np.ascontiguousarray(found, "<f4").tobytes()).decode()
 
 
@@ -73,7 +72,6 @@ def by_length(run: Engine) -> Engine:
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
-    """Return the softmax along the last axis."""
     scores = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return scores / scores.sum(axis=-1, keepdims=True)
 
@@ -85,13 +83,11 @@ def mean_of(vectors: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def head_of(job: Job) -> tuple[np.ndarray, np.ndarray]:
-    """Return weight and bias of the classifier over the pooled output."""
     with np.load(job["head"]) as head:
         return head["weight"], head["bias"]
 
 
 def seconds(way: Engine, texts: Sequence[str]) -> float:
-    """Time one call."""
     start = time.perf_counter()
     way(texts)
     return time.perf_counter() - start

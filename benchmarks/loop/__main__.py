@@ -48,14 +48,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Peer:
-    """An engine beside a bare loop of its framework.
-
-    Attributes:
-        title: in the table.
-        engine: ``MODULE.NAME`` of its engine.
-        bare: that of the bare loop.
-        environment: that it needs (``requirements-ENVIRONMENT.txt``); None: this one.
-    """
+    """An engine (``MODULE.NAME``) beside the bare loop of its framework; ``environment`` None: this one."""
 
     title: str
     engine: str
@@ -68,17 +61,12 @@ class Peer:
         return {BARE: (self.bare, 0), LEAN: (self.engine, 0), MANY: (self.engine, CALLBACKS)}
 
     def side(self, batches: int, sides: dict[str, tuple[str, int]] | None = None) -> Side:
-        """Start its process."""
         job = {"batches": batches, "sides": sides or self.sides}
         return Side(self.title, "benchmarks.loop.work", job, self.environment)
 
 
 ONION = Peer("onion", "onion_engines.onion", "onion_engines.bare_arrays")
-ONION_SIDES = {
-    **ONION.sides,
-    TEN: ("onion_engines.onion_of_ten", 0),
-    TENSORS: ("onion_engines.bare_to_tensors", 0),
-}
+ONION_SIDES = {**ONION.sides, TEN: ("onion_engines.onion_of_ten", 0), TENSORS: ("onion_engines.bare_to_tensors", 0)}
 PEERS = {
     **{
         name: Peer(title, f"torch_engines.{name}", "torch_engines.bare", "loops")
@@ -124,7 +112,6 @@ def above(rounds: Sequence[Round], name: str, side: str, below: str = BARE, part
 
 
 def of_onion(rounds: Sequence[Round]) -> list[Figure]:
-    """Return the lines of onion, with the goals."""
     name = ONION.title
     instead = "bare loop with onion's `to_tensors` for `paddle.to_tensor`: above it"
     return [
@@ -138,7 +125,6 @@ def of_onion(rounds: Sequence[Round]) -> list[Figure]:
 
 
 def of_peer(peer: Peer, rounds: Sequence[Round]) -> list[Figure]:
-    """Return the lines of a peer."""
     name = peer.title
     return [
         Figure(f"{name}: bare loop of its framework", UNIT, values(rounds, name, BARE)),
@@ -168,11 +154,9 @@ def _beside(peers: Sequence[Peer], rounds: Sequence[Round], top: str, bottom: st
     return ", ".join([f"below {'all' if not exceptions else len(dearer)}", *exceptions])
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure; return the exit status."""
-    benchmark = Benchmark("loop", "The loop", HOW, __doc__, rounds=9, parts=PEERS)
-    benchmark.parser.add_argument("--batches", type=int, default=1000, help="a round and side")
-    return benchmark.run(measure, arguments)
+BENCHMARK = Benchmark("loop", "The loop", HOW, __doc__, measure, rounds=9, parts=PEERS)
+BENCHMARK.parser.add_argument("--batches", type=int, default=1000, help="a round and side")
+main = BENCHMARK.main
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from onion.device import paddle, to_tensors, use_threads
 # onion comes before Paddle, which paddle_engines imports
 # isort: split
 from benchmarks.loop.paddle_engines import PADDLE, Noted, initialized, parameters, sgd
-from benchmarks.loop.work import INPUTS, Engine, Example, Floats, Parameters
+from benchmarks.loop.work import INPUTS, Engine, Floats, Parameters, ready_fields
 
 use_threads()
 
@@ -41,8 +41,6 @@ to_tensor: Any = paddle().to_tensor
 
 
 class Regression(Noted):
-    """Linear(8, 1), called with a batch."""
-
     def forward(self, batch: dict[str, Any]) -> Any:
         return super().forward(batch["x"])
 
@@ -51,8 +49,6 @@ class Regression(Noted):
 
 
 class Nothing(RunnerItem):
-    """Is called at both ends of a batch."""
-
     def on_batch(self, state: State) -> HookIterator:
         yield
 
@@ -68,11 +64,6 @@ class Count:
 
     def result(self) -> dict[str, float]:
         return {"batches": self.count}
-
-
-def ready(examples: list[Example]) -> list[Fields]:
-    """Return dicts of arrays."""
-    return [{"x": x, "y": y} for x, y in examples]
 
 
 def by_hand(tensors_of: Callable[[Fields], dict[str, Any]]) -> Callable[[list[Fields], int], Parameters]:
@@ -138,4 +129,4 @@ LOOPS = {
     "onion": minimal,
     "onion_of_ten": ten_more,
 }
-ENGINES = {name: Engine(train, ready, [PADDLE]) for name, train in LOOPS.items()}
+ENGINES = {name: Engine(train, ready_fields(lambda array: array), [PADDLE]) for name, train in LOOPS.items()}

@@ -12,60 +12,35 @@ from typing import Any
 import torch
 from torch.nn.functional import mse_loss
 
-from benchmarks.loop.work import (
-    BATCH,
-    INPUTS,
-    RATE,
-    Engine,
-    Example,
-    Parameters,
-    first_weight,
-    note_call,
-    taken,
-)
+from benchmarks.loop import work
+from benchmarks.loop.work import note_call
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 
 
-def ready(examples: list[Example]) -> list[Batch]:
-    """Return pairs of tensors."""
-    return [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in examples]
-
-
-def ready_fields(examples: list[Example]) -> list[dict[str, torch.Tensor]]:
-    """Return dicts of tensors."""
-    return [{"x": x, "y": y} for x, y in ready(examples)]
-
-
 class Noted(torch.nn.Linear):
-    """A Linear with a clock."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         note_call()
         return super().forward(x)
 
 
 def network() -> Noted:
-    """Return a new Linear(8, 1), always the same."""
-    linear = Noted(INPUTS, 1)
+    linear = Noted(work.INPUTS, 1)
     with torch.no_grad():
-        linear.weight.copy_(torch.from_numpy(first_weight().T))
+        linear.weight.copy_(torch.from_numpy(work.first_weight().T))
         linear.bias.zero_()
     return linear
 
 
 def sgd(linear: torch.nn.Module) -> torch.optim.SGD:
-    """Return the optimizer."""
-    return torch.optim.SGD(linear.parameters(), lr=RATE)
+    return torch.optim.SGD(linear.parameters(), lr=work.RATE)
 
 
-def parameters(linear: torch.nn.Linear) -> Parameters:
-    """Return what was learned."""
-    return taken(linear.weight.detach(), linear.bias.detach())
+def parameters(linear: torch.nn.Linear) -> work.Parameters:
+    return work.taken(linear.weight.detach(), linear.bias.detach())
 
 
-def bare(batches: list[Batch], callbacks: int = 0) -> Parameters:
-    """The loop by hand."""
+def bare(batches: list[Batch], callbacks: int = 0) -> work.Parameters:
     linear = network()
     optimizer = sgd(linear)
     linear.train()
@@ -77,8 +52,7 @@ def bare(batches: list[Batch], callbacks: int = 0) -> Parameters:
     return parameters(linear)
 
 
-def ignite(batches: list[Batch], callbacks: int) -> Parameters:
-    """Ignite; a callback is a handler of the end of an iteration."""
+def ignite(batches: list[Batch], callbacks: int) -> work.Parameters:
     from ignite.engine import Engine as Ignite
     from ignite.engine import Events
 
@@ -100,7 +74,7 @@ def ignite(batches: list[Batch], callbacks: int) -> Parameters:
     return parameters(linear)
 
 
-def lightning(batches: list[Batch], callbacks: int) -> Parameters:
+def lightning(batches: list[Batch], callbacks: int) -> work.Parameters:
     """Lightning, with the setting it has for measuring its own loss: no log, no checkpoint, no bar, no summary."""
     import lightning as library
 
@@ -142,7 +116,7 @@ def lightning(batches: list[Batch], callbacks: int) -> Parameters:
     return parameters(module.linear)
 
 
-def mmengine(batches: list[Batch], callbacks: int) -> Parameters:
+def mmengine(batches: list[Batch], callbacks: int) -> work.Parameters:
     """mmengine, without any of its default hooks; it takes torch's DataLoader only, which hands out the batches."""
     from mmengine.hooks import Hook
     from mmengine.model import BaseModel
@@ -158,13 +132,6 @@ def mmengine(batches: list[Batch], callbacks: int) -> Parameters:
         def forward(self, x: torch.Tensor, y: torch.Tensor, mode: str = "tensor") -> dict[str, torch.Tensor]:
             return {"loss": mse_loss(self.linear(x), y)}
 
-    class Nothing(Hook):
-        def before_train_iter(self, *told: Any, **more: Any) -> None:
-            pass
-
-        def after_train_iter(self, *told: Any, **more: Any) -> None:
-            pass
-
     default_hooks = ("runtime_info", "timer", "sampler_seed", "logger", "param_scheduler", "checkpoint")
     model = Regression()
     with tempfile.TemporaryDirectory() as folder:
@@ -175,14 +142,14 @@ def mmengine(batches: list[Batch], callbacks: int) -> Parameters:
             train_cfg={"by_epoch": True, "max_epochs": 1},
             optim_wrapper=OptimWrapper(sgd(model)),
             default_hooks=dict.fromkeys(default_hooks),
-            custom_hooks=[Nothing() for _ in range(callbacks)],
+            custom_hooks=work.empty_callbacks(Hook, ["before_train_iter", "after_train_iter"], callbacks),
             log_level=logging.ERROR,
             experiment_name=f"loop_{id(model)}",
         ).train()
     return parameters(model.linear)
 
 
-def hugging_face(batches: list[dict[str, torch.Tensor]], callbacks: int) -> Parameters:
+def hugging_face(batches: list[dict[str, torch.Tensor]], callbacks: int) -> work.Parameters:
     """Hugging Face's Trainer, which takes the batches from a method as they are."""
     from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
     from transformers.utils.logging import set_verbosity_error
@@ -197,41 +164,18 @@ def hugging_face(batches: list[dict[str, torch.Tensor]], callbacks: int) -> Para
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
             return {"loss": mse_loss(self.linear(x), y)}
 
-    class Ready(Trainer):
-        def get_train_dataloader(self) -> Any:
-            return self.train_dataset
-
-    class Nothing(TrainerCallback):
-        def on_step_begin(self, *told: Any, **more: Any) -> None:
-            pass
-
-        def on_step_end(self, *told: Any, **more: Any) -> None:
-            pass
-
     module = Regression()
     optimizer = sgd(module)
     constant = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
     with tempfile.TemporaryDirectory() as folder:
-        lean = TrainingArguments(
-            folder,
-            num_train_epochs=1,
-            per_device_train_batch_size=BATCH,
-            max_grad_norm=0.0,
-            use_cpu=True,
-            logging_strategy="no",
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            logging_nan_inf_filter=False,
-        )
-        nothing = [Nothing() for _ in range(callbacks)]
-        trainer = Ready(module, lean, train_dataset=batches, optimizers=(optimizer, constant), callbacks=nothing)
-        trainer.remove_callback(PrinterCallback)
-        trainer.train()
+        lean = TrainingArguments(folder, **work.TRAINER, use_cpu=True, report_to="none", logging_nan_inf_filter=False)
+        nothing = work.empty_callbacks(TrainerCallback, ["on_step_begin", "on_step_end"], callbacks)
+        given = {"model": module, "args": lean, "optimizers": (optimizer, constant), "callbacks": nothing}
+        work.run_trainer(Trainer, PrinterCallback, batches, **given)
     return parameters(module.linear)
 
 
-def keras(batches: list[Batch], callbacks: int) -> Parameters:
+def keras(batches: list[Batch], callbacks: int) -> work.Parameters:
     """Keras on torch.
 
     Without any callback it reports the ends of batches to a pool of threads, which takes longer than one callback
@@ -253,19 +197,20 @@ def keras(batches: list[Batch], callbacks: int) -> Parameters:
             pass
 
     dense = Dense(1)
-    model = library.Sequential([library.Input([INPUTS]), dense])
-    dense.kernel.assign(first_weight())
-    model.compile(optimizer=library.optimizers.SGD(RATE), loss="mse", jit_compile=False)
+    model = library.Sequential([library.Input([work.INPUTS]), dense])
+    dense.kernel.assign(work.first_weight())
+    model.compile(optimizer=library.optimizers.SGD(work.RATE), loss="mse", jit_compile=False)
     nothing = [Nothing() for _ in range(1 + callbacks)]
     model.fit((batch for batch in batches), steps_per_epoch=len(batches), epochs=1, verbose=0, callbacks=nothing)
-    return taken(library.ops.convert_to_numpy(dense.kernel), library.ops.convert_to_numpy(dense.bias))
+    return work.taken(library.ops.convert_to_numpy(dense.kernel), library.ops.convert_to_numpy(dense.bias))
 
 
+ready = work.ready_pairs(torch.from_numpy)
 ENGINES = {
-    "bare": Engine(bare, ready, ["torch"]),
-    "ignite": Engine(ignite, ready, ["pytorch-ignite"]),
-    "lightning": Engine(lightning, ready, ["lightning"]),
-    "mmengine": Engine(mmengine, ready, ["mmengine"]),
-    "hugging_face": Engine(hugging_face, ready_fields, ["transformers", "accelerate"]),
-    "keras": Engine(keras, ready, ["keras"]),
+    "bare": work.Engine(bare, ready, ["torch"]),
+    "ignite": work.Engine(ignite, ready, ["pytorch-ignite"]),
+    "lightning": work.Engine(lightning, ready, ["lightning"]),
+    "mmengine": work.Engine(mmengine, ready, ["mmengine"]),
+    "hugging_face": work.Engine(hugging_face, work.ready_fields(torch.from_numpy), ["transformers", "accelerate"]),
+    "keras": work.Engine(keras, ready, ["keras"]),
 }

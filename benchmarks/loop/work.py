@@ -24,9 +24,9 @@ BATCH, INPUTS = 32, 8
 RATE = 0.01
 """Of plain SGD."""
 CLOSE = 1e-6
-"""By which parameters may differ that count as the same."""
+"""Largest difference of parameters that count as equal."""
 BARE = "bare"
-WARM = 200
+WARM_UP = 200
 """Batches of the pass that is not timed."""
 
 LIBRARIES: list[str] = []
@@ -35,17 +35,46 @@ CALLS: list[float] = []
 
 
 class Engine(NamedTuple):
-    """How a loop is run.
-
-    Attributes:
-        train: a pass over batches with that many callbacks that do nothing; returns the parameters.
-        ready: makes the batches as it wants them, before any clock runs.
-        libraries: whose versions are reported, by the names that pip knows.
-    """
+    """How to run a pass with that many empty callbacks, make its batches ready, and name its libraries for pip."""
 
     train: Callable[[list[Any], int], Parameters]
     ready: Callable[[list[Example]], list[Any]]
     libraries: Sequence[str]
+
+
+def ready_pairs(tensor: Callable[[Floats], Any]) -> Callable[[list[Example]], list[Any]]:
+    return lambda examples: [(tensor(x), tensor(y)) for x, y in examples]
+
+
+def ready_fields(tensor: Callable[[Floats], Any]) -> Callable[[list[Example]], list[Any]]:
+    return lambda examples: [{"x": tensor(x), "y": tensor(y)} for x, y in examples]
+
+
+def empty_callbacks(kind: type, hooks: Sequence[str], count: int) -> list[Any]:
+    def nothing(self: Any, *told: Any, **more: Any) -> None:
+        pass
+
+    made = type("Nothing", (kind,), dict.fromkeys(hooks, nothing))
+    return [made() for _ in range(count)]
+
+
+TRAINER = {
+    "num_train_epochs": 1,
+    "per_device_train_batch_size": BATCH,
+    "max_grad_norm": 0.0,
+    "logging_strategy": "no",
+    "save_strategy": "no",
+    "disable_tqdm": True,
+}
+"""The leanest TrainingArguments, as far as transformers and PaddleNLP share them."""
+
+
+def run_trainer(trainer_class: type, printer: type, batches: list[Any], **given: Any) -> None:
+    """Train by a Trainer of transformers or PaddleNLP, which gets ready batches."""
+    ready = type("Ready", (trainer_class,), {"get_train_dataloader": lambda self: self.train_dataset})
+    trainer = ready(train_dataset=batches, **given)
+    trainer.remove_callback(printer)
+    trainer.train()
 
 
 def note_call() -> None:
@@ -61,7 +90,6 @@ def seconds_between(batches: int) -> float:
 
 
 def examples(count: int) -> list[Example]:
-    """Return so many batches of a noisy line, always the same."""
     random = np.random.default_rng(0)
     slope = random.normal(size=(INPUTS, 1))
     x = random.normal(size=(count, BATCH, INPUTS))
@@ -75,25 +103,22 @@ def first_weight() -> Floats:
 
 
 def taken(weight: Any, bias: Any) -> Parameters:
-    """Return a network's parameters, from whatever numpy can read."""
     return [np.array(weight, "float32").ravel(), np.array(bias, "float32").ravel()]
 
 
 def difference(one: Parameters, other: Parameters) -> float:
-    """Return the largest difference of any parameter."""
     return max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True))
 
 
 def prepare(job: Mapping[str, Any]) -> Callable[[], dict[str, float]]:
     """Make the batches ready, and train once with each side before any time is reported.
 
-    Args:
-        job: ``batches``, how many; ``sides``, name -> (``MODULE.ENGINE``, callbacks), the bare loop among them.
+    The job has ``batches``, their number, and ``sides``, name -> (``MODULE.ENGINE``, callbacks), with the bare loop.
     """
     made = examples(job["batches"])
     sides = {name: _training(engine, callbacks, made) for name, (engine, callbacks) in job["sides"].items()}
-    warm = {name: _training(engine, callbacks, made[:WARM]) for name, (engine, callbacks) in job["sides"].items()}
-    _round(list(warm), warm, len(made[:WARM]))
+    warm = {name: _training(engine, callbacks, made[:WARM_UP]) for name, (engine, callbacks) in job["sides"].items()}
+    _round(list(warm), warm, len(made[:WARM_UP]))
     turn = 0
 
     def work() -> dict[str, float]:

@@ -42,24 +42,10 @@ VOCABULARY = Path("vocab", "ernie-1.0-zh")
 
 @dataclass(frozen=True)
 class Row:
-    """A data set, and how an encoder is fine-tuned on it; both sides have it all in common.
+    """A data set, and how an encoder is fine-tuned on it by both sides.
 
-    Attributes:
-        name: on the command line.
-        title: in the table.
-        task: onion's name of the task.
-        train: the training file, below the folder of data.
-        dev: what is measured -> its file.
-        figures: from 0 to 1; onion's names, which both sides use.
-        passes: over the training file.
-        encoder: ``ERNIE``, or a name that ``onion.models.hub`` knows.
-        lr: the highest learning rate.
-        max_length: tokens of an example, special ones included.
-        options: further settings of the task.
-        seeds: one training each, on each side.
-        sides: that run.
-        same_head: both sides begin with the head that transformers draws for the seed; else each draws its own.
-        note: below the table.
+    Files are below the folder of data; ``dev`` is title -> file; ``encoder`` is ``ERNIE`` or known to
+    ``onion.models.hub``. With ``same_head`` both sides begin with the head that transformers draws for the seed.
     """
 
     name: str
@@ -152,7 +138,6 @@ class Run:
 
     @property
     def borrows_head(self) -> bool:
-        """Whether it begins with the other side's head."""
         return self.row.same_head and self.side == OURS
 
     def settings(self) -> dict[str, Any]:
@@ -180,7 +165,6 @@ class Results(Study[Run]):
         parser.add_argument("--kept", type=Path, default=Path(__file__).parent / "kept", help="of the results")
 
     def runs(self) -> Iterator[Run]:
-        """Yield the runs, a row at a time, the sides of a seed next to each other."""
         for row in self.rows:
             if self.chosen(row.name):
                 for seed in row.seeds:
@@ -251,15 +235,10 @@ class Results(Study[Run]):
 
 
 def encoder_folder(name: str, data: Path, made: Path) -> Path:
-    """Return the folder of an encoder that both sides begin with; it is fetched or made if need be.
-
-    Args:
-        name: ``ERNIE``, or a name that ``onion.models.hub`` knows.
-        data: has the vocabulary.
-        made: where a made one goes.
+    """Return the folder of an encoder that both sides begin with; it is downloaded, or made in ``made``, if necessary.
 
     Raises:
-        WeightsError: it can be neither fetched nor made; the message says why.
+        WeightsError: neither is possible.
     """
     from onion.models import hub
 

@@ -21,7 +21,6 @@ def table(path: str) -> list[dict[str, str]]:
 
 
 def tagged(path: str) -> list[tuple[list[str], list[str]]]:
-    """Return the tokens of each row and their tags."""
     return [(row["text_a"].split(JOINT), row["label"].split(JOINT)) for row in table(path)]
 
 

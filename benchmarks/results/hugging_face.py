@@ -23,16 +23,6 @@ import torch
 import transformers
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
-from transformers import (
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-    DataCollatorForTokenClassification,
-    DataCollatorWithPadding,
-    PreTrainedModel,
-    Trainer,
-    TrainingArguments,
-)
 
 from benchmarks.results.files import Question, questions, squad_figures, table, tagged
 
@@ -41,22 +31,15 @@ TEST_BATCH = 64
 
 @dataclass(frozen=True)
 class Prepared:
-    """A task, ready to be trained.
+    """A task, ready to be trained: model with a new head, examples, collator, and what measures it on a file."""
 
-    Attributes:
-        model: the encoder with a new head.
-        examples: what it learns.
-        collator: makes a batch of examples, padded to the longest.
-        figures: measures a trained model on a file.
-    """
-
-    model: PreTrainedModel
+    model: transformers.PreTrainedModel
     examples: list[dict[str, Any]]
     collator: Callable[[list[dict[str, Any]]], dict[str, Any]]
-    figures: Callable[[Trainer, str], dict[str, float]]
+    figures: Callable[[transformers.Trainer, str], dict[str, float]]
 
 
-def in_order(trainer: Trainer, examples: list[dict[str, Any]]) -> Any:
+def in_order(trainer: transformers.Trainer, examples: list[dict[str, Any]]) -> Any:
     """Return what a model predicts of examples, in their order.
 
     A Trainer that groups what it learns by length shuffles what it predicts in the same way, and hands the predictions
@@ -66,9 +49,9 @@ def in_order(trainer: Trainer, examples: list[dict[str, Any]]) -> Any:
     return trainer.predict(examples).predictions
 
 
-def trainer_of(job: dict[str, Any], prepared: Prepared, tokenizer: Any, folder: str) -> Trainer:
+def trainer_of(job: dict[str, Any], prepared: Prepared, tokenizer: Any, folder: str) -> transformers.Trainer:
     """Return a Trainer with the job's settings; batches are of similar length, as onion's are."""
-    arguments = TrainingArguments(
+    arguments = transformers.TrainingArguments(
         output_dir=folder,
         num_train_epochs=job["passes"],
         per_device_train_batch_size=job["batch_size"],
@@ -87,7 +70,7 @@ def trainer_of(job: dict[str, Any], prepared: Prepared, tokenizer: Any, folder: 
         report_to="none",
         disable_tqdm=True,
     )
-    return Trainer(
+    return transformers.Trainer(
         model=prepared.model,
         args=arguments,
         train_dataset=prepared.examples,
@@ -100,21 +83,20 @@ def trainer_of(job: dict[str, Any], prepared: Prepared, tokenizer: Any, folder: 
 
 
 def classification(job: dict[str, Any], tokenizer: Any) -> Prepared:
-    """Prepare a job with a label a row."""
     rows = table(job["train"])
     names = sorted({row["label"] for row in rows})
 
     def numbered(rows: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
         return _examples(rows, [names.index(row["label"]) for row in rows], tokenizer, job)
 
-    def figures(trainer: Trainer, path: str) -> dict[str, float]:
+    def figures(trainer: transformers.Trainer, path: str) -> dict[str, float]:
         found = trainer.predict(numbered(table(path)))
         true, predicted = found.label_ids, np.argmax(found.predictions, axis=-1)
         told = {"accuracy": accuracy_score(true, predicted), "matthews": matthews_corrcoef(true, predicted)}
         return {**told, "f1": f1_score(true, predicted)} if len(names) == 2 else told
 
-    model = AutoModelForSequenceClassification.from_pretrained(job["encoder"], num_labels=len(names))
-    return Prepared(model, numbered(rows), DataCollatorWithPadding(tokenizer), figures)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(job["encoder"], num_labels=len(names))
+    return Prepared(model, numbered(rows), transformers.DataCollatorWithPadding(tokenizer), figures)
 
 
 def regression(job: dict[str, Any], tokenizer: Any) -> Prepared:
@@ -124,13 +106,15 @@ def regression(job: dict[str, Any], tokenizer: Any) -> Prepared:
         rows = table(path)
         return _examples(rows, [float(row["label"]) for row in rows], tokenizer, job)
 
-    def figures(trainer: Trainer, path: str) -> dict[str, float]:
+    def figures(trainer: transformers.Trainer, path: str) -> dict[str, float]:
         found = trainer.predict(examples(path))
         true, predicted = np.ravel(found.label_ids), np.ravel(found.predictions)
         return {"pearson": pearsonr(true, predicted)[0], "spearman": spearmanr(true, predicted)[0]}
 
-    model = AutoModelForSequenceClassification.from_pretrained(job["encoder"], num_labels=1, problem_type="regression")
-    return Prepared(model, examples(job["train"]), DataCollatorWithPadding(tokenizer), figures)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        job["encoder"], num_labels=1, problem_type="regression"
+    )
+    return Prepared(model, examples(job["train"]), transformers.DataCollatorWithPadding(tokenizer), figures)
 
 
 def _examples(
@@ -156,21 +140,21 @@ def tagging(job: dict[str, Any], tokenizer: Any) -> Prepared:
     rows = tagged(job["train"])
     names = sorted({tag for _, tags in rows for tag in tags})
 
-    def figures(trainer: Trainer, path: str) -> dict[str, float]:
+    def figures(trainer: transformers.Trainer, path: str) -> dict[str, float]:
         tokens, true = map(list, zip(*tagged(path), strict=True))
         examples, firsts = _tagged_examples(tokens, [[0] * len(tags) for tags in true], tokenizer, job)
         numbers = np.argmax(in_order(trainer, examples), axis=-1)
-        told = [_tags(*each, names) for each in zip(true, firsts, numbers, strict=True)]
-        return {
-            "precision": precision_score(true, told),
-            "recall": recall_score(true, told),
-            "f1": f1_score(true, told),
-        }
+        told = [  # a tag for every token; one that was cut off, or has no sub-token, is outside
+            [names[tags[found[word]]] if word in found else OUTSIDE for word in range(len(right))]
+            for right, found, tags in zip(true, firsts, numbers, strict=True)
+        ]
+        scores = {"precision": precision_score, "recall": recall_score, "f1": f1_score}
+        return {name: score(true, told) for name, score in scores.items()}
 
     numbered = [[names.index(tag) for tag in tags] for _, tags in rows]
     examples, _ = _tagged_examples([tokens for tokens, _ in rows], numbered, tokenizer, job)
-    model = AutoModelForTokenClassification.from_pretrained(job["encoder"], num_labels=len(names))
-    return Prepared(model, examples, DataCollatorForTokenClassification(tokenizer), figures)
+    model = transformers.AutoModelForTokenClassification.from_pretrained(job["encoder"], num_labels=len(names))
+    return Prepared(model, examples, transformers.DataCollatorForTokenClassification(tokenizer), figures)
 
 
 def _tagged_examples(
@@ -194,11 +178,6 @@ def _tagged_examples(
     return examples, all_firsts
 
 
-def _tags(true: Sequence[str], firsts: dict[int, int], numbers: np.ndarray, names: Sequence[str]) -> list[str]:
-    """A tag for every token; one that was cut off, or has no sub-token, is outside."""
-    return [names[numbers[firsts[word]]] if word in firsts else OUTSIDE for word in range(len(true))]
-
-
 # Question answering
 
 # Windows over a text begin ``doc_stride`` tokens apart, as in BERT and onion. (run_qa.py counts the tokens that two
@@ -212,9 +191,7 @@ Span = tuple[int, int]
 
 
 def reading(job: dict[str, Any], tokenizer: Any) -> Prepared:
-    """Prepare a job of questions and texts."""
-
-    def figures(trainer: Trainer, path: str) -> dict[str, float]:
+    def figures(trainer: transformers.Trainer, path: str) -> dict[str, float]:
         asked = list(questions(path))
         found = [_windows(question, tokenizer, job) for question in asked]
         inputs = [{name: window[name] for name in tokenizer.model_input_names} for some in found for window in some]
@@ -227,23 +204,23 @@ def reading(job: dict[str, Any], tokenizer: Any) -> Prepared:
         return squad_figures({question.id: [text for text, _ in question.answers] for question in asked}, told)
 
     examples = [example for question in questions(job["train"]) for example in _learned(question, tokenizer, job)]
-    model = AutoModelForQuestionAnswering.from_pretrained(job["encoder"])
-    return Prepared(model, examples, DataCollatorWithPadding(tokenizer), figures)
+    model = transformers.AutoModelForQuestionAnswering.from_pretrained(job["encoder"])
+    return Prepared(model, examples, transformers.DataCollatorWithPadding(tokenizer), figures)
 
 
 def _learned(question: Question, tokenizer: Any, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the windows of a question with the places of the first answer that is where the file says."""
-    right = [(start, start + len(text)) for text, start in question.answers if _is_there(question.context, text, start)]
+    right = [
+        (start, start + len(text))
+        for text, start in question.answers
+        if start >= 0 and text and question.context.startswith(text, start)
+    ]
     if not right:
         return
     for window in _windows(question, tokenizer, job):
         first, last = _place(window["spans"], *right[0])
         inputs = {name: window[name] for name in tokenizer.model_input_names}
         yield {**inputs, "start_positions": first, "end_positions": last}
-
-
-def _is_there(context: str, text: str, start: int) -> bool:
-    return start >= 0 and text != "" and context[start : start + len(text)] == text
 
 
 def _windows(question: Question, tokenizer: Any, job: dict[str, Any]) -> list[dict[str, Any]]:
@@ -260,16 +237,12 @@ def _windows(question: Question, tokenizer: Any, job: dict[str, Any]) -> list[di
         return_overflowing_tokens=True,
         return_offsets_mapping=True,
     )
-    return [
-        {
-            **{name: found[name][place] for name in tokenizer.model_input_names},
-            "spans": [
-                span if which == 1 else None
-                for span, which in zip(found["offset_mapping"][place], found.sequence_ids(place), strict=True)
-            ],
-        }
-        for place in range(len(found["input_ids"]))
-    ]
+    windows = []
+    for place in range(len(found["input_ids"])):
+        places = zip(found["offset_mapping"][place], found.sequence_ids(place), strict=True)
+        spans = [span if which == 1 else None for span, which in places]
+        windows.append({**{name: found[name][place] for name in tokenizer.model_input_names}, "spans": spans})
+    return windows
 
 
 def _place(spans: Sequence[Span | None], begin: int, end: int) -> Span:
@@ -280,13 +253,7 @@ def _place(spans: Sequence[Span | None], begin: int, end: int) -> Span:
 
 
 def best_answer(context: str, windows: Sequence[tuple[list[Span | None], np.ndarray, np.ndarray]], limit: int) -> str:
-    """Return the best answer of all windows: the largest sum of a start and an end that may go together.
-
-    Args:
-        context: the text.
-        windows: spans, scores of starts, scores of ends; the scores may be padded.
-        limit: tokens an answer may have.
-    """
+    """Return the best answer of all windows: the largest sum of a start and an end, at most ``limit`` tokens apart."""
     best, answer = -np.inf, ""
     for spans, starts, ends in windows:
         firsts, lasts = _largest(starts[: len(spans)]), _largest(ends[: len(spans)])
@@ -304,16 +271,11 @@ def _largest(scores: np.ndarray) -> list[int]:
 
 # A job
 
-TASKS: dict[str, Callable[..., Prepared]] = {
-    "classify": classification,
-    "regress": regression,
-    "tag": tagging,
-    "read": reading,
-}
+TASKS: dict[str, Callable[..., Prepared]]
+TASKS = {"classify": classification, "regress": regression, "tag": tagging, "read": reading}
 
 
 def prepared_of(job: dict[str, Any]) -> tuple[Prepared, Any]:
-    """Seed everything, and return the job's task, ready to be trained, and the tokenizer."""
     transformers.set_seed(job["seed"])
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["encoder"])
     return TASKS[job["task"]](job, tokenizer), tokenizer
@@ -335,8 +297,7 @@ def answer(job: dict[str, Any], folder: str) -> dict[str, Any]:
     }
 
 
-def head_of(model: PreTrainedModel) -> torch.nn.Linear:
-    """Return the one linear layer beside the encoder."""
+def head_of(model: transformers.PreTrainedModel) -> torch.nn.Linear:
     [head] = [layer for layer in model.children() if isinstance(layer, torch.nn.Linear)]
     return head
 
@@ -348,7 +309,6 @@ def write_head(job: dict[str, Any]) -> None:
 
 
 def main(path: str, what: str = "answer") -> None:
-    """Do a job."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     if what == "head":
         write_head(job)

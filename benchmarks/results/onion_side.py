@@ -60,7 +60,6 @@ def begin_with(head: nn.Linear, path: Path) -> None:
 
 
 def main(path: str) -> None:
-    """Do a job."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     use_threads(job["threads"])
     with tempfile.TemporaryDirectory(dir=Path(path).parent) as folder:

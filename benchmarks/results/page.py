@@ -46,7 +46,7 @@ NOTE = (
 )
 EARLIER = {
     "rte": [
-        "3 passes (234 steps), rate 5e-05, 128 tokens, 5 seeds | accuracy | 55.7 ± 1.2 | 56.6 ± 1.0 | -0.9 | 311 / 456",
+        "3 passes (234 steps), rate 5e-05, 128 tokens, 5 seeds | accuracy | 55.7 ± 1.2 | 56.6 ± 1.0 | -0.9 | 311 / 456"
     ],
     "mrpc": [
         "3 passes (345 steps), rate 5e-05, 128 tokens, 3 seeds"
@@ -54,40 +54,27 @@ EARLIER = {
         " | f1 | 85.7 ± 1.2 | 84.9 ± 0.3 | +0.8 | ",
     ],
     "cola": [
-        "3 passes (804 steps), rate 5e-05, 128 tokens, 3 seeds | matthews | 26.1 ± 1.0 | 26.2 ± 3.4 | -0.1 | 328 / 375",
+        "3 passes (804 steps), rate 5e-05, 128 tokens, 3 seeds | matthews | 26.1 ± 1.0 | 26.2 ± 3.4 | -0.1 | 328 / 375"
     ],
     "sts-b": [
         "3 passes (540 steps), rate 5e-05, 128 tokens, 3 seeds | pearson | 84.5 ± 0.4 | 82.6 ± 0.9 | +1.8 | 250 / 196",
         " | spearman | 84.9 ± 0.3 | 84.4 ± 0.3 | +0.5 | ",
     ],
     "qnli": [
-        "3 passes (420 steps), rate 5e-05, 128 tokens, 3 seeds | accuracy | 83.7 ± 0.2 | 83.3 ± 0.1 | +0.4 | 298 / 233",
+        "3 passes (420 steps), rate 5e-05, 128 tokens, 3 seeds | accuracy | 83.7 ± 0.2 | 83.3 ± 0.1 | +0.4 | 298 / 233"
     ],
-    "sst-2": [
-        "1 pass (2105 steps), rate 5e-05, 128 tokens, 1 seed | accuracy | 90.0 | 89.6 | +0.5 | 1494 / 1234",
-    ],
+    "sst-2": ["1 pass (2105 steps), rate 5e-05, 128 tokens, 1 seed | accuracy | 90.0 | 89.6 | +0.5 | 1494 / 1234"],
     "chnsenticorp": [
-        "3 passes (900 steps), rate 0.0003, 128 tokens, 1 seed | accuracy | 87.9 | 86.8 | +1.1 | 396 / 337",
+        "3 passes (900 steps), rate 0.0003, 128 tokens, 1 seed | accuracy | 87.9 | 86.8 | +1.1 | 396 / 337"
     ],
-    "lcqmc": [
-        "3 passes (1173 steps), rate 0.0003, 128 tokens, 1 seed | accuracy | 64.6 | 63.5 | +1.1 | 201 / 135",
-    ],
-    "tnews": [
-        "1 pass (1668 steps), rate 0.0003, 128 tokens, 1 seed | accuracy | 48.9 | 48.6 | +0.4 | 214 / 155",
-    ],
+    "lcqmc": ["3 passes (1173 steps), rate 0.0003, 128 tokens, 1 seed | accuracy | 64.6 | 63.5 | +1.1 | 201 / 135"],
+    "tnews": ["1 pass (1668 steps), rate 0.0003, 128 tokens, 1 seed | accuracy | 48.9 | 48.6 | +0.4 | 214 / 155"],
 }
 """Lines of rows that were run when only the table was kept, not what each training gave: name of a row -> the cells
 behind the title. They stay until the row is run again: ``make results ROWS=...``."""
 
 
 def page(rows: Sequence[Row], results: Mapping[tuple[str, str], Sequence[Result]], common: Mapping[str, Any]) -> str:
-    """Return the whole page.
-
-    Args:
-        rows: of the table.
-        results: name of a row, side -> what there is.
-        common: settings of all rows.
-    """
     lines = [line for row in rows for line in _lines(row, *(results[row.name, side] for side in SIDES))]
     notes = "\n".join(f"- {note}" for note in _notes(rows, lines))
     where = where_and_when([result for some in results.values() for result in some])
@@ -108,20 +95,13 @@ def _lines(row: Row, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterat
             yield "" if number else f"{row.title} {MARK}", *cells.split(" | ")
         return
     for number, (dev, figure) in enumerate(product(row.dev, row.figures)):
-        both = [_values(side, dev, figure) for side in (ours, theirs)]
-        told = [
-            _spread(values, side in row.sides, row)
-            for values, side in zip(both, ("onion", "hugging-face"), strict=True)
-        ]
+        both = [[100 * result["figures"][dev][figure] for result in side] for side in (ours, theirs)]
+        told = [_spread(values, side in row.sides, row) for values, side in zip(both, SIDES, strict=True)]
         what = figure.replace("_", " ") + (f", {dev}" if len(row.dev) > 1 else "")
         first = number == 0
         title, settings = (row.title, _settings(row, [*ours, *theirs])) if first else ("", "")
         seconds = f"{_seconds(ours)} / {_seconds(theirs)}" if first else ""
         yield title, settings, what, *told, _difference(*both), seconds
-
-
-def _values(results: Sequence[Result], dev: str, figure: str) -> list[float]:
-    return [100 * result["figures"][dev][figure] for result in results]
 
 
 def _spread(values: Sequence[float], runs: bool, row: Row) -> str:

@@ -62,16 +62,13 @@ def through(files: Files) -> Iterator[None]:
 
 
 def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file so that, whatever happens, the old one or the whole new one stands there.
+    """Write a file so that at any time either the old or the complete new file exists.
 
-    What a link points to is replaced, not the link. What a killed process left half-written of the file goes away.
+    The target of a link is replaced, not the link. What a killed process left half-written of the file is removed.
 
     Args:
         path: the file; its folder exists.
         content: the bytes, or pieces of them one after the other.
-
-    Raises:
-        OSError: the disk refused; nothing is left half-written.
     """
     path = Path(os.path.realpath(path))
     remove_abandoned(path.parent, _beginning(path))
@@ -104,12 +101,7 @@ def _temporary(path: Path) -> tuple[int, Path]:
 
 
 def remove_abandoned(folder: Path, beginning: str = ".") -> None:
-    """Remove what processes that are no more have left of files; whose writer lives is locked.
-
-    Args:
-        folder: where they were to stand.
-        beginning: of their names. Default: of all files.
-    """
+    """Remove unfinished files, of these beginnings, whose process has ended; those of a living one are locked."""
     for rest in folder.glob(f"{glob.escape(beginning)}*{PARTIAL}"):
         if rest.is_file():
             with suppress(OSError), locked(rest):
@@ -121,11 +113,7 @@ def _beginning(path: Path) -> str:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a file as a whole; what is none (a pipe, a device) is not waited for.
-
-    Raises:
-        OSError: it cannot be read, or is no plain file.
-    """
+    """Read a whole file; OSError if it is not a plain one (a pipe, a device), which is not waited for."""
     with FileIO(path, opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "Not a plain file")
@@ -133,54 +121,34 @@ def read_file(path: Path) -> bytes:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # or a pipe that nobody writes to would never open
+    return os.open(path, flags | os.O_NONBLOCK)  # else opening a pipe without a writer would block
 
 
 def write_synced(path: Path, content: bytes) -> None:
-    """Write a file and flush it to the disk.
-
-    Raises:
-        OSError: the disk refused.
-    """
+    """Write a file and flush it to the disk."""
     with path.open("wb") as file:
         write(file, content)
         sync(file)
 
 
 def write(file: IO[bytes], content: bytes) -> None:
-    """Write bytes to an open file.
-
-    Raises:
-        OSError: the disk refused; a part of them may be there.
-    """
+    """Write bytes to an open file; after an OSError a part of them may have been written."""
     _files.write(file, content)
 
 
 def sync(file: IO[bytes]) -> None:
-    """Flush an open file to the disk.
-
-    Raises:
-        OSError: the disk refused.
-    """
+    """Flush an open file to the disk."""
     file.flush()
     _files.sync(file.fileno())
 
 
 def rename(source: Path, target: Path) -> None:
-    """Rename a file or a folder; a file that has the name already is replaced.
-
-    Raises:
-        OSError: the disk refused; nothing has changed.
-    """
+    """Rename a file or a folder; an existing file of that name is replaced, unless the system raises OSError."""
     _files.rename(source, target)
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder and all that is in it.
-
-    Raises:
-        OSError: the disk refused; a part of it may be gone.
-    """
+    """Remove a folder with its content; after an OSError a part of it may be gone."""
     _files.remove(folder)
 
 

@@ -26,15 +26,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from onion.checkpointing.atomic_files import (
-    PARTIAL,
-    read_file,
-    remove_abandoned,
-    remove_tree,
-    rename,
-    sync_folder,
-    write_synced,
-)
+from onion.checkpointing import atomic_files
 from onion.checkpointing.format_1 import renamed
 from onion.errors import CheckpointError
 from onion.paths import shortened
@@ -42,7 +34,7 @@ from onion.paths import shortened
 FORMAT = 2
 MANIFEST, STATE, ARRAYS = "manifest.json", "state.json", ".safetensors"
 REMEDY = "delete the folder of this checkpoint, and the run resumes from the previous one"
-OLD, DOOMED = f".old{PARTIAL}", f".doomed{PARTIAL}"
+OLD, DOOMED = f".old{atomic_files.PARTIAL}", f".doomed{atomic_files.PARTIAL}"
 
 log = logging.getLogger("onion")
 
@@ -63,11 +55,7 @@ class Checkpoint:
 
 
 def copied(checkpoint: Checkpoint) -> Checkpoint:
-    """Return a checkpoint that nothing changes any more: arrays are copied to numpy's, all else is as JSON has it.
-
-    Raises:
-        CheckpointError: a state holds what no checkpoint can.
-    """
+    """Return a checkpoint that nothing changes any more: arrays are copied to numpy's, all else is as JSON has it."""
     scalars = json.loads(_packed_state(checkpoint))
     arrays = {
         name: {key: _copy(value) for key, value in saved.items() if _is_array(value)}
@@ -78,7 +66,7 @@ def copied(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def folder_of(folder: Path, step: int) -> Path:
-    """Return where the checkpoint of a step stands."""
+    """Return the folder of the checkpoint of a step."""
     return folder / f"step-{step:08d}"
 
 
@@ -89,11 +77,7 @@ def steps_in(folder: Path) -> list[int]:
 
 
 def make(folder: Path) -> None:
-    """Make the folder of checkpoints, so that a place where none can be written is found out before the run.
-
-    Raises:
-        CheckpointError: it cannot be made.
-    """
+    """Make the folder of checkpoints, so that an unusable place is an error before the run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -108,8 +92,9 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
             left half-written, older ones are whole.
     """
     final = folder_of(folder, checkpoint.step)
-    partial = final.with_name(final.name + PARTIAL)
-    _refuse_in_the_way(final)
+    partial = final.with_name(final.name + atomic_files.PARTIAL)
+    if os.path.lexists(final) and not final.is_dir():
+        raise CheckpointError(f"cannot write the checkpoint {final}: a file of that name exists; move it.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _clear(partial)
@@ -117,7 +102,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         sizes = {name: _write_file(partial / name, content) for name, content in _files(checkpoint)}
         manifest = {"format": FORMAT, "step": checkpoint.step, "files": sizes}
         _write_file(partial / MANIFEST, json.dumps(manifest, indent=1).encode())
-        sync_folder(partial)
+        atomic_files.sync_folder(partial)
         _swap_in(partial, final)
     except BaseException as error:
         with suppress(CheckpointError):  # on a disk that fails, this may fail too; the next start sweeps
@@ -129,41 +114,30 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
     return final
 
 
-def _refuse_in_the_way(final: Path) -> None:
-    """Raise CheckpointError for what is there by a checkpoint's name, and is somebody's file."""
-    if os.path.lexists(final) and not final.is_dir():
-        raise CheckpointError(f"cannot write the checkpoint {final}: a file of that name exists; move it.")
-
-
 def _swap_in(partial: Path, final: Path) -> None:
     """Rename the finished folder to its final name; an older one of the same step makes way first."""
     if final.exists():
         old = final.with_name(final.name + OLD)
         _clear(old)
-        rename(final, old)
-        rename(partial, final)
-        remove_tree(old)
+        atomic_files.rename(final, old)
+        atomic_files.rename(partial, final)
+        atomic_files.remove_tree(old)
     else:
-        rename(partial, final)
-    sync_folder(final.parent)
+        atomic_files.rename(partial, final)
+    atomic_files.sync_folder(final.parent)
 
 
 def _files(checkpoint: Checkpoint) -> Iterator[tuple[str, bytes]]:
     """Give the files of a checkpoint one by one, so that only one is in memory."""
     for name, saved in checkpoint.items.items():
-        _refuse_other_keys(name, saved)
+        if wrong := [key for key in saved if not isinstance(key, str)]:
+            raise CheckpointError(
+                f"the state of {name} has the key {wrong[0]!r}, which would be restored as a string; use a string."
+            )
         arrays = {key: _array(value) for key, value in saved.items() if _is_array(value)}
         if arrays:
             yield f"{name}{ARRAYS}", _packed(name, arrays)
     yield STATE, _packed_state(checkpoint)
-
-
-def _refuse_other_keys(name: str, saved: Mapping[str, Any]) -> None:
-    wrong = [key for key in saved if not isinstance(key, str)]
-    if wrong:
-        raise CheckpointError(
-            f"the state of {name} has the key {wrong[0]!r}, which would be restored as a string; use a string."
-        )
 
 
 def _packed_state(checkpoint: Checkpoint) -> bytes:
@@ -210,7 +184,7 @@ def plain(value: object) -> Any:
 
 def _write_file(path: Path, content: bytes) -> dict[str, Any]:
     """Write and sync a file; return its entry in the manifest."""
-    write_synced(path, content)
+    atomic_files.write_synced(path, content)
     return {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
@@ -247,7 +221,7 @@ def _of_onion(file: Path) -> Iterator[None]:
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads(read_file(path / MANIFEST))
+        manifest = json.loads(atomic_files.read_file(path / MANIFEST))
         version, step, _ = manifest["format"], int(manifest["step"]), manifest["files"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         raise CheckpointError(f"{path}: {MANIFEST} is missing or damaged; {REMEDY}.") from error
@@ -270,7 +244,7 @@ def _plain_name(name: str) -> str:
 def _checked(path: Path, entry: Mapping[str, Any]) -> bytes:
     """Read a file and hold it against its entry in the manifest."""
     try:
-        content = read_file(path)
+        content = atomic_files.read_file(path)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}; {REMEDY}.") from error
     if len(content) != entry["size"] or hashlib.sha256(content).hexdigest() != entry["sha256"]:
@@ -279,10 +253,10 @@ def _checked(path: Path, entry: Mapping[str, Any]) -> bytes:
 
 
 def newest(folder: Path) -> Checkpoint | None:
-    """Return the newest whole checkpoint of a folder, or None if it has none; damaged ones are passed over, and said.
+    """Return the newest valid checkpoint of a folder, or None if it has none; damaged ones are skipped and logged.
 
     Raises:
-        CheckpointError: there are checkpoints, and none is whole.
+        CheckpointError: there are checkpoints, and none is valid.
     """
     steps = steps_in(folder)
     for step in reversed(steps):
@@ -301,46 +275,36 @@ def prune(folder: Path, keep: set[int]) -> None:
         path = folder_of(folder, step)
         doomed = path.with_name(path.name + DOOMED)
         try:
-            rename(path, doomed)  # so that a kill in the middle never leaves a torn folder with a final name
-            remove_tree(doomed)
+            atomic_files.rename(path, doomed)  # so that a kill never leaves a torn folder with a final name
+            atomic_files.remove_tree(doomed)
         except OSError as error:
             log.warning("cannot remove the old checkpoint %s: %s", path, error.strerror)
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a killed run left half-written; put back what it was about to replace.
+    """Remove what a killed run left half-written; restore what it was about to replace.
 
-    Nobody may be writing into the folder: a run sweeps it when it has the lock, before it writes.
-
-    Raises:
-        CheckpointError: the disk refused to put it back.
+    Only for the run that has the lock, before it writes. CheckpointError if a checkpoint cannot be restored.
     """
-    for rest in folder.glob(f"step-*{PARTIAL}"):
+    for rest in folder.glob(f"step-*{atomic_files.PARTIAL}"):
         _sweep(folder / rest.name.partition(".")[0])
-    remove_abandoned(folder)
+    atomic_files.remove_abandoned(folder)
 
 
 def _sweep(final: Path) -> None:
     """Remove what is left half-written of one checkpoint, or put back what it was about to replace."""
     old = final.with_name(final.name + OLD)
     if old.is_dir() and not final.exists():
-        _put_back(old, final)
-    for ending in (OLD, DOOMED, PARTIAL):
+        try:
+            atomic_files.rename(old, final)
+        except OSError as error:
+            raise CheckpointError(f"cannot rename {old} back to {final.name}: {error.strerror}.") from error
+    for ending in (OLD, DOOMED, atomic_files.PARTIAL):
         _clear(final.with_name(final.name + ending))
 
 
-def _put_back(old: Path, final: Path) -> None:
-    try:
-        rename(old, final)
-    except OSError as error:
-        raise CheckpointError(f"cannot rename {old} back to {final.name}: {error.strerror}.") from error
-
-
 def _clear(folder: Path) -> None:
-    """Remove a folder if it is there and the disk lets us; where it does not, it is in nobody's way.
-
-    A file of that name is somebody's, and stays.
-    """
+    """Remove a folder if it exists; an error of the disk is ignored. A file of that name is the user's, and stays."""
     if folder.is_dir():
         with suppress(OSError):
-            remove_tree(folder)
+            atomic_files.remove_tree(folder)

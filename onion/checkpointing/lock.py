@@ -1,11 +1,11 @@
 """Locks between processes: of any file or folder (:func:`locked`), and of a run's folder (:func:`exclusive_lock`).
 
 The system holds a lock (``flock``) and releases it when the process ends, however it ends. The package filelock would
-replace that one call; the rest is what a run's folder needs. One run at a time writes to it, and the second is told
-whose it is: the file ``.lock`` in the folder says so, for people and for file systems without locks.
+replace that one call; the rest is what a run's folder needs. One run at a time writes to it, and the error of a second
+one names the owner: the file ``.lock`` in the folder has it, for people and for file systems without locks.
 
 A lock goes with the last copy of its open file, and a forked child is born with one. So it closes that first of all: a
-worker that outlives its killed run keeps nobody out.
+worker that outlives its killed run does not hold the lock.
 
 Within the process the folder is its run's until the last of it has left: a thread that writes on while its run was
 interrupted is in there too, and the next run waits for it.
@@ -37,15 +37,11 @@ log = logging.getLogger("onion")
 
 
 class _Held:
-    """A folder that this process holds.
-
-    Args:
-        place: the folder, without links.
-        run: whose it is.
+    """A folder that this process holds for a run.
 
     Attributes:
-        run: the same.
-        inside: who is in there: each entry, and the thread that does it if that may outlast the run.
+        run: whose it is.
+        inside: each entry, and its thread if that may outlast the run.
     """
 
     def __init__(self, place: str, run: object) -> None:
@@ -55,12 +51,7 @@ class _Held:
         self._file: FileIO | None = None
 
     def take(self) -> None:
-        """Have the lock, also where the folder was deleted and made anew, or the lock removed.
-
-        Raises:
-            BlockingIOError: another process has it.
-            OSError: the disk refused, or something else stands in its place.
-        """
+        """Take the lock, again if the folder was deleted and recreated, or the lock removed."""
         if self._file is not None and self._file.closed:  # an interrupt has cut the letting go off
             self._file = None
         if self._file is not None and _still_there(self._path, self._file.fileno()):
@@ -92,7 +83,7 @@ class _Held:
         if self._file is not None and not self._file.closed:
             if _still_there(self._path, self._file.fileno()):
                 with suppress(OSError):
-                    self._path.unlink()  # before the lock goes, so that nobody's new lock is removed
+                    self._path.unlink()  # before the lock goes, so that no new lock of another process is removed
             self._file.close()
 
     def forget(self) -> None:
@@ -107,16 +98,11 @@ _guard = RLock()
 
 @contextmanager
 def locked(path: Path, wait: bool = False) -> Iterator[None]:
-    """Keep others that ask for it out of a folder, or a file; the system lets go when this process ends, however.
-
-    On a file system without locks nobody is kept out.
+    """Lock a folder or a file, at most until this process ends; without effect on a file system without locks.
 
     Args:
         path: has to exist.
-        wait: until the other process lets go, instead of raising. Default: no.
-
-    Raises:
-        BlockingIOError: another process has it.
+        wait: for another process that has it, instead of raising BlockingIOError. Default: no.
     """
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -127,17 +113,10 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
 
 
 def take_lock(handle: int, wait: bool = False) -> bool:
-    """Lock an open file or folder until its last copy is closed.
-
-    Args:
-        handle: of the file or folder.
-        wait: as in :func:`locked`.
-
-    Returns:
-        False on a file system without locks, where nothing was done.
+    """Lock an open file or folder until its last copy is closed; return False on a file system without locks.
 
     Raises:
-        BlockingIOError: another process has it.
+        BlockingIOError: another process has it, and ``wait`` is false.
     """
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -150,20 +129,17 @@ def take_lock(handle: int, wait: bool = False) -> bool:
 
 @contextmanager
 def exclusive_lock(folder: Path, run: object, lingers: bool = False) -> Iterator[None]:
-    """Keep every other run out of a folder.
-
-    The folder is this process's, not that of a child forked inside: the child is kept out too, and leaves the lock
-    alone when it leaves.
+    """Keep every other run out of a folder, also a child that is forked inside.
 
     Args:
         folder: has to exist.
-        run: whose the folder is; what asks for the same run again, in this process, gets in. Where the folder was
-            deleted in the meantime and is there anew, it is taken again.
-        lingers: whether this is a thread's work, which may go on when its run was interrupted and has left: then the
-            next run in this process waits for it. Default: no, the next run is refused.
+        run: whose the folder is; it may enter again, in this process, and takes a folder again that was deleted and
+            recreated in the meantime.
+        lingers: whether this is a thread's work, which may continue after its run was interrupted: then the next run in
+            this process waits for it. Default: no, the next run is refused.
 
     Raises:
-        CheckpointError: another run has it, and the message tells which; or the lock cannot be written.
+        CheckpointError: another run has it, and the message names it; or the lock cannot be written.
     """
     place, entry = os.path.realpath(folder), object()
     try:
@@ -234,11 +210,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _opened(path: Path) -> FileIO:
-    """Open the file of a lock; make it where there is none.
-
-    Raises:
-        OSError: the disk refused, or what stands there is no plain file of its own, in which nothing may be written.
-    """
+    """Open the file of a lock, creating it if necessary; only a plain file with a single name may be written to."""
     file = FileIO(path, "r+", opener=_plainly)
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:

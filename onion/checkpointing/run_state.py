@@ -41,15 +41,7 @@ def stateful(runner: Runner) -> list[RunnerItem]:
 
 
 def take(state: State, pass_id: int, batch_id: int, onion: Identity, best_step: int | None) -> Checkpoint:
-    """Return all that a run has to take back to go on from here, at a place between two batches.
-
-    Args:
-        state: of the run.
-        pass_id: passes finished.
-        batch_id: batches finished in the pass under way.
-        onion: what the run is made of.
-        best_step: the step of the best checkpoint, if there is one.
-    """
+    """Return all that a run needs to resume here, between two batches: finished passes, batches of the current one."""
     run = {
         "counters": {"pass_id": pass_id, "batch_id": batch_id, "step": state.step},
         "loss": None if state.loss is None else float(state.loss),
@@ -63,14 +55,14 @@ def take(state: State, pass_id: int, batch_id: int, onion: Identity, best_step: 
 
 
 def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, anyway: bool) -> None:
-    """Put a run, but for its random generators, to where it was saved.
+    """Restore a run, except its random generators, from a checkpoint.
 
     Args:
         state: of the run that begins.
         saved: the checkpoint.
         onion: what this run is made of.
         folder: of the checkpoint, for messages.
-        anyway: go on although this run is made of other things. With other data the pass under way begins anew.
+        anyway: resume although this run is made of other things. With other data the current pass starts over.
 
     Raises:
         CheckpointError: the run is made of other things, or a state does not fit.
@@ -113,7 +105,7 @@ def _refuse_strange(saved: Checkpoint, folder: Path, names: Iterable[str]) -> No
 
 @contextmanager
 def _taken_back(item: RunnerItem, saved: Checkpoint, folder: Path) -> Iterator[None]:
-    """Say whose state it is that does not do, and where it stands, where the item has no words for that."""
+    """Add the item and the checkpoint to an error of ``load_state_dict``."""
     place = checkpoint.folder_of(folder, saved.step)
     try:
         yield
@@ -139,10 +131,6 @@ def _are_generators(value: Any) -> bool:
     return True
 
 
-def _is_described(value: Any) -> bool:
-    return isinstance(value, dict) and "class" in value
-
-
 def _are_steps(value: Any) -> bool:
     return isinstance(value, dict) and all(is_whole(step) and step >= 0 for step in value.values())
 
@@ -154,7 +142,9 @@ RUN_VALUES: Mapping[str, Callable[[Any], bool]] = {
     "reported": _are_steps,
     "best_step": lambda value: value is None or is_whole(value),
     "generators": _are_generators,
-    "onion": lambda value: isinstance(value, dict) and all(map(_is_described, value.values())),
+    "onion": lambda value: (
+        isinstance(value, dict) and all(isinstance(each, dict) and "class" in each for each in value.values())
+    ),
 }
 """What each of the run's own values has to be."""
 
@@ -168,14 +158,12 @@ def _saved_items(state: State) -> list[RunnerItem]:
 
 
 def manual_settings(state: State) -> list[Mapping[str, float]]:
-    """Return the settings of all items that were changed by hand: they may change between two steps."""
+    """Return the manually changed settings of all items, which may change between two steps."""
     return [] if state.runner is None else [item.manual_settings() for item in state.runner.walk()]
 
 
 def best_checkpoint(folder: Path) -> Checkpoint:
-    """Return the best checkpoint that a Saver kept in a folder; the newest if it looked for no best.
-
-    Where the best is missing or damaged, it is the newest that is whole, and that is logged.
+    """Return the best checkpoint that a Saver kept in a folder; the newest if there is no best, or it is damaged.
 
     Raises:
         CheckpointError: there is none.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Literal, TypeAlias
 
 from onion.checkpointing import checkpoint
-from onion.checkpointing.background import Background
 from onion.checkpointing.checkpoint import Checkpoint
 from onion.checkpointing.lock import exclusive_lock
 from onion.errors import CheckpointError
@@ -29,14 +29,13 @@ class CheckpointWriter:
     """Writes the checkpoints of a run into a folder, one at a time, and removes the old ones.
 
     Args:
-        folder: where they go.
-        keep: how many of the newest are kept, the best besides.
-        background: write in a thread, what was copied before.
-        on_error: where a checkpoint cannot be written, raise the error, or log a warning and continue.
+        folder: where they are written.
+        keep: how many of the newest are kept, besides the best.
+        background: write in a thread, from copies.
+        on_error: where a checkpoint cannot be written, raise the error, or log a warning and continue; may be changed.
 
     Attributes:
-        on_error: the same; it may be changed.
-        newest: the step of the newest checkpoint, be it still under way; -1: there is none, or it could not be written.
+        newest: the step of the newest checkpoint, even in progress; -1: there is none, or it could not be written.
     """
 
     def __init__(self, folder: Path, keep: int, background: bool, on_error: OnError) -> None:
@@ -50,13 +49,10 @@ class CheckpointWriter:
 
     @contextmanager
     def at_work_for(self, run: object) -> Iterator[None]:
-        """Make the folder, and keep everybody else out of it; sweep out what a killed run left half-written.
+        """Make the folder, lock it for a run, and remove what a killed run left half-written.
 
-        What is still being written when the inside raises an error is waited for, and does not hide that error. An
-        interrupt (Ctrl-C) leaves at once: the thread writes on, with the folder held, and the next run waits for it.
-
-        Args:
-            run: whose the folder is.
+        If the inside raises an error, the current write is waited for and does not hide that error. An interrupt
+        (Ctrl-C) leaves at once: the thread writes on with the folder locked, and the next run waits for it.
 
         Raises:
             CheckpointError: the folder cannot be made, or another run or another writer has it.
@@ -90,11 +86,7 @@ class CheckpointWriter:
         self._prune(saved.step, saved.run["best_step"])  # a kill may have come before those were removed
 
     def write(self, taken: Checkpoint) -> None:
-        """Write a checkpoint, or begin to; the one before has to be there (``wait``).
-
-        Raises:
-            CheckpointError: it cannot be written, or not be copied for the thread.
-        """
+        """Write a checkpoint, or begin to; the one before has to be finished (``wait``)."""
         self.newest = taken.step
         if self._background:
             self._thread.start(partial(self._write, checkpoint.copied(taken)))
@@ -103,7 +95,7 @@ class CheckpointWriter:
                 self._write(taken)
 
     def _write(self, taken: Checkpoint) -> None:
-        checkpoint.make(self._folder)  # which somebody may have deleted, and another run may have made anew
+        checkpoint.make(self._folder)  # it may have been deleted, and recreated by another run
         with exclusive_lock(self._folder, self._run, lingers=self._background):
             checkpoint.write(self._folder, taken)
             self._kept = self._prune(taken.step, taken.run["best_step"])
@@ -154,3 +146,40 @@ def quietly() -> Iterator[None]:
         yield
     except CheckpointError as error:
         log.warning("%s", error)
+
+
+class Background:
+    """Does one piece of work at a time in a daemon thread; its error is raised where its end is asked for.
+
+    If the wait for it is interrupted (Ctrl-C), it continues, and can be waited for again.
+    """
+
+    def __init__(self) -> None:
+        self._thread: Thread | None = None
+        self._error: BaseException | None = None
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Begin the next piece once the one before has ended; if that failed, raise its error and begin nothing."""
+        self.wait()
+        self._thread = Thread(target=self._do, args=(work,), name="onion-background", daemon=True)
+        self._thread.start()
+
+    def _do(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._error = error
+
+    def look(self) -> None:
+        """Raise what the work raised, if it has ended; wait for nothing."""
+        if self._thread is not None and not self._thread.is_alive():
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait for the end of the work; raise what it raised."""
+        if self._thread is not None and self._thread.is_alive():  # it is not where its start was interrupted
+            self._thread.join()
+        self._thread = None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error

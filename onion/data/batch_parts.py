@@ -30,12 +30,9 @@ def examples(batch: Any) -> int:
 
 
 def split(batch: Any, size: int) -> list[Any]:
-    """Cut a batch into pieces of ``size`` examples; the last one may have fewer.
+    """Cut a batch into pieces of ``size`` examples; the last one may have fewer. See `examples` for errors.
 
     Arrays, tensors and lists are cut along their first axis; anything else is shared by the pieces.
-
-    Raises:
-        DataError: see `examples`.
     """
     return [_cut(batch, slice(start, start + size)) for start in range(0, examples(batch), size)]
 

@@ -45,7 +45,7 @@ def pad(
 
     Args:
         arrays: One-dimensional arrays or lists of numbers, at least one.
-        value: What stands behind the end of a sequence. Default 0.
+        value: Fills the rest of shorter sequences. Default 0.
         dtype: Of the result; by default that of the first sequence.
 
     Returns:
@@ -99,7 +99,9 @@ def _tuple_columns(examples: Sequence[tuple[Any, ...]], field: str) -> list[tupl
 def _stack(examples: Sequence[Any], field: str) -> NDArray[Any] | list[Any]:
     arrays = [_array(example) for example in examples]
     if any(array.dtype.kind not in "biufc" for array in arrays):
-        _refuse_ragged(examples, field)
+        for example in examples:
+            if isinstance(example, list) and any(isinstance(item, list | np.ndarray) for item in example):
+                raise _unequal(field, "one is a list of lists of unequal length")
         return list(examples)
     _check_shapes(arrays, field)
     batch = np.stack(arrays)
@@ -116,12 +118,6 @@ def _array(example: ArrayLike) -> NDArray[Any]:
     except ValueError:  # a list of lists of unequal length
         return np.asarray(None)
     return array.astype(np.float32) if array.dtype == np.float64 else array
-
-
-def _refuse_ragged(examples: Sequence[Any], field: str) -> None:
-    for example in examples:
-        if isinstance(example, list) and any(isinstance(item, list | np.ndarray) for item in example):
-            raise _unequal(field, "one is a list of lists of unequal length")
 
 
 def _check_shapes(arrays: Sequence[Any], field: str) -> None:

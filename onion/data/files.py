@@ -1,14 +1,14 @@
 r"""Rows out of files: tab-separated, comma-separated and JSON lines.
 
-`read_rows` and `iter_rows`, and `iter_lines` for plain text, are the only doors. Whatever is wrong with a file comes
-out of them as a `DataError` that reads ``path:line: what was wrong; what to do``, and never as any other exception.
+`read_rows` and `iter_rows`, and `iter_lines` for plain text, are the only entry points. Any fault of a file is raised
+as a `DataError` that reads ``path:line: what was wrong; what to do``, never as another exception.
 
 What the three formats have in common:
 
 * UTF-8 only. A byte order mark at the start is dropped. A line ends with ``\n`` or ``\r\n``.
 * Blank lines at the end are dropped; a blank line between rows is an error, since it has the wrong number of columns.
 * A NUL byte is an error. No text has one; a file that does is damaged, or is UTF-16.
-* A line of more than `LONGEST_LINE` bytes is an error: what has no line ends would fill the memory.
+* A line of more than `MAX_LINE_BYTES` bytes is an error: what has no line ends would fill the memory.
 * What may never end or never begin is not opened: a device, or a pipe that has a name. One that the process was started
   with (``/dev/stdin``, or a shell's ``<(...)``) is read, once.
 """
@@ -16,32 +16,34 @@ What the three formats have in common:
 from __future__ import annotations
 
 import csv
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from onion.data.jsonl import JSON_LINES, json_objects, json_rows
 from onion.data.opening import opened
-from onion.data.table import Row, Table, at
+from onion.data.table import ABSENT, Row, Table, at
 from onion.errors import DataError
 from onion.host.process_limits import Raised
 from onion.messages import listed, shown
 
 __all__ = ["FORMATS", "Row", "Table", "byte_lines", "iter_lines", "iter_rows", "read_rows"]
 
+JSON_LINES = ".jsonl"
+
 Record = tuple[int, list[str]]
 """The line a row starts in (the first line of a file is 1), and its cells."""
 
-LONGEST_CELL = 1 << 26
+MAX_CELL_LENGTH = 1 << 26
 """Characters that a cell of a .csv may have; a longer one nearly always is a quote that is never closed."""
 
 CELLS = Raised(csv.field_size_limit, csv.field_size_limit)
-"""The longest cell that Python's csv reads, of the whole process: 128 KiB, until it is told."""
+"""The longest cell that Python's csv reads, a setting of the whole process; by default 128 KiB."""
 
-LONGEST_LINE = 1 << 26
+MAX_LINE_BYTES = 1 << 26
 """Bytes that a line may have."""
 
 
@@ -67,7 +69,7 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str] = (), optiona
     path = Path(path)
     wanted = tuple(columns), tuple(optional)
     if _format(path) == JSON_LINES:
-        table = json_rows(path, _lines(path), *wanted)
+        table = _json_rows(path, _lines(path), *wanted)
     else:
         names, found = _under_header(path, *wanted)
         lines, cells = [], []
@@ -91,7 +93,7 @@ def iter_rows(
     path = Path(path)
     names = (*columns, *optional)
     if _format(path) == JSON_LINES:
-        for number, row in json_objects(path, _lines(path), columns):
+        for number, row in _json_objects(path, _lines(path), columns):
             yield number, {name: row[name] for name in names if name in row} if names else row
     else:
         kept, found = _under_header(path, tuple(columns), tuple(optional))
@@ -118,14 +120,11 @@ def _format(path: Path) -> str:
 
 
 def byte_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Give the lines of an open file, each with its line end.
-
-    Raises:
-        DataError: one has more than `LONGEST_LINE` bytes; ``path`` is what the message calls the file.
-    """
-    for number, raw in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), 1):
-        if len(raw) > LONGEST_LINE:
-            raise at(path, number, f"this line has more than {LONGEST_LINE >> 20} MiB; is this a text, with line ends?")
+    """Give the lines of an open file, each with its line end; `DataError` for one of more than `MAX_LINE_BYTES`."""
+    for number, raw in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
+        if len(raw) > MAX_LINE_BYTES:
+            mebibytes = MAX_LINE_BYTES >> 20
+            raise at(path, number, f"this line has more than {mebibytes} MiB; is this a text, with line ends?")
         yield raw
 
 
@@ -158,7 +157,7 @@ def _csv_records(path: Path, lines: Iterable[str]) -> Iterator[Record]:
     reader = csv.reader(lines, strict=True)
     start = 1
     try:
-        with CELLS.to(LONGEST_CELL):
+        with CELLS.to(MAX_CELL_LENGTH):
             for cells in reader:
                 yield start, cells
                 start = reader.line_num + 1
@@ -187,7 +186,7 @@ def _under_header(
 
 
 def _columns_kept(path: Path, header: list[str], columns: tuple[str, ...], optional: tuple[str, ...]) -> list[int]:
-    """Where in the header the wanted columns stand."""
+    """The positions of the wanted columns in the header."""
     if not header:
         raise at(path, 1, "there is no header; the first line has to name the columns")
     places = {name: place for place, name in enumerate(header)}
@@ -213,6 +212,50 @@ def _without_blank_end(records: Iterator[Record]) -> Iterator[Record]:
         yield from blank
         blank.clear()
         yield record
+
+
+def _json_rows(path: Path, lines: Iterator[str], columns: tuple[str, ...], optional: tuple[str, ...]) -> Table:
+    """The rows of a ``.jsonl`` file; the arguments are those of `onion.data.read_rows`."""
+    cells, numbers = [], []
+    # All columns are wanted, but which they are is known at the end only: rows may differ in them.
+    names = dict.fromkeys(columns + optional)
+    every = not names
+    for number, row in _json_objects(path, lines, columns):
+        if every:
+            names.update(dict.fromkeys(row))
+        cells.append(tuple([row.get(name, ABSENT) for name in names]))
+        numbers.append(number)
+    padded = [row + (ABSENT,) * (len(names) - len(row)) for row in cells] if every else cells
+    return Table(path, tuple(names), padded, numbers)
+
+
+def _json_objects(path: Path, lines: Iterator[str], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and object, which has the columns, of every line that is not a blank one at the end."""
+    blank = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            blank = blank or number
+            continue
+        if blank:
+            raise at(path, blank, "a blank line between objects; remove it")
+        row = _object(path, number, line)
+        for name in columns:
+            if name not in row:
+                raise at(path, number, f"there is no {name!r} in this object; it has {listed(row)}")
+        yield number, row
+
+
+def _object(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise at(path, number, f"broken JSON at column {error.colno} ({error.msg}); write one object a line") from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets a thousand deep
+        raise at(path, number, f"JSON that Python does not read ({error}); write one plain object a line") from None
+    if not isinstance(row, dict):
+        kind = type(row).__name__
+        raise at(path, number, f'this line is a JSON {kind}, not an object; write it as {{"column": value}}')
+    return row
 
 
 _RECORDS: dict[str, Callable[[Path, Iterable[str]], Iterator[Record]]] = {".tsv": _tsv_records, ".csv": _csv_records}

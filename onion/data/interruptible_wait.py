@@ -1,18 +1,15 @@
 """`InterruptibleWait`: a wait for the next batch that a signal may end.
 
-A signal's handler runs in the main thread between any two instructions of whatever that thread is about. So it must not
-end a wait by an error that could also strike just before or after it, where a batch has been counted that nobody has
-got. This is why it cannot:
+A signal's handler runs in the main thread between any two instructions. So it must not end a wait by an error that
+could also be raised just before or after the wait, when a batch was counted but not returned. This is why it cannot:
 
 * The handler raises `Interrupted` only while ``_open`` is true, and makes it false as it does: once a wait at most.
 * ``_open`` is true from the first lines of ``with wait:`` to its last. However that is left, it is false afterwards: by
   ``__exit__``, or by the handler.
-* It is true in the main thread only. Where another thread waits, as where an item has wrapped ``state.batches`` in a
-  `Prefetcher`, the error would strike the main thread in the middle of a batch. Such a wait goes on until it has its
-  batch.
-* What is counted is counted after it. So a batch that was there already when `Interrupted` struck was not counted, and
-is
-  drawn once more by the run that resumes.
+* It is true in the main thread only. If another thread waits, for example because an item wraps ``state.batches`` in a
+  `Prefetcher`, the error would interrupt the main thread in the middle of a batch. Such a wait ends with its batch.
+* Batches are counted after the wait. So a batch that was there already when `Interrupted` was raised was not counted,
+  and the resumed run draws it again.
 * A signal that comes earlier is remembered in ``asked``, which is looked at after ``_open`` has become true. Between
   the two there is no moment at which it would be missed.
 """
@@ -24,11 +21,7 @@ from types import TracebackType
 
 
 class Interrupted(BaseException):
-    """A signal ended a wait. Whoever has the `InterruptibleWait` catches it; no source has to know it.
-
-    Args:
-        wait: The one that was ended.
-    """
+    """A signal ended this wait. Whoever has the `InterruptibleWait` catches it; sources need not know it."""
 
     def __init__(self, wait: InterruptibleWait) -> None:
         self.wait = wait
@@ -59,11 +52,7 @@ class InterruptibleWait:
         self._open = False
 
     def wake(self) -> None:
-        """End the wait under way, or that to come, if it may be ended. Only for the main thread: by a handler.
-
-        Raises:
-            Woken: The wait is under way.
-        """
+        """End the current or next wait by `Interrupted`, if it may be ended; for a handler in the main thread."""
         self.asked = True
         self._end()
 

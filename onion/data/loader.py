@@ -1,9 +1,9 @@
-"""`Loader`: from a data source to the batches of a pass."""
+"""`Loader`: from a data source to the batches of a pass; `InfiniteLoader`: pass after pass."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from itertools import islice
 from numbers import Real
 from operator import length_hint
@@ -13,18 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.data import batching, order
-from onion.data.error_location import say_where
-from onion.data.fingerprint import fingerprint
 from onion.data.interruptible_wait import InterruptibleWait
 from onion.data.prefetch import Prefetcher
-from onion.data.source import Indexed, Stream, as_source
+from onion.data.source import Indexed, Stream, as_source, fingerprint, say_where
 from onion.errors import DataError
 
 Counted = tuple[int, Any]
 """How many examples a batch has, and the batch."""
 
-SHOWN = 8
-"""How many examples of a batch an error names."""
+MAX_NAMED_EXAMPLES = 8
+"""Examples of a batch that an error message names."""
 
 Length = Callable[[Any], int] | Sequence[int] | NDArray[np.integer]
 """The length of an example by a function, or the lengths of all."""
@@ -76,25 +74,16 @@ class Loader:
         at_least("seed", seed, 0)
         at_least("prefetch", prefetch, 0)
         check_timeout(timeout, prefetch)
-        self.batch_size = batch_size
-        self.shuffle = shuffle
-        self.seed = seed
-        self.drop_last = drop_last
-        self.prefetch = prefetch
-        self.timeout = timeout
-        self._collate = collate
-        self._length = lengths
+        self.batch_size, self.shuffle, self.seed, self.drop_last = batch_size, shuffle, seed, drop_last
+        self.prefetch, self.timeout = prefetch, timeout
+        self._collate, self._length = collate, lengths
         self._lengths: NDArray[np.integer] | None = None
         self._source = as_source(source)
-        if isinstance(self._source, Stream):
-            self._check_stream()
-        else:
+        if not isinstance(self._source, Stream):
             self._check_indexed(self._source)
-
-    def _check_stream(self) -> None:
-        for wanted, name in ((self.shuffle, "shuffle"), (self._length is not None, "lengths")):
-            if wanted:
-                raise DataError(f"{name}= needs a source with a length, and this one is a stream; pass a list of it")
+        elif shuffle or lengths is not None:
+            name = "shuffle" if shuffle else "lengths"
+            raise DataError(f"{name}= needs a source with a length, and this one is a stream; pass a list of it")
 
     def _check_indexed(self, source: Indexed) -> None:
         self._size = len(source)
@@ -106,7 +95,7 @@ class Loader:
 
     @property
     def fingerprint(self) -> str | None:
-        """What tells its data from others; see `onion.data.fingerprint`."""
+        """What tells its data from others; see `onion.data.source.fingerprint`."""
         return fingerprint(self._source)
 
     @property
@@ -129,12 +118,11 @@ class Loader:
 
         Args:
             pass_id: The pass, from 0.
-            start: How many batches to skip, from 0. Skipped examples are not read, except those of a stream.
+            start: Batches to skip. Skipped examples are not read, except those of a stream.
             wait: What may end the wait for a batch. Default: nothing.
 
         Raises:
-            DataError: The pass has fewer than `start` batches, the source cannot give another pass, or its length has
-                changed.
+            DataError: The pass is shorter, the source cannot give another pass, or its length has changed.
         """
         at_least("pass_id", pass_id, 0)
         at_least("start", start, 0)
@@ -199,15 +187,16 @@ class Loader:
         try:
             return self._collate(examples)
         except Exception as error:
-            some = ", ".join([*map(str, numbers[:SHOWN]), *(["..."] if len(numbers) > SHOWN else [])])
-            say_where(error, f"the batch of the examples {some} (from 0)")
+            more = ["..."] if len(numbers) > MAX_NAMED_EXAMPLES else []
+            named = ", ".join([*map(str, numbers[:MAX_NAMED_EXAMPLES]), *more])
+            say_where(error, f"the batch of the examples {named} (from 0)")
             raise
 
     def _streamed(self, examples: Iterator[Any], start: int) -> Generator[Counted, None, None]:
         for done in range(start):
-            if not _take(examples, self.batch_size):
+            if not list(islice(examples, self.batch_size)):
                 raise too_far(start, done)
-        while batch := _take(examples, self.batch_size):
+        while batch := list(islice(examples, self.batch_size)):
             if self.drop_last and len(batch) < self.batch_size:
                 return
             yield len(batch), self._collate(batch)
@@ -235,18 +224,13 @@ class Batches(Iterator[Any]):
     __slots__ = ("_made", "_next", "_total", "_wait", "examples", "given")
 
     def __init__(self, made: Made, total: int | None, wait: InterruptibleWait) -> None:
-        self._made, self._wait = made, wait
-        self._next = made.__next__
-        self._total = total
-        self.given = 0
-        self.examples = 0
+        self._made, self._next, self._total, self._wait = made, made.__next__, total, wait
+        self.given = self.examples = 0
 
     def __next__(self) -> Any:
         with self._wait:
             count, batch = self._next()
-        self.given += (
-            1  # not before it is there, and the wait cannot be ended any more (see onion/data/interruptible_wait.py)
-        )
+        self.given += 1  # counted only once it is here and the wait cannot be ended any more (interruptible_wait.py)
         self.examples += count
         return batch
 
@@ -265,13 +249,89 @@ class Batches(Iterator[Any]):
         self._made.close()
 
 
+class Passes(Protocol):
+    """The batches of each pass; one object serves every pass."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Order and make of the batches, as plain data: a run that goes on from a checkpoint has the same."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What tells its data from others; see `onion.data.source.fingerprint`."""
+
+    @property
+    def batches_per_pass(self) -> int | None:
+        """How many batches a pass has; None where only reading the source to its end would tell."""
+
+    def batches(self, pass_id: int, start: int = 0, wait: InterruptibleWait | None = None) -> Batches:
+        """The batches of one pass, from batch `start` on; see `Loader.batches`."""
+
+
+class InfiniteLoader(Iterator[Any]):
+    """The batches of a loader, pass after pass.
+
+    It may be closed at any time, which ends the loader's thread; the next batch continues where this one stopped. The
+    source has to be one that can be read again. Several may share a loader; each has its own place.
+
+    Attributes:
+        pass_id: The loader's pass, from 0.
+        batch: Batches of this pass handed out so far.
+        given: Batches handed out in all, and ``examples`` in them.
+        wait: What ends the wait for a batch, from the next opening on.
+    """
+
+    def __init__(self, loader: Passes) -> None:
+        self._loader = loader
+        self._batches: Batches | None = None
+        self.wait = InterruptibleWait()
+        self.pass_id = self.batch = self.given = self.examples = 0
+
+    def __next__(self) -> Any:
+        try:
+            return self._take()
+        except StopIteration:
+            self.close()
+            self.pass_id, self.batch = self.pass_id + 1, 0
+        try:
+            return self._take()
+        except StopIteration:
+            raise DataError(f"the data returned no batch in pass {self.pass_id}, so the pass would never end") from None
+
+    def _take(self) -> Any:
+        if self._batches is None:
+            self._batches = self._loader.batches(self.pass_id, self.batch, self.wait)
+        before = self._batches.examples
+        batch = next(self._batches)
+        self.batch, self.given = self.batch + 1, self.given + 1
+        self.examples += self._batches.examples - before
+        return batch
+
+    @property
+    def place(self) -> str:
+        """Where the next batch is, for a person to read."""
+        return place_of(self.pass_id, self.batch)
+
+    def close(self) -> None:
+        """End the loader's thread here; the place is kept. Harmless when called again."""
+        batches, self._batches = self._batches, None
+        if batches is not None:
+            batches.close()
+
+    def state_dict(self) -> dict[str, int]:
+        """The place, and the counts."""
+        return {"pass": self.pass_id, "batch": self.batch, "given": self.given, "examples": self.examples}
+
+    def load_state_dict(self, saved: Mapping[str, int]) -> None:
+        """Go on at that place."""
+        self.close()
+        self.pass_id, self.batch = saved["pass"], saved["batch"]
+        self.given, self.examples = saved["given"], saved["examples"]
+
+
 def place_of(pass_id: int, batch: int) -> str:
     """A place in the data, for a person to read."""
     return f"pass {pass_id}, batch {batch} (both from 0)"
-
-
-def _take(examples: Iterator[Any], n: int) -> list[Any]:
-    return list(islice(examples, n))
 
 
 def at_least(name: str, value: int, least: int) -> None:
@@ -281,7 +341,7 @@ def at_least(name: str, value: int, least: int) -> None:
 
 
 def check_timeout(timeout: float | None, prefetch: int) -> None:
-    """Raise ValueError for a patience that is out of range, or that nobody could have."""
+    """Raise ValueError for a timeout that is out of range, or that cannot be measured."""
     if timeout is None:
         return
     if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout < threading.TIMEOUT_MAX:

@@ -1,4 +1,4 @@
-"""Opening a data file: one that ends, or a pipe that somebody feeds."""
+"""Opening data files, and pipes that another process writes to."""
 
 from __future__ import annotations
 
@@ -50,11 +50,7 @@ def is_fed(path: Path) -> bool:
 
 
 def refuse_pipe(path: Path) -> None:
-    """Refuse what can be read once only, where it will be read again.
-
-    Raises:
-        DataError: it is no file; what is not there at all is left to `opened`.
-    """
+    """Raise DataError for what can be read once only; a missing file is left to `opened`."""
     if is_fed(path):
         raise DataError(f"{path}: this is a pipe or a terminal, and it has to be read more than once; {TO_A_FILE}")
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 Indices = NDArray[np.int64]
 
-WINDOW = 100
-"""Batches in a window of `bucketed` at most: within it examples are sorted by length. More means less padding, and
-batches that have much the same examples in every pass."""
-WINDOWS = 4
-"""Windows of a shuffled pass at least: of few examples too, each meets others in every pass."""
+MAX_WINDOW = 100
+"""Most batches in a window of `bucketed`, within which examples are sorted by length. More means less padding, but
+batches that consist of similar examples in every pass."""
+MIN_WINDOWS = 4
+"""Fewest windows of a shuffled pass, so that with few examples, too, each meets others in every pass."""
 
 
 def shuffled(n: int, seed: int, pass_id: int) -> Indices:
@@ -79,9 +79,9 @@ def bucketed(
 ) -> list[Indices]:
     """Batches of examples of similar length, so that little of a padded batch is padding.
 
-    The examples are shuffled, cut into windows of `WINDOW` batches (fewer where that would not be `WINDOWS` windows),
-    sorted by length within each window, cut into batches, and the batches are shuffled. Two examples therefore meet in
-    one pass and not in the next.
+    The examples are shuffled, cut into windows of `MAX_WINDOW` batches (fewer if that would not give `MIN_WINDOWS`
+    windows), sorted by length within each window, cut into batches, and the batches are shuffled. Two examples
+    therefore meet in one pass and not in the next.
 
     Args:
         lengths: One length an example, in any unit.
@@ -93,14 +93,14 @@ def bucketed(
         shuffle: Without it the windows are cut and stay as the examples come; the order is the same in every pass.
 
     Returns:
-        A list of ``int64 [batch]``. Every example stands in it exactly once, those left out by `drop_last` excepted.
+        A list of ``int64 [batch]``. Each example occurs exactly once, except those left out by `drop_last`.
     """
     size = np.asarray(lengths)
     n = len(size)
     order = shuffled(n, seed, pass_id) if shuffle else np.arange(n, dtype=np.int64)
     if drop_last:
         order = order[: n - n % batch_size]
-    most = max(1, min(WINDOW, n // (WINDOWS * batch_size))) if shuffle else WINDOW
+    most = max(1, min(MAX_WINDOW, n // (MIN_WINDOWS * batch_size))) if shuffle else MAX_WINDOW
     batches: list[Indices] = []
     for window in cut(order, most * batch_size):
         batches += cut(window[np.argsort(size[window], kind="stable")], batch_size)

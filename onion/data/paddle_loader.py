@@ -1,33 +1,36 @@
-"""`PaddleBatches`: the batches of a `paddle.io.DataLoader`, as it makes them, pass after pass."""
+"""`PaddleBatches`: the batches of a `paddle.io.DataLoader`, as it makes them, pass after pass.
+
+Paddle's samplers draw from the global generators whenever they are iterated, so a pass could not be entered in the
+middle. Here the same samplers draw from a generator made of ``(seed, pass)``, and the global ones stay as they are.
+"""
 
 from __future__ import annotations
 
 import logging
+import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from itertools import chain, islice, repeat
 from typing import Any
 
-from onion.data.fingerprint import fingerprint
+import numpy as np
+
 from onion.data.interruptible_wait import InterruptibleWait
 from onion.data.loader import Batches, Counted, at_least, check_timeout, too_far
-from onion.data.paddle_loader_pass import PATIENCE, RunningLoader
-from onion.data.paddle_loader_workers import Beginning, Failed, Making, Reading, Streaming
-from onion.data.paddle_sampler import draws_again, order_of, seeded, tell_pass
+from onion.data.order import shuffled
+from onion.data.paddle_loader_pass import SHUTDOWN_TIMEOUT, Beginning, Failed, Making, Reading, RunningLoader, Streaming
 from onion.data.prefetch import Prefetcher
-from onion.data.source import has_length, named
+from onion.data.source import fingerprint, has_length, named
 from onion.errors import DataError
 
 _LOG = logging.getLogger("onion")
 
-PADDLE = ("paddle.", "DataLoader")
-"""The package and the name of the class; see `onion.data.source.named`."""
-
 
 def is_data_loader(given: Any) -> bool:
     """Whether something is a `paddle.io.DataLoader`, of that class or a subclass."""
-    return named(given, *PADDLE)
+    return named(given, "paddle.", "DataLoader")
 
 
 class PaddleBatches:
@@ -40,7 +43,7 @@ class PaddleBatches:
     the DataLoader has                                    batches that are skipped
     ====================================================  ====================================================
     a map-style dataset, and a sampler that is known      are not loaded; the order is a function of seed and pass
-    (`onion.data.paddle_sampler.draws_again`)
+    (`draws_again`)
     a map-style dataset, and another ``batch_sampler``    are not loaded, but drawn from it once more, in the same order
                                                           if it draws from ``set_epoch``, or numpy's or Python's
                                                           global generator when it begins
@@ -79,15 +82,14 @@ class PaddleBatches:
         self._own_ways = type(loader) is not io.DataLoader  # a subclass may give anything in any way
         self._streams = self._own_ways or isinstance(loader.dataset, io.IterableDataset)
         self._whole = not self._own_ways and loader.batch_sampler is None  # the dataset's examples are batches
-        self._sampler = None if self._streams else self._sampler_of(loader)
+        self._sampler: Any = None
+        if not self._streams:
+            self._sampler = [[i] for i in range(len(loader.dataset))] if self._whole else loader.batch_sampler
         if self.batches_per_pass == 0:
             raise DataError(
                 "the DataLoader has no batch: its dataset has none, or drop_last=True leaves nothing; use a smaller "
                 "batch_size"
             )
-
-    def _sampler_of(self, loader: Any) -> Any:
-        return [[i] for i in range(len(loader.dataset))] if self._whole else loader.batch_sampler
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -106,7 +108,7 @@ class PaddleBatches:
 
     @property
     def fingerprint(self) -> str | None:
-        """What tells its dataset from others; see `onion.data.fingerprint`."""
+        """What tells its dataset from others; see `onion.data.source.fingerprint`."""
         return fingerprint(self._given.dataset)
 
     @property
@@ -115,16 +117,7 @@ class PaddleBatches:
         return len(self._sampler) if self._sampler is not None and has_length(self._sampler) else None
 
     def batches(self, pass_id: int, start: int = 0, wait: InterruptibleWait | None = None) -> Batches:
-        """The batches of one pass.
-
-        Args:
-            pass_id: The pass, from 0.
-            start: How many batches to skip, from 0.
-            wait: What may end the wait for a batch. Default: nothing.
-
-        Raises:
-            DataError: The pass has fewer than `start` batches, or its workers cannot be started.
-        """
+        """The batches of one pass, from batch ``start`` on; arguments and errors are those of `Loader.batches`."""
         at_least("pass_id", pass_id, 0)
         at_least("start", start, 0)
         total = None
@@ -185,12 +178,8 @@ class PaddleBatches:
 class _Numbered:
     """A batch sampler that gives each example with the number of its batch in the pass.
 
-    What is skipped, and the first batch, are drawn at once: a sampler that shuffles when it begins does so here, not
-    in a thread.
-
-    Args:
-        order: The numbers of the examples of each batch; it is iterated once.
-        start: How many batches to skip.
+    Skipped batches and the first one are drawn at once: a sampler that shuffles when it begins does so here, not in a
+    thread.
     """
 
     def __init__(self, order: Iterable[Sequence[int]], start: int) -> None:
@@ -215,4 +204,60 @@ class _Ahead(Prefetcher[Counted]):
 
     def close(self) -> None:
         super().close()
-        self._running.close(min(self._close_timeout, PATIENCE))
+        self._running.close(min(self._close_timeout, SHUTDOWN_TIMEOUT))
+
+
+PURPOSE = 2
+"""Tells these draws from those of `onion.data.order`, which are made of the same seeds."""
+
+PLAIN = (list, tuple, range, np.ndarray)
+"""What is no sampler of Paddle's and gives the same numbers each time all the same."""
+
+
+def draws_again(sampler: Any) -> bool:
+    """Whether a batch sampler, iterated twice from one state of numpy's generator, gives the same batches.
+
+    That is known of Paddle's own classes and of plain sequences. Anybody else's may keep a state of its own.
+    """
+    io = sys.modules["paddle"].io
+    if type(sampler) is not io.BatchSampler:
+        return type(sampler) in (io.DistributedBatchSampler, *PLAIN)
+    inner = sampler.sampler
+    if type(inner) is io.RandomSampler:
+        return not inner.generator  # an iterator of the user's, which is used up
+    return type(inner) in (io.SequenceSampler, io.WeightedRandomSampler, io.SubsetRandomSampler, *PLAIN)
+
+
+def order_of(sampler: Any, seed: int, pass_id: int) -> list[list[int]]:
+    """The numbers of the examples of each batch of a pass; of a sampler that `draws_again`.
+
+    A DistributedBatchSampler shuffles by its epoch alone, which here is the pass: all ranks have to agree.
+    """
+    ours = copy(sampler)
+    tell_pass(ours, pass_id)
+    inner: Any = getattr(ours, "sampler", None)
+    if type(inner) is sys.modules["paddle"].io.SubsetRandomSampler:
+        # It draws from Paddle's generator, which cannot be put back on the CPU of Paddle 2.6.
+        ours.sampler = [inner.indices[i] for i in shuffled(len(inner.indices), seed, pass_id).tolist()]
+    with seeded(seed, pass_id):
+        return [list(map(int, batch)) for batch in ours]
+
+
+def tell_pass(sampler: Any, pass_id: int) -> None:
+    """Tell a sampler which pass it is drawn for, by ``set_epoch``, if it has that."""
+    if hasattr(sampler, "set_epoch"):
+        sampler.set_epoch(pass_id)
+
+
+@contextmanager
+def seeded(seed: int, pass_id: int) -> Iterator[None]:
+    """Have Python's and numpy's global generators begin where (seed, pass) says; then put them back."""
+    before = random.getstate(), np.random.get_state()
+    words = np.random.SeedSequence(seed, spawn_key=(pass_id, PURPOSE)).generate_state(8)
+    random.seed(words.tobytes())
+    np.random.seed(words)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])

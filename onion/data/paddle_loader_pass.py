@@ -1,22 +1,33 @@
-"""`RunningLoader`: a `DataLoader` in the middle of a pass, its workers, their errors and their end."""
+"""`RunningLoader`: a `DataLoader` in the middle of a pass, its workers, their errors and their end.
+
+In a worker, or in the thread that reads without workers, an error would be printed and lost as far as the run is
+concerned, and random numbers would differ in a run that resumes in mid-pass. So an error travels as a value, `Failed`,
+in the place of its batch, and with each batch a worker's generators are seeded with seed, pass and batch.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
+import random
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing import parent_process
 from typing import Any
 
+import numpy as np
+
 from onion.data import batch_parts
-from onion.data.error_location import say_where
-from onion.data.paddle_loader_workers import Failed
+from onion.data.source import say_where
 from onion.errors import DataError
 
-PATIENCE = 5.0
-"""Seconds that threads and workers have to end."""
+SHUTDOWN_TIMEOUT = 5.0
+"""Seconds that threads and workers have in which to end."""
 
 
 class RunningLoader(Iterator[tuple[int, Any]]):
@@ -24,12 +35,12 @@ class RunningLoader(Iterator[tuple[int, Any]]):
 
     Args:
         loader: The DataLoader.
-        counted: Whether it gives what `onion.data.paddle_loader_workers.Making` makes, or batches as they are.
-        dropped: How many batches to load and drop first.
-        resumed: Whether the pass is entered in the middle, behind its last batch perhaps.
+        counted: Whether it yields what `Making` returns, or batches as they are.
+        dropped: Batches to load and drop first.
+        resumed: Whether the pass is entered in the middle, so that no batch may be left.
 
     Raises:
-        DataError: While batches are drawn: a worker died; there are fewer batches than are to be dropped, or none.
+        DataError: While batches are drawn: a worker died, or the pass has fewer batches, or none.
     """
 
     def __init__(self, loader: Any, *, counted: bool = True, dropped: int = 0, resumed: bool = False) -> None:
@@ -41,7 +52,7 @@ class RunningLoader(Iterator[tuple[int, Any]]):
         if self._workers:
             # Or a signal's handler would raise the death of a worker wherever the run is just then. It is noticed
             # where the next batch is missing instead.
-            _core()._erase_process_pids(id(self._iterator))
+            sys.modules["paddle"].base.core._erase_process_pids(id(self._iterator))
 
     def __next__(self) -> tuple[int, Any]:
         while self._given < self._dropped:
@@ -65,25 +76,22 @@ class RunningLoader(Iterator[tuple[int, Any]]):
         except StopIteration:
             raise
         except Exception as error:
-            self._tell_of_the_dead(error)
+            self._refuse_dead_workers(error)
             raise
         self._given += 1
         return _opened(made) if self._counted else (_count(made), _fields(made))
 
-    def _tell_of_the_dead(self, error: Exception) -> None:
+    def _refuse_dead_workers(self, error: Exception) -> None:
         for worker in self._workers:
-            if worker.exitcode:
+            if code := worker.exitcode:
+                how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
                 raise DataError(
-                    f"a worker of the DataLoader (process {worker.pid}) died, {_how(worker.exitcode)}; lack of "
+                    f"a worker of the DataLoader (process {worker.pid}) died, {how}; lack of "
                     "memory, or of space in /dev/shm, is the usual reason: try fewer workers or use_shared_memory=False"
                 ) from error
 
-    def close(self, timeout: float = PATIENCE) -> None:
-        """End the pass and its workers, and kill those that have not ended in time; harmless when called again.
-
-        Args:
-            timeout: The time for all of them, in seconds.
-        """
+    def close(self, timeout: float = SHUTDOWN_TIMEOUT) -> None:
+        """End the pass and its workers; kill those that have not ended after ``timeout`` seconds in all."""
         if self._closed:
             return
         self._closed = True
@@ -101,10 +109,6 @@ class RunningLoader(Iterator[tuple[int, Any]]):
             if worker.is_alive():
                 worker.kill()
                 worker.join()
-
-
-def _core() -> Any:
-    return sys.modules["paddle"].base.core
 
 
 @contextmanager
@@ -151,7 +155,11 @@ def _fields(batch: Any) -> Any:
         return {name: _fields(value) for name, value in batch.items()}
     if isinstance(batch, list):
         inner = [_fields(value) for value in batch]
-        return tuple(inner) if any(isinstance(each, (_tensor(), tuple, dict)) for each in inner) else inner
+        return (
+            tuple(inner)
+            if any(isinstance(each, sys.modules["paddle"].Tensor | tuple | dict) for each in inner)
+            else inner
+        )
     return batch
 
 
@@ -163,9 +171,131 @@ def _count(batch: Any) -> int:
         return 0
 
 
-def _tensor() -> Any:
-    return sys.modules["paddle"].Tensor
+class Failed:
+    """An error on its way out of a worker, what was being read, and the traceback as text.
+
+    An error that cannot be sent to another process is replaced by a RuntimeError with its text.
+    """
+
+    __slots__ = ("error", "place", "trace")
+
+    def __init__(self, error: Exception, place: str) -> None:
+        self.trace = "".join(traceback.format_exception(error))
+        self.place = place
+        # Its attributes might not be sendable; errors of a thread are treated like those of a worker.
+        self.error = type(error)(*error.args) if _travels(error) else RuntimeError(f"{type(error).__name__}: {error}")
 
 
-def _how(exitcode: int) -> str:
-    return f"killed by {signal.Signals(-exitcode).name}" if exitcode < 0 else f"with exit code {exitcode}"
+def _travels(error: Exception) -> bool:
+    """Whether an error can be sent to another process: its class can be found there, its arguments are plain."""
+    kind = type(error)
+    if isinstance(error, StopIteration):  # which would be taken for the end of the pass
+        return False
+    known = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+    plain = all(isinstance(each, str | int | float | None) for each in error.args)
+    try:
+        return known and plain and str(kind(*error.args)) == str(error)
+    except Exception:
+        return False
+
+
+class Reading:
+    """A map-style dataset, read by (batch, example), both from 0.
+
+    ``seeds`` is (seed, pass) for the generators; None: they are not seeded, since the run draws from them too.
+    """
+
+    def __init__(self, dataset: Any, seeds: tuple[int, int] | None) -> None:
+        self._dataset, self._seeds = dataset, seeds
+        self._batch = -1
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, key: tuple[int, int] | Failed) -> Any:
+        if isinstance(key, Failed):  # whoever gives the numbers could not
+            return key
+        batch, index = key
+        if self._seeds is not None and batch != self._batch:
+            _seed_all(*self._seeds, batch)
+            self._batch = batch
+        try:
+            return self._dataset[index]
+        except Exception as error:
+            return Failed(error, f"example {index} (from 0)")
+
+
+def _seed_all(seed: int, pass_id: int, batch: int) -> None:
+    """Seed all generators of a worker."""
+    words = np.random.SeedSequence(seed, spawn_key=(pass_id, batch, 0)).generate_state(8)
+    random.seed(words.tobytes())
+    np.random.seed(words)
+    sys.modules["paddle"].seed(int(words[0]))
+
+
+class Streaming:
+    """An iterable-style dataset whose error is its last example."""
+
+    def __init__(self, dataset: Iterable[Any]) -> None:
+        self._dataset = dataset
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self._dataset
+        except Exception as error:
+            yield Failed(error, "the dataset")
+
+
+AN_ARRAY = np.zeros(1, np.int8)
+
+
+class Making:
+    """Make a batch of examples; return ``[number of examples, batch]``, or ``[Failed, None]``.
+
+    A batch without an array is followed by one, since the DataLoader would take it for the end of the pass. With
+    ``whole`` the dataset yields batches already, and the number of examples is unknown (None).
+    """
+
+    def __init__(self, collate: Callable[[Any], Any], whole: bool) -> None:
+        self._collate, self._whole = collate, whole
+
+    def __call__(self, examples: Sequence[Any]) -> list[Any]:
+        """Make the batch of these examples."""
+        for example in examples:
+            if isinstance(example, Failed):
+                return [example, None, AN_ARRAY]
+        try:
+            batch = self._collate(examples[0] if self._whole else examples)
+        except Exception as error:
+            return [Failed(error, "a batch that is put together"), None, AN_ARRAY]
+        return [None if self._whole else len(examples), batch, *([] if _has_array(batch) else [AN_ARRAY])]
+
+
+def _has_array(batch: Any) -> bool:
+    """Whether the DataLoader finds an array in a batch, which costs less than to send it one more."""
+    if isinstance(batch, Mapping):
+        return any(map(_has_array, batch.values()))
+    if isinstance(batch, list | tuple):
+        return any(map(_has_array, batch))
+    return isinstance(batch, np.ndarray | sys.modules["paddle"].Tensor)
+
+
+class Beginning:
+    """Begin a worker by its own ``worker_init_fn``; it also ends when the parent process does."""
+
+    def __init__(self, own: Callable[[int], Any] | None) -> None:
+        self._own = own
+
+    def __call__(self, worker: int) -> None:
+        """Begin the worker of this number."""
+        threading.Thread(target=_end_with_parent, name="onion-parent", daemon=True).start()
+        if self._own is not None:
+            self._own(worker)
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of the process that this one was forked from; then leave, and the shared memory with it."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        sys.modules["paddle"].base.core._cleanup_mmap_fds()
+        os._exit(1)

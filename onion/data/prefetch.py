@@ -5,8 +5,8 @@ needs a permit for each item that it makes and puts into the other: so the threa
 ahead, and sleeps when it is. To close is to set a flag and to add a permit, which wakes the thread.
 
 Both are `queue.SimpleQueue`: its ``put`` may run inside a finaliser even when the same thread is in the middle of
-another ``put`` or ``get``, which is not true of locks and conditions. An iterator that nobody closed can therefore stop
-its thread when it is garbage-collected.
+another ``put`` or ``get``, which is not true of locks and conditions. An iterator that was not closed can therefore
+stop its thread when it is garbage-collected.
 """
 
 from __future__ import annotations
@@ -20,30 +20,27 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from time import monotonic
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from onion.errors import DataError
 
 T = TypeVar("T")
 
-BRIEF = 0.2
-"""Seconds that `close` waits for a source that has kept everybody waiting already."""
+ABANDON_TIMEOUT = 0.2
+"""Seconds that `close` waits for a source whose item was already given up."""
 
-LOOK = 0.5
-"""Seconds after which the wait for an item is begun anew. A signal that comes at the very moment at which the thread
-falls asleep does not wake it, and Python would not look at it before the item is there."""
+POLL_INTERVAL = 0.5
+"""Seconds after which the wait for an item is restarted: a signal that arrives exactly when the thread falls asleep
+does not wake it, and Python would not handle it before the item is there."""
 
 _END = object()
 _LOG = logging.getLogger(__name__)
 
 
-class _Failure:
+class _Failure(NamedTuple):
     """An error that travels from the thread to the consumer."""
 
-    __slots__ = ("error",)
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+    error: BaseException
 
 
 class _Line(Generic[T]):
@@ -91,7 +88,7 @@ class Prefetcher(Iterator[T]):
         source: An iterable, or a function that makes one. It is called and iterated in the thread only.
         depth: How many items to make ahead, from 1.
         close_timeout: How long `close` waits for a source that is in the middle of an item, in seconds. Default 10;
-            less once somebody gave up waiting for that item.
+            less once a wait for that item was given up.
         timeout: How long to wait for an item at most, in seconds. Default: as long as it takes.
 
     Raises:
@@ -145,7 +142,7 @@ class Prefetcher(Iterator[T]):
             while left > 0:
                 left = max(0.0, end - monotonic())
                 with suppress(Empty):  # looked for once more when the time is over: on a busy machine it may be there
-                    return self._line.items.get(timeout=min(LOOK, left))
+                    return self._line.items.get(timeout=min(POLL_INTERVAL, left))
         except BaseException:
             self.hurry()
             raise
@@ -155,8 +152,8 @@ class Prefetcher(Iterator[T]):
         )
 
     def hurry(self) -> None:
-        """Have `close` wait for `BRIEF` seconds at most."""
-        self._close_timeout = min(self._close_timeout, BRIEF)
+        """Have `close` wait for `ABANDON_TIMEOUT` seconds at most."""
+        self._close_timeout = min(self._close_timeout, ABANDON_TIMEOUT)
 
     def close(self) -> None:
         """End the iterator and its thread; harmless when called again.

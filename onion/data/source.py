@@ -1,4 +1,4 @@
-"""Whatever the user has for data, as one of two things: `Indexed` or `Stream`.
+"""The user's data as one of two kinds: `Indexed` or `Stream`.
 
 ==========================================================  =========
 given                                                       becomes
@@ -34,10 +34,9 @@ class Indexed(Protocol):
 
 
 class Stream:
-    """Examples that come one after the other, anew in each pass.
+    """Examples that come one after the other, from the beginning in each pass.
 
-    Args:
-        restart: Gives the iterator of one pass. A `DataError` of its own says why there cannot be another pass.
+    ``restart`` returns the iterator of one pass; it raises `DataError` if there cannot be another pass.
     """
 
     __slots__ = ("_restart",)
@@ -46,23 +45,12 @@ class Stream:
         self._restart = restart
 
     def examples(self) -> Iterator[Any]:
-        """The examples of one pass, at least one.
-
-        Raises:
-            DataError: There is no other pass to be had, or (at the first example) the pass is empty.
-        """
+        """The examples of one pass; `DataError` if there is no other pass, or (when it is drawn) no example."""
         return _not_empty(self._restart())
 
 
 def as_source(given: Any) -> Indexed | Stream:
-    """Recognise what was given as data.
-
-    Args:
-        given: See the table at the top of this module.
-
-    Raises:
-        DataError: It is none of these, or it is empty, or a file cannot be read.
-    """
+    """Recognise data as in the table above; `DataError` for anything else, no data, or an unreadable file."""
     if isinstance(given, str | os.PathLike):
         return read_rows(given)
     _refuse_batches(given)
@@ -96,7 +84,7 @@ BATCHES = {
     ),
     ("torch.", "_BaseDataLoaderIter"): "it is used up after one pass; see what is said of torch's DataLoader itself",
 }
-"""(package, class) -> what to do with what gives batches, not examples; a batch of such would be a batch of batches."""
+"""(package, class) -> the remedy for sources that yield batches instead of examples."""
 
 
 def named(given: Any, package: str, name: str) -> bool:
@@ -123,7 +111,7 @@ def has_length(given: Any) -> bool:
 
 
 class _Once:
-    """Hands its iterator out for one pass only: what it has given is gone."""
+    """Returns its iterator for one pass only, since an iterator cannot be restarted."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
         self._iterator: Iterator[Any] | None = iterator
@@ -150,3 +138,28 @@ def _not_empty(examples: Iterator[Any]) -> Iterator[Any]:
         yield example
     if empty:
         raise DataError("the data source returned no examples in this pass; was it exhausted by an earlier one?")
+
+
+def fingerprint(source: Any) -> str | None:
+    """Return a text that identifies the data without reading all of them, or None if there is none.
+
+    It is the source's attribute ``fingerprint`` (`Table` has one of all its cells) or ``_fingerprint`` (Hugging Face's
+    datasets), or else its length. Give sources of equal length the attribute to tell them apart.
+    """
+    for name in ("fingerprint", "_fingerprint"):
+        if isinstance(told := getattr(source, name, None), str):
+            return told
+    return f"{len(source)} examples" if has_length(source) else None
+
+
+def say_where(error: BaseException, place: str) -> None:
+    """Add the place at which an error occurred; its type and its traceback stay.
+
+    A `DataError` gets the place in front of its message. Any other error gets a note (PEP 678), which Python shows from
+    3.11 on; before that it is in ``__notes__`` all the same.
+    """
+    if isinstance(error, DataError):
+        what, *more = error.args or ("",)
+        error.args = (f"{place}: {what}", *more)
+    else:
+        vars(error).setdefault("__notes__", []).append(place)

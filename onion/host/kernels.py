@@ -20,7 +20,7 @@ CALLED = {
     "embedding": "any Paddle; rows that are picked, with a fast gradient on the CPU",
     "empty": "any Paddle; a tensor without the memory that paddle.to_tensor keeps",
     "gather": "any Paddle; rows that are picked, on one thread",
-    "gelu_grad": "Paddle 3; 2.6 does not hand it out, and layers have no backward pass by hand there",
+    "gelu_grad": "Paddle 3; 2.6 does not expose it, and layers use no fused backward pass there",
     "layer_norm": "any Paddle",
     "matmul": "any Paddle",
     "relu_grad": "Paddle 3, like gelu_grad",

@@ -18,9 +18,9 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 VARIABLE = "MKL_DEBUG_CPU_TYPE"
 AVX2, AVX512 = "5", "7"
@@ -39,7 +39,7 @@ _SKYLAKE = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 log = logging.getLogger("onion")
 
 _ours: dict[str, str] = {}
-"""What stands in the environment of this process because it was put there here."""
+"""Variables that this module has set in the environment of the process."""
 
 
 def set_up_math_library(environment: MutableMapping[str, str] = os.environ, cpuinfo: Path | None = None) -> None:
@@ -55,7 +55,7 @@ def set_up_math_library(environment: MutableMapping[str, str] = os.environ, cpui
         log.debug("%s is not needed on this processor", VARIABLE)
     elif not _choose(VARIABLE, kernels, environment):
         log.debug("%s=%s was set already and is kept", VARIABLE, environment[VARIABLE])
-    elif "paddle" in sys.modules and _began_without(kernels):
+    elif "paddle" in sys.modules and _is_loaded(VARIABLE) and _read(VARIABLE) != int(kernels):
         warnings.warn(
             "Paddle has computed before onion was imported, so its math library runs slowly on this AMD processor; "
             f"import onion before the first computation, or set {VARIABLE}={kernels} in the environment.",
@@ -72,11 +72,6 @@ def _choose(name: str, value: str, environment: MutableMapping[str, str]) -> boo
         return False
     environment[name] = _ours[name] = value
     return True
-
-
-def _began_without(kernels: str) -> bool:
-    """Tell whether MKL is loaded, and has other kernels than those that were named just now."""
-    return _is_loaded(VARIABLE) and _read(VARIABLE) != int(kernels)
 
 
 def clean_environment(environment: MutableMapping[str, str] = os.environ) -> None:
@@ -117,20 +112,13 @@ def kernels_for(cpuinfo: Path) -> str | None:
     """Return the number of the kernels that the first processor wants to be named; None: none, or it cannot be read."""
     try:
         with cpuinfo.open(encoding="utf-8", errors="replace") as lines:
-            first = dict(_field(line) for line in _until_blank(lines))
+            first = dict(map(_field, takewhile(str.strip, lines)))
     except OSError:
         return None
     flags = set(first.get("flags", "").split())
     if first.get("vendor_id") != "AuthenticAMD" or "avx2" not in flags:
         return None
     return AVX512 if flags >= _SKYLAKE else AVX2
-
-
-def _until_blank(lines: Any) -> Iterator[str]:
-    for line in lines:
-        if not line.strip():
-            return
-        yield line
 
 
 def _field(line: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Limits of the process that are raised for as long as somebody needs it, and are then what they were."""
+"""Limits of the process that are raised while they are needed and restored afterwards."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 
 class Raised:
-    """A limit of the whole process. Several threads and runs may raise it at once: the highest wish counts.
-
-    Args:
-        get: returns the limit.
-        put: sets it.
-    """
+    """A limit of the process, by its getter and setter. Several threads may raise it: the highest value counts."""
 
     def __init__(self, get: Callable[[], int], put: Callable[[int], object]) -> None:
         self._get, self._put = get, put
@@ -24,7 +19,7 @@ class Raised:
 
     @contextmanager
     def to(self, wish: int) -> Iterator[None]:
-        """Let the limit be at least so much; afterwards it is as before, unless somebody else has set it meanwhile."""
+        """Raise the limit to at least ``wish``; restore it afterwards, unless other code has set it meanwhile."""
         with self._lock:
             if not self._wishes or self._get() != self._ours:
                 self._before = self._get()
@@ -45,19 +40,19 @@ class Raised:
 
 
 CALLS = Raised(sys.getrecursionlimit, sys.setrecursionlimit)
-"""Calls within calls that Python allows, a thousand unless it is told."""
+"""Python's recursion limit, by default 1000."""
 
-CALLS_A_RING, ROOM = 2, 1000
-"""Each ring's call stands within the one around it, a nested runner's within two; so many are left to the innermost."""
+CALLS_PER_RING, CALLS_INSIDE = 2, 1000
+"""Nested calls that a ring takes (a nested runner's ring takes two), and those left to the innermost ring."""
 
 
 def room_for_calls(rings: int) -> AbstractContextManager[None]:
-    """Let there be room for the calls of rings within each other, and for as many in the innermost as usual."""
-    return CALLS.to(depth() + CALLS_A_RING * rings + ROOM)
+    """Raise the recursion limit for nested rings, with as many calls for the innermost one as usual."""
+    return CALLS.to(depth() + CALLS_PER_RING * rings + CALLS_INSIDE)
 
 
 def depth() -> int:
-    """Return how many calls stand within each other where this is called."""
+    """Return the depth of the call stack of the caller."""
     count, frame = 0, sys._getframe(1)
     while frame.f_back is not None:
         count, frame = count + 1, frame.f_back

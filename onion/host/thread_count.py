@@ -1,4 +1,4 @@
-"""How many threads compute where nobody says: one a processor that this process has the time of, but not very many."""
+"""The default number of threads: one per processor that this process may use, with an upper limit."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-MOST = 8
+MAX_THREADS = 8
 """Only products are divided among all threads, and those of an encoder take a millisecond or less: with every further
-thread there is less to divide, and as much to start and to wait for. So who wants more says so."""
+thread there is less to divide, and as much to start and to wait for."""
 
 GROUPS = Path("/proc/self/cgroup")
 LIMITS = Path("/sys/fs/cgroup")
 
 
 def default_threads() -> int:
-    """Return how many threads to compute on: processors that this process may use, as long as it may, `MOST` at most.
+    """Return how many threads to compute on: one per available processor, within the quota and `MAX_THREADS`.
 
     Hyperthreads count as processors, because virtual machines often do not tell them apart; MKL takes no more threads
     for a product than it sees cores.
     """
-    return math.ceil(min(MOST, processors(), quota()))
+    return math.ceil(min(MAX_THREADS, processors(), quota()))
 
 
 def processors() -> int:
@@ -32,13 +32,11 @@ def processors() -> int:
 
 
 def quota(groups: Path = GROUPS, limits: Path = LIMITS) -> float:
-    """Return how many processors' time the control groups of this process allow it; infinity: nothing limits it.
+    """Return how many processors' time the control groups of this process allow; infinity: no limit.
 
     That is what ``docker run --cpus 2`` sets, and Kubernetes' limits: all processors are there, but not all the time.
-
-    Args:
-        groups: where Linux tells the groups of a process, those of version 1 and 2; it need not be there.
-        limits: where it tells what each group may.
+    ``groups`` is Linux's list of the groups of a process (version 1 or 2; need not exist), ``limits`` the folder of
+    limits.
     """
     return min((_limit(folder) for folder in _folders(groups, limits)), default=math.inf)
 

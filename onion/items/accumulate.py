@@ -15,7 +15,7 @@ from onion.errors import CompositionError, HookError
 from onion.training.microbatches import (
     Part,
     Weight,
-    insist_on_place,
+    check_inside_updater,
     refuse_evaluators,
     refuse_sharers_around,
     run_microbatches,
@@ -67,7 +67,7 @@ class Accumulate(RunnerItem):
 
     def check(self, runner: Runner) -> None:
         """Require a place between an updater and its machines, and no Evaluator outside."""
-        insist_on_place(self, runner)
+        check_inside_updater(self, runner)
         refuse_sharers_around(
             self, runner, "which makes one update of several batches already; swap them, or drop one."
         )

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from onion.data.batch_iterator import BatchIterator
 from onion.data.batching import collate as stack
-from onion.data.error_location import say_where
 from onion.data.interruptible_wait import InterruptibleWait
-from onion.data.loader import Batches, Length, Loader, at_least, place_of
+from onion.data.loader import Batches, Length, Loader, Passes, at_least, place_of
 from onion.data.paddle_loader import PaddleBatches, is_data_loader
-from onion.data.passes import Passes
+from onion.data.source import say_where
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CompositionError, DataError

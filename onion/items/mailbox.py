@@ -9,7 +9,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from onion.data.batch_boundary import PATIENCE, BatchBoundary
+from onion.data.batch_iterator import POLL_INTERVAL, BatchBoundary
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.placement import BEHIND_DATA
 from onion.engine.state import State
@@ -112,7 +112,7 @@ class Mailbox(RunnerItem):
         waiting = self._messages.qsize()  # no more, or a message that posts itself again would block the run
         while state.pass_stopped is None and (waiting > 0 or self._paused):
             with suppress(Empty):
-                self._messages.get(timeout=PATIENCE).open(state)
+                self._messages.get(timeout=POLL_INTERVAL).open(state)
             waiting -= 1
 
 

@@ -13,9 +13,8 @@ from onion.engine.placement import NETWORKS, Around, refuse_wrong_place
 from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, HookError
 from onion.items.parameter_updater import ParameterUpdater
-from onion.training.gradient_rollback import clear_gradients
 from onion.training.loss_scale import LossScale
-from onion.training.microbatches import insist_on_place, refuse_sharers_around, updaters_around
+from onion.training.microbatches import check_inside_updater, clear_gradients, refuse_sharers_around, updaters_around
 from onion.training.pairing import machines_inside, parameters_of
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class MixedPrecision(RunnerItem):
             )
         updaters, machines = updaters_around(self, runner), machines_inside(self, runner)
         if updaters:
-            insist_on_place(self, runner)
+            check_inside_updater(self, runner)
             refuse_sharers_around(self, runner, "and has to see all of an update; move it outside.")
         else:
             refuse_wrong_place(self, runner.layout, [OF_NETWORKS])

@@ -13,8 +13,7 @@ from onion.engine.state import State
 from onion.errors import CompositionError, OnionError
 from onion.items.parameter_updater import NO_PARAMETERS
 from onion.training import rate_schedule
-from onion.training.gradient_rollback import GradientRollback
-from onion.training.microbatches import insist_on_place, refuse_sharers_around, updaters_around
+from onion.training.microbatches import GradientRollback, check_inside_updater, refuse_sharers_around, updaters_around
 from onion.training.pairing import machines_inside
 from onion.validation import is_whole
 
@@ -89,7 +88,7 @@ class NanGuard(RunnerItem):
 
     def check(self, runner: Runner) -> None:
         """Check the place, and that there are networks to guard."""
-        insist_on_place(self, runner)
+        check_inside_updater(self, runner)
         refuse_sharers_around(self, runner, "and would judge a part of an update; move it outside.")
         for machine in machines_inside(self, runner):
             if machine.network is None:

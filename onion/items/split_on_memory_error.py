@@ -11,8 +11,14 @@ from onion.device import detached
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CompositionError, DataError
-from onion.training.gradient_rollback import GradientRollback
-from onion.training.microbatches import Weight, insist_on_place, refuse_evaluators, run_microbatches, weigh
+from onion.training.microbatches import (
+    GradientRollback,
+    Weight,
+    check_inside_updater,
+    refuse_evaluators,
+    run_microbatches,
+    weigh,
+)
 from onion.validation import is_whole
 
 if TYPE_CHECKING:
@@ -85,7 +91,7 @@ class SplitOnMemoryError(RunnerItem):
 
     def check(self, runner: Runner) -> None:
         """Require a place between an updater and its machines, and no Evaluator inside."""
-        insist_on_place(self, runner)
+        check_inside_updater(self, runner)
         refuse_evaluators(
             runner.inside(self), f"would see twice what {self.name} tries again; move it outside {self.name}."
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from onion.data.infinite_loader import InfiniteLoader
+from onion.data.loader import InfiniteLoader
 from onion.engine.state import State
 from onion.errors import HookError
 from onion.multitask.strategies.termination import LONGEST

@@ -12,17 +12,10 @@ from onion.validation import is_number, is_whole
 
 @attrs.frozen
 class Adjustable:
-    """A number that may be changed from outside, between two batches.
+    """A number that may be changed from outside, between two batches: an integer if ``whole``.
 
-    An item's method ``adjustable()`` returns its own. A value that was set is in the item's ``state_dict``,
-    so that a resumed run has it too.
-
-    Attributes:
-        low: The least value that is accepted.
-        high: The greatest.
-        get: Tells the value.
-        set: Changes it.
-        whole: Whether it has to be a whole number. Default False.
+    An item's method ``adjustable()`` returns its own. A value that was set is in the item's ``state_dict``, so that a
+    resumed run has it too. ``low`` and ``high`` are accepted.
     """
 
     low: float

@@ -9,7 +9,7 @@ import attrs
 
 from onion.errors import CompositionError
 
-LARGEST = 2.0**127
+MAX_SCALE = 2.0**127
 """The largest power of two in 32 bits; no scale grows beyond."""
 
 
@@ -47,7 +47,10 @@ class LossScale:
             "growth_factor is at least 1": self.growth_factor < 1,
             "backoff_factor is more than 0 and at most 1": not 0 < self.backoff_factor <= 1,
             "growth_interval and backoff_interval are at least 1": min(self.growth_interval, self.backoff_interval) < 1,
-            "floor is more than 0, value no less, and no more than 2**127": not 0 < self.floor <= self.value <= LARGEST,
+            "floor is more than 0, value no less, and no more than 2**127": not 0
+            < self.floor
+            <= self.value
+            <= MAX_SCALE,
         }
         for rule, broken in wrong.items():
             if broken:
@@ -65,7 +68,7 @@ class LossScale:
         else:
             self.good, self.bad = 0, self.bad + 1
         if self.good == self.growth_interval:
-            self.value, self.good = min(LARGEST, self.value * self.growth_factor), 0
+            self.value, self.good = min(MAX_SCALE, self.value * self.growth_factor), 0
         elif self.bad == self.backoff_interval:
             self.value, self.bad = max(self.floor, self.value * self.backoff_factor), 0
 

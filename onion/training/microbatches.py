@@ -1,8 +1,8 @@
-"""One update made of several batches, each with its share of it: what Accumulate and SplitOnMemoryError do alike."""
+"""One update made of several batches, each with its share of it: shared by Accumulate and SplitOnMemoryError."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
 from onion.data import batch_parts
@@ -28,16 +28,10 @@ Part: TypeAlias = tuple[str | None, Any]
 def run_microbatches(
     state: State, parts: Sequence[Part], weight: Weight, look: Callable[[State], None] | None = None
 ) -> HookIterator:
-    """Run the inside once a part, each with its share of the update; leave the whole's loss on the state.
+    """Run the inside for each part (a task and its batch) with its share of the update; set the loss of the whole.
 
-    A mean over the whole is the mean of the parts' means, weighted; and so is its gradient. A part that weighs nothing
-    is left out, for its own mean would be one over nothing.
-
-    Args:
-        state: its ``batch`` is that of each part in turn, and of the last one in the end.
-        parts: the batches, with their tasks.
-        weight: what each weighs.
-        look: called after each part. Default: nothing.
+    The mean over the whole is the weighted mean of the parts' means; so is its gradient. A part of weight 0 is left
+    out, for its own mean would be undefined. ``look`` is called after each part.
     """
     weights = [weigh(batch, weight) for _, batch in parts]
     whole, share, before, loss = sum(weights), state.share, state.loss, None
@@ -46,7 +40,7 @@ def run_microbatches(
             if own == 0:
                 continue
             state.task, state.batch, state.share = task, batch, share * own / whole
-            state.loss = None  # or, where an item inside skips the part, that of another one would be added
+            state.loss = None  # else, if an inner item skips the part, the loss of another part would be added
             yield
             loss = _plus(loss, state.loss, own / whole)
             if look is not None:
@@ -57,11 +51,7 @@ def run_microbatches(
 
 
 def weigh(batch: Any, weight: Weight) -> float:
-    """Weigh a batch.
-
-    Raises:
-        DataError: it has no weight, or none that makes sense.
-    """
+    """Return the weight of a batch; DataError if it has none, or none that makes sense."""
     try:
         weighs = float(weight(batch))
     except DataError as error:
@@ -82,12 +72,12 @@ def _plus(sum_: Any, loss: Any, share: float) -> Any:
 
 
 def updaters_around(item: RunnerItem, runner: Runner) -> list[ParameterUpdater]:
-    """Return the updaters that an item stands inside of, the outermost first."""
+    """Return the updaters around an item, the outermost first."""
     return [other for other in around(item, runner) if isinstance(other, ParameterUpdater)]
 
 
-def insist_on_place(item: RunnerItem, runner: Runner) -> None:
-    """Raise CompositionError unless an item stands between a ParameterUpdater and all its gradient machines."""
+def check_inside_updater(item: RunnerItem, runner: Runner) -> None:
+    """Raise CompositionError unless an item is between a ParameterUpdater and all its gradient machines."""
     updaters = updaters_around(item, runner)
     if not updaters:
         raise CompositionError(f"{item.name} is outside any ParameterUpdater; move it into one (after it).")
@@ -100,7 +90,7 @@ def insist_on_place(item: RunnerItem, runner: Runner) -> None:
 
 
 def refuse_sharers_around(item: RunnerItem, runner: Runner, why: str) -> None:
-    """Raise CompositionError if an item stands inside one that makes an update of several batches."""
+    """Raise CompositionError if an item is inside one that makes an update of several batches."""
     for other in around(item, runner):
         if other.splits_update:
             raise CompositionError(f"{item.name} is inside {other.name}, {why}")
@@ -111,3 +101,36 @@ def refuse_evaluators(items: Sequence[RunnerItem], why: str) -> None:
     for item in items:
         if isinstance(item, Evaluator):
             raise CompositionError(f"{item.name} {why}")
+
+
+class GradientRollback:
+    """One try at a batch with a network: it can be taken back, or kept.
+
+    Gradients that were there before (of other batches of the same update) are set aside, so that those of the try can
+    be thrown away alone. Buffers (running means) are copied. Where there is neither, this costs nothing.
+    """
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+        self._buffers = [(buffer, buffer.clone()) for buffer in network.buffers()]
+        # A copy, because Paddle clears the very memory that a gradient handed out earlier shares.
+        self._before = [(each, each.grad.detach().clone()) for each in network.parameters() if each.grad is not None]
+        clear_gradients(parameter for parameter, _ in self._before)
+
+    def take_back(self) -> None:
+        """Throw away the gradients made since, and put the buffers back."""
+        clear_gradients(self._network.parameters())
+        for buffer, before in self._buffers:
+            buffer.set_value(before)
+
+    def keep(self) -> None:
+        """Add the gradients that were set aside to those made since."""
+        for parameter, before in self._before:
+            parameter.grad = before if parameter.grad is None else parameter.grad + before
+        self._before = []
+
+
+def clear_gradients(parameters: Iterable[Any]) -> None:
+    """Throw gradients away, so that there are none; zeros would still move a parameter, by momentum."""
+    for parameter in parameters:
+        parameter.clear_gradient(False)  # by position: Paddle overlooks set_to_zero=False and leaves zeros

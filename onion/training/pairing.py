@@ -1,4 +1,4 @@
-"""Whether optimizers and networks belong together: who stands inside whom, and what moves what."""
+"""Whether optimizers and networks belong together: which items are inside which, and which updater moves what."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def machines_inside(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
-    """Return the gradient machines that an item stands outside of."""
+    """Return the gradient machines inside an item."""
     return [each for each in runner.inside(item) if each.computes_gradients]
 
 
 def around(item: RunnerItem, runner: Runner) -> list[RunnerItem]:
-    """Return the items that an item stands inside of, the outermost first."""
+    """Return the items around an item, the outermost first."""
     return list(runner.around(item))
 
 

@@ -80,8 +80,8 @@ def plan_of(schedule: Any) -> Plan | None:
 def plan_for(schedule: Any, steps: int, owner: str) -> None:
     """Let a schedule over passes have so many updates.
 
-    Where it had been planned for another number, as a run that goes on with another onion or other data had, it goes on
-    at the same share of the whole, which is told; ``owner`` is who has the schedule.
+    If it was planned for another number, as in a run that resumes with other items or data, it continues at the same
+    share of the whole, and this is logged; ``owner`` is the item that has the schedule.
     """
     plan = plan_of(schedule)
     if plan is None or plan.steps == steps:

@@ -1,6 +1,6 @@
 """How many batches a step of an onion takes, and how many updates it makes: asked of the onion as it is composed.
 
-An item says so by ``runs_a_step``, ``extra_batches`` and, if it provides the data, ``batches_per_pass``
+Items declare it by ``runs_a_step``, ``extra_batches`` and, if it provides the data, ``batches_per_pass``
 (``onion.engine.item``).
 """
 
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 def updates_in(passes: Passes, updater: RunnerItem, runner: Runner) -> int:
     """Return how many updates an updater makes in so many passes.
 
-    The last step of a pass may have fewer batches; none is carried over into the next pass. Items that leave batches
-    out by what is in them (SkipIf, ForTask) are not counted in, and an Accumulate that is there for some steps only
-    (within Every) by its mean.
+    The last step of a pass may have fewer batches; none is carried over into the next pass. Items that skip batches by
+    their content (SkipIf, ForTask) are not counted in, and an Accumulate that acts in some steps only (within Every) by
+    its mean.
 
     Raises:
-        CompositionError: the data do not tell how many batches a pass has, and ``passes`` does not either.
+        CompositionError: neither the data nor ``passes`` has the number of batches of a pass.
     """
-    batches = _batches_per_pass(runner) or passes.batches
+    data = [item for item in runner.walk() if item.provides_data]
+    batches = (data[-1].batches_per_pass if data else None) or passes.batches
     if batches is None:
         raise CompositionError(
             f"{updater.name}: the learning rate is planned over {passes.count} passes, but the data do not say how "
@@ -48,11 +49,6 @@ def batches_a_step(runner: Runner) -> Fraction:
     # What runs a second time within a step works on the same batches.
     taking = [item for item in runner.walk() if item.extra_batches]
     return 1 + sum((item.extra_batches * min(_runs(item, runner), Fraction(1)) for item in taking), Fraction(0))
-
-
-def _batches_per_pass(runner: Runner) -> int | None:
-    bringing = [item for item in runner.walk() if item.provides_data]
-    return bringing[-1].batches_per_pass if bringing else None
 
 
 def _runs(item: RunnerItem, runner: Runner) -> Fraction:

@@ -3,14 +3,12 @@
     python -m scripts.crash_test --count 200 --seed 6
     python -m scripts.crash_test --onion gan --kill "byte state.json 1234" --kill "step inner out 3"
 
-Each onion is run to its end once. Then runs of it die by SIGKILL at a point (points.py lists them) that
-is drawn with the seed; each third run dies a second time after it has gone on. After every kill each checkpoint with a
-final name is read and checked; the last restart runs to the end, and there every kept checkpoint has to have the same
-bits as in the whole run: all items, counters, metrics, generators, the choice of the best. The log has to have the same
-rows but for their seconds; no other file may be there or be missing.
-
-A kill takes the process away, not the machine: what was written but not synced outlives it. Exit status 1 if any run
-failed.
+Each onion is run to its end once. Then runs of it are killed by SIGKILL at a point (points.py lists them) that is drawn
+with the seed; each third run is killed again after it has resumed. After every kill each checkpoint with a final name
+is read and checked. The last restart runs to the end, where every kept checkpoint has to equal that of the whole run in
+all bits: items, counters, metrics, generators, the choice of the best. The log has to have the same rows except for
+seconds, and there may be no other file. A kill is no power failure: what was written but not synced survives. Exit
+status 1 if any run failed.
 """
 
 from __future__ import annotations
@@ -24,24 +22,22 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from importlib import import_module
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
 from scripts.console import columns, parser_of
-from scripts.crash_test.attempt import Attempt, Onions, Place, Plan
+from scripts.crash_test.attempt import Attempt, Place, Plan, add_options, onions_of
 from scripts.crash_test.points import KINDS, Census, Point, kinds_in
 
 
 def main() -> int:
-    """Try what was asked for; return the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when the onions\' module loads Paddle
     asked = _asked()
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = folder  # who is killed does not tidy up
-        onions = _onions(asked.onions, asked.onion)
+        onions = onions_of(asked.onions, asked.onion or ())
         places = {name: Place(name, onion, Path(folder), asked.limit) for name, onion in onions.items()}
         if asked.kill:
             attempts = list(_one(places, asked.kill))
@@ -56,8 +52,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=200, help="runs to kill")
     parser.add_argument("--jobs", type=int, default=2, help="at the same time")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which a run hangs")
-    parser.add_argument("--onions", default="tests.onions", help="the module that has them, by name, as ONIONS")
-    parser.add_argument("--onion", action="append", help="only this one; may be given again")
+    add_options(parser, "all")
     parser.add_argument("--kill", action="append", type=_point, metavar="POINT", help="die there; again: then there")
     return parser.parse_args()
 
@@ -67,13 +62,6 @@ def _point(text: str) -> Point:
         return Point.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _onions(module: str, chosen: list[str] | None) -> Onions:
-    onions: Onions = import_module(module).ONIONS
-    if unknown := set(chosen or ()) - onions.keys():
-        sys.exit(f"{module} has no onion {', '.join(sorted(unknown))}; it has {', '.join(onions)}")
-    return {name: onions[name] for name in chosen or onions}
 
 
 def _one(places: Mapping[str, Place], points: list[Point]) -> Iterator[Attempt]:
@@ -107,7 +95,6 @@ def _many(places: Mapping[str, Place], count: int, seed: int, jobs: int) -> Iter
 
 
 def _told(attempts: list[Attempt], module: str) -> int:
-    """Print what came of it; return the exit status."""
     again = f"{os.path.relpath(sys.executable)} -m scripts.crash_test --onions {module}"
     failed = [attempt for attempt in attempts if attempt.failed]
     print("", tables(attempts), *(failure(attempt, again) for attempt in failed), sep="\n", flush=True)
@@ -151,12 +138,11 @@ def _do(thing: Any) -> Any:
     return _work(thing)
 
 
-SHOWN = 5
-"""How many complaints of an attempt are printed."""
+MAX_COMPLAINTS = 5
+"""Of an attempt that are printed."""
 
 
 def line_of(attempt: Attempt, number: int, count: int) -> str:
-    """Return the line of an attempt."""
     points = ", then ".join(map(str, attempt.points)) or "not killed"
     return f"{number:{len(str(count))}}/{count}  {'FAILED' if attempt.failed else 'same'}  {attempt.onion}: {points}"
 
@@ -167,10 +153,10 @@ def tables(attempts: Sequence[Attempt]) -> str:
     kills = sum(len(attempt.points) for attempt in attempts)
     killed = [attempt for attempt in attempts if attempt.points]
     failed = sum(attempt.failed for attempt in attempts)
-    kinds = [_counted("none", attempts, lambda attempt: not attempt.points)]
-    kinds += [_counted(kind, attempts, _kills_of(kind)) for kind in KINDS]
-    kinds.append(_counted("twice", attempts, lambda attempt: len(attempt.points) > 1))
-    names = [_counted(name, killed, _is_of(name)) for name in onions]
+    by_kind = [(kind, attempt) for attempt in attempts for kind in attempt.kinds or ["none"]]
+    kinds = [_counted(name, [attempt for kind, attempt in by_kind if kind == name]) for name in ("none", *KINDS)]
+    kinds.append(_counted("twice", [attempt for attempt in attempts if len(attempt.points) > 1]))
+    names = [_counted(name, [attempt for attempt in killed if attempt.onion == name]) for name in onions]
     return "\n\n".join(
         [
             columns([("kind of kill", "tried", "failures"), *kinds]),
@@ -180,24 +166,16 @@ def tables(attempts: Sequence[Attempt]) -> str:
     )
 
 
-def _kills_of(kind: str) -> Callable[[Attempt], int]:
-    return lambda attempt: attempt.kinds.count(kind)
-
-
-def _is_of(onion: str) -> Callable[[Attempt], int]:
-    return lambda attempt: int(attempt.onion == onion)
-
-
-def _counted(name: str, attempts: Sequence[Attempt], count: Callable[[Attempt], int]) -> tuple[str, int, int]:
-    return name, sum(map(count, attempts)), sum(count(attempt) for attempt in attempts if attempt.failed)
+def _counted(name: str, attempts: Sequence[Attempt]) -> tuple[str, int, int]:
+    return name, len(attempts), sum(attempt.failed for attempt in attempts)
 
 
 def failure(attempt: Attempt, again: str) -> str:
     """Return what was wrong with an attempt, and the command that repeats it."""
     kills = chain.from_iterable(("--kill", str(point)) for point in attempt.points)
     words = ["--onion", attempt.onion, *(kills if attempt.points else ("--count", "0"))]
-    complaints = [f"    {complaint}" for complaint in attempt.complaints[:SHOWN]]
-    more = len(attempt.complaints) - SHOWN
+    complaints = [f"    {complaint}" for complaint in attempt.complaints[:MAX_COMPLAINTS]]
+    more = len(attempt.complaints) - MAX_COMPLAINTS
     return "\n".join([f"{again} {shlex.join(words)}", *complaints, *([f"    and {more} more"] if more > 0 else [])])
 
 

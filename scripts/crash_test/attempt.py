@@ -15,11 +15,13 @@ import shutil
 import signal
 import sys
 import traceback
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from time import monotonic, perf_counter
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -29,21 +31,39 @@ from onion.checkpointing.checkpoint import steps_in
 from scripts.crash_test.differences import differences, torn
 from scripts.crash_test.points import Census, FatalFiles, Point, Reaper, Tell, draw, kinds_in, witnessed
 
-DRAWS = 20
-"""How many points may lie behind the end of a run before an attempt is given up. The second of two often does, as the
-run that went on is shorter."""
+MAX_DRAWS = 20
+"""Points behind the end of a run, after which an attempt is given up. The second of two often is, as the resumed run is
+shorter."""
+
+
+class Kind(Protocol):
+    """An onion that can be made repeatedly, always the same; it runs for so many passes or steps."""
+
+    @property
+    def passes(self) -> int | None: ...
+
+    @property
+    def steps(self) -> int | None: ...
+
+    def make(self, folder: Path) -> Runner:
+        """Compose it; all that it writes is in the folder."""
+
+
+def add_options(parser: ArgumentParser, default: str) -> None:
+    parser.add_argument("--onions", default="tests.onions", help="the module that has them, by name, as ONIONS")
+    parser.add_argument("--onion", action="append", help=f"only this one; may be given again; default: {default}")
+
+
+def onions_of(module: str, chosen: Iterable[str]) -> dict[str, Kind]:
+    onions: Mapping[str, Kind] = import_module(module).ONIONS
+    if unknown := set(chosen) - onions.keys():
+        sys.exit(f"{module} has no onion {', '.join(sorted(unknown))}; it has {', '.join(onions)}")
+    return {name: onions[name] for name in chosen or onions}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An attempt that is due.
-
-    Attributes:
-        onion: its name.
-        kind: of the first kill.
-        twice: whether the run that went on is killed too, in any way.
-        seed: of the points.
-    """
+    """An attempt that is due: onion, kind of the first kill, whether there is a second one, seed of the points."""
 
     onion: str
     kind: str
@@ -53,13 +73,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of one.
-
-    Attributes:
-        onion: its name.
-        points: where it was killed; none: it was run a second time, to see that it is the same every time.
-        complaints: what was wrong.
-    """
+    """What came of one: the points where it was killed (none: it was only repeated), and what was wrong."""
 
     onion: str
     points: tuple[Point, ...]
@@ -67,24 +81,15 @@ class Attempt:
 
     @property
     def kinds(self) -> list[str]:
-        """Of the kills."""
         return [point.kind for point in self.points]
 
     @property
     def failed(self) -> bool:
-        """Whether anything was wrong."""
         return bool(self.complaints)
 
 
 class Place:
-    """Where the runs of an onion are, and how they go.
-
-    Args:
-        name: of the onion.
-        onion: the onion.
-        folder: for its runs.
-        limit: seconds after which a run hangs.
-    """
+    """Where the runs of an onion are, and how they go; a run hangs after ``limit`` seconds."""
 
     def __init__(self, name: str, onion: Kind, folder: Path, limit: float) -> None:
         self.name, self._onion, self._folder, self._limit = name, onion, folder / name, limit
@@ -104,14 +109,14 @@ class Place:
         A second point is drawn ever closer to the beginning, as the run that went on may have little left.
         """
         chance = random.Random(plan.seed)
-        for number in range(DRAWS):
+        for number in range(MAX_DRAWS):
             points = [draw(census, plan.kind, chance)]
             if plan.twice:
                 points.append(draw(census, chance.choice(kinds_in(census)), chance, share=0.8**number))
             attempt = self.kill(points, plan.seed)
             if attempt is not None:
                 return attempt
-        return Attempt(self.name, tuple(points), (f"not reached, and no other point in {DRAWS} draws",))
+        return Attempt(self.name, tuple(points), (f"not reached, and no other point in {MAX_DRAWS} draws",))
 
     def kill(self, points: Sequence[Point], name: str) -> Attempt | None:
         """Run to each point in turn, then to the end; None if a point was not reached."""
@@ -164,60 +169,40 @@ def _unless_progress(ends: Sequence[End]) -> Iterator[str]:
 
 
 def _last_words(folder: Path, lines: int = 16) -> str:
-    """Return what the last run printed in the end."""
     words = words_of(folder).read_text(errors="replace").splitlines()
     return "".join(f"\n      {line}" for line in words[-lines:])
 
 
-class Kind(Protocol):
-    """An onion that can be made again and again, always the same."""
-
-    @property
-    def passes(self) -> int | None:
-        """How far ``Runner.run`` goes."""
-
-    @property
-    def steps(self) -> int | None:
-        """How far ``Runner.run`` goes."""
-
-    def make(self, folder: Path) -> Runner:
-        """Compose it; all that it writes is in the folder."""
-
-
-Onions: TypeAlias = Mapping[str, Kind]
-
-
 def run(onion: Kind, folder: Path, point: Point | None, limit: float) -> End:
-    """Run an onion to its end, or to a point; a child that hangs is late.
-
-    Args:
-        onion: what to run.
-        folder: its folder; what it prints is beside it, in ``words_of(folder)``.
-        point: where it dies, or None.
-        limit: seconds after which it hangs.
-    """
+    """Run an onion to its end, or to the point where it dies; what it prints goes to ``words_of(folder)``."""
 
     def work(tell: Tell) -> None:
         begun = perf_counter()
         reaper = Reaper(point, tell)
         with through(FatalFiles(reaper, folder)):
-            seed(0)  # as a script does at its top
-            runner = witnessed(onion.make(folder), reaper)
-            if steps_in(folder):
-                seed(1)  # whatever a resumed run needs has to come from its checkpoint
-            runner.run(onion.passes, onion.steps)
+            witnessed(composed(onion, folder), reaper).run(onion.passes, onion.steps)
         tell({"census": {**reaper.seen, "clock": perf_counter() - begun}})
 
     return live(work, words_of(folder), limit, point.number if point and point.by_clock else None)
 
 
 def words_of(folder: Path) -> Path:
-    """Return the file with what the runs of a folder printed."""
     return folder.with_name(f"{folder.name}.txt")
 
 
-def seed(seed: int) -> None:
-    """Set the random generators of Python, numpy and Paddle."""
+def composed(onion: Kind, folder: Path) -> Runner:
+    """Compose an onion with the generators as a script seeds them at its top.
+
+    A run that resumes gets another seed: whatever it needs has to come from its checkpoint.
+    """
+    _seed(0)
+    runner = onion.make(folder)
+    if steps_in(folder):
+        _seed(1)
+    return runner
+
+
+def _seed(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)
     if "paddle" in sys.modules:
@@ -226,13 +211,7 @@ def seed(seed: int) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """How a child ended.
-
-    Attributes:
-        code: its exit status, or minus the signal that ended it.
-        late: whether the parent ended it, because its time was up.
-        told: what it said to the parent.
-    """
+    """How a child ended: status or minus the signal, whether the parent ended it in the end, and what it reported."""
 
     code: int
     late: bool
@@ -244,18 +223,14 @@ class End:
         return self.code == -signal.SIGKILL
 
     def said(self, what: str) -> list[Any]:
-        """Return all it told under a name."""
         return [each[what] for each in self.told if what in each]
 
 
 def live(work: Callable[[Tell], None], words: Path, limit: float, kill_after: float | None = None) -> End:
-    """Run a function in a child.
+    """Run a function in a child process.
 
-    Args:
-        work: the function; it can tell the parent something.
-        words: the file that gets what the child prints, its traceback, and where it hangs when the limit is near.
-        limit: the seconds after which it hangs, and is killed.
-        kill_after: the seconds after which it is killed anyway; None: never.
+    The file ``words`` gets what the child prints, its traceback, and where it hangs when the limit is near. It is
+    killed as hanging after ``limit`` seconds, and after ``kill_after`` seconds in any case.
     """
     reading, writing = os.pipe()
     sys.stdout.flush()

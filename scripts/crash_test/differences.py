@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -95,15 +94,12 @@ def _flat(folder: Path, step: int) -> dict[str, str | np.ndarray]:
     flat = {f"run {key}": value for key, value in checkpoint.run.items()}
     for name, saved in checkpoint.items.items():
         flat[name] = sorted(saved)
-        flat.update({f"{name} {key}": value for key, value in saved.items() if not _timed(key, saved)})
+        timed = TIMED if "seconds" in saved else ()
+        flat.update({f"{name} {key}": value for key, value in saved.items() if key not in timed})
     return {
         key: value if isinstance(value, np.ndarray) else json.dumps(value).replace(str(folder), "FOLDER")
         for key, value in flat.items()
     }
-
-
-def _timed(key: str, saved: Mapping[str, Any]) -> bool:
-    return key in TIMED and "seconds" in saved
 
 
 def _between_values(ours: str | np.ndarray, theirs: str | np.ndarray) -> str:

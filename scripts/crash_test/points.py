@@ -65,7 +65,6 @@ class Point:
 
     @property
     def kind(self) -> str:
-        """The first word of the event."""
         return kind_of(self.event)
 
     @property
@@ -80,7 +79,6 @@ def kind_of(event: str) -> str:
 
 
 def kinds_in(census: Census) -> list[str]:
-    """Return the kinds of which there is an event."""
     there = {kind_of(event) for event in census}
     return [kind for kind in KINDS if kind in there]
 
@@ -93,12 +91,7 @@ def draw(census: Census, kind: str, chance: random.Random, share: float = 1.0) -
 
 
 class Reaper:
-    """What rings and files report every event to.
-
-    Args:
-        point: where the process dies; None: nowhere.
-        tell: what the process says to its parent.
-    """
+    """Counts the events that rings and files report, and kills the process at a point (None: nowhere)."""
 
     def __init__(self, point: Point | None, tell: Tell) -> None:
         self.point, self.tell = point, tell
@@ -125,13 +118,7 @@ def die() -> None:
 
 
 class Witness(RunnerItem):
-    """Report each way in and out.
-
-    Args:
-        reaper: whom to tell.
-        on_pass: what a pass is called.
-        on_batch: what a batch is called.
-    """
+    """Report each way in and out of a pass and a batch, under these names."""
 
     passive = True
 
@@ -142,7 +129,6 @@ class Witness(RunnerItem):
         yield from self._around(self._pass)
 
     def on_batch(self, state: State) -> HookIterator:
-        """Report a batch, as often as it comes by."""
         yield from self._around(self._batch)
 
     def _around(self, event: str) -> HookIterator:
@@ -177,19 +163,14 @@ def _with(runner: Runner, *innermost: RunnerItem) -> Runner:
 
 
 class FatalFiles(Files):
-    """The system's files, with a reaper beside them.
-
-    Args:
-        reaper: whom to tell.
-        folder: of the checkpoints; the reaper tells the parent of each that got its final name.
-    """
+    """The system's files; operations are reported to the reaper, checkpoints with a final name to the parent."""
 
     def __init__(self, reaper: Reaper, folder: Path) -> None:
         self._reaper, self._folder = reaper, folder
         self._unsynced = False
 
     def write(self, file: IO[bytes], content: bytes) -> None:
-        """Report each byte; of those up to the last one, the disk gets what came before."""
+        """Report each byte; the disk gets those before the last one."""
         name = "temporary" if isinstance(file.name, int) else Path(file.name).name  # replace_file opens by number
         rest = self._reaper.among(f"{'log' if name.endswith('.jsonl') else 'byte'} {name}", len(content))
         super().write(file, content[:rest])
@@ -217,12 +198,12 @@ class FatalFiles(Files):
     def remove(self, folder: Path) -> None:
         """Report before, after, and when half of the files are gone."""
         self._reaper.at("remove before")
-        self._reaper.at("remove half", first=lambda: _halve(folder))
+        self._reaper.at("remove half", first=lambda: halve(folder))
         super().remove(folder)
         self._reaper.at("remove after")
 
 
-def _halve(folder: Path) -> None:
+def halve(folder: Path) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     for path in files[: (len(files) + 1) // 2]:
         path.unlink()

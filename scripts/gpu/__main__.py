@@ -1,10 +1,9 @@
-"""What a person with a GPU runs: ``make gpu``. It tries onion on it, and writes a report for an issue.
+"""Try onion on a GPU, and write a report for an issue: ``make gpu``.
 
     python -m scripts.gpu [tests parity mixed kills finetune pretraining pretraining-16] [--report out/gpu.md]
 
-It takes the Python that runs it, in which onion and a Paddle for GPUs are installed (docs/gpu.md), and installs
-nothing. Each part is a process; one that fails does not stop the others. Exit status 1 if a part failed, or if there is
-no GPU.
+It uses the Python that runs it, in which onion and a Paddle for GPUs are installed (docs/gpu.md), and installs nothing.
+Each part is a process; one that fails does not stop the others. Exit status 1 if a part failed, or there is no GPU.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ from time import perf_counter
 from types import ModuleType
 from typing import NamedTuple
 
+from scripts.console import parser_of
+
 ROOT = Path(__file__).parents[2]
 SEE = "docs/gpu.md tells which Paddle is for which GPU."
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what was asked for, and write the report; return the exit status."""
     given = _given(arguments)
     paddle, obstacle = _paddle()
     if paddle is None:
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _given(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, seed=False)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help="only these")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="the folder of data sets")
     parser.add_argument("--report", type=Path, default=Path("out/gpu.md"), help="where it is written")
@@ -67,27 +67,18 @@ def _paddle() -> tuple[ModuleType | None, str]:
     return paddle, ""
 
 
-PYTHON = "{python}"
-"""Stands for the Python that runs all this."""
-DATA = "{data}"
-"""Stands for the folder of data sets."""
+PYTHON, DATA = "{python}", "{data}"
+"""Placeholders of the Python that runs this, and of the folder of data sets."""
 
 EXACT = {"NVIDIA_TF32_OVERRIDE": "0"}
-"""Products of float32 in all their bits: GPUs since Ampere round what goes into them to 10 bits otherwise."""
+"""Products of float32 in full precision; otherwise GPUs since Ampere round the factors to 10 bits."""
 
 SAME_BITS = {**EXACT, "FLAGS_cudnn_deterministic": "1", "FLAGS_embedding_deterministic": "1"}
-"""And every sum in the same order each time: of attention's gradients, and of embeddings'."""
+"""And sums in the same order each time, of attention's gradients and of embeddings'."""
 
 
 class Part(NamedTuple):
-    """A part.
-
-    Attributes:
-        title: what it shows.
-        command: with places for what differs.
-        environment: variables that are set.
-        lacks: exit status -> what was not there; with any other than 0 and these it failed.
-    """
+    """A part: what it shows, command, variables, and exit status -> what was missing (others but 0 are failures)."""
 
     title: str
     command: tuple[str, ...]
@@ -96,15 +87,7 @@ class Part(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a part.
-
-    Attributes:
-        name: of the part.
-        title: what it was to show.
-        verdict: ``passed``, ``failed (status n)`` or ``not run: why``.
-        seconds: that it took.
-        output: all it printed.
-    """
+    """The result of a part; the verdict is ``passed``, ``failed (status n)`` or ``not run: why``."""
 
     name: str
     title: str
@@ -114,17 +97,14 @@ class Outcome(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether it did not do what it should."""
         return self.verdict.startswith("failed")
 
 
 def pytest(*given: str) -> tuple[str, ...]:
-    """Return the command that runs tests."""
     return (PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", *given)
 
 
 def training(*given: str) -> tuple[str, ...]:
-    """Return the command that trains for a moment."""
     return (PYTHON, "-m", "scripts.gpu.training", *given)
 
 
@@ -154,14 +134,6 @@ PARTS = {
 
 
 def run(name: str, part: Part, root: Path, data: Path) -> Outcome:
-    """Run a part, in the repository's root.
-
-    Args:
-        name: of the part.
-        part: what is run.
-        root: of the repository.
-        data: the folder of data sets.
-    """
     command = [word.format(python=sys.executable, data=data) for word in part.command]
     print(f"== {name}: {' '.join(command)}", flush=True)
     started, lines = perf_counter(), []
@@ -178,13 +150,10 @@ def run(name: str, part: Part, root: Path, data: Path) -> Outcome:
         for line in process.stdout:
             print(line, end="", flush=True)
             lines.append(line)
-    return Outcome(name, part.title, _verdict(process.returncode, part), perf_counter() - started, "".join(lines))
-
-
-def _verdict(status: int, part: Part) -> str:
-    if status == 0:
-        return "passed"
-    return f"not run: {part.lacks[status]}" if status in part.lacks else f"failed (status {status})"
+    status = process.returncode
+    verdict = f"not run: {part.lacks[status]}" if status in part.lacks else f"failed (status {status})"
+    seconds = perf_counter() - started
+    return Outcome(name, part.title, verdict if status else "passed", seconds, "".join(lines))
 
 
 LIBRARIES = ("onion-paddle", "numpy", "torch", "transformers")
@@ -211,7 +180,6 @@ def _version(library: str) -> str:
 
 
 def _said(program: str, *given: str, cwd: Path) -> str:
-    """The first line that a program prints, or why there is none."""
     path = shutil.which(program)
     if path is None:
         return f"unknown: there is no {program}"
@@ -219,14 +187,11 @@ def _said(program: str, *given: str, cwd: Path) -> str:
     return (told.stdout or told.stderr).strip().partition("\n")[0] or f"unknown: {program} says nothing"
 
 
-LAST = 40
-"""Lines that are shown of a part that failed."""
-FIGURES = 12
-"""Lines that are shown of one that passed, which has its figures or counts in them."""
+LINES_OF_FAILED, LINES_OF_PASSED = 40, 12
+"""Last lines of the output of a part that are shown; those of one that passed have its figures or counts."""
 
 
 def page(machine: Mapping[str, str], outcomes: Sequence[Outcome]) -> str:
-    """Return the report, in Markdown."""
     bad = [outcome.name for outcome in outcomes if outcome.failed]
     head = f"{len(bad)} of {len(outcomes)} parts failed: {', '.join(bad)}" if bad else "no part failed"
     lines = [f"# onion on {machine.get('GPU', 'a GPU').partition(',')[0]}: {head}", "", "| | |", "| --- | --- |"]
@@ -246,7 +211,7 @@ def _cell(text: str) -> str:
 
 def _fenced(outcome: Outcome) -> list[str]:
     """The last lines, in a fence that they cannot close."""
-    last = outcome.output.rstrip().splitlines()[-(LAST if outcome.failed else FIGURES) :]
+    last = outcome.output.rstrip().splitlines()[-(LINES_OF_FAILED if outcome.failed else LINES_OF_PASSED) :]
     fence = "```"
     while any(fence in line for line in last):
         fence += "`"

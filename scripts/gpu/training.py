@@ -20,6 +20,7 @@ from onion import GradientMachine, MixedPrecision, ParameterUpdater, Runner, Run
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.tasks.registry import get_task
+from scripts.console import parser_of
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -31,8 +32,6 @@ FIRST_WORD = 5
 
 
 class RandomTexts(RunnerItem):
-    """Give batches of random tokens, some of them masked."""
-
     def __init__(self, batch: int, length: int, words: int) -> None:
         self.batch, self.length, self.words = batch, length, words
         self.tokens = 0
@@ -58,7 +57,6 @@ class RandomTexts(RunnerItem):
 
 
 def main() -> None:
-    """Train, and tell."""
     given = _given()
     config = EncoderConfig(
         vocab_size=given.words,
@@ -77,33 +75,26 @@ def main() -> None:
     texts.tokens, started = 0, perf_counter()
     last = float(runner.run(steps=WARM + given.steps).loss)  # type: ignore[arg-type]  # reading the loss waits for the device
     seconds = perf_counter() - started
-    print(
-        json.dumps(
-            {
-                "device": paddle.device.get_device(),
-                "dtype": given.dtype,
-                "steps": given.steps,
-                "examples a second": round(given.steps * given.batch / seconds, 1),
-                "tokens a second": round(texts.tokens / seconds),
-                "peak bytes": _peak(),
-                "loss": [round(loss, 4), round(last, 4)],
-                "beside torch": "not measured",
-            }
-        )
-    )
+    device = paddle.device.get_device()
+    told = {
+        "device": device,
+        "dtype": given.dtype,
+        "steps": given.steps,
+        "examples a second": round(given.steps * given.batch / seconds, 1),
+        "tokens a second": round(texts.tokens / seconds),
+        "peak bytes": None if device == "cpu" else int(paddle.device.cuda.max_memory_allocated()),  # unknown on the CPU
+        "loss": [round(loss, 4), round(last, 4)],
+        "beside torch": "not measured",
+    }
+    print(json.dumps(told))
 
 
 def _given() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, seed=False)
     parser.add_argument("--dtype", choices=["float32", "float16", "bfloat16"], default="float32")
     for name, usual in {"batch": 32, "length": 128, "steps": 30, "layers": 12, "hidden": 768, "words": 30522}.items():
         parser.add_argument(f"--{name}", type=int, default=usual)
     return parser.parse_args()
-
-
-def _peak() -> int | None:
-    """Bytes of the device's memory that were in use at once; None on the CPU, where Paddle does not tell."""
-    return None if paddle.device.get_device() == "cpu" else int(paddle.device.cuda.max_memory_allocated())
 
 
 if __name__ == "__main__":

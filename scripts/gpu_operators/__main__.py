@@ -2,11 +2,10 @@
 
     python -m scripts.gpu_operators
 
-It needs a GPU build of Paddle and no GPU. The operators are not listed by hand: a process trains, tests and predicts on
-the paths that a GPU takes, and Paddle's own log says which kernels ran (kernels.py). Where one ran with
-floating-point numbers, kernels for float32, float16 and bfloat16 have to be registered; else for the types it ran with.
-Exit status 1 if one is missing and no way around it is named in kernels.py, or one is named in vain; 2 if
-this Paddle is for the CPU.
+It needs a GPU build of Paddle and no GPU. A process trains, tests and predicts on the paths that a GPU takes, and
+Paddle's log tells which kernels ran (kernels.py). For one that ran with floating-point numbers, kernels for float32,
+float16 and bfloat16 have to be registered; otherwise for the types it ran with. Exit status 1 if one is missing and
+kernels.py names no way around it, or names one that is not needed; 2 if this Paddle is for the CPU.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def main() -> int:
-    """Record, compare and tell; return the exit status."""
     if not paddle.is_compiled_with_cuda():
         print("this Paddle is for the CPU and has no GPU kernels to look for; `make gpu-dry` installs one that has")
         return 2

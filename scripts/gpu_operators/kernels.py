@@ -23,12 +23,7 @@ from scripts.console import columns
 
 
 class Mode(NamedTuple):
-    """A way around.
-
-    Attributes:
-        types: for which no kernel is needed.
-        reason: why it is not.
-    """
+    """A way around: the types for which no kernel is needed, and why."""
 
     types: frozenset[str]
     reason: str
@@ -66,11 +61,7 @@ class FailedError(Exception):
 
 
 def recorded(module: str, root: Path) -> dict[str, set[str]]:
-    """Run a module and return the types that each kernel ran with.
-
-    Args:
-        module: that is run.
-        root: of the repository, where it is run.
+    """Run a module in the repository's root and return the types that each kernel ran with.
 
     Raises:
         FailedError: it failed, or nothing was logged.
@@ -122,14 +113,7 @@ ANY_TYPE = "Undefined(ALL_DTYPE)"
 
 
 class Verdict(NamedTuple):
-    """What Paddle has of one operator.
-
-    Attributes:
-        name: of its kernel.
-        needed: types that a GPU needs it for.
-        missing: those of them that Paddle has no GPU kernel for.
-        way: around what is missing; None where nothing is, or none is named.
-    """
+    """The types that a GPU needs a kernel for, those of them that Paddle lacks, and the way around, if one is named."""
 
     name: str
     needed: frozenset[str]
@@ -143,11 +127,7 @@ class Verdict(NamedTuple):
 
 
 def needed_of(used: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
-    """Return the types that a GPU needs each kernel for.
-
-    Args:
-        used: kernel -> types that it ran with on the CPU.
-    """
+    """Return the types that a GPU needs each kernel for, by those that it ran with on the CPU."""
     needed = {name: set(types) for name, types in used.items()}
     for types in needed.values():
         if types & FLOATING:
@@ -158,12 +138,7 @@ def needed_of(used: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
 
 
 def verdicts(needed: Mapping[str, Iterable[str]], kernels: Mapping[str, Iterable[str]]) -> list[Verdict]:
-    """Compare what is needed with what there is.
-
-    Args:
-        needed: kernel -> types.
-        kernels: kernel -> ``(backend, layout, type)`` of all that is registered.
-    """
+    """Compare the types that are needed with the kernels, ``(backend, layout, type)``, that are registered."""
     return [_verdict(name, frozenset(needed[name]), kernels.get(name, ())) for name in sorted(needed)]
 
 
@@ -181,7 +156,6 @@ def idle_ways(found: Iterable[Verdict]) -> list[str]:
 
 
 def rendered(found: Iterable[Verdict]) -> str:
-    """Return the table."""
     rows = [(verdict.name, ", ".join(sorted(verdict.needed)), _told(verdict)) for verdict in found]
     return columns([("operator", "needed for", "on a GPU"), *rows])
 

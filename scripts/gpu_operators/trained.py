@@ -37,8 +37,7 @@ ERNIE = {
     "task_type_vocab_size": 3,
     "use_task_id": True,
 }
-ROWS = 3
-"""That are predicted."""
+PREDICTED_ROWS = 3
 
 
 @contextmanager
@@ -60,7 +59,6 @@ def ernie(folder: Path) -> Path:
 
 
 def one_task(name: str, start: Path, out: Path) -> None:
-    """Train, test and predict; with a loss scale, whose operators a GPU has use for."""
     train, dev = files(name)
     options = OPTIONS.get(name, {"max_length": 16})
     runner = fine_tune(
@@ -69,12 +67,11 @@ def one_task(name: str, start: Path, out: Path) -> None:
     runner.insert_before(GradientMachine, MixedPrecision("float16")).run(passes=1)
     task = read_task(out)
     predictor = Predictor(task, Runner(GradientMachine(Predictor.load(out).network)), Tokenizer.from_pretrained(out))
-    found = list(predictor(islice(task.rows(dev, labelled=False), ROWS)))
+    found = list(predictor(islice(task.rows(dev, labelled=False), PREDICTED_ROWS)))
     assert found, f"{name} predicted nothing"
 
 
 def main() -> None:
-    """Run all there is, telling what comes next."""
     with tempfile.TemporaryDirectory() as room, on_the_paths_of_a_gpu():
         for family, start in (("bert", encoder()), ("ernie", ernie(Path(room) / "ernie"))):
             for name in TASKS:

@@ -2,14 +2,12 @@
 
     python -m scripts.interrupt --count 500 --seed 6
 
-Each onion is run to its end once, with a checkpoint after every batch: in the foreground and in the background. Then
-runs of it get Ctrl-C: before a write, sync, rename or removal of a disk that is a little slow (up to three times, so
-that one comes while the run leaves, or waits for the thread that writes), or before a line of the code that saves. No
-Signals item is around them, and each time the run is started again at once in this process, as in a notebook: the
-very same onion, or a new one. Wherever a run begins, and at the end, every checkpoint with a final name has
-to be whole; no run may be refused; and the last one has to come to the bits of the run that was not interrupted.
-
-A table; exit status 1 if anything was wrong.
+Each onion is run to its end once, with a checkpoint after every batch, in the foreground and in the background. Then
+its runs get Ctrl-C: before an operation of a disk that is a little slow (up to three times, so that one comes while the
+run ends, or waits for the writing thread), or before a line of the code that saves. There is no Signals item, and the
+run is started again at once in this process, as in a notebook: the same onion, or a new one. Wherever a run begins, and
+at the end, every checkpoint with a final name has to be valid; no run may be refused; the last one has to end with the
+bits of the uninterrupted run. Prints a table; exit status 1 if anything was wrong.
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from random import Random
 
 from scripts.console import columns, parser_of
+from scripts.crash_test.attempt import add_options, onions_of
 from scripts.interrupt.attempt import MODES, WAYS, Attempt, Place
 
 ONIONS = ("noise", "best", "average", "slot")
@@ -32,14 +30,13 @@ ONIONS = ("noise", "best", "average", "slot")
 
 
 def main() -> int:
-    """Try what was asked for; return the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when the onions\' module loads Paddle
     asked = _asked()
     logging.getLogger("onion").setLevel(logging.ERROR)  # resuming from a checkpoint is no news here
     print(f"seed {asked.seed}", flush=True)
-    onions = import_module(asked.onions).ONIONS
+    onions = onions_of(asked.onions, asked.onion or ONIONS)
     with tempfile.TemporaryDirectory() as folder:
-        places = [Place(name, onions[name], mode, Path(folder)) for name in asked.onion or ONIONS for mode in MODES]
+        places = [Place(name, onion, mode, Path(folder)) for name, onion in onions.items() for mode in MODES]
         attempts = list(_attempts(places, asked.count, asked.seed))
     print(_table(attempts))
     return 1 if not attempts or any(attempt.complaints for attempt in attempts) else 0
@@ -48,8 +45,7 @@ def main() -> int:
 def _asked() -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument("--count", type=int, default=500, help="runs to interrupt")
-    parser.add_argument("--onions", default="tests.onions", help="the module that has them, by name, as ONIONS")
-    parser.add_argument("--onion", action="append", help=f"one of them; default: {', '.join(ONIONS)}")
+    add_options(parser, ", ".join(ONIONS))
     return parser.parse_args()
 
 

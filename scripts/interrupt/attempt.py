@@ -20,12 +20,13 @@ from types import FrameType, ModuleType
 from typing import IO, Any
 
 from onion import Runner, RunnerItem, Saver, State
-from onion.checkpointing import atomic_files, background, checkpoint, lock, run_state, writer
+from onion.checkpointing import atomic_files, checkpoint, lock, run_state, writer
 from onion.checkpointing.atomic_files import Files, through
 from onion.checkpointing.checkpoint import steps_in
 from onion.items import saver
-from scripts.crash_test.attempt import Kind, seed
+from scripts.crash_test.attempt import Kind, composed
 from scripts.crash_test.differences import differences, torn
+from scripts.crash_test.points import halve
 
 MODES: Mapping[str, bool] = {"foreground": False, "background": True}
 """How checkpoints are written -> ``Saver(background=...)``."""
@@ -33,29 +34,17 @@ MODES: Mapping[str, bool] = {"foreground": False, "background": True}
 WAYS = ("operation", "line")
 """What Ctrl-C comes before."""
 
-NEXT = 12
-"""So many operations further on the next one may come, at most."""
+MAX_DISTANCE = 12
+"""Operations between one interrupt and the next, at most."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of one.
-
-    Attributes:
-        onion: its name.
-        mode: how checkpoints were written.
-        way: what Ctrl-C came before.
-        number: which attempt it is.
-        interrupts: how many there were.
-        torn: what is wrong with checkpoints that have a final name.
-        refused: the errors of runs that should have gone on.
-        other: in what the run came to something else.
-    """
+    """What came of one: interrupts, torn checkpoints, errors of runs that should have continued, other results."""
 
     onion: str
     mode: str
     way: str
-    number: int
     interrupts: int
     torn: tuple[str, ...]
     refused: tuple[str, ...]
@@ -63,12 +52,11 @@ class Attempt:
 
     @property
     def complaints(self) -> tuple[str, ...]:
-        """All that is wrong."""
         return self.torn + self.refused + self.other
 
 
-HANGS = 600
-"""Seconds after which an attempt hangs: the process ends, and tells where its threads are."""
+TIMEOUT = 600
+"""Seconds after which an attempt hangs: the process ends and prints where its threads are."""
 
 
 class Look(RunnerItem):
@@ -84,14 +72,7 @@ class Look(RunnerItem):
 
 
 class Place:
-    """Where the runs of an onion are that saves in one way, and how they go.
-
-    Args:
-        name: of the onion.
-        onion: the onion.
-        mode: how checkpoints are written.
-        folder: for its runs.
-    """
+    """Where the runs of an onion are that saves in one mode, and how they go."""
 
     def __init__(self, name: str, onion: Kind, mode: str, folder: Path) -> None:
         self.name, self.mode, self._onion, self._folder = name, mode, onion, folder / f"{name}-{mode}"
@@ -106,7 +87,7 @@ class Place:
         chance = random.Random(seed)
         folder = self._folder / str(number)
         at = chance.randint(1, self._events[way])
-        further = [chance.randint(1, NEXT) for _ in range(chance.randrange(3))] if way == "operation" else []
+        further = [chance.randint(1, MAX_DISTANCE) for _ in range(chance.randrange(3))] if way == "operation" else []
         operations = [at + sum(further[:some]) for some in range(len(further) + 1)] if way == "operation" else []
         disk = InterruptingFiles(operations, chance)
         lines = Lines(at if way == "line" else 0)
@@ -114,7 +95,7 @@ class Place:
         found: list[str] = []
         refused: tuple[str, ...] = ()
         interrupts = 0
-        faulthandler.dump_traceback_later(HANGS, exit=True)
+        faulthandler.dump_traceback_later(TIMEOUT, exit=True)
         with through(disk), ctrl_c.answered():
             try:
                 runner = self._made(folder, found)
@@ -127,14 +108,10 @@ class Place:
         faulthandler.cancel_dump_traceback_later()
         other = () if found or refused else tuple(differences(folder, self._whole))
         shutil.rmtree(folder, ignore_errors=True)
-        return Attempt(self.name, self.mode, way, number, interrupts, tuple(found), refused, other)
+        return Attempt(self.name, self.mode, way, interrupts, tuple(found), refused, other)
 
     def _made(self, folder: Path, found: list[str]) -> Runner:
-        """Compose the onion, with checkpoints after every batch."""
-        seed(0)  # as a script does at its top
-        runner = self._onion.make(folder)
-        if steps_in(folder):
-            seed(1)  # whatever a resumed run needs has to come from its checkpoint
+        runner = composed(self._onion, folder)
         saver = runner[Saver]
         saver.every, saver.async_save = 1, MODES[self.mode]
         return runner.insert_after(runner.items[-1], Look(folder, found))
@@ -152,7 +129,6 @@ class CtrlC:
 
     @contextmanager
     def answered(self) -> Iterator[None]:
-        """Answer until this is left."""
         before = signal.signal(signal.SIGINT, self._answer)
         try:
             yield
@@ -178,17 +154,12 @@ class CtrlC:
         return False
 
 
-SLOWEST = 0.01
-"""Seconds that an operation of a thread may take, so that it is still writing when the next run begins."""
+MAX_PAUSE = 0.01
+"""Seconds that an operation of a thread takes at most, so that it is still writing when the next run begins."""
 
 
 class InterruptingFiles(Files):
-    """The system's files, a little slower in threads, with a SIGINT to the process before some of the operations.
-
-    Args:
-        at: the numbers of these operations, from 1, over all threads.
-        chance: draws how slow each is.
-    """
+    """The system's files, a little slower in threads, with a SIGINT before the operations of these numbers, from 1."""
 
     def __init__(self, at: Iterable[int], chance: Random) -> None:
         self._at, self._chance, self._lock = frozenset(at), chance, Lock()
@@ -212,16 +183,14 @@ class InterruptingFiles(Files):
     def remove(self, folder: Path) -> None:
         """Remove half of the files, then the rest."""
         self._step()
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        for path in files[: len(files) // 2]:
-            path.unlink()
+        halve(folder)
         self._step()
         super().remove(folder)
 
     def _step(self) -> None:
         with self._lock:
             self.count += 1
-            due, pause = self.count in self._at, self._chance.random() * SLOWEST
+            due, pause = self.count in self._at, self._chance.random() * MAX_PAUSE
         in_a_thread = current_thread() is not main_thread()
         if due:
             os.kill(os.getpid(), signal.SIGINT)  # the main thread answers, wherever it is
@@ -229,16 +198,12 @@ class InterruptingFiles(Files):
             time.sleep(pause)
 
 
-SAVING: tuple[ModuleType, ...] = (background, checkpoint, atomic_files, lock, writer, run_state, saver)
+SAVING: tuple[ModuleType, ...] = (checkpoint, atomic_files, lock, writer, run_state, saver)
 FILES = frozenset(module.__file__ for module in SAVING)
 
 
 class Lines:
-    """Counts the lines of these modules that the main thread comes by, and interrupts it before one of them.
-
-    Args:
-        at: its number, from 1; 0: none.
-    """
+    """Counts the lines of these modules in the main thread, and interrupts it before one of them (0: none)."""
 
     def __init__(self, at: int) -> None:
         self._at = at
@@ -246,7 +211,6 @@ class Lines:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Do so until this is left."""
         before = sys.gettrace()
         sys.settrace(self._enter)
         try:

@@ -3,19 +3,18 @@
     python -m scripts.portable             both parts
     python -m scripts.portable emulated    one of them
 
-native      All tests of tests/models with the AVX2 kernels of MKL and oneDNN, on this very processor. They compute
-            what such a processor computes; an instruction that it lacks would work all the same.
-emulated    Where it would not: under qemu-user, whose processor has AVX2 and no AVX-512. Tiny networks of both families
-            of encoders are trained, tested inside the training, cut off, resumed, saved, evaluated, predicted with and
-            embedded, for every task. A step that hangs is ended after a while, and is a failure.
+native      All tests of tests/models with the AVX2 kernels of MKL and oneDNN, on this processor. They compute what
+            such a processor computes, but an instruction that it lacks would work all the same.
+emulated    Under qemu-user, whose processor has AVX2 and no AVX-512: tiny networks of both families of encoders are
+            trained, tested, interrupted, resumed, saved, evaluated, predicted with and embedded, for every task. A step
+            that hangs is a failure.
 
 Exit status: 0 if all passed; 1 if anything failed, or there is no emulator and the environment says ``CI``; 77 if there
-is none elsewhere: what could be run passed, but the emulated part was not run.
+is no emulator elsewhere: the emulated part was not run.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import shutil
@@ -31,6 +30,8 @@ from pathlib import Path
 from threading import Timer
 from time import perf_counter
 
+from scripts.console import parser_of
+
 ROOT = Path(__file__).parents[2]
 PASSED, FAILED, NOT_RUN = 0, 1, 77
 """The last one is what Automake's tests say when they skip."""
@@ -39,8 +40,7 @@ FAMILIES = ("bert", "ernie")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run what was asked for; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, seed=False)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{' or '.join(PARTS)}; default: both")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which an emulated step hangs")
     parser.add_argument("--workers", type=int, default=2, help="processes that share the native tests")
@@ -58,7 +58,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def native(workers: int) -> int:
-    """Run the tests of tests/models by the kernels for AVX2; return the status."""
     command = [sys.executable, "-m", "pytest", "-q", "--numprocesses", str(workers), "--dist", "loadfile"]
     with tempfile.TemporaryDirectory() as name:
         done = subprocess.run([*command, "tests/models"], cwd=ROOT, env=limited(Path(name)), check=False)
@@ -79,26 +78,25 @@ def on_emulator(limit: float) -> int:
 
 def _journey(command: Sequence[str], limit: float, family: str) -> str | None:
     """Run an emulated process to its end; return what was wrong, which has been printed."""
+
+    def tell(step: str, seconds: float) -> None:
+        print(f"{family:8}{seconds:6.1f} s  {step}", flush=True)
+
     with tempfile.TemporaryDirectory() as name:
         folder, errors = Path(name), Path(name) / "errors.txt"
         paths = {"PYTHONPATH": str(ROOT), "ONION_HOME": str(folder / "home")}
         prepare = [sys.executable, "-W", "ignore:No ccache found", "-m", "scripts.portable.material", family, name]
         subprocess.run(prepare, env={**os.environ, **paths}, cwd=ROOT, check=True)
         environment = {**described(folder), **paths, **ENVIRONMENT, "OMP_NUM_THREADS": "1"}
-        end = watch([*command, name], environment, folder, errors, limit, partial(_tell, family))
+        end = watch([*command, name], environment, folder, errors, limit, tell)
         if end.complaint:
             print(f"{family:8}FAILED    {end.complaint}\n{errors.read_text()}", flush=True)
     return end.complaint
 
 
-def _tell(family: str, step: str, seconds: float) -> None:
-    print(f"{family:8}{seconds:6.1f} s  {step}", flush=True)
-
-
-NAME = "qemu-x86_64"
+EMULATOR = "qemu-x86_64"
 PROCESSOR = "max"
-"""All that qemu can emulate: AVX2 and FMA; of AVX-512 nothing, which the emulated process itself looks at."""
-
+"""All that qemu can emulate: AVX2 and FMA, nothing of AVX-512; the emulated process checks that itself."""
 
 ENVIRONMENT = {"NPY_DISABLE_CPU_FEATURES": "AVX2 X86_V3"}
 """NumPy's sorts for AVX2 give wrong orders under qemu 7.2, and right ones on a processor; NumPy's plain ones are right
@@ -116,10 +114,10 @@ def emulated(*words: str) -> list[str]:
         NoEmulatorError: it is not installed, or could not run this Python.
     """
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        raise NoEmulatorError(f"{NAME} runs programs for Linux on x86-64 only, and this Python is another one")
-    program = shutil.which(NAME)
+        raise NoEmulatorError(f"{EMULATOR} runs programs for Linux on x86-64 only, and this Python is another one")
+    program = shutil.which(EMULATOR)
     if program is None:
-        raise NoEmulatorError(f"{NAME} is not installed; on Debian or Ubuntu: apt-get install qemu-user")
+        raise NoEmulatorError(f"{EMULATOR} is not installed; on Debian or Ubuntu: apt-get install qemu-user")
     return [program, "-cpu", PROCESSOR, sys.executable, *words]
 
 
@@ -150,18 +148,9 @@ def limited(folder: Path) -> dict[str, str]:
     return {**described(folder), **dict(zip(CHOSEN, ("5", "AVX2"), strict=True))}
 
 
-BEGINNING = "started"
-
-
 @dataclass(frozen=True)
 class End:
-    """How a process ended.
-
-    Attributes:
-        step: the last one that it named.
-        code: its exit status, or minus the signal that ended it.
-        late: whether it was ended here, because it had been silent for too long.
-    """
+    """How a process ended: its last step, status or minus the signal, whether it was ended for its silence."""
 
     step: str
     code: int
@@ -169,11 +158,12 @@ class End:
 
     @property
     def complaint(self) -> str | None:
-        """What was wrong, in words; None: nothing."""
         if self.late and self.code:  # else it ended by itself at the last moment
             return f"{self.step!r} hangs: it did not end in time"
         if self.code < 0:
-            return f"{self.step!r} was ended by {_signal(-self.code)}"
+            name = signal.strsignal(-self.code) or "a signal"
+            why = ": the processor lacks an instruction that was met there" if self.code == -signal.SIGILL else ""
+            return f"{self.step!r} was ended by signal {-self.code} ({name}){why}"
         return f"{self.step!r} failed with exit status {self.code}" if self.code else None
 
 
@@ -185,17 +175,11 @@ def watch(
     limit: float,
     tell: Callable[[str, float], None],
 ) -> End:
-    """Run a process to its end, or until it has named no step for too long.
+    """Run a process, which prints a line before each step, to its end or until a step exceeds ``limit`` seconds.
 
-    Args:
-        command: prints a line before each step.
-        environment: of the process.
-        folder: where it runs.
-        errors: the file that gets what it writes to standard error.
-        limit: the seconds that a step may take.
-        tell: is called with each step that came to its end, and the seconds it took.
+    Standard error goes to the file ``errors``; ``tell`` is called with each finished step and its seconds.
     """
-    step, begun, late = BEGINNING, perf_counter(), False
+    step, begun, late = "started", perf_counter(), False
 
     def end() -> None:
         nonlocal late
@@ -226,13 +210,6 @@ def _started(seconds: float, act: Callable[[], None]) -> Timer:
     timer.daemon = True
     timer.start()
     return timer
-
-
-def _signal(number: int) -> str:
-    name = signal.strsignal(number) or "a signal"
-    if number == signal.SIGILL:
-        return f"signal {number} ({name}): the processor lacks an instruction that was met there"
-    return f"signal {number} ({name})"
 
 
 if __name__ == "__main__":

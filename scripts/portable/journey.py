@@ -25,14 +25,12 @@ from onion import device
 from onion.cli import main as onion
 from onion.paths import shortened
 
-CUT = 3
-"""Steps after which a training is cut off, between two tests."""
-TEST = "dev."
-"""What the names of figures begin with that a test inside the training reports."""
-ROWS = 6
-"""Of each file to test on."""
-LENGTH = 12
-"""Tokens of a text that is embedded."""
+CUT_STEP = 3
+"""Where a training is interrupted, between two tests."""
+TEST_PREFIX = "dev."
+"""Of the figures that a test inside the training reports."""
+ROWS, LENGTH = 6, 12
+"""Of each file to test on; tokens of a text that is embedded."""
 
 Step: TypeAlias = tuple[str, Callable[[], None]]
 
@@ -60,19 +58,18 @@ def _load() -> None:
 
 
 def _begin(config: Path, run: Path) -> None:
-    """What ``onion train`` does, but for a limit."""
     from onion.tasks.finetune.config_file import read_config, resolve
     from onion.tasks.finetune.fine_tune import Job
 
     settings = resolve(read_config(config))
-    state = Job.prepare(settings).onion(run).run(passes=settings.passes, steps=CUT)
-    _check(state.step == CUT, f"it was to be cut off at step {CUT} and ended at step {state.step}")
+    state = Job.prepare(settings).onion(run).run(passes=settings.passes, steps=CUT_STEP)
+    _check(state.step == CUT_STEP, f"it was to be cut off at step {CUT_STEP} and ended at step {state.step}")
     _check(_tests(run) == [2], f"it was to be tested at step 2, and was at {_tests(run)}")
 
 
 def _go_on(config: Path, run: Path) -> None:
     answers, log = _onion("train", "--config", config, "--output", run)
-    resumed = f"resumed from step {CUT} in {shortened(run)}"
+    resumed = f"resumed from step {CUT_STEP} in {shortened(run)}"
     _check(resumed in log, f"{resumed!r} was to be logged, and was not: {log}")
     expected = list(range(2, answers[-1]["step"] + 1, 2))
     _check(_tests(run) == expected, f"it was to be tested at {expected} in all, and was at {_tests(run)}")
@@ -107,7 +104,6 @@ def _embed(folder: Path) -> None:
 
 
 def _onion(*words: object) -> tuple[list[Any], list[str]]:
-    """Run a command; return the lines of JSON that it printed, and what it logged."""
     with redirect_stdout(io.StringIO()) as printed, _heard() as logged:
         status = onion(list(map(str, words)))
     _check(status == 0, f"onion {' '.join(map(str, words))} ended with {status}")
@@ -116,7 +112,6 @@ def _onion(*words: object) -> tuple[list[Any], list[str]]:
 
 @contextmanager
 def _heard() -> Iterator[list[str]]:
-    """Yield a list of what onion logs meanwhile."""
     messages: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
@@ -133,9 +128,8 @@ def _dev(config: Path) -> str:
 
 
 def _tests(run: Path) -> list[int]:
-    """Return the steps after which the log of a run has figures of a test."""
     rows = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-    return [row["step"] for row in rows if any(name.startswith(TEST) for name in row)]
+    return [row["step"] for row in rows if any(name.startswith(TEST_PREFIX) for name in row)]
 
 
 def _best(run: Path) -> dict[str, float]:
@@ -143,7 +137,7 @@ def _best(run: Path) -> dict[str, float]:
     from onion.checkpointing.run_state import best_checkpoint
 
     metrics = best_checkpoint(run).run["metrics"]
-    return {name.removeprefix(TEST): value for name, value in metrics.items() if name.startswith(TEST)}
+    return {name.removeprefix(TEST_PREFIX): value for name, value in metrics.items() if name.startswith(TEST_PREFIX)}
 
 
 def _check(holds: bool, complaint: str) -> None:
@@ -157,7 +151,6 @@ def _check_vectors(vectors: np.ndarray, count: int) -> None:
 
 
 def main() -> None:
-    """Make the journey."""
     for name, act in journey(Path(sys.argv[1])):
         print(name, flush=True)
         act()

@@ -1,20 +1,19 @@
-"""Attack the HTTP service of a run; the training must go on, and learn the very same bits.
+"""Attack the HTTP service of a run; the training must go on, and learn the same bits.
 
     python -m scripts.service_attack siege --seconds 60 --connections 10000
     python -m scripts.service_attack requests --count 200 --seed 7
 
 A trainer learns from a spool that a producer fills, controlled through a ControlServer with a token on loopback. First
 a legitimate client sets the learning rate. At the end the run is stopped, and another one learns the same samples
-without an attack, with that one command at the same step. One line of JSON; exit status 1 if the bits of the two
-differ, a hostile request was accepted or broke something, a command was lost or added, or files were left open.
+without an attack, with that command at the same step. One line of JSON; exit status 1 if the bits differ, a hostile
+request was accepted or broke something, a command was lost or added, or files were left open.
 
-siege     All attacks at once, in three stages: hostile requests beside half and slow ones; the same and many
-          connections; samples with the right token that cannot be used. A stage lasts until each attack has made its
-          requests and the training has made a step after that, a third of the seconds at least. The training must not
-          stop meanwhile.
-requests  One after the other, drawn with the seed; now and then the legitimate client asks for a prediction, which
-          draws random numbers and must be answered. Each hostile request has to be answered with a 4xx, or its
-          connection to be closed; nothing may be half-written, and the log may have no error.
+siege     All attacks at once, in three stages: hostile requests beside incomplete and slow ones; the same and many
+          connections; unusable samples with the right token. A stage lasts until each attack has made its requests and
+          the training has made a step after that, a third of the seconds at least. The training must not stop.
+requests  One after the other, drawn with the seed; sometimes the legitimate client asks for a prediction, which draws
+          random numbers and must be answered. Each hostile request has to be answered with a 4xx, or its connection to
+          be closed; nothing may be half-written, and the log may have no error.
 """
 
 from __future__ import annotations
@@ -35,27 +34,17 @@ from typing import Any
 
 from scripts.console import parser_of
 from scripts.online.processes import Child, comes, free_port, python, until
-from scripts.service_attack import siege
-from scripts.service_attack.outcome import (
-    JOURNAL,
-    LEFT,
-    commands_in,
-    compared,
-    complaints,
-    half_written,
-    handles,
-    wrong_answers,
-)
+from scripts.service_attack import outcome, siege
 from scripts.service_attack.requests import GIVEN, KEY, MAKERS, Target, bad_samples, half, never_finishes
 from scripts.service_attack.siege import STALL, Attack, asking, how_far
 from scripts.service_attack.trainer import STEPS
 
 REJECTED = "rejected.jsonl"
 
-MANY = 10**9
-"""Samples: more than any run has time for."""
+SAMPLES = 10**9
+"""More than any run has time for."""
 
-FRIEND = 10
+REQUESTS_PER_PREDICTION = 10
 """Hostile requests between two of the legitimate client."""
 
 Kind = Callable[[Random, Target], "bytes | Iterable[bytes]"]
@@ -69,7 +58,6 @@ KINDS: dict[str, Kind] = {
 
 
 def main() -> int:
-    """Attack; return the exit status."""
     given = _options()
     attack, is_well = {"siege": (under_siege, siege_is_well), "requests": (under_requests, requests_are_well)}[
         given.attack
@@ -79,14 +67,14 @@ def main() -> int:
         target = Target(free_port(), secrets.token_urlsafe())
         folder.mkdir()
         os.environ["ONION_TOKEN"] = target.token
-        producer = python("scripts.online.producer", "spool", folder, MANY, 0.05, given.seed)
+        producer = python("scripts.online.producer", "spool", folder, SAMPLES, 0.05, given.seed)
         ends.callback(producer.end)
         trainer = python("scripts.service_attack.trainer", folder, target.port, log=log)
         ends.callback(trainer.end)
         told = attack(target, folder, trainer, given)
         producer.end()
-        told |= {"log": complaints(log), "half_written": half_written(folder / "run")}
-        told |= compared(folder / "run", Path(name, "undisturbed"))
+        told |= {"log": outcome.complaints(log), "half_written": outcome.half_written(folder / "run")}
+        told |= outcome.compared(folder / "run", Path(name, "undisturbed"))
     print(json.dumps({**told, "seed": given.seed}))
     return 0 if is_well(told) else 1
 
@@ -96,7 +84,7 @@ def under_siege(target: Target, folder: Path, trainer: Child, given: argparse.Na
     steps = folder / STEPS
     until(lambda: how_far(steps) > 0)
     until(lambda: target.call("PATCH", "/settings", json.loads(GIVEN), KEY))
-    before = handles(trainer.process.pid)
+    before = outcome.handles(trainer.process.pid)
     requests = {name: asking(make, target, given.seed + number) for number, (name, make) in enumerate(MAKERS.items())}
     for each in (siege.half, siege.slow):
         requests[each.__name__] = partial(each, target, draw=Random(given.seed))
@@ -117,7 +105,9 @@ def under_siege(target: Target, folder: Path, trainer: Child, given: argparse.Na
         "steps": {name: each.steps for name, each in progress.items()},
         "longest_stall_s": max(each.stall for each in progress.values()),
         "answers": {name: dict(tally) for name, tally in tallies.items()},
-        "wrong_answers": wrong_answers({name: tally for name, tally in tallies.items() if name != "bad samples"}),
+        "wrong_answers": outcome.wrong_answers(
+            {name: tally for name, tally in tallies.items() if name != "bad samples"}
+        ),
         **_stopped(target, folder, trainer, before),
     }
 
@@ -127,13 +117,13 @@ def under_requests(target: Target, folder: Path, trainer: Child, given: argparse
     steps, draw = folder / STEPS, Random(given.seed)
     until(lambda: target.call("PATCH", "/settings", json.loads(GIVEN), KEY))
     until(lambda: _predicts(target))
-    before, first = handles(trainer.process.pid), how_far(steps)
+    before, first = outcome.handles(trainer.process.pid), how_far(steps)
     answers: dict[str, Counter[str]] = {}
     predictions = Counter[bool]()
     for number in range(given.count):
         name = draw.choice(list(KINDS))
         answers.setdefault(name, Counter())[sent(target, KINDS[name], draw)] += 1
-        if number % FRIEND == 0:
+        if number % REQUESTS_PER_PREDICTION == 0:
             predictions[_predicts(target)] += 1
     until(lambda: how_far(steps) > first)
     return {
@@ -147,12 +137,13 @@ def under_requests(target: Target, folder: Path, trainer: Child, given: argparse
 
 
 def _stopped(target: Target, folder: Path, trainer: Child, before: int) -> dict[str, Any]:
-    """Stop the run; report its commands, and how many files it had open before and after the attack."""
-    comes(lambda: handles(trainer.process.pid) <= before + LEFT)  # the service has noticed who has gone
-    after = handles(trainer.process.pid)
+    comes(
+        lambda: outcome.handles(trainer.process.pid) <= before + outcome.MAX_LEFT_OPEN
+    )  # the service has noticed who has gone
+    after = outcome.handles(trainer.process.pid)
     until(lambda: target.call("POST", "/stop", None, "idempotency-key: stop"))
     until(lambda: trainer.over)
-    return {"commands": commands_in(folder / "run" / JOURNAL), "handles": [before, after]}
+    return {"commands": outcome.commands_in(folder / "run" / outcome.JOURNAL), "handles": [before, after]}
 
 
 def sent(target: Target, make: Kind, draw: Random) -> str:
@@ -186,7 +177,7 @@ def requests_are_well(told: dict[str, Any]) -> bool:
 def _is_untouched(told: dict[str, Any]) -> bool:
     before, after = told["handles"]
     heeded = told["wrong_answers"] or told["commands"] != ["set", "stop"]
-    return bool(told["same"] and not heeded and after <= before + LEFT)
+    return bool(told["same"] and not heeded and after <= before + outcome.MAX_LEFT_OPEN)
 
 
 def _options() -> argparse.Namespace:

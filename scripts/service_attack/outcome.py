@@ -26,7 +26,6 @@ PLACED = ("stream_provider", "journal", "control_server")
 
 
 def newest(folder: Path) -> Checkpoint:
-    """Return the newest checkpoint of a run."""
     found = checkpoint.newest(folder)
     if found is None:
         raise SystemExit(f"{folder} holds no checkpoint")
@@ -72,18 +71,12 @@ def wrong_answers(tallies: Mapping[str, Counter[str]]) -> dict[str, int]:
 
 
 def commands_in(record: Path) -> list[str]:
-    """Return the commands that took effect."""
     rows = [json.loads(line) for line in record.read_text().splitlines()]
     return [row["command"] for row in rows if "number" in row]
 
 
 def compared(attacked: Path, room: Path) -> dict[str, Any]:
-    """Learn as many batches of the same samples, undisturbed, steered as the friend has; compare.
-
-    Args:
-        attacked: the folder of the run.
-        room: an empty folder.
-    """
+    """Learn as many batches of the same samples undisturbed, in the empty folder ``room``, and compare."""
     disturbed = newest(attacked)
     (room / "run").mkdir(parents=True)
     # The commands only: where samples were rejected is nothing that the undisturbed run has.
@@ -104,7 +97,7 @@ def compared(attacked: Path, room: Path) -> dict[str, Any]:
     return {"step": disturbed.step, "rejected": rejected, "same": not differs, "differs": differs}
 
 
-LEFT = 8
+MAX_LEFT_OPEN = 8
 """Files that may be open after the attacks besides those before."""
 
 SIGNS = ("Traceback", "ERROR", "CRITICAL")

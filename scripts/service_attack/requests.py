@@ -16,27 +16,21 @@ from typing import Any, TypeAlias
 
 import attrs
 
-PATIENCE, FRIENDLY = 0.5, 10.0
-"""Seconds that an attacker waits for an answer, who often sends what is none yet; and that a friend does."""
+ATTACKER_TIMEOUT, FRIEND_TIMEOUT = 0.5, 10.0
+"""Seconds that an attacker waits for an answer, as many requests are incomplete; and that a legitimate client does."""
 
 STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 
 
 @attrs.frozen
 class Target:
-    """A service on this machine.
-
-    Attributes:
-        port: where it listens.
-        token: the right one.
-    """
+    """A service on this machine, and its token."""
 
     port: int
     token: str = attrs.field(repr=False)
 
-    def connect(self, patience: float = PATIENCE) -> socket.socket:
-        """Open a connection."""
-        return socket.create_connection(("127.0.0.1", self.port), patience)
+    def connect(self, timeout: float = ATTACKER_TIMEOUT) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout)
 
     def request(self, method: str, path: str, body: bytes = b"", *headers: str, token: str | None = None) -> bytes:
         """Return the bytes of a request that has a token: the right one, or another."""
@@ -44,13 +38,32 @@ class Target:
         lines += [f"content-length: {len(body)}", "connection: close", *headers]
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
-    def ask(self, request: bytes, patience: float = PATIENCE) -> tuple[str, bytes]:
+    def ask(self, request: bytes, timeout: float = ATTACKER_TIMEOUT) -> tuple[str, bytes]:
         """Send bytes; return the status of the answer, or ``closed``, or ``silent``, and the body."""
+        return self._answer(lambda connection: connection.sendall(request), timeout)
+
+    def provoke(self, pieces: Iterable[bytes]) -> str:
+        """Send pieces as long as the service listens; return the status of the answer as ``ask`` does.
+
+        There need not be a last piece: sending ends when an answer comes, or none is to be expected any more.
+        """
+
+        def send(connection: socket.socket) -> None:
+            for piece in pieces:
+                connection.sendall(piece)
+                if _is_heard(connection, 0):
+                    break
+            _is_heard(connection, ATTACKER_TIMEOUT)
+            connection.shutdown(socket.SHUT_WR)
+
+        return self._answer(send, FRIEND_TIMEOUT)[0]
+
+    def _answer(self, send: Callable[[socket.socket], None], timeout: float) -> tuple[str, bytes]:
         answer = b""
         try:
-            with self.connect(patience) as connection:
+            with self.connect(timeout) as connection:
                 with suppress(OSError):  # a server may answer, and close, before it has heard all
-                    connection.sendall(request)
+                    send(connection)
                 while chunk := connection.recv(65536):
                     answer += chunk
         except TimeoutError:
@@ -60,41 +73,14 @@ class Target:
         found = STATUS.match(answer)
         return (found[1].decode(), answer.partition(b"\r\n\r\n")[2]) if found else ("closed", b"")
 
-    def provoke(self, pieces: Iterable[bytes]) -> str:
-        """Send pieces, as long as somebody listens; return the status of the answer as ``ask`` does.
-
-        Args:
-            pieces: of a request; there need not be a last one. An end is sent behind them, when an answer has begun
-                to come or is not to be expected any more.
-        """
-        answer = b""
-        try:
-            with self.connect(FRIENDLY) as connection:
-                with suppress(OSError):  # a server may answer, and close, before it has heard all
-                    for piece in pieces:
-                        connection.sendall(piece)
-                        if _is_heard(connection, 0):
-                            break
-                    _is_heard(connection, PATIENCE)
-                    connection.shutdown(socket.SHUT_WR)
-                while chunk := connection.recv(65536):
-                    answer += chunk
-        except TimeoutError:
-            return "silent"
-        except OSError:
-            pass
-        found = STATUS.match(answer)
-        return found[1].decode() if found else "closed"
-
     def call(self, method: str, path: str, value: Any = None, *headers: str) -> Any:
         """Call as a friend; return the JSON of the answer, or None if there is none, or it is a refusal."""
         body = b"" if value is None else json.dumps(value).encode()
-        status, answer = self.ask(self.request(method, path, body, *headers), FRIENDLY)
+        status, answer = self.ask(self.request(method, path, body, *headers), FRIEND_TIMEOUT)
         return json.loads(answer) if status == "200" else None
 
 
 def _is_heard(connection: socket.socket, seconds: float) -> bool:
-    """Return whether an answer or an end has come."""
     return bool(select.select([connection], [], [], seconds)[0])
 
 
@@ -141,38 +127,18 @@ TRICKS = (
     "/static/../../../../../etc/passwd",
     "/static/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
     "/static/..%2f..%2f..%2fetc%2fpasswd",
-    "/static/..%5c..%5cetc%5cpasswd",
-    "/static//etc/passwd",
-    "/static/%00",
-    "/static/page/../../limits.py",
-    "//etc/passwd",
-    "/rings/../../stop",
-    "/rings/..%2f..%2fstop/enable",
-    "/rings/%00/disable",
-    "/samples/../stop",
-    "/stop/",
-    "/STOP",
-    "/stop%00",
-    "http://evil.example/stop",
-    "/" + "a" * 8000,
+    *("/static/..%5c..%5cetc%5cpasswd", "/static//etc/passwd", "/static/%00", "/static/page/../../limits.py"),
+    *("//etc/passwd", "/rings/../../stop", "/rings/..%2f..%2fstop/enable", "/rings/%00/disable", "/samples/../stop"),
+    *("/stop/", "/STOP", "/stop%00", "http://evil.example/stop", "/" + "a" * 8000),
 )
 
 FRAMES = (
     ("content-length: 5", "transfer-encoding: chunked"),
     ("transfer-encoding: chunked", "content-length: 0"),
     ("transfer-encoding: chunked", "transfer-encoding: chunked"),
-    ("transfer-encoding: gzip, chunked",),
-    ("transfer-encoding: xchunked",),
-    ("transfer-encoding : chunked",),
-    ("content-length: 0", "content-length: 9"),
-    ("content-length: 0, 9",),
-    ("content-length: +0",),
-    ("content-length: 0x0",),
-    ("content-length: " + LARGE,),
-    ("content-length: 0", "host: evil.example"),
-    ("content-length: 0", "x: a\0b"),
-    ("content-length: 0", "x: a\rb"),
-    ("content-length: 0", ": x"),
+    *((f"transfer-encoding{value}",) for value in (": gzip, chunked", ": xchunked", " : chunked")),
+    *((f"content-length: {length}",) for length in ("0, 9", "+0", "0x0", LARGE)),
+    *(("content-length: 0", more) for more in ("content-length: 9", "host: evil.example", "x: a\0b", "x: a\rb", ": x")),
     ("content-length: 0", KEY, "idempotency-key: another"),
 )
 """Headers that leave open where their request ends, or what it asks."""
@@ -183,23 +149,13 @@ SIZES = ("-1", "+1", "0x1", "1_0", "", " 1", "g", "F" * 21, "9" * 5000)
 VERSIONS = ("", " HTTP/0.9", " HTTP/2.0", " HTTP/9.9", " http/1.1", " HTTP/1.1 HTTP/1.1", "  HTTP/1.1", "\tHTTP/1.1")
 
 ADDRESSES = (
-    "/stop?why=%zz",
-    "/stop?why=100%",
-    "/stop?why=%ff",
-    "/stop?why=%ed%a0%80",
-    "/stop?why=a&why=b",
-    "/step?n=1&n=2",
-    "/step?n=1&n=1",
-    "/step?n=1&m=2",
-    "/pause?timeout=1&timeout=2",
-    "/rings/..%c0%af..%c0%afstop/enable",
-    "/st\xf6p",
-    "/stop?" + "a=b&" * 5000,
-    "/stop?" + "%41" * 6000,
+    *(f"/stop?why={why}" for why in ("%zz", "100%", "%ff", "%ed%a0%80", "a&why=b")),
+    *("/step?n=1&n=2", "/step?n=1&n=1", "/step?n=1&m=2", "/pause?timeout=1&timeout=2"),
+    *("/rings/..%c0%af..%c0%afstop/enable", "/st\xf6p", "/stop?" + "a=b&" * 5000, "/stop?" + "%41" * 6000),
 )
 
-SEVERAL = 2**20
-"""Bytes that a caller pours in before the next look whether anybody listens."""
+BYTES_BETWEEN_CHECKS = 2**20
+"""Bytes that are sent before the next check for an answer."""
 
 
 def noise(draw: random.Random, target: Target) -> bytes:
@@ -216,7 +172,7 @@ def wrong_token(draw: random.Random, target: Target) -> bytes:
     return target.request(*draw.choice(STEERING), *more, token=token)
 
 
-def stranger(draw: random.Random, target: Target) -> bytes:
+def other_site(draw: random.Random, target: Target) -> bytes:
     """A command from the page of another site, by a friend's browser."""
     return target.request(*draw.choice(STEERING), draw.choice(["origin: http://evil.example", "origin: null"]))
 
@@ -281,17 +237,8 @@ def misshapen(draw: random.Random, target: Target) -> bytes:
 
 def inputs(draw: random.Random, target: Target) -> bytes:
     """Inputs with the right token that nothing can be predicted for."""
-    values: list[Any] = [
-        [],
-        1,
-        "x",
-        None,
-        {},
-        {"inputs": 1},
-        {"inputs": [[1.0]]},
-        {"inputs": ["a"]},
-        {"inputs": [None, {}]},
-    ]
+    wrong: list[Any] = [1, [[1.0]], ["a"], [None, {}]]
+    values: list[Any] = [[], 1, "x", None, {}, *({"inputs": each} for each in wrong)]
     return target.request("POST", "/predict", json.dumps(draw.choice(values)).encode())
 
 
@@ -306,7 +253,7 @@ def never_finishes(draw: random.Random, target: Target) -> Iterator[bytes]:
     )
     yield f"POST /samples HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer x\r\n{body}\r\n\r\n".encode()
     while True:
-        yield piece * (SEVERAL // len(piece))
+        yield piece * (BYTES_BETWEEN_CHECKS // len(piece))
 
 
 def half(draw: random.Random, target: Target) -> bytes:
@@ -317,30 +264,11 @@ def half(draw: random.Random, target: Target) -> bytes:
 
 def bad_samples(draw: random.Random, target: Target) -> bytes:
     """Samples with the right token, none of which can be used."""
-    values: list[Any] = [
-        None,
-        [],
-        "x" * draw.randint(0, 2000),
-        {"id": "1"},
-        {"id": -1},
-        {"id": 1e308},
-        {"ID": 1},
-        {"id": True},
-        7,
-    ]
+    values: list[Any] = [None, [], 7, "x" * draw.randint(0, 2000), {"ID": 1}]
+    values += [{"id": number} for number in ("1", -1, 1e308, True)]
     lot = [json.dumps(draw.choice(values)) for _ in range(draw.randint(1, 100))]
     return target.request("POST", "/samples?producer=enemy", "\n".join(lot).encode())
 
 
-MAKERS: dict[str, Maker] = {
-    "noise": noise,
-    "wrong token": wrong_token,
-    "other site": stranger,
-    "huge": huge,
-    "deep": deep,
-    "replayed": replayed,
-    "trick": trick,
-    "ambiguous": ambiguous,
-    "misshapen": misshapen,
-    "inputs": inputs,
-}
+_MAKERS = (noise, wrong_token, other_site, huge, deep, replayed, trick, ambiguous, misshapen, inputs)
+MAKERS: dict[str, Maker] = {maker.__name__.replace("_", " "): maker for maker in _MAKERS}

@@ -18,16 +18,16 @@ from typing import TypeAlias
 import attrs
 
 from scripts.online.processes import PATIENCE
-from scripts.service_attack.requests import FRIENDLY, STEERING, Maker, Target
-from scripts.service_attack.requests import PATIENCE as BRIEF
+from scripts.service_attack import requests
+from scripts.service_attack.requests import ATTACKER_TIMEOUT, FRIEND_TIMEOUT, STEERING, Maker, Target
 
 Attack: TypeAlias = Callable[[Event, "Counter[str]"], None]
 
-LOOK = 0.05
-"""Seconds between two looks at how far the training is."""
+POLL_INTERVAL = 0.05
+"""Seconds between two checks of the progress of the training."""
 
-LEAST = 8
-"""Requests that each attack has to make before a siege is over, and one of them answered, or at least begun."""
+MIN_REQUESTS = 8
+"""Requests that each attack has to make before a siege is over, one of them answered, or at least begun."""
 
 STALL = PATIENCE
 """Seconds without a step after which the training has stopped for good."""
@@ -41,10 +41,10 @@ def asking(make: Maker, target: Target, seed: int) -> Attack:
     draw = random.Random(seed)
 
     def attack(over: Event, tally: Counter[str]) -> None:
-        patience = BRIEF
+        timeout = ATTACKER_TIMEOUT
         while not over.is_set():
-            status, _ = target.ask(make(draw, target), patience)
-            patience = min(1.5 * patience, FRIENDLY) if status == "silent" else BRIEF
+            status, _ = target.ask(make(draw, target), timeout)
+            timeout = min(1.5 * timeout, FRIEND_TIMEOUT) if status == "silent" else ATTACKER_TIMEOUT
             tally[status] += 1
 
     return attack
@@ -52,12 +52,7 @@ def asking(make: Maker, target: Target, seed: int) -> Attack:
 
 @attrs.define
 class Progress:
-    """How a training went on during a siege.
-
-    Attributes:
-        steps: it made.
-        stall: the longest time without one, in seconds.
-    """
+    """The steps of a training during a siege, and the longest time without one, in seconds."""
 
     steps: int
     stall: float
@@ -106,7 +101,7 @@ def _side_by_side(attacks: Mapping[str, Attack], tallies: Mapping[str, Counter[s
 
 def _is_heard(tally: Counter[str]) -> bool:
     told = dict(tally)
-    return sum(told.values()) >= LEAST and any(name.isdigit() or name == "begun" for name in told)
+    return sum(told.values()) >= MIN_REQUESTS and any(name.isdigit() or name == "begun" for name in told)
 
 
 def _watched(steps: Path, seconds: float, have_worked: Callable[[], bool]) -> Progress:
@@ -114,7 +109,7 @@ def _watched(steps: Path, seconds: float, have_worked: Callable[[], bool]) -> Pr
     moved, stall, worked_at = time.monotonic(), 0.0, math.inf
     end = moved + seconds
     while last <= worked_at and stall < STALL:
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
         now = time.monotonic()
         stall = max(stall, now - moved)
         if (step := how_far(steps)) > last:
@@ -129,22 +124,20 @@ def how_far(steps: Path) -> int:
     return int(steps.read_bytes() or 0) if steps.exists() else 0
 
 
-HELD = 20
-"""Connections of those who send half a request, or slowly."""
+HELD_CONNECTIONS = 20
+"""Of the attacks that send half a request, or slowly."""
 
-SPARE = 300
-"""Files that this process needs besides its connections."""
+RESERVED_FILES = 300
+"""That this process needs besides its connections."""
 
 
 def half(target: Target, over: Event, tally: Counter[str], draw: random.Random) -> None:
-    """Send the beginnings of good requests, and wait, or leave."""
     while not over.is_set():
         with ExitStack() as room:
-            for _ in range(HELD):
-                request = target.request(*draw.choice(STEERING), "x: y")
+            for _ in range(HELD_CONNECTIONS):
                 with suppress(OSError):
                     connection = room.enter_context(target.connect())
-                    connection.sendall(request[: draw.randrange(1, len(request) - 1)])
+                    connection.sendall(requests.half(draw, target))
                     tally["begun"] += 1
             over.wait(draw.choice([0.0, 0.5, 2.0]))
 
@@ -154,7 +147,7 @@ def slow(target: Target, over: Event, tally: Counter[str], draw: random.Random) 
     with ExitStack() as room:
         places: list[tuple[socket.socket, bytes]] = []
         while not over.wait(0.1):
-            while len(places) < HELD and (begun := _begun(target, draw)) is not None:
+            while len(places) < HELD_CONNECTIONS and (begun := _begun(target, draw)) is not None:
                 room.enter_context(begun[0])
                 places.append(begun)
                 tally["begun"] += 1
@@ -178,8 +171,7 @@ def _sent(connection: socket.socket, byte: bytes) -> bool:
 
 
 def crowd(target: Target, over: Event, tally: Counter[str], count: int) -> None:
-    """Open so many connections, as many of them at once as this process may have, and hold them for a moment."""
-    at_once = min(count, raised_limit() - SPARE)
+    at_once = min(count, raised_limit() - RESERVED_FILES)
     while not over.is_set() and tally["opened"] < count:
         with ExitStack() as room:
             wave = min(at_once, count - tally["opened"])

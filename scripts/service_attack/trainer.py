@@ -36,7 +36,6 @@ class Network(paddle.nn.Layer):
         )
 
     def forward(self, batch: dict[str, Any]) -> Any:
-        """Return the guesses, ``[n, 1]``."""
         return self.layers(batch["inputs"])
 
     def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:

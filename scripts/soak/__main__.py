@@ -1,13 +1,13 @@
-"""Learn from a stream for a day, a batch a second, as fast as it goes: whatever would grow for ever shows in the end.
+"""Learn from a stream for a simulated day, a batch a second, as fast as possible, to find whatever grows without limit.
 
     python -m scripts.soak --batches 86400 --limit 1200
 
 A tiny network learns through all of it: a Spool that a producer keeps filled, StreamProvider, Journal, ControlServer
-with a client that asks and now and then commands, Saver, Logger, ProgressiveValidation, ReplayBuffer in a Switch,
-MovingAverage and Publish. The client samples memory, threads, open files, and the sizes of files. A straight line
-through the samples of the last three quarters tells by how much each rises in a day. Beside it the same network is
-trained in a bare loop of Paddle's: its memory grows by itself (3.3.1 keeps a list of every ``paddle.to_tensor``), and
-is reported beside it. One line of JSON; exit status 1 if something rises by more than it may, which ALLOWED tells.
+with a client that asks and sometimes commands, Saver, Logger, ProgressiveValidation, ReplayBuffer in a Switch,
+MovingAverage and Publish. The client samples memory, threads, open files, and the sizes of files; a straight line
+through the last three quarters of the samples gives the rise in a day. The same network is trained in a bare Paddle
+loop, whose own growth (3.3.1 keeps a list of every ``paddle.to_tensor``) is reported beside it. One line of JSON; exit
+status 1 if something rises by more than ALLOWED.
 """
 
 from __future__ import annotations
@@ -51,10 +51,9 @@ moves a little, since connections and checkpoints come and go. The spool has its
 the log and the rejected samples are kept for good: a row of some 300 bytes a command (one in five minutes), 500 batches
 or bad sample (700 a day)."""
 
-COMMAND = 8
-"""Looks between two commands."""
+LOOKS_PER_COMMAND = 8
 
-ONES = (
+COMMANDS = (
     ("PATCH", "/settings", {"parameter_updater.learning_rate": 0.002}),
     ("POST", "/rings/replay_buffer/disable", None),
     ("POST", "/save", None),
@@ -65,7 +64,6 @@ ONES = (
 
 
 def main() -> int:
-    """Do it; return the exit status."""
     parser = parser_of(__doc__, seed=False)
     parser.add_argument("--batches", type=int, default=DAY)
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds, after which it is ended")
@@ -86,7 +84,6 @@ def main() -> int:
 
 
 def _sampled(folder: Path, batches: int, limit: float, look: float) -> Iterator[dict[str, int]]:
-    """Run it; give what is sampled, with the step."""
     target, deadline = Target(free_port(), secrets.token_urlsafe()), time.monotonic() + limit
     os.environ["ONION_TOKEN"] = target.token
     with ExitStack() as ends:
@@ -94,14 +91,14 @@ def _sampled(folder: Path, batches: int, limit: float, look: float) -> Iterator[
         ends.callback(producer.end)
         trainer = python("scripts.soak.trainer", folder, batches, target.port)
         ends.callback(trainer.end)
-        commands = cycle(ONES)
+        commands = cycle(COMMANDS)
         looks = 0
         while not trainer.over and time.monotonic() < deadline:
             time.sleep(look)
             if (status := target.call("GET", "/status")) and status["state"] != "ended":
                 yield from _looked(trainer, folder, status["step"])
                 looks += 1
-                if looks % COMMAND == 0:
+                if looks % LOOKS_PER_COMMAND == 0:
                     target.call(*next(commands))
 
 
@@ -120,12 +117,7 @@ def _bare(batches: int) -> list[tuple[int, int]]:
 
 
 def verdict(samples: list[dict[str, int]], bare: list[tuple[int, int]]) -> dict[str, Any]:
-    """Return by how much each figure rises in a day, and whether that is no more than it may.
-
-    Args:
-        samples: with ``step`` and the figures of ALLOWED.
-        bare: (batch, memory) of the bare loop.
-    """
+    """Return how much each figure rises in a day, and whether it may; ``bare``: (batch, memory) of the bare loop."""
     steps = [sample["step"] for sample in samples]
     rises = {name: rise(steps, [sample[name] for sample in samples], DAY) for name in ALLOWED}
     own = rise([step for step, _ in bare], [memory for _, memory in bare], DAY)

@@ -18,27 +18,21 @@ FILES = {
 
 def figures(process: int, folder: Path) -> dict[str, int]:
     """Return bytes of memory, numbers of threads and of open files of a process, and bytes of its files and folder."""
-    sizes = {name: _size(folder / file) for name, file in FILES.items()}
-    checkpoints = len(list((folder / "run").glob("step-*")))
+    files = {name: folder / file for name, file in FILES.items()}
     return {
         "memory": resident(process),
         "threads": len(list(Path("/proc", str(process), "task").iterdir())),
         "handles": len(list(Path("/proc", str(process), "fd").iterdir())),
-        "checkpoints": checkpoints,
-        **sizes,
+        "checkpoints": len(list((folder / "run").glob("step-*"))),
+        **{name: path.stat().st_size if path.exists() else 0 for name, path in files.items()},
     }
 
 
 def resident(process: int | str) -> int:
-    """Return the bytes of memory that a process has."""
     for line in Path("/proc", str(process), "status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
     raise ProcessLookupError(f"the process {process} has ended")
-
-
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
 
 
 SETTLED = 0.25
@@ -46,12 +40,7 @@ SETTLED = 0.25
 
 
 def rise(steps: Sequence[int], values: Sequence[float], day: int) -> float:
-    """Return by how much a straight line through the settled samples (least squares) rises in so many batches.
-
-    Args:
-        steps: of the samples, ascending.
-        values: of the samples.
-        day: batches.
+    """Return how much a straight line through the settled samples (least squares) rises in ``day`` batches.
 
     Raises:
         ValueError: there are fewer than three samples in the settled part.

@@ -9,15 +9,14 @@ from pathlib import Path
 
 from onion.online import SpoolWriter
 
-LOT = 400
+SAMPLES_PER_WRITE = 400
 
 
 def main(folder: str) -> None:
-    """Put samples in until it is killed: four numbers, and whether their sum is above 0; one in 1000 is of no use."""
     draw = random.Random(3)
     with SpoolWriter(Path(folder, "samples.db"), "soak", block=math.inf) as writer:
         while True:
-            writer.write([_sample(draw) for _ in range(LOT)])
+            writer.write([_sample(draw) for _ in range(SAMPLES_PER_WRITE)])
 
 
 def _sample(draw: random.Random) -> object:

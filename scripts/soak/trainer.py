@@ -9,17 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onion import GradientMachine, Logger, MovingAverage, ParameterUpdater, Runner, Saver
-from onion.online import (
-    ControlServer,
-    Journal,
-    ProgressiveValidation,
-    Publish,
-    ReplayBuffer,
-    Spool,
-    StreamProvider,
-    Switch,
-)
+from onion import GradientMachine, Logger, MovingAverage, ParameterUpdater, Runner, Saver, online
 from scripts.soak.growth import resident
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -28,11 +18,10 @@ import paddle
 
 BATCH = 8
 CAPACITY = 2_000
-KEEP = 4 * 2**20
-"""Bytes of the spool: a size, since a day of its samples comes in minutes here."""
+SPOOL_BYTES = 4 * 2**20
+"""Limited by size, since a day of its samples comes in minutes here."""
 
-EVERY = 500
-"""Batches between two checkpoints."""
+CHECKPOINT_EVERY = 500
 
 
 class Network(paddle.nn.Layer):
@@ -44,7 +33,6 @@ class Network(paddle.nn.Layer):
         self.linear = paddle.nn.Linear(4, 2)
 
     def forward(self, batch: dict[str, Any]) -> Any:
-        """Return the logits, ``[n, 2]``."""
         return self.linear(batch["inputs"])
 
     def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
@@ -52,26 +40,23 @@ class Network(paddle.nn.Layer):
 
 
 def example(sample: dict[str, Any]) -> dict[str, Any]:
-    """Return what is learned of a sample."""
     return {"inputs": np.array(sample["inputs"], "float32"), "labels": np.int64(sample["labels"])}
 
 
 def whole(folder: Path, port: int) -> Runner:
-    """Return an onion of all that an online run can have."""
     network = Network()
     smooth = MovingAverage(network, 0.99)
-    publish = Publish(smooth, lambda inputs: {"inputs": np.array(inputs, "float32")}, lambda out: out.tolist())
+    publish = online.Publish(smooth, lambda inputs: {"inputs": np.array(inputs, "float32")}, lambda out: out.tolist())
+    spool = online.Spool(folder / "samples.db", CAPACITY, SPOOL_BYTES)
     return Runner(
-        Saver(folder / "run", every=EVERY),
-        Logger(folder / "log.jsonl", every=EVERY),
-        Journal(),
+        Saver(folder / "run", every=CHECKPOINT_EVERY),
+        Logger(folder / "log.jsonl", every=CHECKPOINT_EVERY),
+        online.Journal(),
         publish,
-        StreamProvider(
-            Spool(folder / "samples.db", CAPACITY, KEEP), BATCH, pass_every=3600 * BATCH, max_wait=60, prepare=example
-        ),
-        ControlServer(port=port),
-        ProgressiveValidation(network),
-        Switch(ReplayBuffer(1000, ratio=0.5)),
+        online.StreamProvider(spool, BATCH, pass_every=3600 * BATCH, max_wait=60, prepare=example),
+        online.ControlServer(port=port),
+        online.ProgressiveValidation(network),
+        online.Switch(online.ReplayBuffer(1000, ratio=0.5)),
         smooth,
         ParameterUpdater(paddle.optimizer.Adam(0.001, parameters=network.parameters())),
         GradientMachine(network),

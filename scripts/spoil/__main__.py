@@ -2,15 +2,14 @@
 
     python -m scripts.spoil --count 300 --seed 6
 
-A file of a task is good at first, and then spoilt in a way that is drawn with the seed (changes.py):
-cut, in another encoding, with bits flipped, other columns or values, brackets a hundred thousand deep, or no file at
-all but a pipe, a folder, a device. It is what is learned from, whole and as a stream, what is tested on, evaluated,
-predicted from, as a file and as lines of standard input, and embedded. The commands are called in this process, every
-``--apart``-th as a process of its own.
+A good file of a task is spoilt in a way that is drawn with the seed (changes.py): cut, in another encoding, with bits
+flipped, other columns or values, deeply nested brackets, or a pipe, a folder, a device in its place. It is used for
+training, whole and as a stream, for testing, evaluation, prediction, as a file and on standard input, and for
+embedding. The commands are called in this process, every ``--apart``-th as a process of its own.
 
-Every command has to end with status 0, or with status 2 and one message: no traceback, nothing that a terminal would
-obey, no line without bounds. Nothing may be half-written, neither the output nor the kept features, and what was there
-stays. What is wrong is reported as it is found, and at the end in one line of JSON; then the exit status is 1.
+Every command has to end with status 0, or with status 2 and one message: no traceback, no control characters, no
+endless line. Nothing may be half-written, neither the output nor the kept features, and existing files stay. Faults are
+reported when they are found, and at the end in one line of JSON; then the exit status is 1.
 """
 
 from __future__ import annotations
@@ -29,57 +28,35 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when Paddle is loaded: so small a network gains nothing by more
 
 from scripts.console import parser_of
+from scripts.spoil import trial
 from scripts.spoil.changes import spoilt_files
 from scripts.spoil.files import TASKS
-from scripts.spoil.trial import (
-    Command,
-    Ground,
-    Kept,
-    commands_for,
-    faults_of_end,
-    faults_of_features,
-    faults_of_output,
-    kept_features,
-    lay,
-    remove,
-    run_apart,
-    run_here,
-)
 
 
 def run() -> int:
-    """Do what was asked for; return the exit status."""
     asked = _asked()
     with tempfile.TemporaryDirectory() as name:
         os.environ["ONION_HOME"] = f"{name}/home"
         folder = Path(name, "ground")
         folder.mkdir()
-        told = spoil(lay(folder), asked.count, asked.seed, asked.apart, asked.limit)
+        told = spoil(trial.lay(folder), asked.count, asked.seed, asked.apart, asked.limit)
     print(json.dumps(told, ensure_ascii=False))
     return 1 if told["faults"] else 0
 
 
-def spoil(ground: Ground, count: int, seed: int, apart: int, limit: int) -> dict[str, Any]:
-    """Give spoilt files to the commands; return what came of it.
-
-    Args:
-        ground: what the commands need besides; the models are trained here.
-        count: files.
-        seed: of all draws.
-        apart: of so many commands one is run as a process of its own.
-        limit: seconds after which a command hangs.
-    """
+def spoil(ground: trial.Ground, count: int, seed: int, apart: int, limit: int) -> dict[str, Any]:
+    """Give ``count`` spoilt files to the commands, one of ``apart`` commands in its own process; return the outcome."""
     begun, ended, ways, faults = time.monotonic(), Counter[str](), Counter[str](), []
     for task in TASKS:
         words = ground.training(task, ground.good(task), ground.good(task), ground.run(task))
-        if (done := run_here(Command("train", words, ground.run(task)), limit)).status != 0:
+        if (done := trial.run_here(trial.Command("train", words, ground.run(task)), limit)).status != 0:
             raise RuntimeError(f"cannot train {task} on a good file: {done.said}{done.broken}")
-    before, number = kept_features(ground.features), 0
+    before, number = trial.kept_features(ground.features), 0
     rooms = ground.folder / "spoilt"
     rooms.mkdir()
     for place, spoilt in enumerate(islice(spoilt_files(rooms, seed), count)):
         ways[spoilt.way] += 1
-        for command in commands_for(spoilt, ground):
+        for command in trial.commands_for(spoilt, ground):
             number += 1
             status, wrong = _tried(command, ground, before, number % apart == 0, limit)
             ended[f"{command.name} {status}"] += 1
@@ -91,14 +68,15 @@ def spoil(ground: Ground, count: int, seed: int, apart: int, limit: int) -> dict
     return {**told, "ended": dict(sorted(ended.items())), "ways": dict(sorted(ways.items())), "faults": faults}
 
 
-def _tried(command: Command, ground: Ground, before: Kept, apart: bool, limit: int) -> tuple[int | None, list[str]]:
-    """Run a command; return its status, and what was wrong."""
-    ended = run_apart(command, limit) if apart else run_here(command, limit)
-    wrong = list(faults_of_end(ended, apart))
+def _tried(
+    command: trial.Command, ground: trial.Ground, before: trial.Kept, apart: bool, limit: int
+) -> tuple[int | None, list[str]]:
+    ended = trial.run_apart(command, limit) if apart else trial.run_here(command, limit)
+    wrong = list(trial.faults_of_end(ended, apart))
     if ended.status is not None:
-        wrong += faults_of_output(command.output, ended.status)
-    wrong += faults_of_features(ground.features, before)
-    remove(command.output)
+        wrong += trial.faults_of_output(command.output, ended.status)
+    wrong += trial.faults_of_features(ground.features, before)
+    trial.remove(command.output)
     return ended.status, wrong
 
 

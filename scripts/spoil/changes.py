@@ -1,8 +1,8 @@
 """Ways to spoil a file, in an order that is drawn: each way comes before any comes a second time.
 
-bytes    know nothing of what a file means: (draw, content) -> content
+bytes    ignore what a file means: (draw, content) -> content
 cells    write other rows, columns and values: (draw, records, ending) -> content
-places   put something under its name that is no file, or give it a name that is none: (path, content) -> path
+places   put something else at its path, or change the path: (path, content) -> path
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ HEADS = (
     b"<html>",
     b"#!/bin/sh\nexit\n",
 )
-LONG = 1 << 18
-ENDLESS = (1 << 26) + 1
-"""Bytes of a line that is longer than any may be."""
+LONG_LINE_BYTES = 1 << 18
+OVERLONG_LINE_BYTES = (1 << 26) + 1
+"""More than a line may have."""
+
+Ways = dict[str, Callable[..., Any]]
 
 
-def cut(draw: Random, content: bytes) -> bytes:
-    """Lose the end, anywhere."""
-    return content[: draw.randrange(len(content))]
+def _named(*ways: Callable[..., Any]) -> Ways:
+    return {way.__name__.replace("_", " "): way for way in ways}
 
 
 def flipped(draw: Random, content: bytes) -> bytes:
-    """Change some bits."""
     found = bytearray(content)
     for _ in range(draw.randrange(1, 9)):
         found[draw.randrange(len(found))] ^= 1 << draw.randrange(8)
@@ -54,13 +54,11 @@ def flipped(draw: Random, content: bytes) -> bytes:
 
 
 def encoded(draw: Random, content: bytes) -> bytes:
-    """Write it in another encoding, with a letter that tells them apart."""
     text = content.decode(errors="replace").replace("a", "über", 3)
     return text.encode(draw.choice(ENCODINGS), errors="replace")
 
 
 def marked(draw: Random, content: bytes) -> bytes:
-    """Put byte order marks in front, or before any line."""
     lines = content.splitlines(keepends=True)
     for _ in range(draw.randrange(1, 4)):
         place = draw.choice([0, draw.randrange(len(lines))])
@@ -69,7 +67,6 @@ def marked(draw: Random, content: bytes) -> bytes:
 
 
 def inserted(draw: Random, content: bytes) -> bytes:
-    """Put in what a terminal obeys, or bytes that no text has."""
     for _ in range(draw.randrange(1, 6)):
         place = draw.randrange(len(content))
         content = content[:place] + draw.choice([*ESCAPES, b"\0", b"\xff", b"\xed\xa0\xbd"]) + content[place:]
@@ -77,73 +74,50 @@ def inserted(draw: Random, content: bytes) -> bytes:
 
 
 def ended_otherwise(draw: Random, content: bytes) -> bytes:
-    """End lines in other ways, not all in the same."""
     ends = draw.sample(LINE_ENDS, 2)
     return b"".join(line + draw.choice([b"\n", *ends]) for line in content.splitlines())
 
 
-def without_line_ends(draw: Random, content: bytes) -> bytes:
-    """Leave no line end."""
-    return content.replace(b"\n", b" ")
-
-
 def long_line(draw: Random, content: bytes) -> bytes:
-    """Make a line, or the last one, very long."""
     piece = draw.choice([b"a", b"film ", b"\t", b",", b'"', b"[", b" ", "中".encode(), b"e\xcc\x81", b"{"])
     place = draw.choice([draw.randrange(len(content)), len(content)])
-    return content[:place] + piece * (LONG // len(piece)) + content[place:]
-
-
-def endless_line(draw: Random, content: bytes) -> bytes:
-    """Add a line that is longer than any may be."""
-    return content + bytes([draw.choice(b"a[ ")]) * ENDLESS
-
-
-def doubled(draw: Random, content: bytes) -> bytes:
-    """Write the file twice, header and all."""
-    return content * 2
+    return content[:place] + piece * (LONG_LINE_BYTES // len(piece)) + content[place:]
 
 
 def shuffled(draw: Random, content: bytes) -> bytes:
-    """Put the lines in any order, the header among them."""
     lines = content.splitlines(keepends=True)
     draw.shuffle(lines)
     return b"".join(lines)
 
 
 def blank_lines(draw: Random, content: bytes) -> bytes:
-    """Put blank lines between others."""
     lines = content.splitlines(keepends=True)
     for _ in range(draw.randrange(1, 4)):
         lines.insert(draw.randrange(len(lines)), draw.choice([b"\n", b" \n", b"\t\n", b"\r\n"]))
     return b"".join(lines)
 
 
-def noise(draw: Random, content: bytes) -> bytes:
-    """Be of any bytes."""
-    return draw.randbytes(draw.choice([1, 10, 1000, 100_000]))
-
-
 def another_kind(draw: Random, content: bytes) -> bytes:
-    """Be a file of another kind."""
     packed = [gzip.compress(content, mtime=0), zlib.compress(content)]
     return draw.choice([*packed, *(head + content for head in HEADS)])
 
 
-def nothing(draw: Random, content: bytes) -> bytes:
-    """Hold nothing, or nothing but white space."""
-    return draw.choice([b"", b"\n", b" ", b"\r\n\r\n", BOM, b"\t\t\n", b"\0"])
+BYTES: Ways = {
+    "cut": lambda draw, content: content[: draw.randrange(len(content))],
+    "without line ends": lambda draw, content: content.replace(b"\n", b" "),
+    "doubled": lambda draw, content: content * 2,
+    "noise": lambda draw, content: draw.randbytes(draw.choice([1, 10, 1000, 100_000])),
+    "nothing": lambda draw, content: draw.choice([b"", b"\n", b" ", b"\r\n\r\n", BOM, b"\t\t\n", b"\0"]),
+    "first line": lambda draw, content: content.splitlines(keepends=True)[0],
+    **_named(flipped, encoded, marked, inserted, ended_otherwise, long_line, shuffled, blank_lines, another_kind),
+}
+FILES_PER_OVERLONG_LINE = 40
+"""An overlong line takes a second, so it comes only once in that many files."""
 
 
-def first_line(draw: Random, content: bytes) -> bytes:
-    """Hold the first line only."""
-    return content.splitlines(keepends=True)[0]
-
-
-BYTES = (
-    cut, flipped, encoded, marked, inserted, ended_otherwise, without_line_ends, long_line, doubled, shuffled,
-    blank_lines, noise, another_kind, nothing, first_line,
-)  # fmt: skip
+def overlong_line(draw: Random, content: bytes) -> bytes:
+    """Add a line that is longer than any may be."""
+    return content + bytes([draw.choice(b"a[ ")]) * OVERLONG_LINE_BYTES
 
 
 TEXTS = (
@@ -155,8 +129,8 @@ VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1.5, 10**30, 1e300, float("nan"), float("inf"), [], {}, [[]], [None], {"a": 1},
     ["x", "y"], ["x", 5], [["O"]], {"text": "a", "answer_start": 0}, [{"text": "", "answer_start": 0}],
 )  # fmt: skip
-MANY = 20_000
-DEEP = 100_000
+MANY_COLUMNS = 20_000
+DEEPEST = 100_000
 
 
 def other_values(draw: Random, records: list[Record], ending: str) -> bytes:
@@ -168,13 +142,11 @@ def other_values(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def other_values_everywhere(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Put the same into a whole column."""
     name, value = draw.choice(list(records[0])), draw.choice(_values(ending))
     return written([{**record, name: value} for record in records], ending)
 
 
 def missing(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Leave columns out, of all rows or of one."""
     name = draw.choice(list(records[0]))
     for record in draw.choice([records, records[-1:], records[:1]]):
         record.pop(name)
@@ -182,7 +154,6 @@ def missing(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def renamed(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Call a column something else."""
     name = draw.choice(list(records[0]))
     other = draw.choice([name.upper(), f" {name}", f"\ufeff{name}", f"{name}\x1b[31m", "", "x" * 9999, "text_b_neg"])
     return written([{other if key == name else key: record[key] for key in record} for record in records], ending)
@@ -190,14 +161,17 @@ def renamed(draw: Random, records: list[Record], ending: str) -> bytes:
 
 def more_columns(draw: Random, records: list[Record], ending: str) -> bytes:
     """Add columns: those that others have, or a great many."""
-    count = draw.choice([1, 3, MANY])
-    names = ["text_b", "text_b_neg", "qid", "label"][:count] if count < MANY else [f"c{each}" for each in range(MANY)]
-    few = records[:3] if count == MANY else records
+    count = draw.choice([1, 3, MANY_COLUMNS])
+    names = (
+        ["text_b", "text_b_neg", "qid", "label"][:count]
+        if count < MANY_COLUMNS
+        else [f"c{each}" for each in range(MANY_COLUMNS)]
+    )
+    few = records[:3] if count == MANY_COLUMNS else records
     return written([{**dict.fromkeys(names, "1"), **record} for record in few], ending)
 
 
 def twice(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Name a column twice, or, of JSON, a key."""
     if ending in (".json", ".jsonl"):
         return written(records, ending).replace(b'"', b'"label": 1, "label": 2, "', 1)
     names = [*records[0], draw.choice(list(records[0]))]
@@ -205,7 +179,6 @@ def twice(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def ragged(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Have more or fewer cells in some rows."""
     rows = [list(records[0]), *([str(value) for value in record.values()] for record in records)]
     for _ in range(draw.randrange(1, 4)):
         row = draw.choice(rows)
@@ -214,18 +187,15 @@ def ragged(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def alike(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Have the same row many times, or one row."""
     return written([draw.choice(records)] * draw.choice([1, 2, 50]), ending)
 
 
 def all_different(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Have a label of its own in every row."""
     return written([{**record, "label": f"l{number}"} for number, record in enumerate(records * 20)], ending)
 
 
 def deep(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Nest brackets, more or less deep than Python reads."""
-    depth = draw.choice([50, 500, 900, 2000, DEEP])
+    depth = draw.choice([50, 500, 900, 2000, DEEPEST])
     opened, closed = draw.choice([("[", "]"), ('{"a":', "}")])
     value = opened * depth + "1" + closed * depth
     name = draw.choice(list(records[0]))
@@ -234,7 +204,6 @@ def deep(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def broken_json(draw: Random, records: list[Record], ending: str) -> bytes:
-    """Break the syntax of a line of JSON, or put one into a file that has none."""
     lines = written(records, ".json" if ending == ".json" else ".jsonl").decode().splitlines()
     place = draw.randrange(len(lines))
     line = lines[place]
@@ -273,50 +242,13 @@ def _values(ending: str) -> list[Any]:
     return [*TEXTS, *VALUES] if ending in (".json", ".jsonl") else list(TEXTS)
 
 
-CELLS = (
-    other_values, other_values, other_values_everywhere, missing, renamed, more_columns, twice, ragged, alike,
-    all_different, deep, broken_json, odd_structure, odd_structure,
+CELLS: Ways = _named(
+    other_values, other_values_everywhere, missing, renamed, more_columns, twice, ragged, alike, all_different, deep,
+    broken_json, odd_structure,
 )  # fmt: skip
 
 
-def pipe(path: Path, content: bytes) -> Path:
-    """A pipe without a writer."""
-    os.mkfifo(path)
-    return path
-
-
-def folder(path: Path, content: bytes) -> Path:
-    """A folder."""
-    path.mkdir()
-    return path
-
-
-def zeros(path: Path, content: bytes) -> Path:
-    """A link to the device that never ends."""
-    path.symlink_to("/dev/zero")
-    return path
-
-
-def null(path: Path, content: bytes) -> Path:
-    """A link to the device that holds nothing."""
-    path.symlink_to("/dev/null")
-    return path
-
-
-def dangling(path: Path, content: bytes) -> Path:
-    """A link to nothing."""
-    path.symlink_to(path.with_name("nowhere"))
-    return path
-
-
-def loop(path: Path, content: bytes) -> Path:
-    """A link to itself."""
-    path.symlink_to(path)
-    return path
-
-
-def door(path: Path, content: bytes) -> Path:
-    """A socket."""
+def socket_file(path: Path) -> None:
     here = Path.cwd()
     os.chdir(path.parent)  # a socket's path has a hundred bytes at most
     try:
@@ -324,23 +256,9 @@ def door(path: Path, content: bytes) -> Path:
             made.bind(path.name)
     finally:
         os.chdir(here)
-    return path
-
-
-def unreadable(path: Path, content: bytes) -> Path:
-    """A file without permissions, which root can read all the same."""
-    path.write_bytes(content)
-    path.chmod(0)
-    return path
-
-
-def absent(path: Path, content: bytes) -> Path:
-    """Nothing."""
-    return path
 
 
 def below_a_file(path: Path, content: bytes) -> Path:
-    """A path through a file."""
     path.write_bytes(content)
     return path / path.name
 
@@ -358,39 +276,55 @@ def strange_name(path: Path, content: bytes) -> Path:
 
 
 def without_ending(path: Path, content: bytes) -> Path:
-    """A good file whose name has no ending."""
     path.with_suffix("").write_bytes(content)
     return path.with_suffix("")
 
 
 def another_ending(path: Path, content: bytes) -> Path:
-    """A good file whose name has another ending, which may be that of another kind of table."""
     endings = [".tsv", ".csv", ".jsonl", ".txt", ".json"]
     other = path.with_suffix(endings[(endings.index(path.suffix) + 1) % len(endings)])
     other.write_bytes(content)
     return other
 
 
-PLACES = (
-    pipe, folder, zeros, null, dangling, loop, door, unreadable, absent, below_a_file, long_name, strange_name,
-    without_ending, another_ending,
-)  # fmt: skip
+def unreadable(path: Path, content: bytes) -> Path:
+    """A file without permissions, which root can read all the same."""
+    path.write_bytes(content)
+    path.chmod(0)
+    return path
 
-WAYS: dict[str, tuple[Callable[..., Any], ...]] = {"bytes": BYTES, "cells": CELLS, "places": PLACES}
 
-SELDOM = 40
-"""So many files to one with a line that is longer than any may be: it takes a second."""
+def _instead(make: Callable[[Path], object]) -> Callable[[Path, bytes], Path]:
+    """Return a way that makes something at the path itself, whatever the content."""
+
+    def way(path: Path, content: bytes) -> Path:
+        make(path)
+        return path
+
+    return way
+
+
+PLACES: Ways = {
+    "pipe": _instead(os.mkfifo),
+    "folder": _instead(Path.mkdir),
+    "endless device": _instead(lambda path: path.symlink_to("/dev/zero")),
+    "empty device": _instead(lambda path: path.symlink_to("/dev/null")),
+    "dangling link": _instead(lambda path: path.symlink_to(path.with_name("nowhere"))),
+    "loop": _instead(lambda path: path.symlink_to(path)),
+    "socket": _instead(socket_file),
+    "absent": _instead(lambda path: None),
+    **_named(unreadable, below_a_file, long_name, strange_name, without_ending, another_ending),
+}
+
+WAYS = {"bytes": BYTES, "cells": CELLS, "places": PLACES}
+ROUND = [(kind, name) for kind, ways in WAYS.items() for name in ways]
+ROUND += [("cells", "other values"), ("cells", "odd structure")]
+"""What comes in each round: the two ways with the most variety twice."""
 
 
 @attrs.frozen
 class Spoilt:
-    """A spoilt file.
-
-    Attributes:
-        task: whose good file it was.
-        way: how it was spoilt.
-        path: the file, or what is in its place.
-    """
+    """A spoilt file, or what is in its place: of which task, and by which way."""
 
     task: str
     way: str
@@ -398,20 +332,16 @@ class Spoilt:
 
 
 def spoilt_files(folder: Path, seed: int) -> Iterator[Spoilt]:
-    """Put spoilt files into a folder, one by one and without end; the same ones for a seed.
-
-    Args:
-        folder: an empty one.
-        seed: of all draws.
-    """
+    """Put spoilt files into an empty folder, one by one and without end; the same ones for a seed."""
     draw = Random(seed)
-    kinds = [(kind, way) for kind, ways in WAYS.items() for way in ways]
+    order = ROUND.copy()
     for number in count():
-        if number % len(kinds) == 0:
-            draw.shuffle(kinds)
-        kind, way = kinds[number % len(kinds)]
-        if number % SELDOM == SELDOM - 1:
-            kind, way = "bytes", endless_line
+        if number % len(order) == 0:
+            draw.shuffle(order)
+        kind, name = order[number % len(order)]
+        way = WAYS[kind][name]
+        if number % FILES_PER_OVERLONG_LINE == FILES_PER_OVERLONG_LINE - 1:
+            kind, name, way = "bytes", "overlong line", overlong_line
         task = TASKS[number % len(TASKS)]
         ending = draw.choice(endings(task))
         room = folder / f"{number}"
@@ -423,4 +353,4 @@ def spoilt_files(folder: Path, seed: int) -> Iterator[Spoilt]:
             path.write_bytes(way(draw, records, ending))
         else:
             path.write_bytes(way(draw, written(records, ending)))
-        yield Spoilt(task, way.__name__, path)
+        yield Spoilt(task, name, path)

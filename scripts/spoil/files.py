@@ -16,12 +16,7 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN,
 ROWS = 12
 
 TASKS = (
-    "classification",
-    "regression",
-    "matching",
-    "multilabel",
-    "token-classification",
-    "masked-lm",
+    *("classification", "regression", "matching", "multilabel", "token-classification", "masked-lm"),
     "question-answering",
 )
 ENDINGS = {"masked-lm": (".txt", ".tsv", ".csv", ".jsonl"), "question-answering": (".json",)}
@@ -29,7 +24,6 @@ TABLES = (".tsv", ".csv", ".jsonl")
 
 
 def endings(task: str) -> tuple[str, ...]:
-    """Return the endings of the files that a task reads."""
     return ENDINGS.get(task, TABLES)
 
 
@@ -45,8 +39,8 @@ def _record(task: str, number: int, draw: Random) -> Record:
     if task == "regression":
         return {"text_a": text, "label": str(round(draw.random(), 3))}
     if task == "matching":
-        row = {"text_a": text, "text_b": "it was " + draw.choice(PLAIN), "label": str(int(fits))}
-        return {**row, "qid": f"q{number // 4}"}
+        pair = {"text_a": text, "text_b": "it was " + draw.choice(PLAIN)}
+        return {**pair, "label": str(int(fits)), "qid": f"q{number // 4}"}
     if task == "multilabel":
         return {"text_a": text, "label": "x,y" if fits else "y"}
     if task == "token-classification":
@@ -74,7 +68,6 @@ def written(records: list[Record], ending: str) -> bytes:
 
 
 def table(rows: list[list[str]], ending: str) -> bytes:
-    """Return a table of cells; of .tsv, whatever the cells hold."""
     if ending == ".csv":
         text = io.StringIO()
         csv.writer(text).writerows(rows)
@@ -83,7 +76,6 @@ def table(rows: list[list[str]], ending: str) -> bytes:
 
 
 def squad(records: list[Record]) -> dict[str, Any]:
-    """Return questions in SQuAD's form."""
     paragraphs = [
         {"context": each.get("context"), "qas": [{name: each[name] for name in each if name != "context"}]}
         for each in records

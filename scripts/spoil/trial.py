@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 from typing import NoReturn
+from unittest.mock import patch
 
 import attrs
 
@@ -31,8 +32,8 @@ from onion.tasks.finetune.fine_tune import seed_everything
 from scripts.spoil.changes import Spoilt
 from scripts.spoil.files import TABLES, TASKS, VOCABULARY, endings, good_records, written
 
-MISTAKE = 2
-LONGEST_MESSAGE = 1000
+USAGE_ERROR = 2
+MAX_MESSAGE_LENGTH = 1000
 """Characters; more than what is shown of a file together with the longest name that a file may have."""
 
 PROGRAM = "import sys, onion.cli; sys.exit(onion.cli.main())"
@@ -40,14 +41,7 @@ PROGRAM = "import sys, onion.cli; sys.exit(onion.cli.main())"
 
 @attrs.frozen
 class Ended:
-    """How a command ended.
-
-    Attributes:
-        status: its exit status; None: it had to be stopped, or an error came through.
-        said: what it wrote to standard error.
-        logged: what it logged, line by line, where that is known apart.
-        broken: what came through, or None.
-    """
+    """How a command ended: status (None: stopped, or an error was raised), messages, log lines if known, error."""
 
     status: int | None
     said: str
@@ -62,9 +56,7 @@ class Hang(BaseException):
 def run_here(command: Command, limit: int) -> Ended:
     """Call what the command calls, in this process; only in the main thread.
 
-    Args:
-        command: the command.
-        limit: seconds after which it hangs. Where it hangs in what is not Python, the process ends after twice as long.
+    After ``limit`` seconds it hangs; if it hangs in code that is not Python, the process ends after twice as long.
 
     Raises:
         KeyboardInterrupt: a signal ended the command.
@@ -73,8 +65,10 @@ def run_here(command: Command, limit: int) -> Ended:
     with ExitStack() as held:
         held.enter_context(redirect_stderr(said))
         held.enter_context(redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")))
-        held.enter_context(_standard_input(command))
-        held.enter_context(_heard(log))
+        held.enter_context(patch.object(logging.getLogger(), "handlers", [log]))
+        if command.input is not None:
+            given = held.enter_context(io.TextIOWrapper(command.input.open("rb")))
+            held.enter_context(patch.object(sys, "stdin", given))
         try:
             with _limited(limit):
                 status = main(command.words)
@@ -100,34 +94,27 @@ def run_apart(command: Command, limit: int) -> Ended:
 
 
 def faults_of_end(ended: Ended, apart: bool) -> Iterator[str]:
-    """Yield what is wrong with how a command ended.
-
-    Args:
-        ended: how it ended.
-        apart: whether it was a process of its own, where what is logged cannot be told from its message.
-    """
+    """Yield what is wrong with how a command ended; ``apart``: as a process, whose log is among its messages."""
     if ended.broken is not None:
         yield ended.broken
         return
-    if ended.status not in (0, MISTAKE):
+    if ended.status not in (0, USAGE_ERROR):
         yield f"status {ended.status}"
     lines = ended.said.splitlines()
     if "Traceback" in ended.said or not all(line.startswith(("onion", "See onion")) for line in lines):
-        yield f"says {ended.said[-LONGEST_MESSAGE:]!r}"
+        yield f"says {ended.said[-MAX_MESSAGE_LENGTH:]!r}"
     if not apart and not (1 <= len(lines) <= 2 if ended.status else not lines):
         yield f"says {len(lines)} lines with status {ended.status}"
     if ended.status and not lines:
         yield "says nothing of what was wrong"
     for line in [*lines, *ended.logged]:
         if not line.isprintable():
-            yield f"says what cannot be seen: {line[:LONGEST_MESSAGE]!r}"
-        if len(line) > LONGEST_MESSAGE:
+            yield f"says what cannot be seen: {line[:MAX_MESSAGE_LENGTH]!r}"
+        if len(line) > MAX_MESSAGE_LENGTH:
             yield f"says a line of {len(line)} characters: {line[:100]!r}"
 
 
 class _Log(logging.Handler):
-    """Keeps what the command would log to the terminal."""
-
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.setFormatter(Printable("onion: %(message)s"))
@@ -135,29 +122,6 @@ class _Log(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines += self.format(record).splitlines()
-
-
-@contextmanager
-def _heard(log: _Log) -> Iterator[None]:
-    root, before = logging.getLogger(), logging.getLogger().handlers[:]
-    root.handlers[:] = [log]
-    try:
-        yield
-    finally:
-        root.handlers[:] = before
-
-
-@contextmanager
-def _standard_input(command: Command) -> Iterator[None]:
-    before = sys.stdin
-    try:
-        if command.input is not None:
-            sys.stdin = io.TextIOWrapper(command.input.open("rb"))
-        yield
-    finally:
-        if sys.stdin is not before:
-            sys.stdin.close()
-        sys.stdin = before
 
 
 @contextmanager
@@ -179,14 +143,7 @@ def _hang(number: int, frame: FrameType | None) -> NoReturn:
 
 @attrs.frozen
 class Command:
-    """One call of the command line.
-
-    Attributes:
-        name: what the file is to it.
-        words: its arguments.
-        output: what it writes, and nothing else.
-        input: the file that is its standard input, or None.
-    """
+    """One call of the command line: what the file is to it, arguments, the only output, and standard input."""
 
     name: str
     words: list[str]
@@ -229,35 +186,26 @@ QUICK = ("--quiet", "--passes", "1", "--batch-size", "16", "--max-length", str(L
 
 @attrs.frozen
 class Ground:
-    """A folder that holds all that spoilt files do not.
-
-    Attributes:
-        folder: the folder.
-    """
+    """A folder that holds everything but the spoilt files."""
 
     folder: Path
 
     @property
     def encoder(self) -> Path:
-        """A tiny encoder."""
         return self.folder / "encoder"
 
     def good(self, task: str) -> Path:
-        """Return a good file of a task."""
         return self.folder / f"{task}{endings(task)[0]}"
 
     def run(self, task: str) -> Path:
-        """Return the folder of a model that was trained on the good file."""
         return self.folder / f"run-{task}"
 
     def training(self, task: str, train: Path, dev: Path, out: Path) -> list[str]:
-        """Return the words of a short training."""
         words = ["train", "--task", task, "--train", str(train), "--dev", str(dev), "--output", str(out)]
         return [*words, "--encoder", str(self.encoder), *QUICK, *(READING if task == "question-answering" else ())]
 
     @property
     def features(self) -> Path:
-        """Where features are kept."""
         return home() / "features"
 
 
@@ -286,7 +234,6 @@ Kept = dict[str, dict[str, int]]
 
 
 def kept_features(folder: Path) -> Kept:
-    """Return all that a folder of features holds."""
     entries = sorted(folder.iterdir()) if folder.is_dir() else []
     return {entry.name: {path.name: zlib.crc32(path.read_bytes()) for path in _files(entry)} for entry in entries}
 
@@ -312,7 +259,6 @@ def faults_of_output(output: Path, status: int) -> Iterator[str]:
 
 
 def remove(output: Path) -> None:
-    """Remove what a command has written."""
     shutil.rmtree(output) if output.is_dir() else output.unlink(missing_ok=True)
 
 

@@ -36,10 +36,7 @@ EXAMPLE = Example(
     "A made one",
     "A text.",
     ("train.tsv",),
-    {
-        "teacher": "examples/made.py teacher {seed} {own}",
-        "student": "examples/made.py student {seed} {own} {teacher}",
-    },
+    {"teacher": "examples/made.py teacher {seed} {own}", "student": "examples/made.py student {seed} {own} {teacher}"},
     (ACCURACY, Metric("parts", "million parts", times=1e-6)),
     seeds=(1, 2),
 )

@@ -15,7 +15,6 @@ from tests.tasks.helpers import VOCAB, films, tiny_encoder, write_tsv
 
 @pytest.fixture
 def job(tmp_path, monkeypatch):
-    """A small fine-tuning, and texts."""
     monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
     train, dev = (write_tsv(tmp_path / f"{name}.tsv", films(70, seed)) for seed, name in enumerate(("train", "dev")))
     return {

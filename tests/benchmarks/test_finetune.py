@@ -50,10 +50,8 @@ def test_the_first_rows_of_a_file_come_with_what_stands_above_them(tmp_path, end
 def test_rows_that_one_tokenizer_cuts_differently_are_left_out(tmp_path):
     rows = [("4～6 hours", "0"), ("a + b, 4-6, ～ is one, ² too", "1"), ("plain: $5 + 6^2 = 好！", "0"), ("more", "1")]
     file = write_tsv(tmp_path / "train.tsv", rows)
-    assert finetune.head_of(file, 2, tmp_path / "some.tsv").read_text().splitlines()[1:] == [
-        "plain: $5 + 6^2 = 好！\t0",
-        "more\t1",
-    ]
+    some = finetune.head_of(file, 2, tmp_path / "some.tsv").read_text()
+    assert some.splitlines()[1:] == ["plain: $5 + 6^2 = 好！\t0", "more\t1"]
 
 
 def test_columns_of_texts_and_of_pairs(tmp_path):
@@ -96,28 +94,17 @@ def test_costs_that_differ_are_refused_and_others_told():
             finetune.differences(losses | {finetune.GROUPED: wrong})
 
 
-def trained(seconds, steps=2):
-    return {"seconds": seconds, "steps": steps}
-
-
-def test_speeds_are_told_and_beside_onion():
-    rounds = [
-        {finetune.TRANSFORMERS: trained(8.0), "onion": trained(4.0)},
-        {"onion": trained(2.0), finetune.TRANSFORMERS: trained(3.0)},
-    ]
-    told = [
-        (each.what, list(each.values), each.met) for each in finetune.of_speed(rounds, "films", 64, 2, finetune.GOALS)
-    ]
-    assert told == [
+def test_speeds_are_told_and_beside_onion_if_the_numbers_of_updates_are_equal():
+    both = [{"onion": 4.0, finetune.TRANSFORMERS: 8.0}, {finetune.TRANSFORMERS: 3.0, "onion": 2.0}]
+    rounds = [{side: {"seconds": seconds, "steps": 2} for side, seconds in each.items()} for each in both]
+    figures = finetune.of_speed(rounds, "films", 64, 2, finetune.GOALS)
+    assert [(each.what, list(each.values), each.met) for each in figures] == [
         ("films: onion", [16.0, 32.0], None),
         ("films: Hugging Face Trainer", [8.0, 64 / 3], None),
         ("onion beside it", [2.0, 1.5], False),
     ]
-
-
-def test_another_number_of_updates_has_no_time():
-    with pytest.raises(FailedError, match="films: onion made 3 updates, not 2"):
-        finetune.of_speed([{"onion": trained(1.0, 3)}], "films", 64, 2, finetune.GOALS)
+    with pytest.raises(FailedError, match="films: onion made 2 updates, not 3"):
+        finetune.of_speed(rounds, "films", 64, 3, finetune.GOALS)
 
 
 def test_the_share_is_of_a_step():

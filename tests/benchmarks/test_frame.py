@@ -70,18 +70,12 @@ def test_the_most_memory_of_all_processes_of_a_side_counts(side):
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_a_side_that_fails_is_reported_with_its_last_lines(side, stays):
-    one = side("lost", "fail", stays)
-    with (
-        pytest.raises(FailedError, match=r"(?s)lost: ended with status 1; .*no such model"),
-        all_ready([one]),
-    ):
-        one.round()
-
-
-def test_a_side_that_dies_in_a_round_is_reported(side):
-    one = side()
-    with pytest.raises(FailedError, match="one: ended with status 3"), all_ready([one]):
+@pytest.mark.parametrize(
+    ("job", "told"), [("fail", r"(?s)one: ended with status 1; .*no such model"), ("job", "one: ended with status 3")]
+)
+def test_a_side_that_fails_at_once_or_dies_in_a_round_is_reported_with_its_last_lines(side, stays, job, told):
+    one = side("one", job, stays)
+    with pytest.raises(FailedError, match=told), all_ready([one]):
         one.round(ask="die")
 
 
@@ -93,8 +87,6 @@ def test_peers_do_not_inherit_what_onion_has_set(monkeypatch):
 
 
 class Asked:
-    """A side that notes when it is asked."""
-
     def __init__(self, name, order):
         self.name, self.order = name, order
 
@@ -165,9 +157,9 @@ def test_a_limited_benchmark_is_a_section_of_its_own(avx2, monkeypatch, capsys):
     for name in section.LIMITS:
         monkeypatch.setenv(name, "as it was")
     found = []
-    benchmark = Benchmark("speed", "Speed", "By clock.", None, 3, ["a", "b"], avx2=True)
-    options = ["--only", "b", *(["--avx2"] if avx2 else [])]
-    assert benchmark.run(lambda part, given: found.append((part, given.only)), options) == 0
+    note = lambda part, given: found.append((part, given.only))  # noqa: E731
+    benchmark = Benchmark("speed", "Speed", "By clock.", None, note, 3, ["a", "b"], avx2=True)
+    assert benchmark.main(["--only", "b", *(["--avx2"] if avx2 else [])]) == 0
     (part, only) = found[0]
     assert (part.name, part.title) == (("speed-avx2", "Speed, without AVX-512") if avx2 else ("speed", "Speed"))
     assert (part.how, part.rounds, only) == (f"By clock.\n\n{section.LIMITED}" if avx2 else "By clock.", 3, ["b"])

@@ -21,7 +21,6 @@ ROW = Row("small", "Small", "classify", "train.tsv", {"dev": "dev.tsv"}, ("accur
 
 @pytest.fixture
 def study(tmp_path, monkeypatch):
-    """A study of one row, with its files."""
     (tmp_path / "data").mkdir()
     for name in ("train.tsv", "dev.tsv", "more.tsv"):
         (tmp_path / "data" / name).write_text(f"label\ttext_a\n1\t{name}\n", encoding="utf-8")
@@ -33,8 +32,6 @@ def study(tmp_path, monkeypatch):
 
 @pytest.fixture
 def table(study, monkeypatch):
-    """The lines of the table of a row."""
-
     def lines(row=ROW):
         monkeypatch.setattr(Results, "rows", (row,))
         return [line[2:-2].split(" | ") for line in study.page().splitlines() if line.startswith("|")][2:]
@@ -55,15 +52,9 @@ def test_a_seed_is_run_on_both_sides_before_the_next(study, monkeypatch):
 
 
 CHANGES = (
-    {"passes": 3},
-    {"lr": 1e-4},
-    {"max_length": 64},
-    {"encoder": "ernie-4x256"},
-    {"options": {"label_smoothing": 0.1}},
-    {"figures": ("f1",)},
-    {"dev": {"dev": "more.tsv"}},
-    {"train": "more.tsv"},
-    {"train": "missing.tsv"},
+    *({"passes": 3}, {"lr": 1e-4}, {"max_length": 64}, {"encoder": "ernie-4x256"}, {"figures": ("f1",)}),
+    *({"options": {"label_smoothing": 0.1}}, {"dev": {"dev": "more.tsv"}}),
+    *({"train": "more.tsv"}, {"train": "missing.tsv"}),
 )
 
 
@@ -74,9 +65,6 @@ def test_a_result_is_found_again_until_anything_that_it_stands_for_changes(study
     others = [Run(dataclasses.replace(ROW, **change), OURS, 1) for change in CHANGES]
     for other in (Run(ROW, OURS, 2), Run(ROW, THEIRS, 1), *others):
         assert study.read(other) is None, other
-
-
-def test_a_borrowed_head_makes_another_result_of_ours_only(study):
     same = dataclasses.replace(ROW, same_head=True)
     assert study.path(Run(ROW, OURS, 1)) != study.path(Run(same, OURS, 1))
     assert study.path(Run(ROW, THEIRS, 1)) == study.path(Run(same, THEIRS, 1))  # theirs draws the head in either case
@@ -99,9 +87,6 @@ def test_our_side_begins_with_the_head_of_a_file(tmp_path):
     onion_side.begin_with(head, tmp_path / "head.npz")
     assert (head.weight.numpy() == weight).all()
     assert (head.bias.numpy() == bias).all()
-
-
-# -- the table ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_table_has_means_spreads_differences_and_what_is_missing(study, table):
@@ -140,9 +125,6 @@ def test_an_earlier_line_stays_until_its_row_is_run_again(study, table):
     assert page.NOTE not in study.page()
     assert page.EARLIER.keys() <= {row.name for row in ROWS}
     assert {line.count(" | ") for lines in page.EARLIER.values() for line in lines} == {len(page.COLUMNS) - 2}
-
-
-# -- a side in its process ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

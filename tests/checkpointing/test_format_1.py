@@ -32,5 +32,5 @@ def test_classes_default_names_and_what_refers_to_them_are_those_of_now():
 
 
 def test_what_is_no_description_stays_as_it_is():
-    assert renamed({"onion": [1, None]}, {"record": {}}) == ({"onion": [1, None]}, {"record": {}})
-    assert renamed({}, {}) == ({}, {})
+    for run, items in (({"onion": [1, None]}, {"record": {}}), ({}, {})):
+        assert renamed(run, items) == (run, items)

@@ -1,6 +1,7 @@
-"""A folder has one run at a time: who is refused, what is told, and what a dead owner leaves."""
+"""A folder has one run at a time: who is refused with which message, and what a dead owner leaves."""
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -21,22 +22,20 @@ from tests.patience import PATIENCE
 
 RUN, OTHER = object(), object()
 
-HOLD = """
-import sys
-import threading
-from contextlib import suppress
+BEGIN = """
+import os, signal, sys
 from pathlib import Path
+from onion.errors import CheckpointError
 from onion.checkpointing.lock import exclusive_lock
-with exclusive_lock(Path(sys.argv[1]), None):
+folder = Path(sys.argv[1])
+"""
+HOLD = """
+with exclusive_lock(folder, None):
     print("held", flush=True)
     sys.stdin.read()
 """
-
 LEAVE_A_CHILD = """
-import os, signal, sys
-from pathlib import Path
-from onion.checkpointing.lock import exclusive_lock
-with exclusive_lock(Path(sys.argv[1]), None):
+with exclusive_lock(folder, None):
     if os.fork():
         signal.pause()
     print(os.getpid(), flush=True)
@@ -44,11 +43,6 @@ with exclusive_lock(Path(sys.argv[1]), None):
     os._exit(0)
 """
 SHARE_WITH_A_CHILD = """
-import os, sys
-from pathlib import Path
-from onion.errors import CheckpointError
-from onion.checkpointing.lock import exclusive_lock
-folder = Path(sys.argv[1])
 with exclusive_lock(folder, None):
     if child := os.fork():
         print("the child has left with", os.waitpid(child, 0)[1], flush=True)
@@ -63,9 +57,22 @@ with exclusive_lock(folder, None):
 
 
 def started(script, folder):
-    return subprocess.Popen(
-        [sys.executable, "-c", script, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-c", BEGIN + script, folder]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def enter(folder, run=RUN):
+    with exclusive_lock(folder, run):
+        pass
+
+
+def refused(folder, told, run=RUN):
+    with pytest.raises(CheckpointError, match=told):
+        enter(folder, run)
+
+
+def owner_in(folder):
+    return json.loads((folder / LOCK).read_text())
 
 
 def held_elsewhere(folder):
@@ -77,36 +84,32 @@ def held_elsewhere(folder):
 
 def test_the_lock_tells_its_owner_and_goes_with_it(tmp_path):
     with exclusive_lock(tmp_path, RUN):
-        owner = json.loads((tmp_path / LOCK).read_text())
+        owner = owner_in(tmp_path)
         assert (owner["pid"], owner["host"]) == (os.getpid(), socket.gethostname())
         assert set(owner) == {"pid", "host", "since", "command"}
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(KeyError), exclusive_lock(tmp_path, RUN):
+        raise KeyError
     assert list(tmp_path.iterdir()) == []
 
 
 def test_another_run_of_this_process_is_refused_and_the_same_run_is_not(tmp_path):
     with exclusive_lock(tmp_path, RUN):
-        with (
-            pytest.raises(CheckpointError, match="is in use by another run of this process"),
-            exclusive_lock(tmp_path, OTHER),
-        ):
-            pass
+        refused(tmp_path, "is in use by another run of this process", OTHER)
         with exclusive_lock(tmp_path / ".", RUN):
             assert (tmp_path / LOCK).exists()
         assert (tmp_path / LOCK).exists()
-    with exclusive_lock(tmp_path, OTHER):
-        pass
+    enter(tmp_path, OTHER)
 
 
 def test_a_folder_of_another_process_is_refused_with_its_owner_until_that_leaves(tmp_path):
     with held_elsewhere(tmp_path) as process:
         said = rf"is in use by process {process.pid} on {socket.gethostname()}, since .* \(-c .*\); wait for it"
         for _ in range(2):
-            with pytest.raises(CheckpointError, match=said), exclusive_lock(tmp_path, RUN):
-                pass
+            refused(tmp_path, said)
         process.stdin.close()
         process.wait()
-    with exclusive_lock(tmp_path, RUN):
-        pass
+    enter(tmp_path)
 
 
 def test_what_a_killed_process_leaves_is_taken_over_and_that_is_logged(tmp_path, caplog):
@@ -115,7 +118,7 @@ def test_what_a_killed_process_leaves_is_taken_over_and_that_is_logged(tmp_path,
         process.wait()
     assert (tmp_path / LOCK).exists()
     with caplog.at_level("DEBUG", "onion"), exclusive_lock(tmp_path, RUN):
-        assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
+        assert owner_in(tmp_path)["pid"] == os.getpid()
     assert caplog.messages[0].startswith(f"took {tmp_path} over from process {process.pid} on ")
 
 
@@ -123,19 +126,10 @@ def test_what_a_killed_process_leaves_is_taken_over_and_that_is_logged(tmp_path,
 def test_a_lock_that_nobody_holds_is_free_whatever_it_says(rest, tmp_path):
     (tmp_path / LOCK).write_bytes(rest)
     with exclusive_lock(tmp_path, RUN):
-        assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
-
-
-def test_an_error_inside_lets_go(tmp_path):
-    with pytest.raises(ValueError, match="mine"), exclusive_lock(tmp_path, RUN):
-        raise ValueError("mine")
-    with exclusive_lock(tmp_path, OTHER):
-        pass
+        assert owner_in(tmp_path)["pid"] == os.getpid()
 
 
 def test_a_lock_removed_between_opening_and_locking_is_not_taken_for_ours(tmp_path, monkeypatch):
-    import fcntl
-
     calls, flock = [], fcntl.flock
 
     def late(handle, how):
@@ -166,27 +160,19 @@ def test_a_child_is_kept_out_and_leaves_the_lock_to_its_parent(tmp_path):
     with started(SHARE_WITH_A_CHILD, tmp_path) as process:
         assert f"is in use by process {process.pid} on " in process.stdout.readline()
         assert process.stdout.readline() == "the child has left with 0\n"
-        with (
-            pytest.raises(CheckpointError, match=f"in use by process {process.pid} on "),
-            exclusive_lock(tmp_path, RUN),
-        ):
-            pass
+        refused(tmp_path, f"in use by process {process.pid} on ")
         process.stdin.close()
         assert process.wait() == 0
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_lock_whose_owner_is_gone_is_held_by_a_child_of_it_and_the_error_says_so(tmp_path):
-    import fcntl
-
     sign(tmp_path, owner := gone())
     said = rf"process {owner} on .*, which is gone, has left a child that holds it; end that \(it has .*\.lock open\)"
     with (tmp_path / LOCK).open() as left:
         fcntl.flock(left, fcntl.LOCK_EX)  # as a child does that was forked by other means than Python's
-        with pytest.raises(CheckpointError, match=said), exclusive_lock(tmp_path, RUN):
-            pass
-    with exclusive_lock(tmp_path, RUN):
-        pass
+        refused(tmp_path, said)
+    enter(tmp_path)
 
 
 # -- file systems without locks ---------------------------------------------------------------------------------------
@@ -194,8 +180,6 @@ def test_a_lock_whose_owner_is_gone_is_held_by_a_child_of_it_and_the_error_says_
 
 @pytest.fixture
 def without_locks(monkeypatch):
-    import fcntl
-
     def refuse(handle, how):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -213,103 +197,76 @@ def gone():
     return process.pid
 
 
-def test_without_locks_the_name_of_a_living_owner_keeps_others_out(without_locks, tmp_path):
+def test_without_locks_the_name_of_the_owner_keeps_others_out_unless_it_is_dead(without_locks, tmp_path):
     sign(tmp_path, os.getppid())
-    with (
-        pytest.raises(CheckpointError, match=rf"process {os.getppid()} on .* \(train.py\)"),
-        exclusive_lock(tmp_path, RUN),
-    ):
-        pass
-
-
-def test_without_locks_a_dead_owner_of_this_machine_keeps_nobody_out(without_locks, tmp_path):
+    refused(tmp_path, rf"process {os.getppid()} on .* \(train.py\)")
+    sign(tmp_path, 1, "elsewhere")  # it may live
+    refused(tmp_path, r"on elsewhere.*If it is gone, delete .*\.lock")
     sign(tmp_path, gone())
-    with exclusive_lock(tmp_path, RUN):
-        pass
+    enter(tmp_path)
 
 
-def test_without_locks_an_owner_elsewhere_may_live_so_its_lock_is_to_be_deleted_by_hand(without_locks, tmp_path):
-    sign(tmp_path, 1, "elsewhere")
-    with (
-        pytest.raises(CheckpointError, match=r"on elsewhere.*If it is gone, delete .*\.lock"),
-        exclusive_lock(tmp_path, RUN),
-    ):
-        pass
-
-
-def test_a_folder_that_cannot_be_written_is_an_error_that_says_so(tmp_path):
-    with (
-        pytest.raises(CheckpointError, match=r"cannot write .*\.lock: No such file"),
-        exclusive_lock(tmp_path / "no", RUN),
-    ):
-        pass
-    assert Path(tmp_path / "no").exists() is False
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
+    refused(tmp_path / "no", r"cannot write .*\.lock: No such file")
+    assert not (tmp_path / "no").exists()
 
 
 # -- what lies in the lock's place ------------------------------------------------------------------------------------
 
 
-def linked(lock, precious):
-    lock.symlink_to(precious)
-
-
-def linked_hard(lock, precious):
-    lock.hardlink_to(precious)
-
-
-def piped(lock, precious):
-    os.mkfifo(lock)
-
-
-@pytest.mark.parametrize("place", [linked, linked_hard, piped])
+@pytest.mark.parametrize(
+    "place",
+    [Path.symlink_to, Path.hardlink_to, lambda lock, precious: os.mkfifo(lock)],
+    ids=["link", "hard link", "pipe"],
+)
 def test_what_is_no_file_of_its_own_is_refused_and_not_written_to(place, tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("thesis")
     place(tmp_path / LOCK, precious)
     told = r"cannot write .*\.lock: what stands there is a link, a pipe or a device, and no lock of onion; remove it"
-    with pytest.raises(CheckpointError, match=told), exclusive_lock(tmp_path, RUN):
-        pass
+    refused(tmp_path, told)
     assert precious.read_text() == "thesis"
     assert sorted(path.name for path in tmp_path.iterdir()) == [LOCK, "precious"]
 
 
 def test_a_link_to_nothing_makes_nothing(tmp_path):
     (tmp_path / LOCK).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CheckpointError, match="what stands there is a link"), exclusive_lock(tmp_path, RUN):
-        pass
+    refused(tmp_path, "what stands there is a link")
     assert not (tmp_path / "elsewhere").exists()
 
 
 # -- a folder that is deleted under its run ---------------------------------------------------------------------------
 
 
-def made_anew(folder):
+@pytest.fixture
+def out(tmp_path):
+    """A folder that can be deleted."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder
+
+
+def recreate(folder):
     shutil.rmtree(folder)
     folder.mkdir()
 
 
-def test_the_lock_of_another_run_in_a_folder_made_anew_is_left_to_it(tmp_path):
-    out = tmp_path / "out"
-    out.mkdir()
+def test_the_lock_of_another_run_in_a_recreated_folder_is_left_to_it(out):
     with exclusive_lock(out, RUN):
-        made_anew(out)
+        recreate(out)
         process = held_elsewhere(out)
-        with pytest.raises(CheckpointError, match=f"in use by process {process.pid} on "), exclusive_lock(out, RUN):
-            pass
+        refused(out, f"in use by process {process.pid} on ")
     with process:
-        assert json.loads((out / LOCK).read_text())["pid"] == process.pid
-        with pytest.raises(CheckpointError, match=f"in use by process {process.pid} on "), exclusive_lock(out, OTHER):
-            pass
+        assert owner_in(out)["pid"] == process.pid
+        refused(out, f"in use by process {process.pid} on ", OTHER)
         process.stdin.close()
 
 
-def test_a_folder_made_anew_is_taken_again_by_its_run(tmp_path, caplog):
-    out = tmp_path / "out"
-    out.mkdir()
+def test_a_recreated_folder_is_taken_again_by_its_run(out, caplog):
     with exclusive_lock(out, RUN):
-        made_anew(out)
+        recreate(out)
         with exclusive_lock(out, RUN):
-            assert json.loads((out / LOCK).read_text())["pid"] == os.getpid()
+            assert owner_in(out)["pid"] == os.getpid()
         assert caplog.messages == [f"{out / LOCK} was removed while the run was at work there, and is made again"]
         with started(HOLD, out) as process:
             assert process.stdout.read() == ""  # it is kept out
@@ -320,8 +277,6 @@ def test_a_folder_made_anew_is_taken_again_by_its_run(tmp_path, caplog):
 
 
 def is_locked(folder):
-    import fcntl
-
     with (folder / LOCK).open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -349,8 +304,7 @@ def test_the_folder_is_held_until_the_thread_of_a_run_that_has_left_is_done(tmp_
     with exclusive_lock(tmp_path, RUN):
         thread.start()
         inside.wait()
-        with pytest.raises(CheckpointError, match="another run of this process"), exclusive_lock(tmp_path, OTHER):
-            pass
+        refused(tmp_path, "another run of this process", OTHER)
     assert is_locked(tmp_path)
     monkeypatch.setattr(threading.Thread, "join", joined)
     with exclusive_lock(tmp_path, OTHER):
@@ -435,6 +389,5 @@ def test_an_interrupt_before_any_line_leaves_the_folder_free_and_no_thread_waiti
     assert lines > 50
     for at in range(1, lines + 1):
         interrupted(tmp_path, at)
-        with exclusive_lock(tmp_path, OTHER):
-            pass
+        enter(tmp_path, OTHER)
         assert list(tmp_path.iterdir()) == [], at

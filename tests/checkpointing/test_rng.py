@@ -43,11 +43,11 @@ def test_every_generator_draws_on_to_the_bit_after_a_way_through_json(drawn_befo
     states = through_text(rng.capture())
     expected = [draw() for _ in range(3)]
     seed(4)
-    draw()
-    rng.restore(states)
-    assert [draw() for _ in range(3)] == expected
-    rng.restore(states)
-    assert [draw() for _ in range(3)] == expected
+    for _ in range(2):
+        draw()
+        rng.restore(states)
+        assert through_text(rng.capture()) == states
+        assert [draw() for _ in range(3)] == expected
 
 
 def test_half_used_pairs_of_normal_numbers_are_kept():
@@ -81,15 +81,6 @@ def test_capturing_draws_nothing():
     seed(3)
     rng.capture()
     assert draw() == expected
-
-
-def test_capturing_after_restoring_gives_the_same_states():
-    seed(3)
-    draw()
-    states = through_text(rng.capture())
-    draw()
-    rng.restore(states)
-    assert through_text(rng.capture()) == states
 
 
 @needs_draws_again

@@ -3,6 +3,7 @@
 import errno
 import os
 import threading
+from unittest.mock import patch
 
 import pytest
 
@@ -10,7 +11,7 @@ from onion import CheckpointError
 from onion.checkpointing import checkpoint
 from onion.checkpointing.atomic_files import Files, through
 from onion.checkpointing.checkpoint import Checkpoint
-from onion.checkpointing.writer import CheckpointWriter, quietly
+from onion.checkpointing.writer import Background, CheckpointWriter, quietly
 
 
 def writer(folder, keep=2, background=False, on_error="raise"):
@@ -22,8 +23,6 @@ def taken(step, best_step=None):
 
 
 class Full(Files):
-    """A disk without space."""
-
     def write(self, file, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -136,3 +135,62 @@ def test_the_folder_is_one_runs_and_one_writers_until_it_is_left(tmp_path):
             pass
     with writer(tmp_path).at_work_for("other"):
         pass
+
+
+def fail():
+    raise OSError("full")
+
+
+def interrupt(*given):
+    raise KeyboardInterrupt
+
+
+def test_the_loop_goes_on_while_work_is_in_progress():
+    background, go, done = Background(), threading.Event(), []
+    background.wait()  # there is nothing to wait for yet
+    background.start(lambda: done.append(go.wait()))
+    background.look()
+    assert done == []
+    go.set()
+    background.wait()
+    assert done == [True]
+
+
+def test_the_next_piece_waits_for_the_one_before():
+    background, order = Background(), []
+    for number in range(20):
+        background.start(lambda number=number: order.append(number))
+    background.wait()
+    assert order == list(range(20))
+
+
+@pytest.mark.parametrize("end", ["wait", "start", "look"])
+def test_an_error_is_raised_once_where_the_end_is_asked_for(end):
+    background, done = Background(), []
+    background.start(fail)
+    background._thread.join()
+    with pytest.raises(OSError, match="full"):
+        getattr(background, end)(*([lambda: done.append(1)] if end == "start" else []))
+    background.wait()
+    background.look()
+    assert done == []
+
+
+def test_work_whose_wait_was_interrupted_continues_and_can_be_waited_for_again():
+    background, go, done = Background(), threading.Event(), []
+    background.start(lambda: done.append(go.wait()))
+    with patch.object(threading.Thread, "join", interrupt), pytest.raises(KeyboardInterrupt):
+        background.wait()
+    assert done == []
+    go.set()
+    background.wait()
+    assert done == [True]
+
+
+def test_work_whose_start_was_interrupted_is_not_waited_for():
+    background, done = Background(), []
+    with patch.object(threading.Thread, "start", interrupt), pytest.raises(KeyboardInterrupt):
+        background.start(lambda: done.append("first"))
+    background.start(lambda: done.append("second"))
+    background.wait()
+    assert done == ["second"]

@@ -1,4 +1,4 @@
-"""Supply: a signal at any moment loses no batch and gives none twice; an error says where it came up."""
+"""Batches on their way to the run: a signal at any moment neither loses nor repeats one; boundaries between them."""
 
 import json
 import signal
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import traceback
+import weakref
 from operator import length_hint
 
 import pytest
@@ -23,16 +24,13 @@ from onion import (
     TaskData,
     TaskSampler,
 )
-from onion.data.batch_iterator import BatchIterator
+from onion.data.batch_iterator import BatchBoundary, BatchIterator
 from onion.data.interruptible_wait import InterruptibleWait
 from onion.engine.state import State
 from onion.multitask.strategies import RoundRobin
+from tests.data.threads import prefetch_threads
 from tests.paths import ROOT
 from tests.patience import PATIENCE
-
-pytestmark = pytest.mark.slow
-
-LIST = {"collate": list, "prefetch": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +52,7 @@ class Pairs(RunnerItem):
 
 
 def provided(source=range(5), **options):
-    return DataProvider(source, 2, **{**LIST, **options})
+    return DataProvider(source, 2, **{"collate": list, "prefetch": 0, **options})
 
 
 def streamed():
@@ -71,14 +69,15 @@ def sampled():
     return TaskSampler(tasks, RoundRobin())
 
 
-def run(data, *rings, saved=None, begin=(0, 0, 0)):
-    """Run two passes, or the rest of them; return what was seen, and the state."""
+def run(data, *rings, after=None):
+    """Run two passes, or what is left of them after the run of (data, state); return what was seen, and the state."""
     seen = []
 
     def start(state):
-        state.pass_id, state.batch_id, state.step = begin
-        if saved is not None:
-            data.load_state_dict(saved)
+        if after is not None:
+            stopped, then = after
+            state.pass_id, state.batch_id, state.step = then.pass_id, then.batch_id, then.step
+            data.load_state_dict(stopped.state_dict())
 
     look = Observer(initialize=start, on_batch_end=lambda state: seen.append((state.pass_id, state.task, state.batch)))
     state = Runner(Signals(leave=False), look, data, *rings).run(passes=2)
@@ -87,11 +86,8 @@ def run(data, *rings, saved=None, begin=(0, 0, 0)):
 
 # -- a signal between any two instructions -----------------------------------------------------------------------------
 
-TRACED = [
-    f"onion/data/{name}.py"
-    for name in ("interruptible_wait", "loader", "infinite_loader", "prefetch", "batch_iterator")
-]
-TRACED += ["onion/multitask/task_sampler.py"]
+MODULES = ("interruptible_wait", "loader", "prefetch", "batch_iterator")
+TRACED = [*(f"onion/data/{name}.py" for name in MODULES), "onion/multitask/task_sampler.py"]
 DRAWING = ("__next__", "__enter__", "__exit__", "_end", "_indexed", "_streamed", "_take", "_draw", "_awaited")
 
 
@@ -137,9 +133,8 @@ def tried():
 
     An error that a trace function raises may be left behind in the interpreter as one that is being handled.
     """
-    root = ROOT
     program = "from tests.data.test_batch_iterator import try_all; try_all()"
-    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -155,6 +150,7 @@ def try_all():
     print(json.dumps(told))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_signal_at_an_instruction_loses_no_batch_and_gives_none_twice(case, tried):
     assert tried[case] is None
@@ -170,8 +166,7 @@ def try_moments(make, rings):
         with Every(at):
             seen, state = run(data, *(ring() for ring in rings))
         cut += len(seen) < len(uncut)
-        place = (state.pass_id, state.batch_id, state.step)
-        rest, _ = run(make(), *(ring() for ring in rings), saved=data.state_dict(), begin=place)
+        rest, _ = run(make(), *(ring() for ring in rings), after=(data, state))
         assert seen + rest == uncut, at
     assert cut > len(tried) / 2
 
@@ -186,8 +181,8 @@ def test_the_files_that_are_traced_are_there():
 class Hanging:
     """A source whose third batch does not come; it sends a signal when the main thread waits for it."""
 
-    def __init__(self, awaited="_awaited"):
-        self.release, self.awaited = threading.Event(), awaited
+    def __init__(self):
+        self.release = threading.Event()
 
     def __call__(self):
         yield from range(4)
@@ -195,7 +190,7 @@ class Hanging:
         if threading.get_ident() == main:
             signal.raise_signal(signal.SIGTERM)
         else:
-            while sys._current_frames()[main].f_code.co_name != self.awaited:
+            while sys._current_frames()[main].f_code.co_name != "_awaited":
                 pass
             signal.pthread_kill(main, signal.SIGTERM)
         self.release.wait(PATIENCE)
@@ -207,9 +202,8 @@ def hanging():
     source = Hanging()
     yield source
     source.release.set()
-    for thread in threading.enumerate():
-        if thread.name == "onion-prefetch":
-            thread.join(PATIENCE)
+    for thread in prefetch_threads():
+        thread.join(PATIENCE)
 
 
 def takes(source, prefetch, batches):
@@ -236,17 +230,11 @@ def test_a_run_that_waits_for_its_next_batch_ends_there(prefetch, rings, hanging
 def test_a_run_of_many_tasks_that_waits_for_one_of_them_ends_there(prefetch, hanging):
     data = takes(hanging, prefetch, 9)
     seen, state = run(data)
-    assert [(task, batch) for _, task, batch in seen] == [
-        ("a", [0, 1]),
-        ("b", [0, 1]),
-        ("a", [2, 3]),
-        ("b", [2, 3]),
-        ("a", [4, 5]),
-    ]
+    assert [task for _, task, _ in seen] == ["a", "b", "a", "b", "a"]
+    assert [batch for *_, batch in seen] == [[0, 1], [0, 1], [2, 3], [2, 3], [4, 5]]
     assert (state.stopped, state.pass_cut, state.step) == ("received SIGTERM", True, 5)
     uncut, _ = run(takes(range(9), 0, 9))
-    place = (state.pass_id, state.batch_id, state.step)
-    rest, _ = run(takes(range(9), 0, 9), saved=data.state_dict(), begin=place)
+    rest, _ = run(takes(range(9), 0, 9), after=(data, state))
     assert seen + rest == uncut
 
 
@@ -353,16 +341,74 @@ def test_an_inner_wait_that_is_woken_is_not_taken_for_its_own_end():
     assert list(supply) == []
 
 
-@pytest.mark.parametrize(("batches", "left"), [([1, 2], 2), ((i for i in (1, 2)), -1)])
-def test_it_knows_what_is_left_if_the_batches_do(batches, left):
-    assert length_hint(BatchIterator(State(), InterruptibleWait(), iter(batches), str), -1) == left
-
-
 def test_it_does_not_keep_the_state_alive():
-    import weakref
-
     state = State()
     state.batches = BatchIterator(state, InterruptibleWait(), iter([]), str)
     alive = weakref.ref(state)
     del state
     assert alive() is None
+
+
+# -- boundaries --------------------------------------------------------------------------------------------------------
+
+
+class Slow:
+    """Batches that are ready after some looks."""
+
+    def __init__(self, *looks):
+        self.looks = list(looks)
+
+    def ready(self, timeout):
+        self.looks[0] -= 1
+        return self.looks[0] < 0
+
+    def __next__(self):
+        self.looks.pop(0)
+
+
+@pytest.fixture
+def boundary():
+    """Return a function that puts a boundary around batches; the state, and when it was looked at."""
+    state, looks = State(), []
+    return lambda batches: BatchBoundary(batches, state, lambda state: looks.append(state.batch_id)), state, looks
+
+
+def test_there_is_a_look_before_each_batch_that_the_runner_draws(boundary):
+    around, state, looks = boundary
+    border = around(iter("abcd"))
+    assert next(border) == "a"
+    assert next(border) == "b"  # for the batch under way, as Accumulate does
+    state.batch_id = 1
+    assert next(border) == "c"
+    assert looks == [0, 1]
+    assert border.given == 3
+
+
+def test_while_the_data_are_slow_there_are_more(boundary):
+    around, state, looks = boundary
+    border = around(Slow(0, 3))
+    next(border)
+    state.batch_id = 1
+    next(border)
+    assert looks == [0, 1, 1, 1, 1]
+
+
+def test_a_stop_ends_the_wait():
+    state = State()
+    border = BatchBoundary(Slow(10**9), state, lambda state: state.stop("enough"))
+    with pytest.raises(StopIteration):
+        next(border)
+    assert border.given == 0
+
+
+def test_a_boundary_around_another_waits_too(boundary):
+    around, state, looks = boundary
+    next(around(BatchBoundary(Slow(2), state, lambda state: None)))
+    assert len(looks) == 3
+    assert around(iter("a")).ready(0.0)
+
+
+@pytest.mark.parametrize(("batches", "left", "at_least"), [([1, 2], 2, 2), ((i for i in (1, 2)), -1, 1)])
+def test_they_know_what_is_left_if_the_batches_do(batches, left, at_least):
+    assert length_hint(BatchIterator(State(), InterruptibleWait(), iter(batches), str), -1) == left
+    assert length_hint(BatchBoundary(iter(batches), State(), print), -1) == at_least

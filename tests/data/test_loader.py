@@ -1,8 +1,7 @@
 """The loader: every example once, the same batches after resuming, no thread left over."""
 
 import threading
-from contextlib import closing
-from itertools import chain, count
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -10,13 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.data import Loader
-from onion.data.interruptible_wait import InterruptibleWait
+from onion.data.interruptible_wait import Interrupted, InterruptibleWait
+from onion.data.loader import InfiniteLoader
 from onion.errors import DataError
+from tests.data.threads import prefetch_threads as threads
 from tests.patience import PATIENCE
-
-
-def threads():
-    return [thread for thread in threading.enumerate() if thread.name == "onion-prefetch"]
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +27,6 @@ def lists(loader, pass_id=0, start=0):
 
 
 class Counting:
-    """A dataset that tells which examples were read."""
-
     def __init__(self, n):
         self.n = n
         self.read = []
@@ -62,9 +57,9 @@ def test_batches_in_order(prefetch):
     [
         (range(7), 0, None, True),
         (range(7), 2, None, False),  # one is left
-        (range(7), 2, 60.0, True),  # somebody has to look at the clock
+        (range(7), 2, 60.0, True),  # the clock has to be watched
         (range(3), 0, None, False),
-        (lambda: iter(range(3)), 0, None, True),  # nobody knows
+        (lambda: iter(range(3)), 0, None, True),  # their number is unknown
     ],
 )
 def test_a_lone_batch_needs_no_thread(source, start, patience, ahead):
@@ -72,16 +67,6 @@ def test_a_lone_batch_needs_no_thread(source, start, patience, ahead):
     loader = Loader(source, 3, timeout=patience, collate=lambda some: makers.append(threading.current_thread()))
     assert list(loader.batches(0, start))
     assert all((maker is not threading.main_thread()) == ahead for maker in makers)
-
-
-@prefetch
-def test_a_file_goes_straight_in(tmp_path, prefetch):
-    path = tmp_path / "a.tsv"
-    path.write_text("label\ttext_a\n1\tgood\n0\tbad\n1\tfine\n")
-    assert list(Loader(path, 2, prefetch=prefetch).batches(0)) == [
-        {"label": ["1", "0"], "text_a": ["good", "bad"]},
-        {"label": ["1"], "text_a": ["fine"]},
-    ]
 
 
 @prefetch
@@ -132,21 +117,6 @@ def test_a_stream_is_cut_and_skipped_too(prefetch, start):
     assert lists(Loader(lambda: iter(range(7)), 3, drop_last=True, prefetch=prefetch)) == expected[:2]
 
 
-@prefetch
-def test_an_iterator_serves_one_pass(prefetch):
-    loader = Loader(iter(range(4)), 2, prefetch=prefetch)
-    assert lists(loader) == [[0, 1], [2, 3]]
-    with pytest.raises(DataError, match="the iterator is exhausted"):
-        loader.batches(1)
-
-
-def test_an_endless_stream_can_be_left():
-    batches = Loader(count, 2).batches(0)
-    assert next(batches).tolist() == [0, 1]
-    batches.close()
-    assert threads() == []
-
-
 @pytest.mark.parametrize("length", [lambda text: len(text), [3, 1, 3, 1], np.array([3, 1, 3, 1])])
 def test_buckets_bring_equal_lengths_together(length):
     loader = Loader(["aaa", "b", "ccc", "d"], 2, lengths=length)
@@ -172,14 +142,8 @@ def test_what_batches_tell_of_themselves(prefetch):
     assert (len(batches), batches.examples) == (0, 4)
     assert bool(batches)
     assert next(batches, None) is None
-
-
-def test_a_stream_has_no_length():
-    with (
-        closing(Loader(lambda: [1, 2], 1).batches(0)) as batches,
-        pytest.raises(TypeError, match="a stream does not know"),
-    ):
-        len(batches)
+    with pytest.raises(TypeError, match="a stream does not know"):
+        len(Loader(lambda: [1, 2], 1, prefetch=0).batches(0))
 
 
 @prefetch
@@ -193,34 +157,7 @@ def test_close_is_idempotent_and_ends_the_pass(prefetch):
     assert len(batches) == 49
 
 
-@prefetch
-def test_an_error_in_the_source_comes_at_its_batch(prefetch):
-    class Broken(Counting):
-        def __getitem__(self, index):
-            if index == 5:
-                raise OSError("cannot read example 5")
-            return index
-
-    batches = Loader(Broken(8), 2, prefetch=prefetch).batches(0)
-    assert [next(batches).tolist(), next(batches).tolist()] == [[0, 1], [2, 3]]
-    with pytest.raises(OSError, match="cannot read example 5"):
-        next(batches)
-    assert threads() == []
-
-
-def test_an_error_in_the_consumer_leaves_no_thread():
-    def consume():
-        with closing(Loader(range(100), 2).batches(0)) as batches:
-            for batch in batches:
-                batch.no_such_attribute()
-
-    with pytest.raises(AttributeError):
-        consume()
-    assert threads() == []
-
-
-def test_a_collate_function_of_ones_own():
-    assert list(Loader([1, 2, 3], 2, collate=sum).batches(0)) == [3, 3]
+NO_TIME = "timeout must be a number of seconds > 0, got "
 
 
 @pytest.mark.parametrize(
@@ -231,6 +168,8 @@ def test_a_collate_function_of_ones_own():
         ({"batch_size": True}, "batch_size must be an integer >= 1, got True"),
         ({"prefetch": -1}, "prefetch must be an integer >= 0, got -1"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+        *(({"timeout": wrong}, NO_TIME + repr(wrong)) for wrong in (0, -1.0, float("nan"), float("inf"), True, "1")),
+        ({"timeout": 1.0, "prefetch": 0}, "timeout= needs the background thread, prefetch >= 1: without it"),
     ],
 )
 def test_arguments_out_of_range(settings, message):
@@ -272,8 +211,6 @@ def test_a_place_behind_the_end_is_not_the_same_data(source):
 
 
 class Failing(Counting):
-    """A dataset whose example 4 cannot be read."""
-
     def __init__(self, n, error):
         super().__init__(n)
         self.error = error
@@ -281,16 +218,17 @@ class Failing(Counting):
     def __getitem__(self, index):
         if index == 4:
             raise self.error
-        return index
+        return super().__getitem__(index)
 
 
 @prefetch
 @pytest.mark.parametrize("error", [OSError("no disk"), ValueError("no number"), KeyError("label"), KeyError(3)])
 def test_an_error_keeps_its_type_and_says_which_example(prefetch, error):
-    batches = Loader(Failing(6, error), 3, prefetch=prefetch).batches(0)
-    next(batches)
+    batches = Loader(Failing(6, error), 2, prefetch=prefetch).batches(0)
+    assert [next(batches).tolist(), next(batches).tolist()] == [[0, 1], [2, 3]]
     with pytest.raises(type(error)) as caught:
         next(batches)
+    assert threads() == []
     assert caught.value is error
     assert error.__notes__ == ["example 4 (from 0)"]
     error.__notes__.clear()
@@ -344,63 +282,131 @@ def test_a_length_that_changes_between_passes(change):
         loader.batches(1)
 
 
-def test_no_patience_is_left(caplog):
-    entered, release = threading.Event(), threading.Event()
-
-    def source():
-        yield from range(2)
-        entered.set()
-        release.wait(PATIENCE)
-
-    batches = Loader(source, 2, timeout=0.01).batches(0)
-    assert entered.wait(PATIENCE)
-    assert next(batches).tolist() == [0, 1]
+def test_a_batch_that_does_not_come_in_time_is_an_error(silent):
+    batches = Loader(silent, 1, timeout=0.01).batches(0)
+    assert silent.waits.wait(PATIENCE)
+    assert next(batches).tolist() == [1]
     with pytest.raises(DataError, match=r"returned nothing for 0.01 s"):
         next(batches)
-    assert (batches.given, batches.examples) == (1, 2)
+    assert (batches.given, batches.examples) == (1, 1)
     batches.close()
-    release.set()
-    for thread in threads():
-        thread.join(PATIENCE)
-
-
-@pytest.mark.parametrize(
-    ("patience", "prefetch", "message"),
-    [
-        (0, 2, "timeout must be a number of seconds > 0, got 0"),
-        (-1.0, 2, "got -1.0"),
-        (float("nan"), 2, "got nan"),
-        (float("inf"), 2, "got inf"),
-        (True, 2, "got True"),
-        ("1", 2, "got '1'"),
-        (1.0, 0, "timeout= needs the background thread, prefetch >= 1: without it"),
-    ],
-)
-def test_patience_out_of_range(patience, prefetch, message):
-    with pytest.raises(ValueError, match=message):
-        Loader([1], timeout=patience, prefetch=prefetch)
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_a_thread_that_hangs_is_left_soon_once_somebody_asked_to_wake(asked, caplog, monkeypatch):
-    monkeypatch.setattr("onion.data.prefetch.BRIEF", 0.01)
-    entered, release = threading.Event(), threading.Event()
-
-    def source():
-        yield from range(2)
-        entered.set()
-        assert release.wait(PATIENCE)
-
+def test_a_thread_that_hangs_is_abandoned_soon_after_wake(asked, silent, caplog, monkeypatch):
+    monkeypatch.setattr("onion.data.prefetch.ABANDON_TIMEOUT", 0.01)
     wait = InterruptibleWait()
-    batches = Loader(source, 2).batches(0, wait=wait)
+    batches = Loader(silent, 1).batches(0, wait=wait)
     next(batches)
-    assert entered.wait(PATIENCE)
+    assert silent.waits.wait(PATIENCE)
     if asked:
         wait.wake()
     else:
-        release.set()
+        silent.release.set()
     batches.close()
     assert ("busy with one item for 0.01 s" in caplog.text) == asked
-    release.set()
-    for thread in threads():
-        thread.join(PATIENCE)
+
+
+# -- pass after pass ---------------------------------------------------------------------------------------------------
+
+
+def endless(size=7, batch_size=3, **options):
+    return Loader(list(range(size)), batch_size, **{"prefetch": 0, "collate": list, **options})
+
+
+def take(feed, count):
+    return [next(feed) for _ in range(count)]
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_passes_follow_one_another_each_in_the_order_of_its_own(prefetch):
+    shuffled = endless(shuffle=True, seed=4, prefetch=prefetch)
+    expected = [batch for number in range(3) for batch in shuffled.batches(number)]
+    feed = InfiniteLoader(shuffled)
+    assert take(feed, 9) == expected
+    assert expected[:3] != expected[3:6]
+    assert (feed.pass_id, feed.batch, feed.given, feed.examples) == (2, 3, 9, 21)
+    feed.close()
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 9), st.integers(1, 4), st.lists(st.integers(0, 4), max_size=5), st.sampled_from([0, 2]))
+def test_closing_anywhere_changes_nothing(size, batch_size, steps, prefetch):
+    source = endless(size, batch_size, shuffle=True, prefetch=prefetch)
+    uncut, feed = InfiniteLoader(source), InfiniteLoader(source)
+    for count in steps:
+        assert take(feed, count) == take(uncut, count)
+        feed.close()
+        assert feed.state_dict() == uncut.state_dict()
+    uncut.close()
+    assert threads() == []
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(0, 12), st.booleans())
+def test_another_feed_goes_on_at_the_place(size, batch_size, done, stream):
+    source = Loader(lambda: range(size), batch_size, prefetch=0, collate=list) if stream else endless(size, batch_size)
+    feed, other = InfiniteLoader(source), InfiniteLoader(source)
+    take(feed, done)
+    other.load_state_dict(feed.state_dict())
+    assert take(other, 5) == take(feed, 5)
+    assert other.state_dict() == feed.state_dict()
+
+
+def test_two_feeds_of_one_loader_have_a_place_each():
+    source = endless()
+    one, other = InfiniteLoader(source), InfiniteLoader(source)
+    assert take(one, 2) == [[0, 1, 2], [3, 4, 5]]
+    assert other.place == "pass 0, batch 0 (both from 0)"
+    assert take(other, 1) == [[0, 1, 2]]
+    take(one, 3)
+    assert one.place == "pass 1, batch 2 (both from 0)"
+
+
+def test_loading_a_place_leaves_the_batches_under_way():
+    feed = InfiniteLoader(endless(prefetch=2))
+    take(feed, 2)
+    feed.load_state_dict({"pass": 0, "batch": 0, "given": 0, "examples": 0})
+    assert take(feed, 1) == [[0, 1, 2]]
+    feed.close()
+
+
+def test_a_source_without_a_batch_or_for_one_pass_is_an_error_and_not_an_end():
+    with pytest.raises(DataError, match="returned no batch in pass 1"):
+        next(InfiniteLoader(Loader(lambda: range(2), 3, drop_last=True, prefetch=0)))
+    feed = InfiniteLoader(Loader(iter(range(3)), 3, prefetch=0, collate=list))
+    assert next(feed) == [0, 1, 2]
+    with pytest.raises(DataError, match="exhausted"):
+        next(feed)
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_an_error_in_the_source_comes_at_its_place(prefetch):
+    def source():
+        yield from range(3)
+        raise DataError("line 4 is broken")
+
+    feed = InfiniteLoader(Loader(source, 3, prefetch=prefetch, collate=list))
+    assert next(feed) == [0, 1, 2]
+    with pytest.raises(DataError, match="line 4 is broken"):
+        next(feed)
+    feed.close()
+    assert threads() == []
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_wait_that_is_ended_leaves_the_place(prefetch):
+    feed, uncut = InfiniteLoader(endless(prefetch=prefetch)), InfiniteLoader(endless())
+    assert take(feed, 2) == take(uncut, 2)
+    feed.close()
+    feed.wait = InterruptibleWait()
+    feed.wait.may_end = True
+    feed.wait.wake()
+    with pytest.raises(Interrupted):
+        next(feed)
+    feed.close()
+    assert feed.state_dict() == uncut.state_dict()
+    feed.wait = InterruptibleWait()
+    assert take(feed, 5) == take(uncut, 5)
+    feed.close()
+    assert threads() == []

@@ -37,12 +37,9 @@ def test_equal_numbers_stay_in_their_order(bits):
     assert order._sorting(np.array(bits, np.uint64)).tolist() == sorted(range(len(bits)), key=bits.__getitem__)
 
 
-def test_orders_of_passes_and_seeds_differ():
+def test_orders_of_passes_and_seeds_differ_and_every_place_is_equally_likely():
     orders = {tuple(shuffled(50, seed, pass_id)) for seed in (0, 1, 2**32) for pass_id in range(10)}
     assert len(orders) == 30
-
-
-def test_every_place_is_equally_likely():
     counts = np.zeros((5, 5))
     for pass_id in range(2000):
         counts[np.arange(5), shuffled(5, 0, pass_id)] += 1
@@ -90,28 +87,22 @@ def test_bucketed_has_everything_once(lengths, batch_size, seed, pass_id, drop_l
 @few
 @given(seed=seeds, shuffle=st.booleans())
 def test_bucketed_sorts_each_window_by_length(seed, shuffle):
-    lengths = np.arange(2 * order.WINDOW * 4) % 97
+    lengths = np.arange(2 * order.MAX_WINDOW * 4) % 97
     batches = bucketed(lengths, 4, seed, shuffle=shuffle)
     spread = [np.ptp(lengths[batch]) for batch in batches]
     assert np.mean(spread) < 2  # 58 in batches cut at random
 
 
 def test_bucketed_without_shuffle_is_the_same_in_every_pass():
-    lengths = [5, 1, 4, 1, 3, 9]
-    expected = [[1, 3], [4, 2], [0, 5]]
-    assert [batch.tolist() for batch in bucketed(lengths, 2, shuffle=False)] == expected
-    assert [batch.tolist() for batch in bucketed(lengths, 2, pass_id=7, shuffle=False)] == expected
+    for pass_id in (0, 7):
+        batches = bucketed([5, 1, 4, 1, 3, 9], 2, pass_id=pass_id, shuffle=False)
+        assert [batch.tolist() for batch in batches] == [[1, 3], [4, 2], [0, 5]]
 
 
-def test_examples_of_equal_length_meet_others_in_the_next_pass():
-    lengths = [7] * 40
+@pytest.mark.parametrize("lengths", [[7] * 40, range(40)], ids=["equal", "different"])
+def test_few_examples_meet_others_in_the_next_pass(lengths):
+    """Different lengths that are sorted as one window would make the same batches in every pass."""
     met = {frozenset(batch.tolist()) for pass_id in range(5) for batch in bucketed(lengths, 4, 0, pass_id)}
-    assert len(met) > 45  # of 50
-
-
-def test_few_examples_of_different_lengths_meet_others_in_the_next_pass_too():
-    """Sorted as one window, they would make the same batches in every pass."""
-    met = {frozenset(batch.tolist()) for pass_id in range(5) for batch in bucketed(range(40), 4, 0, pass_id)}
     assert len(met) > 45  # of 50
 
 
@@ -122,11 +113,8 @@ def test_the_order_of_the_batches_is_not_that_of_their_lengths():
 
 
 def test_drop_last_does_not_always_drop_the_longest():
-    lengths = list(range(11))
-    dropped = {
-        (set(range(11)) - {i for b in bucketed(lengths, 5, 0, p, drop_last=True) for i in b}).pop() for p in range(40)
-    }
-    assert len(dropped) > 5
+    passes = [bucketed(range(11), 5, 0, pass_id, drop_last=True) for pass_id in range(40)]
+    assert len({({*range(11)} - {*np.concatenate(batches)}).pop() for batches in passes}) > 5
 
 
 @pytest.mark.parametrize("n", [0, 1])

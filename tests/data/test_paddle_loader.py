@@ -1,6 +1,8 @@
-"""PaddleBatches: a paddle.io.DataLoader is taken as what it is, with real workers."""
+"""PaddleBatches: a paddle.io.DataLoader with real workers; the order of its pass is a function of seed and pass."""
 
 import os
+import random
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -13,7 +15,14 @@ from tests.data.loaders import FORKS, WORKERS, Numbers, Stream, batches, numbers
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
 import paddle
-from paddle.io import BatchSampler, DataLoader, DistributedBatchSampler
+from paddle.io import (
+    BatchSampler,
+    DataLoader,
+    DistributedBatchSampler,
+    RandomSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 pytestmark = FORKS
 
@@ -23,10 +32,8 @@ pytestmark = FORKS
 def test_the_batches_are_those_of_the_loader_in_its_order(workers, prefetch):
     loader = DataLoader(Numbers(), batch_size=4, num_workers=workers)
     assert numbers(loader, prefetch=prefetch) == [batch.tolist() for batch in loader]
-    assert numbers(DataLoader(Numbers(), batch_size=4, drop_last=True, num_workers=workers)) == [
-        [0, 1, 2, 3],
-        [4, 5, 6, 7],
-    ]
+    full = DataLoader(Numbers(), batch_size=4, drop_last=True, num_workers=workers)
+    assert numbers(full) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 @WORKERS
@@ -51,11 +58,7 @@ def test_fields_of_every_kind(workers):
     assert isinstance(first["pair"], tuple)  # of a list Accumulate would take the length for the number of examples
     assert [each.shape for each in last["pair"]] == [[2], [2, 2]]
     assert first["name"] == ["n0", "n1", "n2"]
-
-
-@WORKERS
-def test_texts_alone(workers):
-    """Paddle's DataLoader itself takes such a batch for the end of the pass."""
+    # Paddle's DataLoader itself takes texts alone for the end of the pass.
     assert batches(DataLoader(Numbers(3, str), batch_size=2, num_workers=workers)) == [["0", "1"], ["2"]]
 
 
@@ -110,11 +113,15 @@ def test_a_subclass_gives_what_it_gives(caplog):
     assert "resuming loads and drops 1 batches" in caplog.text
 
 
-def test_a_loader_without_a_batch():
+def test_a_loader_without_a_batch_and_arguments_out_of_range():
     with pytest.raises(DataError, match="the DataLoader has no batch"):
         PaddleBatches(DataLoader(Numbers(3), batch_size=4, drop_last=True))
     with pytest.raises(DataError, match="the DataLoader returned no batch in this pass"):
         batches(DataLoader(Stream(0)))
+    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
+        PaddleBatches(DataLoader(Numbers()), seed=-1)
+    with pytest.raises(ValueError, match="timeout= needs the background thread"):
+        PaddleBatches(DataLoader(Numbers()), prefetch=0, timeout=1)
 
 
 @pytest.mark.parametrize(
@@ -126,24 +133,8 @@ def test_what_the_loader_says_is_not_said_again(given):
         DataProvider(DataLoader(Numbers(), batch_size=2), **given)
 
 
-def test_arguments_out_of_their_range():
-    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
-        PaddleBatches(DataLoader(Numbers()), seed=-1)
-    with pytest.raises(ValueError, match="timeout= needs the background thread"):
-        PaddleBatches(DataLoader(Numbers()), prefetch=0, timeout=1)
-
-
-class TorchLoader:
-    """As torch's, which is not installed here."""
-
-    def __iter__(self):
-        return iter([[1]])
-
-    def __len__(self):
-        return 1
-
-
-TorchLoader.__module__, TorchLoader.__name__ = "torch.utils.data.dataloader", "DataLoader"
+TorchLoader = type("DataLoader", (list,), {"__module__": "torch.utils.data.dataloader"})
+"""As torch's, which is not installed here."""
 
 
 @pytest.mark.parametrize(
@@ -152,7 +143,7 @@ TorchLoader.__module__, TorchLoader.__name__ = "torch.utils.data.dataloader", "D
         (lambda: DataLoader(Numbers()), "a DataLoader of paddle yields batches, not examples; DataProvider takes"),
         (lambda: iter(DataLoader(Numbers())), "yields batches, not examples; give the DataLoader itself"),
         (lambda: BatchSampler(Numbers()), "a BatchSampler of paddle yields batches, not examples"),
-        (lambda: TorchLoader(), "a DataLoader of torch yields batches, not examples; its tensors are no arrays"),
+        (TorchLoader, "a DataLoader of torch yields batches, not examples; its tensors are no arrays"),
         (lambda: paddle.batch(lambda: iter([1]), 2), "paddle.batch makes batches"),
     ],
 )
@@ -172,3 +163,120 @@ def test_what_is_told_of_it():
     }
     assert (told.fingerprint, told.batches_per_pass) == ("10 examples", 3)
     assert PaddleBatches(DataLoader(Stream())).batches_per_pass is None
+
+
+# -- the order of a pass, entered anywhere -----------------------------------------------------------------------------
+
+
+def sampled(sampler):
+    return DataLoader(Numbers(), batch_sampler=BatchSampler(sampler=sampler, batch_size=4))
+
+
+def noting(read):
+    return lambda index: read.append(index) or np.float32(index)
+
+
+SHUFFLED = {
+    "shuffle": lambda: DataLoader(Numbers(), batch_size=4, shuffle=True),
+    "replacement": lambda: sampled(RandomSampler(Numbers(), replacement=True)),
+    "weighted": lambda: sampled(WeightedRandomSampler(np.arange(1.0, 11.0), 10)),
+    "subset": lambda: sampled(SubsetRandomSampler([1, 3, 5, 7, 9])),
+    "distributed": lambda: DataLoader(
+        Numbers(), batch_sampler=DistributedBatchSampler(Numbers(), 2, num_replicas=2, rank=1, shuffle=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SHUFFLED)
+def test_the_order_is_a_function_of_seed_and_pass_and_moves_no_generator(kind):
+    def order(pass_id, start=0, seed=7):
+        np.random.seed(random.randrange(1000))
+        before = np.random.get_state()[1].tolist()
+        found = numbers(SHUFFLED[kind](), pass_id, start, seed=seed)
+        assert np.random.get_state()[1].tolist() == before
+        return found
+
+    first = order(0)
+    assert order(0) == first != order(1)
+    assert [order(1, start) for start in range(3)] == [order(1)[start:] for start in range(3)]
+    assert (order(0, seed=8) == first) == (kind == "distributed")  # whose ranks have to agree
+    if kind == "shuffle":
+        assert sorted(chain(*first)) == list(range(10))
+    read = []
+    assert numbers(DataLoader(Numbers(10, noting(read)), batch_size=4), 0, 2) == [[8, 9]]
+    assert read == [8, 9], "skipped batches are not read"
+
+
+class Halves:
+    """A batch sampler of one's own, shuffled by its epoch as Paddle's distributed one is."""
+
+    epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        self.epoch += 1  # as those do that count by themselves
+        yield from np.random.RandomState(self.epoch).permutation(10).reshape(2, 5).tolist()
+
+    def __len__(self):
+        return 2
+
+
+@WORKERS
+def test_a_sampler_of_ones_own_is_entered_by_drawing_again_and_told_the_pass(workers):
+    read = []
+    loader = DataLoader(
+        Numbers(10, np.float32 if workers else noting(read)), batch_sampler=Halves(), num_workers=workers
+    )
+    whole = numbers(loader, 1)
+    assert whole != numbers(loader, 0)
+    read.clear()
+    assert numbers(loader, 1, 1) == whole[1:]
+    assert read == ([] if workers else whole[1])
+
+
+def test_workers_draw_the_same_numbers_in_a_pass_that_is_entered_in_the_middle():
+    draw = lambda index: np.array([random.random(), np.random.rand(), float(paddle.rand([]))])  # noqa: E731
+    loader = DataLoader(Numbers(10, draw), batch_size=2, num_workers=2)
+    whole = numbers(loader, 1)
+    assert len({number for batch in whole for example in batch for number in example}) == 30
+    assert numbers(loader, 1, 3) == whole[3:]
+    assert numbers(DataLoader(Numbers(10, draw), batch_size=2, num_workers=1), 1, 1) == whole[1:]
+    assert numbers(loader, 2) != whole
+
+
+class Shuffled:
+    """A batch sampler of one's own that shuffles when it begins, and has no set_epoch."""
+
+    def __init__(self, fail_at=None):
+        self.fail_at, self.begun = fail_at, 0
+
+    def __iter__(self):
+        self.begun += 1
+        order = np.random.permutation(10) if self.begun % 2 else random.sample(range(10), 10)
+        for batch in range(5):
+            if batch == self.fail_at:
+                raise LookupError("no more numbers")
+            yield [int(each) for each in order[2 * batch : 2 * batch + 2]]
+
+
+@WORKERS
+def test_a_sampler_of_ones_own_that_shuffles_as_it_begins_does_so_alike(workers):
+    def order(pass_id, start=0):
+        return numbers(DataLoader(Numbers(), batch_sampler=Shuffled(), num_workers=workers), pass_id, start)
+
+    assert order(0) == order(0) != order(1)
+    assert [order(1, start) for start in (3, 5)] == [order(1)[3:], []]
+    sampler = Shuffled()  # counts its own passes
+    loader = DataLoader(Numbers(), batch_sampler=sampler)
+    assert numbers(loader, 0) != numbers(loader, 1)
+    assert sampler.begun == 2
+
+
+@WORKERS
+@pytest.mark.parametrize("fail_at", [0, 3])
+def test_an_error_of_a_sampler_comes_out(workers, fail_at):
+    """Paddle's thread would die of it, and the run wait for ever."""
+    with pytest.raises(LookupError, match="no more numbers"):
+        numbers(DataLoader(Numbers(), batch_sampler=Shuffled(fail_at), num_workers=workers))

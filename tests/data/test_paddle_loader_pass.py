@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from onion import DataError, DataProvider, Observer, Runner
 from onion.data.paddle_loader import PaddleBatches
 from tests.data.loaders import FORKS, WORKERS, Numbers, batches, numbers, shared_memory_of
+from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 # onion comes first, so that it can choose the math library that Paddle loads
@@ -78,11 +78,8 @@ def test_a_worker_that_dies_is_told_of():
     seen = []
     provider = DataProvider(DataLoader(Numbers(12, die), batch_size=2, num_workers=2, timeout=1))
     runner = Runner(Observer(on_batch_end=lambda state: seen.append(state.step)), provider)
-    with pytest.raises(
-        DataError,
-        match=r"^data_provider, pass 0, batch \d .*: a worker of the DataLoader \(process \d+\) died, killed "
-        "by SIGKILL",
-    ):
+    died = r"^data_provider, pass 0, batch \d .*: a worker of the DataLoader \(process \d+\) died, killed by SIGKILL"
+    with pytest.raises(DataError, match=died):
         runner.run(passes=1)
     assert len(seen) <= 2
     assert multiprocessing.active_children() == []
@@ -101,11 +98,9 @@ def test_a_pass_that_is_left_early_leaves_no_worker_and_no_shared_memory(workers
             state.stop("enough")
 
     provider = DataProvider(loader, prefetch=prefetch)
-    state = Runner(Observer(on_batch_end=stop), provider).run(passes=1)
-    assert state.step == 3
+    assert Runner(Observer(on_batch_end=stop), provider).run(passes=1).step == 3
     assert provider.state_dict() == {"batch": 3, "examples": 12}
     assert multiprocessing.active_children() == []
-    del state
     assert len(pids) == workers
     assert not shared_memory_of(pids)
 
@@ -115,10 +110,9 @@ def test_workers_end_where_the_run_fails_and_where_nothing_was_drawn():
         raise KeyboardInterrupt
 
     loader = DataLoader(Numbers(), batch_size=2, num_workers=2)
-    with pytest.raises(KeyboardInterrupt):
-        Runner(DataProvider(loader), Observer(on_batch_begin=fail)).run(passes=1)
-    with pytest.raises(KeyboardInterrupt):
-        Runner(DataProvider(loader), Observer(on_pass_begin=fail)).run(passes=1)
+    for failing in (Observer(on_batch_begin=fail), Observer(on_pass_begin=fail)):
+        with pytest.raises(KeyboardInterrupt):
+            Runner(DataProvider(loader), failing).run(passes=1)
     assert multiprocessing.active_children() == []
 
 
@@ -132,11 +126,27 @@ def test_workers_are_left_to_a_thread_and_no_handler_to_the_process():
     assert signal.getsignal(signal.SIGCHLD) is before
 
 
+KILLED = """
+import multiprocessing, signal
+import numpy as np
+from onion import DataProvider, Observer, Runner
+from tests.data.loaders import Numbers
+from paddle.io import DataLoader
+
+def wait(state):
+    if state.step == 3:
+        print(*[worker.pid for worker in multiprocessing.active_children()], flush=True)
+        signal.pause()
+
+loader = DataLoader(Numbers(1000, lambda index: np.zeros([64, 64], "float32")), batch_size=4, num_workers=2)
+Runner(DataProvider(loader), Observer(on_batch_end=wait)).run(passes=1)
+"""
+
+
 @pytest.mark.slow
 def test_workers_end_with_a_run_that_is_killed():
     """Paddle's own wait for it for ever."""
-    script = Path(__file__).with_name("killed_loader.py")
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, cwd=script.parents[2]) as run:
+    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, cwd=ROOT) as run:
         workers = run.stdout.readline().split()
         run.kill()
         assert run.stdout.read() == ""  # not before all who could write into it are gone

@@ -6,19 +6,17 @@ import signal
 import sys
 import threading
 import traceback
+import weakref
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.data import Prefetcher
-from onion.data.prefetch import BRIEF
+from onion.data.prefetch import ABANDON_TIMEOUT
 from onion.errors import DataError
+from tests.data.threads import prefetch_threads as threads
 from tests.patience import PATIENCE
-
-
-def threads():
-    return [thread for thread in threading.enumerate() if thread.name == "onion-prefetch"]
 
 
 @pytest.fixture(autouse=True)
@@ -28,12 +26,10 @@ def _no_thread_is_left():
     assert threads() == []
 
 
-@pytest.mark.parametrize("source", [[1, 2, 3], iter([1, 2, 3]), lambda: [1, 2, 3], lambda: iter([1, 2, 3])])
+@pytest.mark.parametrize("kind", [list, iter, lambda items: lambda: items, lambda items: lambda: iter(items)])
 @pytest.mark.parametrize("depth", [1, 2, 10])
-def test_the_same_items_in_the_same_order(source, depth):
-    if not callable(source) and iter(source) is source:
-        source = iter([1, 2, 3])  # parametrize would hand out the used one again
-    ahead = Prefetcher(source, depth)
+def test_the_same_items_in_the_same_order(kind, depth):
+    ahead = Prefetcher(kind([1, 2, 3]), depth)
     assert list(ahead) == [1, 2, 3]
     assert threads() == []
     assert next(ahead, "end") == "end"
@@ -45,17 +41,14 @@ def test_the_same_items_in_the_same_order(source, depth):
 def test_any_number_taken_before_closing(n, depth, taken):
     with Prefetcher(range(n), depth) as ahead:
         assert list(itertools.islice(ahead, taken)) == list(range(min(n, taken)))
+    ahead.close()
     assert threads() == []
     assert list(ahead) == []
 
 
 def test_items_may_be_none_or_errors():
-    error = ValueError("an item, not raised")
-    with Prefetcher([None, error, StopIteration()], 2) as ahead:
-        assert next(ahead) is None
-        assert next(ahead) is error
-        assert isinstance(next(ahead), StopIteration)
-        assert list(ahead) == []
+    items = [None, ValueError("an item, not raised"), StopIteration()]
+    assert list(Prefetcher(items, 2)) == items
 
 
 def test_it_is_ahead_by_depth_and_no_more():
@@ -103,37 +96,14 @@ def test_no_error_is_swallowed_by_the_thread(error):
 
 
 def test_an_error_in_the_function_that_makes_the_source():
-    def source():
-        raise OSError("no disk")
-
-    with pytest.raises(OSError, match="no disk"):
-        next(Prefetcher(source))
+    with pytest.raises(ZeroDivisionError):
+        next(Prefetcher(lambda: 1 / 0))
 
 
-def test_an_error_that_nobody_comes_to_see_is_not_raised_by_close():
+def test_an_error_of_an_item_that_is_not_drawn_is_not_raised_by_close():
     ahead = Prefetcher(broken, depth=5)
     assert next(ahead) == 1
     ahead.close()
-
-
-def test_an_error_in_the_consumer():
-    def consume():
-        with Prefetcher(itertools.count()) as ahead:
-            for item in ahead:
-                print(1 / (item - 3))
-
-    with pytest.raises(ZeroDivisionError):
-        consume()
-    assert threads() == []
-
-
-def test_closing_is_idempotent_and_ends_the_iterator():
-    ahead = Prefetcher(itertools.count())
-    assert next(ahead) == 0
-    ahead.close()
-    ahead.close()
-    assert threads() == []
-    assert next(ahead, None) is None
 
 
 def test_closing_early_closes_a_generator_in_its_own_thread():
@@ -167,74 +137,43 @@ def test_an_error_does_not_keep_the_iterator_alive():
     gc.collect()
     gc.disable()
     try:
-        freed = threading.Event()
         watched = Prefetcher(broken)
-        watched.freed = _Signal(freed)
+        alive = weakref.ref(watched)
         with pytest.raises(KeyError) as caught:
             list(watched)
         del caught, watched
-        assert freed.is_set()
+        assert alive() is None
     finally:
         gc.enable()
 
 
-class _Signal:
-    def __init__(self, event):
-        self.event = event
+def abandoned(silent, **options):
+    """A Prefetcher whose source yields no second item."""
+    ahead = Prefetcher(silent, **options)
+    assert silent.waits.wait(PATIENCE)
+    assert next(ahead) == 1
+    return ahead
 
-    def __del__(self):
-        self.event.set()
 
-
-def test_a_source_that_never_comes_back_is_left_behind_with_a_warning(caplog):
-    entered, release = threading.Event(), threading.Event()
-
-    def source():
-        entered.set()
-        release.wait(PATIENCE)
-        yield 1
-
-    ahead = Prefetcher(source, close_timeout=0.01)
+@pytest.mark.parametrize("hurry", [False, True])
+def test_a_source_that_does_not_return_is_abandoned_with_a_warning(hurry, silent, caplog):
+    """To hurry is not to wait longer."""
+    ahead = abandoned(silent, close_timeout=0.01)
     (thread,) = threads()
-    assert entered.wait(PATIENCE)
+    if hurry:
+        ahead.hurry()
     ahead.close()
     assert "busy with one item for 0.01 s" in caplog.text
     assert thread.daemon
-    release.set()
-    thread.join(PATIENCE)
-
-
-class Silent:
-    """A source that gives one item, and then none until it is released."""
-
-    def __init__(self):
-        self.entered, self.release = threading.Event(), threading.Event()
-
-    def __call__(self):
-        yield 1
-        self.entered.set()
-        self.release.wait(PATIENCE)
-        yield 2
-
-
-@pytest.fixture
-def silent():
-    source = Silent()
-    yield source
-    source.release.set()
-    for thread in threads():
-        thread.join(PATIENCE)
 
 
 @pytest.mark.parametrize("timeout", [0.01, 0.6])
 def test_a_source_that_gives_nothing_in_time_is_an_error_and_left_behind(timeout, silent, caplog):
-    ahead = Prefetcher(silent, timeout=timeout)
-    assert silent.entered.wait(PATIENCE)
-    assert next(ahead) == 1
+    ahead = abandoned(silent, timeout=timeout)
     with pytest.raises(DataError, match=f"the data source has returned nothing for {timeout} s"):
         next(ahead)
     ahead.close()
-    assert f"busy with one item for {BRIEF} s" in caplog.text
+    assert f"busy with one item for {ABANDON_TIMEOUT} s" in caplog.text
 
 
 def test_a_source_in_time_is_none():
@@ -246,9 +185,7 @@ def test_what_is_there_is_given_however_late_one_looks(silent, monkeypatch):
     """As where a busy machine has kept the thread that looks from its processor."""
     later = itertools.count(step=100)
     monkeypatch.setattr("onion.data.prefetch.monotonic", lambda: next(later))
-    ahead = Prefetcher(silent, timeout=0.01)
-    assert silent.entered.wait(PATIENCE)
-    assert next(ahead) == 1
+    ahead = abandoned(silent, timeout=0.01)
     ahead.hurry()
     ahead.close()
 
@@ -262,9 +199,7 @@ def test_who_gives_up_waiting_does_not_wait_again_to_close(silent, caplog):
 
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        ahead = Prefetcher(silent, timeout=PATIENCE)
-        assert silent.entered.wait(PATIENCE)
-        assert next(ahead) == 1
+        ahead = abandoned(silent, timeout=PATIENCE)
         sender = threading.Thread(target=interrupt)
         sender.start()
         with pytest.raises(KeyboardInterrupt):
@@ -274,15 +209,6 @@ def test_who_gives_up_waiting_does_not_wait_again_to_close(silent, caplog):
         signal.signal(signal.SIGTERM, before)
     ahead.close()
     assert "its thread was abandoned" in caplog.text
-
-
-def test_to_hurry_is_not_to_wait_longer(caplog, silent):
-    ahead = Prefetcher(silent, close_timeout=0.01)
-    assert silent.entered.wait(PATIENCE)
-    assert next(ahead) == 1
-    ahead.hurry()
-    ahead.close()
-    assert "busy with one item for 0.01 s" in caplog.text
 
 
 @pytest.mark.parametrize("depth", [0, -1])

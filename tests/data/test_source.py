@@ -1,16 +1,18 @@
 """What may be given as data, and what it becomes."""
 
+import sys
+import traceback
+
 import numpy as np
 import pytest
 
 from onion.data.files import Table
-from onion.data.source import Indexed, Stream, as_source
+from onion.data.source import Indexed, Stream, as_source, say_where
 from onion.errors import DataError
+from tests.data import loaders
 
 
 class Squares:
-    """A map-style dataset."""
-
     def __getitem__(self, index):
         return index * index
 
@@ -66,9 +68,8 @@ def test_what_can_be_iterated_again_is_a_stream_for_every_pass(given):
 def test_an_iterator_serves_one_pass(given):
     source = as_source(given)
     assert list(source.examples()) == [1, 2, 3]
-    with pytest.raises(
-        DataError, match="the iterator is exhausted; pass a list, or a function that returns a new iterator"
-    ):
+    message = "the iterator is exhausted; pass a list, or a function that returns a new iterator"
+    with pytest.raises(DataError, match=message):
         source.examples()
 
 
@@ -96,32 +97,38 @@ def test_an_empty_stream_says_so_at_its_first_example(given):
         next(examples)
 
 
-def test_a_function_that_keeps_giving_the_same_iterator_is_found_out():
+def test_a_function_that_returns_the_same_iterator_again_or_no_iterable():
     same = iter([1])
     source = as_source(lambda: same)
     assert list(source.examples()) == [1]
     with pytest.raises(DataError, match="exhausted by an earlier one"):
         list(source.examples())
-
-
-def test_a_function_that_gives_no_iterable():
     with pytest.raises(DataError, match="the data function returned a NoneType; it must return an iterable"):
         as_source(lambda: None).examples()
 
 
 def test_paddle_datasets():
-    io = pytest.importorskip("paddle").io
+    assert isinstance(as_source(loaders.Numbers()), Indexed)
+    assert list(as_source(loaders.Stream(3)).examples()) == [0, 1, 2]
 
-    class Map(io.Dataset):
-        def __getitem__(self, index):
-            return index
 
-        def __len__(self):
-            return 3
+class OwnError(DataError):
+    pass
 
-    class Iterable(io.IterableDataset):
-        def __iter__(self):
-            return iter([1, 2, 3])
 
-    assert isinstance(as_source(Map()), Indexed)
-    assert list(as_source(Iterable()).examples()) == [1, 2, 3]
+@pytest.mark.parametrize(("kind", "more"), [(OwnError, (5,)), (DataError, ())])
+def test_a_data_error_has_the_place_in_its_message(kind, more):
+    error = kind("line 5 is broken", *more)
+    say_where(error, "example 7")
+    say_where(error, "data, batch 1")
+    assert (type(error), error.args) == (kind, ("data, batch 1: example 7: line 5 is broken", *more))
+
+
+def test_any_other_error_gets_notes():
+    error = ValueError("no number")
+    say_where(error, "example 7")
+    say_where(error, "data, batch 1")
+    assert (str(error), error.__notes__) == ("no number", ["example 7", "data, batch 1"])
+    if sys.version_info >= (3, 11):
+        notes = ["ValueError: no number\n", "example 7\n", "data, batch 1\n"]
+        assert traceback.format_exception_only(error) == notes

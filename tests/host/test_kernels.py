@@ -1,9 +1,6 @@
 """Operators below Paddle's public functions: all that onion calls are listed, and none ends the process somewhere."""
 
 import ast
-import os
-import subprocess
-import sys
 
 import paddle
 import pytest
@@ -11,8 +8,8 @@ import pytest
 from onion.host import kernels
 from scripts.gpu_operators.kernels import LEVEL, kernels_in
 from tests.abilities import needs_layers_by_hand
+from tests.fresh_python import python
 from tests.paths import ROOT
-from tests.patience import PATIENCE
 
 SPACES = {"_C_ops", "_legacy_C_ops"}
 
@@ -28,11 +25,6 @@ def operators_in(code):
             yield from (name.name for name in node.names)
 
 
-def of_onion():
-    sources = [path for room in ("onion", "models", "tasks") for path in (ROOT / room).rglob("*.py")]
-    return {name for path in sources for name in operators_in(path.read_text(encoding="utf-8"))}
-
-
 def test_every_way_to_name_an_operator_is_seen():
     code = (
         "import paddle\nfrom paddle import _C_ops\nfrom paddle._C_ops import c\n_C_ops.a()\npaddle()._legacy_C_ops.b()"
@@ -40,12 +32,11 @@ def test_every_way_to_name_an_operator_is_seen():
     assert set(operators_in(code)) == {"a", "b", "c"}
 
 
-def test_what_onion_calls_is_what_is_listed():
-    assert of_onion() == set(kernels.CALLED)
-
-
-def test_what_is_entered_without_asking_the_processor_is_not_called():
-    assert not set(kernels.CALLED) & set(kernels.ENTERED_UNASKED)
+def test_onion_calls_what_is_listed_and_nothing_that_does_not_ask_the_processor():
+    sources = [path for room in ("onion", "models", "tasks") for path in (ROOT / room).rglob("*.py")]
+    called = {name for path in sources for name in operators_in(path.read_text(encoding="utf-8"))}
+    assert called == set(kernels.CALLED)
+    assert not called & set(kernels.ENTERED_UNASKED)
 
 
 @needs_layers_by_hand
@@ -82,15 +73,6 @@ Runner(data, Forward(PooledEncoder(network.encoder, "mean"))).run(passes=1)
 
 def test_what_runs_in_training_and_prediction_has_been_asked_of_the_processor():
     """By Paddle's own log: also what its public functions call in turn."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", WORK],
-        cwd=ROOT,
-        env={**os.environ, **LEVEL},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    ran = set(kernels_in(done.stderr.splitlines()))
+    ran = set(kernels_in(python(WORK, **LEVEL)[1].splitlines()))
     assert ran > {"addmm", "gather", "layer_norm", "softmax", "matmul", "adamw"}
     assert not ran & set(kernels.ENTERED_UNASKED)

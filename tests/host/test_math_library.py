@@ -32,30 +32,23 @@ def cpuinfo(tmp_path):
 SHOW = "import os, onion; print(os.environ.get('MKL_DEBUG_CPU_TYPE'))"
 
 
-# -- the processor -----------------------------------------------------------------------------------------------------
+PROCESSORS = {
+    "AMD": (AMD, "5"),
+    "AMD with AVX-512": (NEW_AMD, "7"),
+    "AMD with a part of it": (NEW_AMD.replace(" avx512vl", ""), "5"),
+    "no AVX2": (NEW_AMD.replace(" avx2", ""), None),
+    "old AMD": (OLD_AMD, None),
+    "Intel": (INTEL, None),
+    "ARM": (ARM, None),
+    "noise": (NOISE, None),
+    "empty": ("", None),
+    "first AMD": (AMD + INTEL, "5"),
+    "first Intel": (INTEL + AMD, None),
+    "similar flag": (AMD.replace("avx2", "avx2x"), None),
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (AMD, "5"),
-        (NEW_AMD, "7"),
-        (NEW_AMD.replace(" avx512vl", ""), "5"),
-        (NEW_AMD.replace(" avx2", ""), None),
-        (OLD_AMD, None),
-        (INTEL, None),
-        (ARM, None),
-        (NOISE, None),
-        ("", None),
-        (AMD + INTEL, "5"),
-        (INTEL + AMD, None),
-        (AMD.replace("avx2", "avx2x"), None),
-    ],
-    ids=[
-        *("AMD", "AMD with AVX-512", "AMD with a part of it", "no AVX2", "old AMD", "Intel", "ARM", "noise", "empty"),
-        *("first AMD", "first Intel", "similar flag"),
-    ],
-)
+@pytest.mark.parametrize(("text", "answer"), PROCESSORS.values(), ids=PROCESSORS)
 def test_the_first_processor_of_the_file_decides(cpuinfo, text, answer):
     assert kernels_for(cpuinfo(text)) == answer
 
@@ -65,16 +58,10 @@ def test_a_file_that_cannot_be_read_is_no_amd_processor(tmp_path):
     assert kernels_for(tmp_path) is None
 
 
-# -- the variable, in a fresh process ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "variable"),
-    [(AMD, "5"), (NEW_AMD, "7"), (OLD_AMD, "None"), (INTEL, "None")],
-    ids=["AMD", "AMD with AVX-512", "old AMD", "Intel"],
-)
-def test_importing_onion_chooses_the_kernels_on_amd_only(cpuinfo, text, variable):
-    assert python(SHOW, ONION_CPUINFO=cpuinfo(text)) == (variable, "")
+@pytest.mark.parametrize("processor", ["AMD", "AMD with AVX-512", "old AMD", "Intel"])
+def test_importing_onion_chooses_the_kernels_on_amd_only(cpuinfo, processor):
+    text, kernels = PROCESSORS[processor]
+    assert python(SHOW, ONION_CPUINFO=cpuinfo(text)) == (str(kernels), "")
 
 
 def test_where_the_processor_cannot_be_read_nothing_is_set(tmp_path):
@@ -93,22 +80,20 @@ def test_what_was_done_is_told_at_debug_level(cpuinfo):
     assert "MKL_DEBUG_CPU_TYPE=7 was set already" in python(code, ONION_CPUINFO=cpuinfo(AMD), MKL_DEBUG_CPU_TYPE=7)[1]
 
 
-# -- Paddle before onion -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("text", "variable"), [(AMD, "5"), (INTEL, "None")], ids=["AMD", "Intel"])
-def test_paddle_may_be_imported_first(cpuinfo, empty_paddle, text, variable):
+@pytest.mark.parametrize("processor", ["AMD", "Intel"])
+def test_paddle_may_be_imported_first(cpuinfo, empty_paddle, processor):
+    text, kernels = PROCESSORS[processor]
     told = python(f"import paddle; {SHOW}", ONION_CPUINFO=cpuinfo(text), modules=[empty_paddle])
-    assert told == (variable, "")
+    assert told == (str(kernels), "")
 
 
-IS_AMD = kernels_for(math_library.CPUINFO) is not None
+needs_amd = needs(kernels_for(math_library.CPUINFO) is not None, "MKL chooses the kernels of this processor itself")
 PRODUCT = "a = paddle.ones([4, 4]); (a @ a).numpy()"
 KERNELS = "from onion.host import math_library as own; from onion.device import paddle as load; load()"
 KERNELS += "; print(own._read(own.VARIABLE))"
 
 
-@needs(IS_AMD, "the processor is none whose kernels have to be named")
+@needs_amd
 @pytest.mark.parametrize("first", ["import onion; import paddle", "import paddle; import onion"])
 def test_the_kernels_are_those_that_were_chosen_whatever_is_imported_first(first):
     output, errors = python(f"{first}; {PRODUCT}; {KERNELS}")
@@ -116,7 +101,7 @@ def test_the_kernels_are_those_that_were_chosen_whatever_is_imported_first(first
     assert "RuntimeWarning" not in errors
 
 
-@needs(IS_AMD, "the processor is none whose kernels have to be named")
+@needs_amd
 def test_who_has_computed_before_is_told_the_remedy():
     output, errors = python(f"import paddle; {PRODUCT}; import onion, onion.device, onion.engine.runner; {KERNELS}")
     assert output == "0"
@@ -126,14 +111,12 @@ def test_who_has_computed_before_is_told_the_remedy():
     assert f"or set MKL_DEBUG_CPU_TYPE={kernels} in the environment" in errors
 
 
-@needs(IS_AMD, "the processor is none whose kernels have to be named")
+@needs_amd
 def test_no_warning_where_the_variable_was_set_in_time():
     output, errors = python(f"import paddle; {PRODUCT}; import onion; {KERNELS}", MKL_DEBUG_CPU_TYPE=5)
     assert output == "5"
     assert "RuntimeWarning" not in errors
 
-
-# -- what child processes inherit --------------------------------------------------------------------------------------
 
 CHILDREN = """
 import os, subprocess, sys
@@ -155,7 +138,7 @@ def test_children_inherit_what_the_user_has_set(cpuinfo):
     assert python(CHILDREN.format(first=""), ONION_CPUINFO=cpuinfo(AMD), **user)[0] == "['7', '200']"
 
 
-def test_what_somebody_has_set_since_stays(cpuinfo):
+def test_what_was_set_since_stays(cpuinfo):
     code = CHILDREN.format(first="import onion; os.environ['KMP_BLOCKTIME'] = '20'")
     assert python(code, ONION_CPUINFO=cpuinfo(AMD))[0] == "[None, '20']"
 
@@ -163,9 +146,6 @@ def test_what_somebody_has_set_since_stays(cpuinfo):
 def test_what_no_library_reads_stays(cpuinfo, empty_paddle):
     code = f"import paddle, onion; from onion.device import paddle as load; load(); {SHOW}"
     assert python(code, ONION_CPUINFO=cpuinfo(AMD), modules=[empty_paddle]) == ("5", "")
-
-
-# -- threads that wait -------------------------------------------------------------------------------------------------
 
 
 def test_the_environment_may_be_any_mapping(cpuinfo, monkeypatch):

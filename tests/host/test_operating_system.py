@@ -27,7 +27,6 @@ ctypes.CDLL = lambda name, *more, **options: library(name, *more, **options) if 
 
 
 def python(code, *words):
-    """Run code in a process of its own."""
     command = [sys.executable, "-c", code, *words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onion.host.process_limits import Raised, depth
 
 
-class TimeLimit:
+class Limit:
     def __init__(self, value):
         self.value = value
         self.raised = Raised(lambda: self.value, self._put)
@@ -18,26 +18,20 @@ class TimeLimit:
         self.value = value
 
 
-def test_it_is_raised_and_then_what_it_was():
-    limit = TimeLimit(10)
-    with limit.raised.to(20):
-        assert limit.value == 20
+@pytest.mark.parametrize(("wish", "raised"), [(20, 20), (5, 10)])
+def test_it_is_raised_and_restored_and_never_lowered(wish, raised):
+    limit = Limit(10)
+    with limit.raised.to(wish):
+        assert limit.value == raised
     assert limit.value == 10
-    with pytest.raises(KeyError), limit.raised.to(20):
+    with pytest.raises(KeyError), limit.raised.to(wish):
         raise KeyError
-    assert limit.value == 10
-
-
-def test_it_is_never_lowered():
-    limit = TimeLimit(10)
-    with limit.raised.to(5):
-        assert limit.value == 10
     assert limit.value == 10
 
 
 @given(wishes=st.lists(st.integers(1, 30), max_size=8), data=st.data())
 def test_in_whatever_order_they_leave_the_highest_wish_counts(wishes, data):
-    limit, held = TimeLimit(10), []
+    limit, held = Limit(10), []
     for wish in wishes:
         held.append((wish, ExitStack()))
         held[-1][1].enter_context(limit.raised.to(wish))
@@ -48,8 +42,8 @@ def test_in_whatever_order_they_leave_the_highest_wish_counts(wishes, data):
         assert limit.value == max([10, *(wish for wish, _ in held)])
 
 
-def test_what_somebody_else_sets_meanwhile_stays():
-    limit = TimeLimit(10)
+def test_what_others_set_meanwhile_stays():
+    limit = Limit(10)
     with limit.raised.to(20):
         limit.value = 50
     assert limit.value == 50

@@ -2,11 +2,12 @@
 
 import math
 import os
+from pathlib import Path
 
 import pytest
 
 from onion.host import thread_count
-from onion.host.thread_count import MOST, default_threads, processors, quota
+from onion.host.thread_count import MAX_THREADS, default_threads, processors, quota
 
 
 @pytest.fixture
@@ -24,27 +25,26 @@ def limits(tmp_path):
     return write
 
 
-def machine(monkeypatch, count, allowed=math.inf):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(count)), raising=False)
-    monkeypatch.setattr(thread_count, "quota", lambda: allowed)
-
-
 @pytest.mark.parametrize(
     ("count", "allowed", "threads"),
-    [(1, math.inf, 1), (2, math.inf, 2), (64, math.inf, MOST), (64, 4.0, 4), (64, 1.5, 2), (2, 16.0, 2), (4, 0.1, 1)],
+    [
+        (1, math.inf, 1),
+        (2, math.inf, 2),
+        (64, math.inf, MAX_THREADS),
+        (64, 4.0, 4),
+        (64, 1.5, 2),
+        (2, 16.0, 2),
+        (4, 0.1, 1),
+    ],
 )
-def test_a_thread_a_processor_that_may_be_used_as_long_as_it_may_and_not_very_many(
-    monkeypatch, count, allowed, threads
-):
-    machine(monkeypatch, count, allowed)
+def test_a_thread_for_each_processor_within_quota_and_limit(monkeypatch, count, allowed, threads):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(count)), raising=False)
+    monkeypatch.setattr(thread_count, "quota", lambda: allowed)
     assert default_threads() == threads
 
 
-def test_this_machine_has_at_least_one():
-    assert 1 <= default_threads() <= min(MOST, processors())
-
-
 def test_where_the_system_tells_of_no_affinity_all_processors_count(monkeypatch):
+    assert 1 <= default_threads() <= min(MAX_THREADS, processors())  # of this machine
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert processors() == 6
@@ -52,17 +52,16 @@ def test_where_the_system_tells_of_no_affinity_all_processors_count(monkeypatch)
     assert processors() == 1
 
 
-def test_the_limit_of_a_group_of_version_2(limits):
-    assert quota(*limits("0::/job\n", job__cpu_max="250000 100000\n")) == 2.5
-
-
-def test_a_group_around_it_may_allow_less(limits):
-    files = {"pod__cpu_max": "100000 100000\n", "pod__job__cpu_max": "400000 100000\n"}
-    assert quota(*limits("0::/pod/job\n", **files)) == 1
-
-
-def test_a_container_shows_its_own_limit_at_the_top(limits):
-    assert quota(*limits("0::/docker/0123\n", cpu_max="300000 100000\n")) == 3
+@pytest.mark.parametrize(
+    ("group", "files", "processors"),
+    [
+        pytest.param("/job", {"job__cpu_max": "250000 100000\n"}, 2.5, id="of the group"),
+        pytest.param("/a/b", {"a__cpu_max": "100 100\n", "a__b__cpu_max": "400 100\n"}, 1, id="of the group around it"),
+        pytest.param("/docker/0123", {"cpu_max": "300000 100000\n"}, 3, id="of a container, at the top"),
+    ],
+)
+def test_the_limit_of_a_group_of_version_2(limits, group, files, processors):
+    assert quota(*limits(f"0::{group}\n", **files)) == processors
 
 
 @pytest.mark.parametrize("top", ["cpu,cpuacct__", "cpu,cpuacct__docker__01__"])
@@ -78,7 +77,4 @@ def test_the_limit_of_a_group_of_version_1(limits, top):
 )
 def test_no_limit_is_infinity(limits, files):
     assert quota(*limits("3:cpu:/\n0::/\n", **files)) == math.inf
-
-
-def test_a_system_without_control_groups_limits_nothing(tmp_path):
-    assert quota(tmp_path / "missing", tmp_path) == math.inf
+    assert quota(Path("/missing"), Path("/")) == math.inf

@@ -234,7 +234,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     ),
     "onion/checkpointing/lock.py": ("lock",),
     "onion/data/opening.py": (".tsv", ".csv", "plain text"),
-    "onion/data/jsonl.py": (".jsonl",),
+    "onion/data/files.py": (".jsonl",),
     "onion/cli/arguments.py": "JSON of the command line; what is none is taken for a text",
     "onion/cli/commands.py": "prints a drawing, and writes",
     "onion/cli/__init__.py": "opens the null device",

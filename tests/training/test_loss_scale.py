@@ -17,35 +17,31 @@ def values(scale, story):
 
 
 def test_the_defaults_are_those_of_paddles_grad_scaler():
-    scale = LossScale()
-    assert (scale.value, scale.growth_factor, scale.growth_interval) == (65536.0, 2.0, 2000)
-    assert (scale.backoff_factor, scale.backoff_interval) == (0.5, 1)
+    assert LossScale() == LossScale(65536.0, 2.0, 2000, 0.5, 1, 1.0)
 
 
-def test_it_shrinks_at_once_and_grows_after_so_many_good_updates_in_a_row():
-    scale = LossScale(16.0, growth_interval=3)
-    assert values(scale, "++-+++--+++") == [16, 16, 8, 8, 8, 16, 8, 4, 4, 4, 8]
+STORIES = {
+    "shrinks at once, grows after three good ones": (
+        LossScale(16.0, growth_interval=3),
+        "++-+++--+++",
+        [16, 16, 8, 8, 8, 16, 8, 4, 4, 4, 8],
+    ),
+    "shrinks after two bad ones in a row": (
+        LossScale(16.0, growth_interval=9, backoff_interval=2),
+        "-+--+----",
+        [16, 16, 16, 8, 8, 8, 4, 4, 2],
+    ),
+    "counts again after growing": (LossScale(1.0, growth_interval=2), "+++++", [1, 2, 2, 4, 4]),
+    "never falls below the floor": (LossScale(4.0, floor=1.5), "----", [2, 1.5, 1.5, 1.5]),
+    "never exceeds 32 bits": (LossScale(2.0**126, growth_interval=1), "++-", [2.0**127, 2.0**127, 2.0**126]),
+    "is fixed": (LossScale(128.0, growth_factor=1, growth_interval=1, backoff_factor=1), "+-+-", [128] * 4),
+}
 
 
-def test_it_shrinks_after_so_many_bad_updates_in_a_row_only():
-    scale = LossScale(16.0, growth_interval=9, backoff_interval=2)
-    assert values(scale, "-+--+----") == [16, 16, 16, 8, 8, 8, 4, 4, 2]
-
-
-def test_growing_begins_to_count_anew():
-    assert values(LossScale(1.0, growth_interval=2), "+++++") == [1, 2, 2, 4, 4]
-
-
-def test_it_never_falls_below_the_floor():
-    assert values(LossScale(4.0, floor=1.5), "----") == [2, 1.5, 1.5, 1.5]
-
-
-def test_it_never_grows_beyond_32_bits():
-    assert values(LossScale(2.0**126, growth_interval=1), "+++-") == [2.0**127, 2.0**127, 2.0**127, 2.0**126]
-
-
-def test_a_fixed_scale():
-    assert set(values(LossScale(128.0, growth_factor=1, growth_interval=1, backoff_factor=1), "+-+--++")) == {128}
+@pytest.mark.parametrize("story", STORIES)
+def test_a_scale(story):
+    scale, updates, expected = STORIES[story]
+    assert values(scale, updates) == expected
 
 
 def test_ernies_constants():
@@ -58,7 +54,7 @@ def test_ernies_constants():
 
 
 def ernies_rule(story, scale, incr_every, decr_every, incr, decr):
-    """fluid's update_loss_scaling with the floor of ernie/optimization.py, written anew."""
+    """fluid's update_loss_scaling with the floor of ernie/optimization.py, reimplemented."""
     good = bad = 0
     for each in story:
         if each == "+":
@@ -88,19 +84,18 @@ def test_it_goes_on_exactly_from_its_state(before, after):
     assert resumed == whole
 
 
+KINDS = ("growth", "backoff")
+BOUNDS = r"floor is more than 0, value no less, and no more than 2\*\*127"
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
         ({"growth_factor": 0.5}, "growth_factor is at least 1"),
-        ({"backoff_factor": 0.0}, "backoff_factor is more than 0 and at most 1"),
-        ({"backoff_factor": 1.5}, "backoff_factor is more than 0 and at most 1"),
-        ({"growth_interval": 0}, "growth_interval and backoff_interval are at least 1"),
-        ({"backoff_interval": 0}, "growth_interval and backoff_interval are at least 1"),
-        ({"value": 0.5}, "floor is more than 0, value no less, and no more"),
-        ({"value": 0.0, "floor": 0.0}, "floor is more than 0, value no less, and no more"),
-        ({"value": 2.0**128}, "floor is more than 0, value no less, and no more"),
-        ({"value": float("inf")}, "floor is more than 0, value no less, and no more"),
-        ({"value": float("nan")}, "floor is more than 0, value no less, and no more"),
+        *(({"backoff_factor": wrong}, "backoff_factor is more than 0 and at most 1") for wrong in (0.0, 1.5)),
+        *(({f"{name}_interval": 0}, "growth_interval and backoff_interval are at least 1") for name in KINDS),
+        ({"value": 0.0, "floor": 0.0}, BOUNDS),
+        *(({"value": wrong}, BOUNDS) for wrong in (0.5, 2.0**128, float("inf"), float("nan"))),
     ],
 )
 def test_constants_out_of_range_are_refused(wrong, said):

@@ -15,7 +15,7 @@ def restarts():
 
 
 class Within(lr.LRScheduler):
-    """A schedule of one's own that leads another by the hand; Paddle's state_dict knows nothing of that."""
+    """A schedule that steps another one, which Paddle's state_dict does not cover."""
 
     def __init__(self):
         self.inner = restarts()
@@ -45,9 +45,8 @@ def test_a_schedule_is_found_and_a_number_is_none():
 
 
 def test_a_schedule_that_wants_a_metric_is_refused():
-    with pytest.raises(
-        CompositionError, match=r"ReduceOnPlateau\.step requires a metric; give the optimizer a plain number"
-    ):
+    told = r"ReduceOnPlateau\.step requires a metric; give the optimizer a plain number"
+    with pytest.raises(CompositionError, match=told):
         rate_schedule.of(optimizer_with(lr.ReduceOnPlateau(0.1)))
 
 
@@ -62,44 +61,40 @@ def test_a_restored_schedule_goes_on_with_the_same_rates(make, steps):
     assert [stepped(first, 1)() for _ in range(12)] == [stepped(second, 1)() for _ in range(12)]
 
 
-def test_the_numbers_of_a_schedule_within_another_are_taken_back():
+def test_numbers_are_restored_at_any_depth_and_settings_stay_those_of_the_program():
     other = Within()
     rate_schedule.restore(other, rate_schedule.saved(stepped(Within(), 4)))
     assert (other.inner.last_epoch, other.inner.T_cur, other.inner.T_i) == (4, 1, 6)
-
-
-def test_settings_stay_those_of_the_program():
     other = lr.CosineAnnealingWarmRestarts(0.2, T_0=5, T_mult=3, eta_min=0.01)
     rate_schedule.restore(other, rate_schedule.saved(stepped(restarts(), 4)))
     assert (other.base_lr, other.T_0, other.T_mult, other.eta_min) == (0.2, 5, 3, 0.01)
     assert (other.T_cur, other.T_i) == (1, 6)
 
 
-def test_a_state_without_numbers_is_taken_as_ever():
+def test_numbers_that_are_missing_or_that_a_schedule_does_not_have_are_left_alone():
     saved = rate_schedule.saved(stepped(restarts(), 4))
-    del saved[rate_schedule.NUMBERS]
-    other = restarts()
-    rate_schedule.restore(other, saved)
-    assert (other.last_epoch, other.T_cur) == (4, 0)
-
-
-def test_numbers_that_a_schedule_has_no_more_are_left_alone():
     other = lr.CosineAnnealingDecay(0.1, 7)
-    rate_schedule.restore(other, rate_schedule.saved(stepped(restarts(), 4)))
+    rate_schedule.restore(other, saved)
     assert not hasattr(other, "T_cur")
+    del saved[rate_schedule.NUMBERS]
+    same = restarts()
+    rate_schedule.restore(same, saved)
+    assert (same.last_epoch, same.T_cur) == (4, 0)
 
 
-def test_another_schedule_is_refused_and_the_same_is_not():
-    saved = rate_schedule.saved(restarts())
-    rate_schedule.refuse_other(restarts(), saved, "updater")
+SAVED = rate_schedule.saved(restarts())
+
+
+@pytest.mark.parametrize(
+    ("schedule", "saved", "told"),
+    [
+        (None, SAVED, "updater: the checkpoint has a learning rate schedule, but the optimizer has none"),
+        (restarts(), {}, "updater: the optimizer has a learning rate schedule, but the checkpoint has none"),
+        (lr.LinearWarmup(restarts(), 2, 0.0, 0.1), SAVED, "the saved learning rate schedule is not a LinearWarmup"),
+    ],
+)
+def test_another_schedule_is_refused_and_the_same_is_not(schedule, saved, told):
+    with pytest.raises(CheckpointError, match=told):
+        rate_schedule.refuse_other(schedule, saved, "updater")
+    rate_schedule.refuse_other(restarts(), SAVED, "updater")
     rate_schedule.refuse_other(None, {}, "updater")
-    with pytest.raises(
-        CheckpointError, match="updater: the checkpoint has a learning rate schedule, but the optimizer"
-    ):
-        rate_schedule.refuse_other(None, saved, "updater")
-    with pytest.raises(
-        CheckpointError, match="updater: the optimizer has a learning rate schedule, but the checkpoint"
-    ):
-        rate_schedule.refuse_other(restarts(), {}, "updater")
-    with pytest.raises(CheckpointError, match="the saved learning rate schedule is not a LinearWarmup"):
-        rate_schedule.refuse_other(lr.LinearWarmup(restarts(), 2, 0.0, 0.1), saved, "updater")

@@ -25,8 +25,6 @@ from onion.training.updates import steps_of, updates_in
 
 
 class Counting:
-    """An optimizer's steps, counted."""
-
     def __init__(self, length=100):
         self.network = toy_network()
         self.rate = schedules.linear_warmup_and_decay(0.01, length)
@@ -71,21 +69,14 @@ def test_the_batches_of_a_pass_are_those_of_the_data_that_are_there():
     assert updates_in(Passes(1), one.updater, Runner(tasks, one.updater, one.machine)) == 9
 
 
-def stream():
-    return DataProvider(lambda: iter(toy_examples(36)), 4, prefetch=0)
-
-
 def test_a_stream_has_to_be_told_of_and_then_is_planned():
-    one = Counting(Passes(2))
+    one, stream = Counting(Passes(2)), DataProvider(lambda: iter(toy_examples(36)), 4, prefetch=0)
     with pytest.raises(CompositionError, match=r"over 2 passes, but the data do not say .* Passes\(2, batches=...\)"):
-        Runner(stream(), one.updater, one.machine).run(passes=2)
+        Runner(stream, one.updater, one.machine).run(passes=2)
     one = Counting(Passes(2, batches=9))
-    Runner(stream(), one.updater, Accumulate(4), one.machine).run(passes=2)
+    Runner(stream, one.updater, Accumulate(4), one.machine).run(passes=2)
     assert one.optimizer.get_lr() == 0
     assert len(one.rates) == 6
-
-
-# -- schedules over passes ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("length", [{"count": 0}, {"count": 1.5}, {"count": True}, {"count": 2, "batches": 0}])
@@ -96,7 +87,7 @@ def test_no_passes_are_refused(length):
 
 @pytest.mark.parametrize("composed", COMPOSED)
 def test_the_rate_falls_to_its_end_with_the_last_update_whatever_the_onion_does(composed):
-    one, planned = Counting(Passes(3)), Counting()
+    one = Counting(Passes(3))
     Runner(numbers(), *COMPOSED[composed](one)).run(passes=3)
     assert one.optimizer.get_lr() == 0
     assert max(one.rates) > 0.009
@@ -122,14 +113,10 @@ def test_over_passes_a_schedule_is_what_it_is_over_their_updates(of, warmup):
         wanted.step()
 
 
-def test_a_schedule_that_nobody_has_planned_says_so():
-    rate = schedules.cosine(0.01, Passes(2))
-    with pytest.raises(OnionError, match=r"is planned when a ParameterUpdater .* starts to run"):
-        rate.step()
-
-
 @pytest.mark.parametrize("of", [schedules.polynomial, schedules.cosine, schedules.palm_linear])
-def test_a_warm_up_that_is_no_share_is_refused_at_once(of):
+def test_a_schedule_that_was_not_planned_or_a_warm_up_that_is_no_share_is_an_error(of):
+    with pytest.raises(OnionError, match=r"is planned when a ParameterUpdater .* starts to run"):
+        of(0.01, Passes(2)).step()
     with pytest.raises(CompositionError, match=r"warmup_ratio must be between 0 and 1 .*, got 2"):
         of(0.01, Passes(2), warmup_ratio=2)
 
@@ -140,9 +127,6 @@ def test_a_run_within_the_run_changes_no_plan():
     inner = Observer(on_batch_end=lambda state: short.run(passes=1, parent=state) if state.step == 3 else None)
     Runner(inner, numbers(), one.updater, Accumulate(4), one.machine).run(passes=2)
     assert one.rate.lr_lambda.steps == 2 * 3
-
-
-# -- resumption --------------------------------------------------------------------------------------------------------
 
 
 def saved_onion(folder, *rings, resume=True, length=None):
@@ -173,7 +157,7 @@ def test_the_rate_that_was_set_by_hand_outlives_a_planned_one(tmp_path):
     assert again.rates[0] == pytest.approx(0.5 * 18 / 32)
 
 
-def test_a_checkpoint_of_before_there_were_plans_is_planned_anew(tmp_path):
+def test_a_checkpoint_of_before_there_were_plans_is_planned(tmp_path):
     """It counts the updates that were made, and has the rates of another plan."""
     saved_onion(tmp_path, Accumulate(4), length=4 * 9)[1].run(steps=6)
     one, runner = saved_onion(tmp_path, Accumulate(4))

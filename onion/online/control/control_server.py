@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from onion.checkpointing.checkpoint import plain
-from onion.data.batch_boundary import PATIENCE, BatchBoundary
+from onion.data.batch_iterator import POLL_INTERVAL, BatchBoundary
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CompositionError, DataError, HookError
@@ -174,7 +174,7 @@ class ControlServer(RunnerItem):
             self._gateway.run_pending()
             if self._pause.holds and self._status.is_due():
                 self._show(state, "paused")
-            if (queued := self._queue.take(PATIENCE)) is not None:
+            if (queued := self._queue.take(POLL_INTERVAL)) is not None:
                 self._carry_out(state, self._journaled(state, journal, queued), queued.answer)
             there -= 1
 

@@ -10,9 +10,9 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onion.data.batch_boundary import PATIENCE
+from onion.data.batch_iterator import POLL_INTERVAL
 from onion.data.batching import collate as stack
-from onion.data.error_location import say_where
+from onion.data.source import say_where
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CompositionError, HookError
@@ -279,7 +279,7 @@ class StreamBatches(Iterator[Any]):
         between, self._begun = state.batch_id != self._begun, state.batch_id
         try:
             while not (between and state.pass_stopped is not None):
-                if self.ready(PATIENCE):
+                if self.ready(POLL_INTERVAL):
                     if self._provider.is_over():
                         break
                     if (batch := self._provider.give()) is not None:

@@ -91,7 +91,7 @@ class Examples(Sequence[Example]):
         self._size = len(next(iter(self.columns.values())))
         self.notes = dict(notes or {})
         self.fingerprint: str | None = None
-        """What tells them from others (``onion.data.fingerprint``), where they are of a file."""
+        """What tells them from others (``onion.data.source.fingerprint``), where they are of a file."""
 
     @classmethod
     def of(cls, examples: Sequence[Example], notes: Mapping[str, int] | None = None) -> Examples:
