@@ -1,4 +1,4 @@
-"""Checks of the values of a config, each as an attrs validator that raises :class:`WeightsError`."""
+"""attrs validators for config values; they raise :class:`WeightsError`."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from onion.validation import Check, checked, is_number, is_whole
 
 
 def whole(least: int) -> Check:
-    """A whole number of at least so much."""
+    """Require a whole number >= ``least``."""
     return checked(
         f"a whole number of {least} or more", lambda value: is_whole(value) and value >= least, error=WeightsError
     )
 
 
 def number(least: float, below: float) -> Check:
-    """A number in [least, below)."""
+    """Require a number in [least, below)."""
     wanted = f"a number from {least} to below {below}"
     return checked(wanted, lambda value: is_number(value) and least <= value < below, error=WeightsError)
 
 
 def above(least: float, below: float) -> Check:
-    """A number in (least, below)."""
+    """Require a number in (least, below)."""
     wanted = f"a number between {least} and {below}"
     return checked(wanted, lambda value: is_number(value) and least < value < below, error=WeightsError)
 
 
 def one_of(*options: str) -> Check:
-    """One of some names."""
+    """Require one of several names."""
     wanted = f"one of {', '.join(options)}"
     return checked(wanted, lambda value: isinstance(value, str) and value in options, error=WeightsError)
 

@@ -1,4 +1,4 @@
-"""The encoder: one post-LN Transformer that serves BERT, RoBERTa and ERNIE; they differ by config.
+"""The encoder of BERT, RoBERTa and ERNIE: one post-LN Transformer, whose config makes the difference.
 
 encoder = Encoder.from_pretrained("minilm")
 sequence_output, pooled_output = encoder(input_ids, token_type_ids)
@@ -22,13 +22,13 @@ from onion.models.pretrained_encoder import Encoded, PretrainedEncoder
 
 
 class Encoder(PretrainedEncoder):
-    """A Transformer encoder with PaddleNLP's parameter names that never computes padding.
+    """A Transformer encoder with PaddleNLP's parameter names that computes no padding.
 
-    Padded positions are dropped before the embeddings; every embedding, linear layer, norm and dropout works on
-    [tokens, hidden]. The padded shape appears inside attention only.
+    Padding is dropped before the embeddings; embeddings, linear layers, norms and dropout compute on [tokens, hidden].
+    Only attention uses the padded shape.
 
     Args:
-        config: sizes and settings. Weights start as BERT's do (normal, ``initializer_range``).
+        config: sizes and settings. New weights are initialized as BERT's (normal, ``initializer_range``).
     """
 
     config: EncoderConfig
@@ -54,21 +54,19 @@ class Encoder(PretrainedEncoder):
         """Encode a padded batch; see :meth:`PretrainedEncoder.forward`.
 
         Args:
-            input_ids: token ids; what stands on padding does not matter.
-            token_type_ids: segment ids; default 0. An encoder without segments takes 0 only.
-            position_ids: default the column, as in BERT, whatever padding stands before it; with
-                ``config.position_offset`` that offset plus the number of the row's tokens before it, as in RoBERTa.
-            attention_mask: above 0 where a token stands, anywhere in the row, 0 elsewhere; default where ``input_ids``
-                is not ``config.pad_token_id``.
-            task_type_ids: ids of ERNIE's tasks, or one for all tokens; default ``config.task_id``. An encoder that does
-                not use them takes 0 only.
-            cls_only: nothing but ``pooled_output`` and ``cls`` will be read. On the CPU the last layer is then
-                computed for the first token of each row alone, with the same result.
+            input_ids: token ids; ids of padding are ignored.
+            token_type_ids: segment ids; default 0. An encoder without segments accepts 0 only.
+            position_ids: default: the column, as in BERT; with ``config.position_offset``, the offset plus the number
+                of tokens before it in the row, as in RoBERTa.
+            attention_mask: > 0 for tokens, anywhere in the row, 0 for padding; default: ``input_ids`` differs from
+                ``config.pad_token_id``.
+            task_type_ids: ids of ERNIE's tasks, or one id for all tokens; default ``config.task_id``. An encoder
+                without tasks accepts 0 only.
+            cls_only: only ``pooled_output`` and ``cls`` will be read. On the CPU the last layer is then computed for
+                the first token of each row only, with the same result.
 
         Raises:
-            DataError: the batch is longer than the position embeddings reach, a row has no token, shapes differ,
-                something is no array of integers (masks may be of any numbers), or (checked on the host only) an id has
-                no embedding.
+            DataError: see :meth:`PretrainedEncoder.forward`.
         """
         config = self.config
         packing = Packing.of(mask_of(input_ids, attention_mask, config.pad_token_id), config.num_attention_heads)
@@ -86,12 +84,12 @@ class Encoder(PretrainedEncoder):
         positions: paddle.Tensor,
         tasks: paddle.Tensor | None,
     ) -> paddle.Tensor:
-        """Packed int64 [tokens] each -> [tokens, hidden], what the first layer gets."""
+        """Return the input of the first layer, [tokens, hidden], for packed int64 [tokens] ids."""
         return self.embeddings(words, types, positions, tasks)
 
 
 def _positions(values: Ids | None, packing: Packing, config: EncoderConfig) -> paddle.Tensor:
-    """The positions of the tokens: int64 [tokens]; by default nothing but the length of the batch can be wrong."""
+    """Return the positions of the tokens, int64 [tokens]."""
     if values is not None:
         return packed_ids("position_ids", values, packing, config.max_position_embeddings)
     if config.position_offset:

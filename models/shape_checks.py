@@ -1,4 +1,4 @@
-"""Whether arrays fit the parameters they are for: one error that lists all that is wrong. Without Paddle."""
+"""Check that arrays fit parameters, with one error that lists all differences. Without Paddle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onion.models.pretrained_config import Shape
 log = logging.getLogger(__name__)
 
 NAMES_SHOWN = 5
-# Which key of the config says how many rows an embedding has.
+# Embedding -> the key of the config for its number of rows.
 ROWS = {
     "embeddings.word_embeddings.weight": "vocab_size",
     "word_embedding.weight": "vocab_size",
@@ -27,16 +27,19 @@ ROWS = {
 def check_fit(
     path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape], optional: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Raise one error that lists all that is wrong with the arrays, if anything is.
+    """Check that arrays fit parameters.
 
     Args:
         path: for the message.
-        arrays: what there is.
-        shapes: what there should be.
-        optional: how the names of parts begin that may be missing, as a whole: half a part is damage.
+        arrays: the arrays.
+        shapes: the parameters.
+        optional: prefixes of parts that may be missing as a whole.
 
     Returns:
         Names of the parameters that are missing and may be.
+
+    Raises:
+        WeightsError: arrays do not fit; the message lists all of them.
     """
     whole = [part for part in optional if not any(name.startswith(part) for name in arrays if name in shapes)]
     missing = [name for name in shapes if name not in arrays]
@@ -63,7 +66,7 @@ def check_fit(
 
 
 def _rows(name: str, array: np.ndarray, shape: tuple[int, ...]) -> str:
-    """Which key of the config an embedding contradicts, where only its number of rows is wrong."""
+    """Name the key of the config that an embedding contradicts, if only its number of rows differs."""
     if name not in ROWS or array.ndim != 2 or array.shape[1] != shape[1]:
         return ""
     return f" (the config's {ROWS[name]} is {shape[0]}, the weights' {array.shape[0]})"
@@ -74,6 +77,6 @@ def _finite(array: np.ndarray) -> bool:
 
 
 def _cut(names: list[str]) -> str:
-    """Names for a message, cut when there are many."""
+    """Join names for a message, shortened if there are more than ``NAMES_SHOWN``."""
     rest = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return f"{', '.join(names[:NAMES_SHOWN])}{rest}"

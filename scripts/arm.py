@@ -29,9 +29,10 @@ TESTS = [
     *("test_rings.py", "test_runner.py", "test_rules.py", "test_item.py", "test_state.py"),
     *("test_lock.py", "test_disk.py", "test_checkpoint.py", "test_generators.py", "items/test_saver.py"),
     *("data/test_loader.py", "data/test_files.py"),
-    *("models/test_encoder.py", "models/test_lean.py", "models/fused/training", "tasks/finetune/test_training.py"),
+    *("models/test_encoder.py", "models/fused/test_inference.py", "models/fused/training"),
+    "tasks/finetune/test_training.py",
 ]
-NOT_EMULATED = "tests/models/fused/training/test_thread_pool.py::test_a_forked_process_has_threads_of_its_own"
+NOT_EMULATED = "tests/models/fused/training/test_runtime.py::test_a_forked_process_has_threads_of_its_own"
 """qemu-user 7.2 itself aborts in a forked process that starts threads."""
 
 

@@ -15,7 +15,7 @@ from onion.models import config_validators
 from onion.models.config import MEANING, EncoderConfig
 from onion.models.formats.config_readers import MUST_BE, refuse_variants
 
-# Of the heads of tasks and of pre-training.
+# Settings of the heads of tasks and of pretraining.
 _HARMLESS = """
     summary_type summary_use_proj summary_activation summary_last_dropout gen_weight disc_weight
     generator_size generator_hidden_size
@@ -24,11 +24,11 @@ _HARMLESS = """
 
 @attrs.frozen(kw_only=True)
 class ElectraConfig(EncoderConfig):
-    """The shape and the settings of an ELECTRA.
+    """Sizes and settings of an ELECTRA.
 
     Attributes:
-        embedding_size: width of the embeddings; where it is not the hidden size, a linear layer follows them.
-        pool_act: what follows the pooler's linear layer.
+        embedding_size: width of the embeddings; if it is not the hidden size, a linear layer follows them.
+        pool_act: activation of the pooler.
     """
 
     meaning_fields: ClassVar[tuple[str, ...]] = MEANING
@@ -43,6 +43,6 @@ class ElectraConfig(EncoderConfig):
 
     @classmethod
     def translate(cls, values: Mapping[str, Any], name: str) -> dict[str, Any]:
-        """Take a flat ``config.json`` as it is."""
+        """Return a flat ``config.json`` as it is."""
         refuse_variants(values, MUST_BE)
         return dict(values)

@@ -1,4 +1,4 @@
-"""ELECTRA as an encoder: BERT's but for two parts."""
+"""The encoder of ELECTRA: BERT's but for two parts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ElectraEncoder(Encoder):
     """ELECTRA's discriminator with PaddleNLP's parameter names.
 
     Args:
-        config: sizes and settings. Weights start as BERT's do (normal, ``initializer_range``).
+        config: sizes and settings. New weights are initialized as BERT's (normal, ``initializer_range``).
     """
 
     config: ElectraConfig

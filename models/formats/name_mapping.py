@@ -1,7 +1,7 @@
-"""Parameter names: those of Hugging Face, PaddleNLP and static ERNIE -> ours, which are PaddleNLP's, and back.
+"""Parameter names of Hugging Face, PaddleNLP and static ERNIE -> onion's, which are PaddleNLP's, and back.
 
-A name belongs to the encoder (``embeddings...``, ``encoder...``, ``pooler...``), to a head of pre-training
-(``cls.predictions...``, ``cls.seq_relationship...``), or to neither (heads of tasks, buffers, an optimizer's state).
+A name belongs to the encoder (``embeddings...``, ``encoder...``, ``pooler...``), to a pretraining head
+(``cls.predictions...``, ``cls.seq_relationship...``), or to neither (heads of tasks, buffers, optimizer state).
 
 Sources: transformers ``models/{bert,roberta,ernie}/modeling_*.py``; PaddleNLP ``transformers/bert/converter.py`` and
 ``transformers/ernie/static_to_dygraph_params/match_static_to_dygraph.py``; ERNIE ``ernie/model/ernie.py``.
@@ -19,18 +19,17 @@ import numpy as np
 if TYPE_CHECKING:
     from onion.models.pretrained_config import PretrainedConfig
 
-# In task models the encoder's names stand behind one of these.
+# Prefixes of the encoder's names in task models.
 PREFIXES = ("bert.", "roberta.", "ernie.")
 HEADS = "cls."
-LM_HEAD = "lm_head."  # that of RoBERTa in Hugging Face's files
+LM_HEAD = "lm_head."  # of RoBERTa in Hugging Face's files
 
-# Parts of a checkpoint that are not the encoder's and may be there: the heads of the tasks, and buffers that older
-# versions of transformers stored.
+# Parts of a checkpoint that do not belong to the encoder: heads of tasks, buffers of older versions of transformers.
 NOT_THE_ENCODER = re.compile(
     r"(cls|lm_head|classifier|qa_outputs|dropout)\.|embeddings\.position_ids$|embeddings\.token_type_ids$"
 )
 
-# The parts of a layer: Hugging Face, ours, static ERNIE.
+# The parts of a layer: Hugging Face, onion, static ERNIE.
 _LAYER = [
     ("attention.self.query", "self_attn.q_proj", "multi_head_att_query_fc"),
     ("attention.self.key", "self_attn.k_proj", "multi_head_att_key_fc"),
@@ -45,7 +44,7 @@ _LAYER_TO_OURS = {theirs: ours for theirs, ours, _ in _LAYER}
 _LAYER_TO_THEIRS = {ours: theirs for theirs, ours, _ in _LAYER}
 _STATIC_LAYER = {static: ours for _, ours, static in _LAYER}
 
-# The heads of pre-training: Hugging Face's BERT, ours, Hugging Face's RoBERTa.
+# The pretraining heads: Hugging Face's BERT, onion, Hugging Face's RoBERTa.
 _HEADS = [
     ("cls.predictions.bias", "cls.predictions.decoder_bias", "lm_head.bias"),
     ("cls.predictions.decoder.weight", "cls.predictions.decoder_weight", "lm_head.decoder.weight"),
@@ -57,8 +56,8 @@ _HEADS = [
 _HEADS_TO_OURS = (
     {bert: ours for bert, ours, _ in _HEADS}
     | {roberta: ours for _, ours, roberta in _HEADS}
-    # The same parameter once more, in files that store tied parameters twice. Newer PaddleNLP has decoder.weight
-    # and decoder.bias too, and RoBERTa's names; its matrices are Paddle's throughout.
+    # The same parameter again, in files that store tied parameters twice. Newer PaddleNLP also has decoder.weight,
+    # decoder.bias and RoBERTa's names, with Paddle's matrices.
     | {f"{head}.decoder.bias": "cls.predictions.decoder_bias" for head in ("cls.predictions", "lm_head")}
 )
 _HEADS_TO_BERT = {ours: bert for bert, ours, _ in _HEADS}
@@ -67,7 +66,7 @@ _OUR_HEAD = re.compile(
     r"cls\.(predictions\.((transform|layer_norm)\.(weight|bias)|decoder_(weight|bias))|seq_relationship\.(weight|bias))$"
 )
 
-# Matrices of linear layers: PyTorch keeps them as [out, in], Paddle as [in, out].
+# Matrices of linear layers: [out, in] in PyTorch, [in, out] in Paddle.
 _LINEAR_WEIGHT = re.compile(r"(_proj(ect)?|linear[12]|pooler\.dense|predictions\.transform|seq_relationship)\.weight$")
 _THEIR_LAYER = re.compile(r"^encoder\.layer\.(\d+)\.(.+)\.(weight|bias)$")
 _OUR_LAYER = re.compile(r"^encoder\.layers\.(\d+)\.(.+)\.(weight|bias)$")
@@ -92,11 +91,11 @@ _STATIC_NAME = re.compile(r"^(?:encoder_layer_(\d+)_)?(.+?)(\.w_0|\.b_0|_scale|_
 
 @attrs.frozen
 class Place:
-    """What a stored name is to us.
+    """The meaning of a stored name.
 
     Attributes:
-        name: our name.
-        transpose: whether the stored matrix is the other way round.
+        name: onion's name.
+        transpose: whether the stored matrix is transposed.
     """
 
     name: str
@@ -104,19 +103,19 @@ class Place:
 
 
 class Naming(Protocol):
-    """What the systems call the parameters of one family, and how they store them.
+    """The names and forms of a family's parameters in files.
 
     Attributes:
-        prefixes: what stands before the encoder's names in models with heads.
+        prefixes: prefixes of the encoder's names in models with heads.
     """
 
     prefixes: tuple[str, ...]
 
     def is_hugging_face(self, stored: Mapping[str, np.ndarray]) -> bool:
-        """Tell whether arrays are stored as Hugging Face does rather than as PaddleNLP and we do."""
+        """Return whether arrays are stored as Hugging Face's rather than as PaddleNLP's and onion's."""
 
     def to_ours(self, name: str, array: np.ndarray, layout: str) -> tuple[str, np.ndarray] | None:
-        """Our name and form of a stored parameter; None for what is neither the encoder's nor a head's that we know.
+        """Return onion's name and form of a stored parameter; None: neither the encoder's nor a known head's.
 
         Args:
             name: in the file.
@@ -127,13 +126,13 @@ class Naming(Protocol):
     def to_theirs(
         self, name: str, array: np.ndarray, layout: str, prefix: str, config: PretrainedConfig | None
     ) -> tuple[str, np.ndarray]:
-        """The name and form of one of our parameters in a layout.
+        """Return the name and form of one of onion's parameters in a layout.
 
         Args:
-            name: ours.
-            array: ours.
+            name: onion's.
+            array: onion's.
             layout: ``"huggingface"``, ``"paddlenlp"`` or ``"onion"``.
-            prefix: one of ``prefixes``, or nothing.
+            prefix: one of ``prefixes``, or empty.
             config: of the encoder.
         """
 
@@ -166,11 +165,11 @@ class BertNaming:
 
 
 def place_of(stored: str, layout: str) -> Place | None:
-    """Where a stored parameter belongs; None for what is neither the encoder's nor a head's of pre-training.
+    """Return the meaning of a stored name; None if it belongs to neither the encoder nor a pretraining head.
 
     Args:
         stored: the name in the file.
-        layout: ``"huggingface"``, ``"static"``, or one with our names.
+        layout: ``"huggingface"``, ``"static"``, or one with onion's names.
     """
     if layout == "static":
         ours = from_static(stored)
@@ -185,7 +184,7 @@ def place_of(stored: str, layout: str) -> Place | None:
 
 
 def without_prefix(name: str) -> str:
-    """``bert.embeddings...`` -> ``embeddings...``; a name without a known prefix as it is."""
+    """``bert.embeddings...`` -> ``embeddings...``; names without a known prefix are unchanged."""
     for prefix in PREFIXES:
         if name.startswith(prefix):
             return name[len(prefix) :]
@@ -193,12 +192,12 @@ def without_prefix(name: str) -> str:
 
 
 def is_hugging_face(names: list[str]) -> bool:
-    """Whether the names (without prefix) are Hugging Face's rather than ours; both call the pooler the same."""
+    """Return whether the names (without prefix) are Hugging Face's; the pooler has the same name in both."""
     return any(name.startswith(("encoder.layer.", "embeddings.LayerNorm.")) for name in names)
 
 
 def from_hugging_face(name: str) -> tuple[str, bool]:
-    """Our name of an encoder's parameter of Hugging Face's (without prefix), and whether its weight is transposed."""
+    """Return onion's name of an encoder's parameter (without prefix), and whether its weight is transposed."""
     name = _new_norm(name).replace("embeddings.LayerNorm.", "embeddings.layer_norm.")
     if match := _THEIR_LAYER.match(name):
         index, part, kind = match.groups()
@@ -207,12 +206,11 @@ def from_hugging_face(name: str) -> tuple[str, bool]:
 
 
 def to_hugging_face(name: str, prefix: str = "") -> tuple[str, bool]:
-    """Hugging Face's name of one of our parameters, and whether its weight has to be transposed.
+    """Return Hugging Face's name of a parameter, and whether its weight has to be transposed.
 
     Args:
-        name: our name.
-        prefix: ``"bert."``, ``"roberta."`` and such: what a model with heads puts before the encoder's names. RoBERTa
-            calls the head of masked words otherwise than the others.
+        name: onion's name.
+        prefix: ``"bert."``, ``"roberta."`` etc. in a model with heads. RoBERTa's masked LM head has other names.
     """
     transpose = _LINEAR_WEIGHT.search(name) is not None
     if name.startswith(HEADS):
@@ -224,7 +222,7 @@ def to_hugging_face(name: str, prefix: str = "") -> tuple[str, bool]:
 
 
 def to_paddlenlp(name: str, prefix: str = "") -> str:
-    """PaddleNLP's name of one of our parameters, as its version 2.8 has them; ``prefix`` as for Hugging Face."""
+    """Return the name of a parameter in PaddleNLP 2.8; ``prefix`` as in :func:`to_hugging_face`."""
     if not name.startswith(HEADS):
         return prefix + name
     if prefix == "roberta.":
@@ -233,7 +231,7 @@ def to_paddlenlp(name: str, prefix: str = "") -> str:
 
 
 def from_static(variable: str) -> str | None:
-    """Our name of a variable of static ERNIE; None for a task's head, an optimizer's state and the like."""
+    """Return onion's name of a variable of static ERNIE; None for a task's head, optimizer state etc."""
     if variable in _STATIC:
         return _STATIC[variable]
     match = _STATIC_NAME.match(variable)
@@ -246,5 +244,5 @@ def from_static(variable: str) -> str | None:
 
 
 def _new_norm(name: str) -> str:
-    """Weights converted from TensorFlow call a LayerNorm's weight gamma and its bias beta."""
+    """Rename gamma and beta, the LayerNorm parameters in weights converted from TensorFlow."""
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

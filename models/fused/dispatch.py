@@ -1,7 +1,6 @@
-"""Which code computes an encoder's layers: a fast path where the batch and the layers allow it, else the layers.
+"""Choose the code that computes an encoder's layers: a fast path if the batch and the layers allow it, else the layers.
 
-Prediction: ``inference.py``. Training: ``training/``. Both are for the CPU, and give the numbers of the layers but for
-rounding.
+Prediction: ``inference.py``. Training: ``training/``. Both are for the CPU and equal to the layers but for rounding.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ def run(
     Args:
         layers: of an encoder.
         embedded: [tokens, hidden].
-        packing: where the tokens stand.
-        firsts_only: whether the first token of each row is all that will be read of the result.
+        packing: the positions of the tokens.
+        firsts_only: whether only the first token of each row will be read.
 
     Returns:
-        [batch, hidden] of the first tokens and True, where the last layer could be computed for these alone; else
-        [tokens, hidden] and False.
+        [batch, hidden] of the first tokens and True, if the last layer could be computed for these alone; else [tokens,
+        hidden] and False.
     """
     firsts_only = firsts_only and on_cpu(embedded) and plain_parts(layers.layers[-1]) is not None
     weights = lean(layers, embedded)
@@ -42,6 +41,6 @@ def run(
 
 
 def _is_plain(layers: nn.Layer) -> bool:
-    """Whether nobody wants that the list of layers itself is called: it has no hook and no forward of its own."""
+    """Return whether the list of layers has neither hooks nor another ``forward``."""
     hooked = layers._forward_pre_hooks or layers._forward_post_hooks
     return type(layers).forward is EncoderLayers.forward and not hooked

@@ -1,4 +1,4 @@
-"""The tokenizer file that one family of encoders has alone. Without Paddle."""
+"""A tokenizer file that only one family of encoders has. Without Paddle."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import tokenizers
 
 @attrs.frozen
 class FamilyTokenizer:
-    """A file that is a tokenizer in folders of one family, where there is no ``tokenizer.json``.
+    """A file that is a tokenizer in folders of one family, if there is no ``tokenizer.json``.
 
     Attributes:
         file: its name.
-        special_tokens: part (``cls_token``, ...) -> token, unless ``tokenizer_config.json`` says otherwise.
-        build: makes a tokenizer of the library from the file, the special tokens and ``tokenizer_config.json``; raises
-            WeightsError where the file is damaged.
+        special_tokens: part (``cls_token``, ...) -> token, unless ``tokenizer_config.json`` has another one.
+        build: creates a tokenizer of the library from the file, the special tokens and ``tokenizer_config.json``;
+            raises WeightsError if the file is damaged.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""Where SentencePiece's pieces stand in the text that words were cut from. Without Paddle."""
+"""The places of SentencePiece's pieces in the text that the words came from. Without Paddle."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-MARK = "\u2581"  # what SentencePiece writes for a space
+MARK = "\u2581"  # SentencePiece's space
 Row = tuple[int, int, int]  # begin, end, number of the word
 
 
 class Words(NamedTuple):
-    """Words of a text, joined by spaces, and where they come from.
+    """Words of a text, joined by spaces, and their places.
 
     Attributes:
-        joined: the words with a space between each two.
-        starts: where each begins in ``joined``.
-        begins: where each begins in the text.
+        joined: the words, joined by spaces.
+        starts: the begin of each in ``joined``.
+        begins: the begin of each in the text.
         first: the number of the first one in the text.
     """
 
@@ -28,14 +28,14 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, words: Sequence[str], begin: int, first: int) -> Words:
-        """Words that stand one after the other in a text from ``begin`` on; those that are a space are left out."""
+        """Return consecutive words of a text from ``begin`` on, without those that are a space."""
         begins = accumulate(map(len, words), initial=begin)
         kept = [(word, at) for word, at in zip(words, begins, strict=False) if word != " "]
         starts = accumulate((len(word) + 1 for word, _ in kept[:-1]), initial=0)
         return cls(" ".join(word for word, _ in kept), list(starts) if kept else [], [at for _, at in kept], first)
 
     def row(self, begin: int, end: int) -> Row:
-        """From a span of ``joined`` to the span of the text and the number of the word in which it begins."""
+        """Convert a span of ``joined`` to a span of the text and the number of the word in which it begins."""
         word, place = self._place(begin)
         return place, self._place(end - 1)[1] + 1 if begin < end else place, self.first + word
 
@@ -45,16 +45,16 @@ class Words(NamedTuple):
 
 
 def rows(words: Words, pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[Row]:
-    """The place of each piece in the text.
+    """Return the place of each piece in the text.
 
-    SentencePiece's own spans take in the space before a word; here they end where it does. A piece that is nothing but
-    the mark of that space has an empty span at the beginning of the word that follows. Of a character that is written
-    out (a ligature, say) only the last piece has a span of its own; here each has the character.
+    SentencePiece's spans include the space before a word; these do not. A piece that consists of the mark of that space
+    has an empty span at the beginning of the following word. If a character (such as a ligature) is split into several
+    pieces, only the last one has a span in SentencePiece; here each has the character.
 
     Args:
-        words: what was given to SentencePiece.
-        pieces: what it made of that.
-        spans: where it says that each piece stands in ``words.joined``.
+        words: the input of SentencePiece.
+        pieces: its output.
+        spans: the place of each piece in ``words.joined``.
 
     Returns:
         A row for each piece.
@@ -64,7 +64,7 @@ def rows(words: Words, pieces: Sequence[str], spans: Sequence[tuple[int, int]]) 
 
 
 def _bare(text: str, piece: str, begin: int, end: int) -> tuple[int, int]:
-    """A span without the whitespace at its ends, unless the piece is such; of a space alone nothing, behind it."""
+    """Strip a span of whitespace, unless the piece is whitespace; a span of a space becomes empty, behind it."""
     space = " " if piece.strip(MARK).isspace() else None
     while begin < len(text) and not text[begin].strip(space):
         begin += 1
@@ -74,7 +74,7 @@ def _bare(text: str, piece: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def _spread(pieces: Sequence[str], spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Give a character to all pieces that it was written out as, and let nothing empty stand behind what follows it."""
+    """Give a character to all pieces that it was split into, and keep empty spans before what follows them."""
     following: tuple[int, int] | None = None
     found = []
     for piece, (begin, end) in zip(reversed(pieces), reversed(spans), strict=True):

@@ -64,7 +64,7 @@ class Freeze(_FromAStep):
     the step on.
 
     On the CPU, a gradient that goes through ``paddle.nn.LayerNorm`` with a frozen weight is wrong (Paddle 2.6 to 3.3);
-    :class:`onion.models.layer_norm.LayerNorm` is the same layer without that.
+    :class:`onion.models.ops.LayerNorm` is the same layer without that.
 
     Args:
         network: whose parameters.

@@ -63,11 +63,11 @@ def compare(folder: Path) -> Iterator[Row]:
     }
     asked = folder / "job.json"
     asked.write_text(json.dumps(job), encoding="utf-8")
-    run_reference("transformers", "fine-tuning", model, asked, folder / "costs.npz")
-    theirs = dict(np.load(folder / "costs.npz"))
-    found = difference(np.array(_losses(model, job)), theirs["costs"])
+    run_reference("transformers", "fine-tuning", model, asked, folder / "losses.npz")
+    theirs = dict(np.load(folder / "losses.npz"))
+    found = difference(np.array(_losses(model, job)), theirs["losses"])
     what = f"fine-tuning minilm, {len(theirs['losses'])} steps"
-    yield Row(what, str(theirs["maker"]), "costs", found)
+    yield Row(what, str(theirs["maker"]), "losses", found)
 
 
 def _losses(model: Path, job: dict[str, Any]) -> list[float]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onion.models.layer_norm import LayerNorm
+from onion.models.ops import LayerNorm
 
 # isort: split
 import paddle

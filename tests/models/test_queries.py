@@ -47,9 +47,7 @@ def test_pieces_do_not_matter(most, monkeypatch):
 @pytest.mark.parametrize("way", [once, nullcontext()], ids=["by hand", "layers"])
 @pytest.mark.parametrize("padding", MASKS)
 def test_the_gradients_are_the_same(padding, way, monkeypatch):
-    monkeypatch.setattr(
-        "onion.models.fused.training.batch_parts.FEWEST", 1
-    )  # so that there are parts to be put together
+    monkeypatch.setattr("onion.models.fused.training.runtime.FEWEST", 1)  # so that there are parts to join
     encoder, mask = small_encoder(), np.array(MASKS[padding])
     for layer in encoder.sublayers(include_self=True):
         layer.training = True

@@ -5,8 +5,8 @@ import pytest
 
 from onion.models.config import EncoderConfig
 from onion.models.fused.eligibility import Parts, plain_parts
-from onion.models.layer_norm import LayerNorm
 from onion.models.layers import EncoderLayer, Linear
+from onion.models.ops import LayerNorm
 
 PATHS = {
     "layer": "",

@@ -47,8 +47,8 @@ def test_bytes_are_utf_8(tmp_path):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("words", "holds a str, not a dict, set or list of words"),
-        (3, "holds a int"),
+        ("words", "contains a str, not a dict, set or list of words"),
+        (3, "contains a int"),
         (["a", 3], "entry 1 is a int, not a word"),
         ([["a"]], "entry 0 is a list, not a word"),
         ({"a": 1, None: 2}, "entry 1 is a NoneType"),

@@ -5,7 +5,7 @@ import pytest
 
 from onion.models.config import EncoderConfig
 from onion.models.fused.training import primitives
-from onion.models.fused.training.gradients import Gradients
+from onion.models.fused.training.runtime import Gradients
 from onion.models.layers import Linear
 from tests.abilities import needs_layers_by_hand
 
