@@ -41,6 +41,7 @@ VARIANTS = {
     ),
 }
 
+RAGGED = np.arange(9) < np.array([9, 1, 4, 7, 2])[:, None]
 MASKS = {
     "right": [[1, 1, 1, 0], [1, 1, 0, 0]],
     "left": [[0, 1, 1, 1], [0, 0, 1, 1]],
@@ -60,6 +61,43 @@ def small_encoder(seed: int = 1, config: EncoderConfig = SMALL) -> Encoder:
         parameter.set_value(generator.normal(middle, 0.2, parameter.shape).astype(np.float32))
     encoder.eval()
     return encoder
+
+
+def arrays_of(network):
+    """The parameters of a network."""
+    return {name: parameter.numpy() for name, parameter in network.named_parameters()}
+
+
+def assert_equal_bits(first, second):
+    """The same arrays, whatever their order."""
+    assert sorted(first) == sorted(second)
+    for name in first:
+        assert first[name].shape == second[name].shape, name
+        assert first[name].dtype == second[name].dtype, name
+        assert first[name].tobytes() == second[name].tobytes(), name
+
+
+def random_batch(config, mask, seed=0):
+    """Ids, types, tasks and positions."""
+    generator = np.random.default_rng(seed)
+    ids = generator.integers(config.pad_token_id + 1, config.vocab_size, mask.shape)
+    types = generator.integers(0, max(config.type_vocab_size, 1), mask.shape)
+    tasks = generator.integers(0, max(config.tasks, 1), mask.shape)
+    positions = np.broadcast_to(np.arange(mask.shape[1]), mask.shape)
+    if config.model_type == "roberta":
+        # As in transformers: padding has the padding id's position, tokens count on from there.
+        positions = np.cumsum(mask, axis=1) * mask + config.pad_token_id
+    return ids, types, tasks, positions
+
+
+def encoded(encoder, mask, seed=0, **more):
+    """The output for a random batch."""
+    ids, types, tasks, _ = random_batch(encoder.config, mask, seed)
+    return encoder(ids, token_type_ids=types, attention_mask=mask, task_type_ids=tasks, **more)
+
+
+def close(one, other):
+    np.testing.assert_allclose(one, other, atol=1e-5, rtol=0)
 
 
 def gradients(encoder, sequence, pooled, seed=0):
@@ -118,6 +156,29 @@ def padded_reference(encoder, ids, types, positions, mask, tasks=None):
     return x * paddle.to_tensor(mask.astype(np.float64)).unsqueeze(-1), pooled
 
 
+HEADS = {
+    "cls.predictions.transform.weight": (24, 24),
+    "cls.predictions.transform.bias": (24,),
+    "cls.predictions.layer_norm.weight": (24,),
+    "cls.predictions.layer_norm.bias": (24,),
+    "cls.predictions.decoder_weight": (40, 24),
+    "cls.predictions.decoder_bias": (40,),
+    "cls.seq_relationship.weight": (24, 2),
+    "cls.seq_relationship.bias": (2,),
+}
+
+
+def ours(seed=1):
+    """A small encoder's weights."""
+    return arrays_of(small_encoder(seed))
+
+
+def our_heads():
+    """Pretraining heads for it."""
+    generator = np.random.default_rng(3)
+    return {name: generator.normal(size=shape).astype(np.float32) for name, shape in HEADS.items()}
+
+
 HUGGING_FACE_LAYER = {
     "self_attn.q_proj": "attention.self.query",
     "self_attn.k_proj": "attention.self.key",
@@ -145,7 +206,7 @@ def hugging_face_arrays(encoder: Encoder, prefix: str = "") -> dict[str, np.ndar
 
 
 def write_folder(folder: Path, arrays: dict[str, np.ndarray], config: EncoderConfig = SMALL, **more) -> Path:
-    """A model folder made by hand, without the code under test."""
+    """A model folder, written without the code under test."""
     folder.mkdir(parents=True, exist_ok=True)
     values = {name: getattr(config, name) for name in SMALL.to_dict()} | more
     (folder / "config.json").write_text(json.dumps(values))

@@ -9,21 +9,9 @@ from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.models.encoder import Encoder
-from tests.models.helpers import MASKS, SMALL, VARIANTS, gradients, padded_reference, small_encoder
+from tests.models.helpers import MASKS, SMALL, VARIANTS, close, gradients, padded_reference, random_batch, small_encoder
 
 ROBERTAS = [name for name in VARIANTS if "roberta" in name]
-
-
-def random_batch(config, mask, seed=0):
-    generator = np.random.default_rng(seed)
-    ids = generator.integers(config.pad_token_id + 1, config.vocab_size, mask.shape)
-    types = generator.integers(0, max(config.type_vocab_size, 1), mask.shape)
-    tasks = generator.integers(0, max(config.tasks, 1), mask.shape)
-    positions = np.broadcast_to(np.arange(mask.shape[1]), mask.shape)
-    if config.model_type == "roberta":
-        # As transformers has it: padding gets the padding id's own position, tokens count on from there.
-        positions = np.cumsum(mask, axis=1) * mask + config.pad_token_id
-    return ids, types, tasks, positions
 
 
 def assert_as_the_padded_reference(config, mask, seed=0):
@@ -92,7 +80,7 @@ def test_without_task_embeddings_only_task_0_is_admitted(variant):
     encoder = small_encoder(config=VARIANTS[variant])
     ids = np.array([[5, 6]])
     assert (encoder(ids, task_type_ids=0).packed.numpy() == encoder(ids).packed.numpy()).all()
-    with pytest.raises(DataError, match="task_type_ids holds 3; the encoder has no embeddings for them"):
+    with pytest.raises(DataError, match="task_type_ids contains 3; the encoder has no such embeddings"):
         encoder(ids, task_type_ids=3)
 
 
@@ -101,15 +89,15 @@ def test_robertas_texts_may_come_with_zeros_for_types(variant):
     encoder = small_encoder(config=VARIANTS[variant])
     ids = np.array([[5, 6]])
     assert (encoder(ids, np.zeros_like(ids)).packed.numpy() == encoder(ids).packed.numpy()).all()
-    with pytest.raises(DataError, match="token_type_ids holds 1; the encoder has"):
+    with pytest.raises(DataError, match="token_type_ids contains 1; the encoder has"):
         encoder(ids, np.ones_like(ids))
 
 
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [
-        (3, "task_type_ids holds 3; the encoder has embeddings for 0 to 2"),
-        (-1, "task_type_ids holds -1"),
+        (3, "task_type_ids contains 3; the encoder has embeddings for 0 to 2"),
+        (-1, "task_type_ids contains -1"),
         (np.array([1]), r"task_type_ids has the shape \[1\], input_ids \[1, 2\]"),
     ],
 )
@@ -124,8 +112,8 @@ def test_robertas_positions_are_given_to_tokens_wherever_they_stand(variant):
     right = encoder(np.array([[5, 6, 7, 1, 1]])).packed.numpy()
     left = encoder(np.array([[1, 5, 1, 6, 7]])).packed.numpy()
     given = encoder(np.array([[5, 6, 7]]), position_ids=np.array([[2, 3, 4]])).packed.numpy()
-    np.testing.assert_allclose(left, right, atol=1e-5)
-    np.testing.assert_allclose(given, right, atol=1e-5)
+    close(left, right)
+    close(given, right)
 
 
 def test_robertas_limit_is_that_of_the_tokens_less_the_offset():
@@ -135,8 +123,7 @@ def test_robertas_limit_is_that_of_the_tokens_less_the_offset():
     wide = np.ones((1, 20), np.int64)
     wide[0, 6:] = 5
     assert encoder(wide).packed.shape == [14, SMALL.hidden_size]
-    message = r"length 15 .* max_position_embeddings 16, of which 2 are not for texts"
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=r"length 15 .* max_position_embeddings 16, of which 2 are not for texts"):
         encoder(np.full((1, 15), 5))
 
 

@@ -15,10 +15,9 @@ from onion.models import ops
 from onion.models.fused import flash
 from onion.models.hidden_states import record_hidden_states
 from tests.abilities import needs_gpu
-from tests.models.helpers import MASKS, SMALL, gradients, small_encoder
+from tests.models.helpers import MASKS, RAGGED, SMALL, gradients, small_encoder
 
 CONFIG = attrs.evolve(SMALL, hidden_size=32)  # heads of 8, the smallest that the kernel takes
-RAGGED = np.arange(9) < np.array([9, 1, 4, 7, 2])[:, None]
 SIGNATURE = inspect.signature(flash_attention.flash_attn_unpadded)
 
 

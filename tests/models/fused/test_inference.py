@@ -10,10 +10,7 @@ from onion.models.encoder import Encoder
 from onion.models.fused import inference
 from onion.models.hidden_states import record_hidden_states
 from onion.models.packing import Packing
-from tests.models.helpers import MASKS, VARIANTS, small_encoder
-from tests.models.test_encoder_variants import random_batch
-
-RAGGED = np.arange(9) < np.array([9, 1, 4, 7, 2])[:, None]
+from tests.models.helpers import MASKS, RAGGED, VARIANTS, close, encoded, small_encoder
 
 
 @pytest.fixture
@@ -31,15 +28,9 @@ def counted(monkeypatch):
 
 def both(encoder, mask, seed=0):
     """The packed vectors by the layers, and by the lean computation."""
-    ids, types, tasks, _ = random_batch(encoder.config, mask, seed)
-    arguments = {"token_type_ids": types, "attention_mask": mask, "task_type_ids": tasks}
-    by_layers = encoder(ids, **arguments).packed.detach().numpy()
+    by_layers = encoded(encoder, mask, seed).packed.detach().numpy()
     with paddle.no_grad():
-        return by_layers, encoder(ids, **arguments).packed.numpy()
-
-
-def close(one, other):
-    np.testing.assert_allclose(one, other, atol=1e-5, rtol=0)
+        return by_layers, encoded(encoder, mask, seed).packed.numpy()
 
 
 @pytest.mark.parametrize("padding", MASKS)
@@ -137,10 +128,9 @@ def test_what_is_in_the_way_is_told_once_a_reason(caplog):
         with paddle.no_grad(), record_hidden_states(encoder):
             encoder(ids)
     assert [record.getMessage() for record in caplog.records] == [
-        "a batch goes through the encoder's layers one call at a time, because gradients are wanted",
-        "a batch is predicted by the lean layers, which any processor can compute",
-        "a batch goes through the encoder's layers one call at a time, because "
-        "a layer is in training mode, has a hook, or is another than it was made as",
+        "the encoder's layers are called one by one, because gradients are enabled",
+        "prediction uses the fused layers",
+        "the encoder's layers are called one by one, because a layer is in training mode, has a hook or was replaced",
     ]
 
 
