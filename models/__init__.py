@@ -10,7 +10,6 @@
     pretraining_heads.py            masked LM and next-sentence prediction
     tokenizer.py, tokenization/     Tokenizer: texts -> token ids                    no Paddle
     weights.py, formats/            the weights of a folder, in every layout         no Paddle
-    shape_checks.py                 whether weights fit a config                     no Paddle
     hub.py, downloads/              model names -> local folders                     no Paddle
 
 Nothing is imported here, so that ``from onion.models.tokenizer import Tokenizer`` does not load Paddle.

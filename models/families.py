@@ -5,9 +5,12 @@ CONTRIBUTING.md ("Add an encoder") describes how to add a family.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
+import tokenizers
 
 from onion.errors import WeightsError
 from onion.models.config import EncoderConfig
@@ -17,10 +20,25 @@ from onion.models.formats.config_readers import find, model_type_of, read_values
 from onion.models.formats.name_mapping import BertNaming, Naming
 from onion.models.formats.paths import naming
 from onion.models.pretrained_config import PretrainedConfig
-from onion.models.tokenization.family_files import FamilyTokenizer
 from onion.models.xlnet import tokenizer as xlnet_tokenizer
 from onion.models.xlnet.config import XLNetConfig
 from onion.models.xlnet.naming import XLNetNaming
+
+
+@attrs.frozen
+class FamilyTokenizer:
+    """A file that is a tokenizer in folders of one family, if there is no ``tokenizer.json``.
+
+    Attributes:
+        file: its name.
+        special_tokens: part (``cls_token``, ...) -> token, unless ``tokenizer_config.json`` has another one.
+        build: creates a tokenizer of the library from the file, the special tokens and ``tokenizer_config.json``;
+            raises WeightsError if the file is damaged.
+    """
+
+    file: str
+    special_tokens: Mapping[str, str]
+    build: Callable[[Path, Mapping[str, str], Mapping[str, Any]], tokenizers.Tokenizer]
 
 
 @attrs.frozen
@@ -41,6 +59,7 @@ class Family:
     tokenizer: FamilyTokenizer | None = None
 
 
+SPIECE = FamilyTokenizer("spiece.model", xlnet_tokenizer.SPECIAL_TOKENS, xlnet_tokenizer.build)
 BERT = Family(EncoderConfig, BertNaming(), "onion.models.encoder:Encoder")
 
 FAMILIES: dict[str, Family] = {
@@ -48,7 +67,7 @@ FAMILIES: dict[str, Family] = {
     "electra": Family(ElectraConfig, ElectraNaming(), "onion.models.electra.encoder:ElectraEncoder"),
     "ernie": BERT,
     "roberta": BERT,
-    "xlnet": Family(XLNetConfig, XLNetNaming(), "onion.models.xlnet.encoder:XLNetEncoder", xlnet_tokenizer.TOKENIZER),
+    "xlnet": Family(XLNetConfig, XLNetNaming(), "onion.models.xlnet.encoder:XLNetEncoder", SPIECE),
 }
 """``model_type`` -> family."""
 

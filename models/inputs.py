@@ -14,11 +14,7 @@ _INTEGERS = (paddle.int64, paddle.int32, paddle.int16, paddle.int8, paddle.uint8
 
 
 def mask_of(input_ids: Ids, attention_mask: Ids | None, pad_token_id: int) -> np.ndarray:
-    """Return the mask [batch, length]: ``attention_mask``, or else where the ids are not padding.
-
-    Raises:
-        DataError: an argument is not an array, or the shapes differ.
-    """
+    """Return the mask [batch, length]: ``attention_mask``, or else where the ids are not padding."""
     if attention_mask is None:
         tokens: np.ndarray = on_host("input_ids", input_ids) != pad_token_id
         return tokens
@@ -29,11 +25,7 @@ def mask_of(input_ids: Ids, attention_mask: Ids | None, pad_token_id: int) -> np
 
 
 def packed_ids(name: str, values: Ids, packing: Packing, size: int) -> paddle.Tensor:
-    """Return the ids of the tokens, int64 [tokens]; on the host, check that they are in [0, size), or 0 for size 0.
-
-    Raises:
-        DataError: the values are not integers of the batch's shape, or an id has no embedding.
-    """
+    """Return the ids of the tokens, int64 [tokens]; on the host, check that they are in [0, size), or 0 for size 0."""
     check_integers(name, values)
     check_shape(name, values, packing.mask)
     if isinstance(values, paddle.Tensor) and not on_cpu(values):
@@ -45,11 +37,7 @@ def packed_ids(name: str, values: Ids, packing: Packing, size: int) -> paddle.Te
 
 
 def chosen_ids(name: str, values: Ids | int | None, default: int, packing: Packing, size: int) -> paddle.Tensor | None:
-    """Return the ids for embeddings that not every encoder has (``size`` 0); None or one id stands for every token.
-
-    Raises:
-        DataError: as :func:`packed_ids`.
-    """
+    """Return the ids for embeddings that not every encoder has (``size`` 0); None or one id stands for every token."""
     if values is None and not size:
         return None
     if values is None or isinstance(values, (int, np.integer)):
@@ -61,42 +49,26 @@ def chosen_ids(name: str, values: Ids | int | None, default: int, packing: Packi
 
 
 def check_ids(name: str, low: int, high: int, size: int) -> None:
-    """Check that ids from ``low`` to ``high`` have embeddings, of which there are ``size``.
-
-    Raises:
-        DataError: an id has none; the message names it.
-    """
+    """Raise a DataError unless all ids from ``low`` to ``high`` have embeddings, of which there are ``size``."""
     if low < 0 or high >= max(size, 1):
         known = f"embeddings for 0 to {size - 1}" if size else "no such embeddings"
         raise DataError(f"{name} contains {low if low < 0 else high}; the encoder has {known}")
 
 
 def check_shape(name: str, values: Ids, input_ids: Ids) -> None:
-    """Check that an argument has the shape of the batch.
-
-    Raises:
-        DataError: it has another.
-    """
+    """Raise a DataError unless an argument has the shape of the batch."""
     if list(values.shape) != list(input_ids.shape):
         raise DataError(f"{name} has the shape {list(values.shape)}, input_ids {list(input_ids.shape)}")
 
 
 def check_array(name: str, values: Ids) -> None:
-    """Check that an argument is a tensor or an array.
-
-    Raises:
-        DataError: it is neither.
-    """
+    """Raise a DataError unless an argument is a tensor or an array."""
     if not isinstance(values, (np.ndarray, paddle.Tensor)):
         raise DataError(f"{name} must be a tensor or a numpy array, got {type(values).__name__}")
 
 
 def check_integers(name: str, values: Ids) -> None:
-    """Check that an argument is an array of integers.
-
-    Raises:
-        DataError: it is not.
-    """
+    """Raise a DataError unless an argument is an array of integers."""
     check_array(name, values)
     whole = values.dtype.kind in "iub" if isinstance(values, np.ndarray) else values.dtype in _INTEGERS
     if not whole:
@@ -104,11 +76,7 @@ def check_integers(name: str, values: Ids) -> None:
 
 
 def on_host(name: str, values: Ids) -> np.ndarray:
-    """Return the values as an array.
-
-    Raises:
-        DataError: they are neither a tensor nor an array.
-    """
+    """Return the values as an array; raise a DataError unless they are a tensor or an array."""
     check_array(name, values)
     if isinstance(values, np.ndarray):
         return values

@@ -90,15 +90,9 @@ class SelfAttention(nn.Layer):
         return self.out_proj(queries.merge_heads(paddle.matmul(probabilities, value)))
 
     def scores(self, query: paddle.Tensor, key: paddle.Tensor, queries: Queries) -> paddle.Tensor:
-        """Return the attention scores before the softmax.
+        """Outputs of ``q_proj`` and ``k_proj`` -> scores before the softmax, [batch, heads, queries a row, length].
 
-        Args:
-            query: output of ``q_proj``, [queries, hidden].
-            key: output of ``k_proj``, [tokens, hidden].
-            queries: which tokens are queries.
-
-        Returns:
-            [batch, heads, queries a row, length]; near -1e9 for padded keys, undefined for padded queries.
+        They are near -1e9 for padded keys, and undefined for padded queries.
         """
         heads = queries.split_heads(query * self.scale), queries.packing.split_heads(key)
         scores = paddle.matmul(*heads, transpose_y=True)

@@ -22,16 +22,7 @@ _STEPS = 1 << 16
 
 
 def linear(x: paddle.Tensor, weight: paddle.Tensor, bias: paddle.Tensor) -> paddle.Tensor:
-    """``x @ weight + bias``.
-
-    Args:
-        x: [rows, in].
-        weight: [in, out].
-        bias: [out].
-
-    Returns:
-        [rows, out].
-    """
+    """``x @ weight + bias``: [rows, in], [in, out] and [out] -> [rows, out]."""
     if not on_cpu(x):
         return F.linear(x, weight, bias)
     # The CPU kernels are slow at repeating a row and at summing rows for the bias's gradient; as a product with a
@@ -103,18 +94,10 @@ def as_tensor(array: np.ndarray) -> paddle.Tensor:
 
 
 def rows(table: paddle.Tensor, index: paddle.Tensor, zero: int = -1) -> paddle.Tensor:
-    """``table[index]``: pick rows.
+    """``table[index]`` of [n, width] and int64 [m]: pick rows; the index ``zero`` stands for a row of zeros.
 
     The embedding kernels are the fastest that pick rows, above all backward (unpacking [448, 384] to heads: embedding
     210, gather 350, gather and then transpose 2450).
-
-    Args:
-        table: [n, width].
-        index: int64 [m], each in [0, n), or ``zero``.
-        zero: index that stands for a row of zeros; default: none.
-
-    Returns:
-        [m, width].
     """
     return _C_ops.embedding(index, table, zero, False)
 

@@ -131,13 +131,7 @@ class Packing:
         return paddle.gather(values.reshape([-1]), self._places)
 
     def find(self, places: np.ndarray) -> np.ndarray:
-        """Return the indices into the packed tokens of the tokens at some positions.
-
-        Args:
-            places: integers of any shape, positions in the flattened [batch * length].
-
-        Returns:
-            int64 of the same shape, each in [0, tokens).
+        """Convert positions in the flattened [batch * length] to indices into the packed tokens, of the same shape.
 
         Raises:
             DataError: a position is padding, or outside the batch.

@@ -116,11 +116,7 @@ class PretrainedConfig(ABC):
             return cls.from_dict(values, path)
 
     def changed(self: Own, **settings: Any) -> Own:
-        """Return the config with other values.
-
-        Raises:
-            WeightsError: a setting does not exist, or a value is not supported.
-        """
+        """Return the config with other values; raise a WeightsError for an unknown setting or an unsupported value."""
         names = [field.name for field in attrs.fields(type(self))]  # type: ignore[arg-type]
         unknown = [name for name in settings if name not in names]
         if unknown:

@@ -155,11 +155,7 @@ class PretrainedEncoder(nn.Layer, ABC):
         return encoder
 
     def fill(self, weights: Weights) -> None:
-        """Copy the encoder's part of weights into its parameters; nothing if they do not fit.
-
-        Raises:
-            WeightsError: they do not fit.
-        """
+        """Copy weights into the encoder's parameters; raise a WeightsError, and copy nothing, if they do not fit."""
         self._take(weights, weights.check(self.config))
 
     def _take(self, weights: Weights, fresh: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ family determines the names (families.py).
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from onion.models.formats.name_mapping import HEADS, LM_HEAD, without_prefix
 from onion.models.formats.paths import is_folder
 from onion.models.formats.safetensors_file import read_metadata, write_safetensors
 from onion.models.pretrained_config import PretrainedConfig, Shape
-from onion.models.shape_checks import check_fit
+
+log = logging.getLogger(__name__)
 
 # Layout -> format in the metadata of a safetensors file: transformers requires "pt", PaddleNLP refuses "pd".
 FORMATS = {"onion": "pd", "huggingface": "pt", "paddlenlp": "np"}
@@ -31,6 +33,15 @@ MAY_BE_MISSING = "pooler."
 HEADS_OF_PRETRAINING = ("cls.predictions.", "cls.seq_relationship.")
 # Key in the metadata of onion's safetensors files: the settings that the weights were saved with.
 SETTINGS = "onion"
+NAMES_SHOWN = 5
+# Embedding -> the key of the config for its number of rows.
+ROWS = {
+    "embeddings.word_embeddings.weight": "vocab_size",
+    "word_embedding.weight": "vocab_size",
+    "embeddings.position_embeddings.weight": "max_position_embeddings",
+    "embeddings.token_type_embeddings.weight": "type_vocab_size",
+    "embeddings.task_type_embeddings.weight": "task_type_vocab_size",
+}
 
 
 @attrs.frozen
@@ -90,7 +101,7 @@ class Weights:
                 f"{self.path}: the weights do not fit the config: its num_hidden_layers is {config.num_hidden_layers}, "
                 f"and there are {len(self.arrays)} parameters in all"
             )
-        return check_fit(self.path, self.arrays, config.shapes(), (MAY_BE_MISSING,))
+        return _check_fit(self.path, self.arrays, config.shapes(), (MAY_BE_MISSING,))
 
     def check_heads(self, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
         """Check the heads' arrays against parameters of heads; other arrays are ignored.
@@ -102,7 +113,7 @@ class Weights:
             WeightsError: as :meth:`check`, except that whole heads may be missing.
         """
         heads = {name: array for name, array in self.heads.items() if name in shapes}
-        return check_fit(self.path, heads, shapes, HEADS_OF_PRETRAINING)
+        return _check_fit(self.path, heads, shapes, HEADS_OF_PRETRAINING)
 
     @property
     def unknown_heads(self) -> tuple[str, ...]:
@@ -193,14 +204,58 @@ def write_weights(
 
 
 def make_folder(folder: str | Path) -> Path:
-    """Create a folder and its parents, if necessary.
-
-    Raises:
-        WeightsError: it cannot be created.
-    """
+    """Create a folder and its parents, if necessary; raise a WeightsError if it cannot be created."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WeightsError(f"{folder}: cannot create the folder: {error.strerror}") from error
     return folder
+
+
+def _check_fit(
+    path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape], optional: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Raise one WeightsError, which names ``path``, for all arrays that do not fit the parameters' shapes.
+
+    Parts with a prefix in ``optional`` may be missing as a whole. Returns the names of the parameters that are missing.
+    """
+    whole = [part for part in optional if not any(name.startswith(part) for name in arrays if name in shapes)]
+    missing = [name for name in shapes if name not in arrays]
+    fresh = tuple(name for name in missing if name.startswith(tuple(whole)))
+    misshapen = [
+        f"{name} is {list(array.shape)}, not {list(shapes[name])}{_rows(name, array, shapes[name])}"
+        for name, array in arrays.items()
+        if name in shapes and array.shape != tuple(shapes[name])
+    ]
+    complaints = {
+        "missing": [name for name in missing if name not in fresh],
+        "unexpected": [name for name in arrays if name not in shapes],
+        "misshapen": misshapen,
+        "not floating-point": [name for name, array in arrays.items() if array.dtype.kind != "f"],
+        "not finite": [name for name, array in arrays.items() if not _finite(array)],
+    }
+    found = {what: names for what, names in complaints.items() if names}
+    if found:
+        for what, names in found.items():
+            log.debug("%s: %s: %s", path, what, ", ".join(names))
+        listed = "; ".join(f"{what}: {_cut(names)}" for what, names in found.items())
+        raise WeightsError(f"{path}: the weights do not fit the config: {listed}")
+    return fresh
+
+
+def _rows(name: str, array: np.ndarray, shape: tuple[int, ...]) -> str:
+    """Name the key of the config that an embedding contradicts, if only its number of rows differs."""
+    if name not in ROWS or array.ndim != 2 or array.shape[1] != shape[1]:
+        return ""
+    return f" (the config's {ROWS[name]} is {shape[0]}, the weights' {array.shape[0]})"
+
+
+def _finite(array: np.ndarray) -> bool:
+    return bool(np.isfinite(array).all())
+
+
+def _cut(names: list[str]) -> str:
+    """Join names for a message, shortened if there are more than ``NAMES_SHOWN``."""
+    rest = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{rest}"

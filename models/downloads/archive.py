@@ -72,11 +72,7 @@ def _write_members(members: tarfile.TarFile, folder: Path, archive: Path) -> Non
 
 
 def _safe_path(member: tarfile.TarInfo, archive: Path) -> PurePosixPath:
-    """Return the member's path below the folder.
-
-    Raises:
-        WeightsError: it leads outside, or the member is neither a plain file nor a folder.
-    """
+    """Return the member's path below the folder; raise a WeightsError unless it is a plain file or folder there."""
     path = PurePosixPath(member.name)
     plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE) and not member.issparse()
     if not plain:

@@ -20,11 +20,7 @@ CHUNK_BYTES = 1 << 18
 
 
 def download(url: str, path: Path) -> None:
-    """Download a file.
-
-    Args:
-        url: http or https; redirects are followed, but not to another protocol.
-        path: the target; its folder exists.
+    """Download a file; redirects are followed, but not to another protocol.
 
     Raises:
         WeightsError: it cannot be downloaded, is incomplete, or cannot be written; nothing of it is kept.

@@ -38,10 +38,7 @@ def is_repository(name: str) -> bool:
 
 
 def fetch_repository(name: str) -> Path:
-    """Return the folder of a repository in the cache, as current as the hub's; if the hub cannot be reached, as it is.
-
-    Args:
-        name: ``OWNER/NAME``, for the branch ``main``, or ``OWNER/NAME@REVISION`` for a branch, a tag or a commit.
+    """Return the folder of ``OWNER/NAME[@REVISION]`` in the cache, updated if the hub can be reached.
 
     Raises:
         WeightsError: it does not exist, may not be read, cannot be reached, or has no weights that onion reads; the

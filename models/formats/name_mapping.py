@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
 import numpy as np
 
 if TYPE_CHECKING:
@@ -89,19 +88,6 @@ _STATIC_KINDS = {".w_0": ".weight", ".b_0": ".bias", "_scale": ".weight", "_bias
 _STATIC_NAME = re.compile(r"^(?:encoder_layer_(\d+)_)?(.+?)(\.w_0|\.b_0|_scale|_bias)$")
 
 
-@attrs.frozen
-class Place:
-    """The meaning of a stored name.
-
-    Attributes:
-        name: onion's name.
-        transpose: whether the stored matrix is transposed.
-    """
-
-    name: str
-    transpose: bool = False
-
-
 class Naming(Protocol):
     """The names and forms of a family's parameters in files.
 
@@ -144,13 +130,15 @@ class BertNaming:
 
     def is_hugging_face(self, stored: Mapping[str, np.ndarray]) -> bool:
         """See :class:`Naming`."""
-        prefixes = self.prefixes
-        return is_hugging_face([name.removeprefix(prefix) for name in stored for prefix in prefixes])
+        names = (name.removeprefix(prefix) for name in stored for prefix in self.prefixes)
+        return any(name.startswith(("encoder.layer.", "embeddings.LayerNorm.")) for name in names)
 
     def to_ours(self, name: str, array: np.ndarray, layout: str) -> tuple[str, np.ndarray] | None:
         """See :class:`Naming`."""
-        place = place_of(name, layout)
-        return None if place is None else (place.name, array.T if place.transpose else array)
+        if (place := place_of(name, layout)) is None:
+            return None
+        ours, transpose = place
+        return ours, array.T if transpose else array
 
     def to_theirs(
         self, name: str, array: np.ndarray, layout: str, prefix: str, config: PretrainedConfig | None
@@ -164,23 +152,18 @@ class BertNaming:
         return (name if name.startswith(HEADS) else prefix + name), array
 
 
-def place_of(stored: str, layout: str) -> Place | None:
-    """Return the meaning of a stored name; None if it belongs to neither the encoder nor a pretraining head.
-
-    Args:
-        stored: the name in the file.
-        layout: ``"huggingface"``, ``"static"``, or one with onion's names.
-    """
+def place_of(stored: str, layout: str) -> tuple[str, bool] | None:
+    """Return onion's name of a stored one, and whether its matrix is transposed; None: no part of encoder or heads."""
     if layout == "static":
         ours = from_static(stored)
-        return None if ours is None else Place(ours)
+        return None if ours is None else (ours, False)
     name = _new_norm(without_prefix(stored))
     head = name if _OUR_HEAD.match(name) else _HEADS_TO_OURS.get(name)
     if head is not None:
-        return Place(head, layout == "huggingface" and _LINEAR_WEIGHT.search(head) is not None)
+        return head, layout == "huggingface" and _LINEAR_WEIGHT.search(head) is not None
     if NOT_THE_ENCODER.match(name):
         return None
-    return Place(*from_hugging_face(name)) if layout == "huggingface" else Place(name)
+    return from_hugging_face(name) if layout == "huggingface" else (name, False)
 
 
 def without_prefix(name: str) -> str:
@@ -189,11 +172,6 @@ def without_prefix(name: str) -> str:
         if name.startswith(prefix):
             return name[len(prefix) :]
     return name
-
-
-def is_hugging_face(names: list[str]) -> bool:
-    """Return whether the names (without prefix) are Hugging Face's; the pooler has the same name in both."""
-    return any(name.startswith(("encoder.layer.", "embeddings.LayerNorm.")) for name in names)
 
 
 def from_hugging_face(name: str) -> tuple[str, bool]:
@@ -208,9 +186,7 @@ def from_hugging_face(name: str) -> tuple[str, bool]:
 def to_hugging_face(name: str, prefix: str = "") -> tuple[str, bool]:
     """Return Hugging Face's name of a parameter, and whether its weight has to be transposed.
 
-    Args:
-        name: onion's name.
-        prefix: ``"bert."``, ``"roberta."`` etc. in a model with heads. RoBERTa's masked LM head has other names.
+    With heads there is a prefix, such as ``"bert."``; with RoBERTa's, the masked LM head has other names.
     """
     transpose = _LINEAR_WEIGHT.search(name) is not None
     if name.startswith(HEADS):

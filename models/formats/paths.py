@@ -11,26 +11,18 @@ from onion.errors import WeightsError
 
 
 def is_file(path: Path) -> bool:
-    """Return whether this is a file, or a link to one.
-
-    Raises:
-        WeightsError: the system does not tell: a parent folder may not be searched, the name is too long, etc.
-    """
+    """Return whether this is a file, or a link to one; raise a WeightsError if the system does not tell."""
     return stat.S_ISREG(_mode(path))
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether this is a folder, or a link to one; raises as :func:`is_file`."""
+    """Return whether this is a folder, or a link to one; raise a WeightsError if the system does not tell."""
     return stat.S_ISDIR(_mode(path))
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn the operating system's errors in the body into one that names the file.
-
-    Raises:
-        WeightsError: the file or folder cannot be read.
-    """
+    """Turn the system's errors in the body into a WeightsError that names the file."""
     try:
         yield
     except OSError as error:
@@ -39,11 +31,7 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Put the name of a file before the message of a WeightsError raised in the body.
-
-    Raises:
-        WeightsError: as in the body.
-    """
+    """Put the name of a file before the message of a WeightsError in the body."""
     try:
         yield
     except WeightsError as error:

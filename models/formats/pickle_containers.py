@@ -23,10 +23,7 @@ _BYTES_OF_PYTHON_2 = {"STRING", "BINSTRING", "SHORT_BINSTRING"}
 
 
 def read_containers(path: Path) -> Any:
-    """Read a file with one pickle.
-
-    Returns:
-        Lists, tuples, dicts, sets, frozensets, strings, bytes, numbers, None.
+    """Read a file with one pickle of lists, tuples, dicts, sets, frozensets, strings, bytes, numbers and None.
 
     Raises:
         WeightsError: the file is missing or damaged, or needs other functions (nothing is executed).

@@ -13,11 +13,7 @@ Field = tuple[int, "int | bytes"]
 
 
 def fields(data: bytes) -> Iterator[Field]:
-    """Yield the number and value of each field of a message; fixed-size numbers are given as their bytes.
-
-    Raises:
-        ValueError: the message is cut short, or has a field of an unknown wire type.
-    """
+    """Yield the number and value of each field of a message; fixed-size numbers are given as their bytes."""
     at = 0
     while at < len(data):
         key, at = varint(data, at)
@@ -39,11 +35,7 @@ def fields(data: bytes) -> Iterator[Field]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the integer that starts at an offset, seven bits a byte and the lowest first, and the offset behind it.
-
-    Raises:
-        ValueError: it has no end.
-    """
+    """Return the integer that starts at an offset, seven bits a byte and the lowest first, and the offset behind it."""
     value = shift = 0
     while at < len(data) and shift <= 63:
         byte = data[at]

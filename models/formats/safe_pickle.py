@@ -135,11 +135,7 @@ class PickleReader:
             yield opcode.name, argument
 
     def step(self, code: str, argument: Any) -> None:
-        """Execute an opcode.
-
-        Raises:
-            WeightsError: it is not needed for arrays.
-        """
+        """Execute an opcode; raise a WeightsError if it is not needed for arrays."""
         stack = self.stack
         if code in _VALUES:
             stack.append(argument)

@@ -20,11 +20,7 @@ OTHER_TYPES = {"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
 
 
 def put_file(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write a file atomically.
-
-    Raises:
-        WeightsError: the file cannot be written.
-    """
+    """Write a file atomically; raise a WeightsError if it cannot be written."""
     try:
         replace_file(path, data)
     except OSError as error:
@@ -49,11 +45,7 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """Return the metadata of a safetensors file.
-
-    Raises:
-        WeightsError: as :func:`read_safetensors`.
-    """
+    """Return the metadata of a safetensors file."""
     texts: dict[str, str] = _parts(path)[0].get("__metadata__", {})
     return texts
 

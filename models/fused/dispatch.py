@@ -19,17 +19,11 @@ from onion.models.packing import Packing
 def run(
     layers: EncoderLayers, embedded: paddle.Tensor, packing: Packing, firsts_only: bool = False
 ) -> tuple[paddle.Tensor, bool]:
-    """Apply an encoder's layers to a batch.
-
-    Args:
-        layers: of an encoder.
-        embedded: [tokens, hidden].
-        packing: the positions of the tokens.
-        firsts_only: whether only the first token of each row will be read.
+    """Apply an encoder's layers to a batch, [tokens, hidden].
 
     Returns:
-        [batch, hidden] of the first tokens and True, if the last layer could be computed for these alone; else [tokens,
-        hidden] and False.
+        [batch, hidden] of the first tokens and True, if only these will be read (``firsts_only``) and the last layer
+        could be computed for them alone; else [tokens, hidden] and False.
     """
     firsts_only = firsts_only and on_cpu(embedded) and plain_parts(layers.layers[-1]) is not None
     weights = lean(layers, embedded)

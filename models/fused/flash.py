@@ -25,15 +25,9 @@ HEAD_STEP, LARGEST_HEAD = 8, 192
 
 
 def precision(query: paddle.Tensor, heads: int) -> paddle.dtype | None:
-    """Return the type in which the kernel computes.
+    """Return the type in which the kernel computes for ``query``, [tokens, hidden]: its own, or autocast's.
 
-    Args:
-        query: output of ``q_proj``, [tokens, hidden].
-        heads: number of attention heads.
-
-    Returns:
-        float16 or bfloat16, that of ``query`` or of the active autocast; or None, and the formula is used: in 32 bits,
-        off a GPU, on older GPUs, for other head sizes, while a graph is traced.
+    None, and the formula is used: in 32 bits, off a GPU, on older GPUs, for other head sizes, while a graph is traced.
     """
     size = query.shape[-1] // heads
     if not ops.on_gpu(query) or size % HEAD_STEP or size > LARGEST_HEAD:
@@ -51,19 +45,10 @@ def attend(
     dropout: float,
     dtype: paddle.dtype,
 ) -> paddle.Tensor:
-    """Compute attention.
+    """Compute attention of packed query, key and value, [tokens, hidden] each and not scaled, by the kernel.
 
-    Args:
-        query: [tokens, hidden], not scaled.
-        key: the same.
-        value: the same.
-        packing: the positions of the tokens.
-        scale: of the scores.
-        dropout: probability, applied after the softmax; 0 outside training. The kernel draws the masks.
-        dtype: the result of :func:`precision`.
-
-    Returns:
-        [tokens, hidden] of that type.
+    The scores are multiplied by ``scale``; ``dropout`` is applied after the softmax, with masks that the kernel draws.
+    The result has the type ``dtype``, which :func:`precision` returned.
     """
     split = [packing.tokens, packing.heads, -1]
     starts, longest = packing.starts, packing.longest

@@ -54,16 +54,10 @@ class Weights(NamedTuple):
 
 
 def lean(layers: EncoderLayers, embedded: paddle.Tensor) -> list[Weights] | None:
-    """Return the weights of all layers, if :func:`transform` can compute them.
+    """Return the weights of all layers if :func:`transform` can compute them; None if they have to be called.
 
-    Args:
-        layers: of an encoder.
-        embedded: their input.
-
-    Returns:
-        The weights; or None, and the layers have to be called: if gradients or dropout are needed, off the CPU, in
-        another precision than float32, while a graph is traced, or if a layer has a hook or was replaced. The first
-        batch of each kind is logged at debug level.
+    That is the case if gradients or dropout are needed, off the CPU, in another precision than float32, while a graph
+    is traced, or if a layer has a hook or was replaced. The first batch of each kind is logged at debug level.
     """
     read: list[Weights | None] = []
     obstacle = _obstacle(embedded)
@@ -96,16 +90,10 @@ def _tell(obstacle: str | None) -> None:
 def transform(
     weights: list[Weights], embedded: paddle.Tensor, packing: Packing, firsts_only: bool = False
 ) -> paddle.Tensor:
-    """Compute the layers.
+    """Compute the layers with weights from :func:`lean`: float32 [tokens, hidden] -> the same.
 
-    Args:
-        weights: the result of :func:`lean`.
-        embedded: float32 [tokens, hidden].
-        packing: the positions of the tokens.
-        firsts_only: compute the last layer for the first token of each row only (models/queries.py).
-
-    Returns:
-        float32 [tokens, hidden], equal to that of the layers; or [batch, hidden].
+    With ``firsts_only`` the last layer is computed for the first token of each row only: [batch, hidden]
+    (models/queries.py).
     """
     if packing.tokens <= PIECE:
         return _through(weights, embedded, packing, firsts_only)

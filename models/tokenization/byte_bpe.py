@@ -28,13 +28,8 @@ SPECIAL_TOKENS = {
 def build(folder: Path, special: Mapping[str, str], settings: Mapping[str, Any]) -> tokenizers.Tokenizer:
     """Build the tokenizer of a folder with ``vocab.json`` and ``merges.txt``.
 
-    Args:
-        folder: the folder.
-        special: part (``cls_token``, ...) -> token.
-        settings: of ``tokenizer_config.json``: ``add_prefix_space``.
-
-    Raises:
-        WeightsError: a file is missing or damaged, or the merges do not match the vocabulary.
+    ``special`` maps parts (``cls_token``, ...) to tokens; ``add_prefix_space`` is read from the settings of
+    ``tokenizer_config.json``.
     """
     for name in (VOCAB_FILE, MERGES_FILE):
         if not (folder / name).is_file():

@@ -47,16 +47,9 @@ class Encoding:
 def places_of(
     found: tokenizers.Encoding, text: np.ndarray | None = None, pair: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the offsets and words of a result of the library.
+    """Return the offsets, int64 [length, 2], and words, int64 [length], of a result of the library.
 
-    Args:
-        found: the library's result.
-        text: int64 [strings, 3], the places of the library's input (see ``Prepared.places``); None if its own are
-            right.
-        pair: the same for the pair, whose tokens have the type 1.
-
-    Returns:
-        int64 [length, 2] and int64 [length], see ``Encoding``.
+    ``text`` and ``pair`` are the places of the library's input, see ``Prepared.places``; None if its own are right.
     """
     # The word of a special token is None in the library.
     words = np.array([-1 if word is None else word for word in found.word_ids], np.int64)

@@ -54,13 +54,10 @@ class WordDictionary:
 
 
 def read_dictionary(path: Path) -> WordDictionary:
-    """Read a pickled dictionary without executing anything.
-
-    Args:
-        path: a pickle of a dict whose keys are the words, or of a set, list or tuple of them; in Unicode or UTF-8.
+    """Read a pickled dict whose keys are the words, or set, list or tuple of them, without executing anything.
 
     Raises:
-        WeightsError: the file is missing or damaged, or contains something other than plain containers of words.
+        WeightsError: the file is missing or damaged, or contains something other than words in Unicode or UTF-8.
     """
     stored = read_containers(path)
     if not isinstance(stored, (dict, set, frozenset, list, tuple)):

@@ -35,13 +35,8 @@ Loaded = tuple[tokenizers.Tokenizer, Preparation | None]
 def find(folder: Path, settings: Mapping[str, Any], style: str | None) -> tuple[Path, Callable[[], Loaded]]:
     """Return the file that determines the tokenizer, and a function that creates it.
 
-    Args:
-        folder: the folder.
-        settings: of ``tokenizer_config.json``.
-        style: one of :data:`onion.models.tokenization.wordpiece.STYLES`, or None for that of the files.
-
-    Raises:
-        WeightsError: there are no tokenizer files, or the settings are damaged.
+    ``settings`` is the content of ``tokenizer_config.json``; ``style`` one of
+    :data:`onion.models.tokenization.wordpiece.STYLES`, or None for that of the files.
     """
     path, vocab = folder / TOKENIZER_FILE, folder / VOCAB_FILE
     tiny = style is None and _is_tiny(folder, settings)
@@ -74,11 +69,7 @@ def _is_tiny(folder: Path, settings: Mapping[str, Any]) -> bool:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read ``tokenizer_config.json``; an absent file is empty.
-
-    Raises:
-        WeightsError: it is damaged, or a special token is not a token.
-    """
+    """Read ``tokenizer_config.json``, empty if it is absent; raise a WeightsError if it is damaged."""
     if not path.is_file():
         return {}
     try:
@@ -116,10 +107,6 @@ def _from_json(path: Path) -> tokenizers.Tokenizer:
 
 
 def special_parts(backend: tokenizers.Tokenizer, settings: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return part -> token, and part -> id, of a tokenizer's special tokens.
-
-    Raises:
-        WeightsError: one is not in the vocabulary, or has two parts.
-    """
+    """Return part -> token, and part -> id, of a tokenizer's special tokens."""
     names = special_tokens(settings, DEFAULTS.get(type(backend.model), wordpiece.SPECIAL_TOKENS))
     return names, special_ids(backend, names)

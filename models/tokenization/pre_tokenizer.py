@@ -66,11 +66,7 @@ def regroup(values: Sequence[Any], texts: Texts) -> list[list[Any]]:
 
 
 def listed(texts: Iterable[Any]) -> list[Any]:
-    """Return the texts of any iterable as a list.
-
-    Raises:
-        DataError: it is a single text, or not iterable.
-    """
+    """Return the texts of any iterable as a list; raise a DataError for a single text, or what is not iterable."""
     if isinstance(texts, (str, bytes)):
         raise DataError("give a list of texts, not one text")
     try:
@@ -80,11 +76,7 @@ def listed(texts: Iterable[Any]) -> list[Any]:
 
 
 def checked(texts: Given, pairs: Given | None, pre_split: bool) -> tuple[Texts, Texts | None]:
-    """Return texts and pairs as lists of strings or, if ``pre_split``, of lists of words.
-
-    Raises:
-        DataError: they are something else, or differ in number.
-    """
+    """Return texts and pairs as lists of strings or, if ``pre_split``, of lists of words; or raise a DataError."""
     texts, pairs = listed(texts), None if pairs is None else listed(pairs)
     if pairs is not None and len(texts) != len(pairs):
         raise DataError(f"{len(texts)} texts and {len(pairs)} pairs do not match")
@@ -100,11 +92,7 @@ def checked(texts: Given, pairs: Given | None, pre_split: bool) -> tuple[Texts, 
 
 
 def whole(name: str, value: Any) -> int:
-    """Return a whole number, possibly numpy's, as int.
-
-    Raises:
-        DataError: it is not a whole number; the message begins with the name.
-    """
+    """Return a whole number, possibly numpy's, as int; raise a DataError that begins with the name otherwise."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)

@@ -56,11 +56,7 @@ class SentencePieceModel:
 
 
 def read_model(path: Path) -> SentencePieceModel:
-    """Read a SentencePiece model.
-
-    Raises:
-        WeightsError: the file is missing or damaged, or not a unigram model; the message names it.
-    """
+    """Read a SentencePiece model; raise a WeightsError that names the file if it is damaged or not a unigram model."""
     with reading(path):
         data = path.read_bytes()
     try:

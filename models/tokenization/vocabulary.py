@@ -107,11 +107,7 @@ def _repeated(tokens: list[str]) -> list[str]:
 
 
 def special_tokens(settings: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Return part -> token; Hugging Face stores a token as a string or as an object with ``content``.
-
-    Raises:
-        WeightsError: a setting is neither; the message has the key.
-    """
+    """Return part -> token; Hugging Face stores a token as a string or as an object with ``content``."""
     return {part: _token(part, settings.get(part), default) for part, default in defaults.items()}
 
 

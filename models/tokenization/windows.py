@@ -57,13 +57,7 @@ class Frame:
 
     @classmethod
     def of(cls, backend: tokenizers.Tokenizer, token: str, pair: bool) -> Frame:
-        """Find the special tokens that a tokenizer of the library adds to a token, or a pair of tokens.
-
-        Args:
-            backend: the tokenizer, without truncation.
-            token: a special token, which every tokenizer accepts.
-            pair: whether the frame is that of a pair.
-        """
+        """Find the special tokens that a tokenizer without truncation adds to a (special) token, or a pair of it."""
         one = backend.encode(token, add_special_tokens=False)
         framed = backend.post_process(one, one if pair else None)
         ids, types = np.array(framed.ids, np.int64), np.array(framed.type_ids, np.int64)
@@ -103,12 +97,9 @@ def _no_word(special: np.ndarray) -> np.ndarray:
 
 
 def spans(length: int, room: int, stride: int) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each window over a number of tokens; at least one, possibly empty.
+    """Yield begin and end of each window over ``length`` tokens, ``room`` tokens each; at least one, possibly empty.
 
-    Args:
-        length: number of tokens.
-        room: tokens per window.
-        stride: distance between the beginnings of windows; limited to ``room``, so that no token is skipped.
+    Windows begin ``stride`` tokens apart, or ``room``, so that no token is skipped.
     """
     begin = 0
     while begin + room < length:
@@ -127,13 +118,8 @@ def cut(
 ) -> list[list[Encoding]]:
     """Return the windows of each text, or over the second text of each pair, with the complete first one in each.
 
-    Args:
-        frame: of a text or of a pair.
-        firsts: the texts.
-        seconds: one for each, or None.
-        max_length: maximum length of a window, including special tokens.
-        stride: distance between the beginnings of windows.
-        max_first: maximum length of the first text of a pair.
+    Windows have at most ``max_length`` tokens, special tokens included, and begin ``stride`` tokens apart; the first
+    text of a pair is cut to ``max_first``.
 
     Raises:
         DataError: a first text leaves no room for its second.
@@ -174,17 +160,14 @@ def kept_lengths(first: int, second: int, room: int) -> tuple[int, int]:
 def mend_pairs(
     backend: tokenizers.Tokenizer, inputs: Sequence[Any], found: list[tokenizers.Encoding], room: int, pre_split: bool
 ) -> list[tokenizers.Encoding]:
-    """Truncate pairs again that the library has truncated differently from the reference.
+    """Truncate those pairs again that the library has truncated differently from the reference.
 
     Args:
         backend: the tokenizer, with truncation.
-        inputs: the pairs.
+        inputs: the pairs, of lists of words if ``pre_split``.
         found: their encodings.
         room: maximum length of a result without special tokens.
-        pre_split: whether the texts are lists of words.
-
-    Returns:
-        All encodings.
+        pre_split: see ``inputs``.
     """
     if room % 2 == 0:  # no odd token, no difference
         return found

@@ -55,13 +55,9 @@ class Words:
     def __call__(
         self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int, truncation: str
     ) -> list[Encoding] | None:
-        """Tokenize texts or pairs; None if the library has to process one of them as a whole.
+        """Tokenize the library's inputs up to ``max_length``; None if the library has to process one as a whole.
 
-        Args:
-            texts: the input of the library.
-            pairs: one for each text, or None.
-            max_length: maximum length of a result, including special tokens.
-            truncation: of pairs; only ``"longest_first"`` is supported.
+        Of pairs only the truncation ``"longest_first"`` is supported.
         """
         try:
             if pairs is None:

@@ -17,7 +17,6 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 
 from onion.errors import WeightsError
-from onion.models.tokenization.family_files import FamilyTokenizer
 from onion.models.tokenization.sentencepiece_model import CONTROL, USER_DEFINED, Piece, SentencePieceModel, read_model
 
 # Part -> token, unless tokenizer_config.json has another one.
@@ -36,13 +35,8 @@ PENALTY = 100.0
 def build(path: Path, special: Mapping[str, str], settings: Mapping[str, Any]) -> tokenizers.Tokenizer:
     """Build the tokenizer of a ``spiece.model``.
 
-    Args:
-        path: the file.
-        special: part (``cls_token``, ...) -> token.
-        settings: of ``tokenizer_config.json``: ``do_lower_case`` (default false), ``keep_accents`` (default false).
-
-    Raises:
-        WeightsError: the file is missing, damaged or not a unigram model, or lacks a special token.
+    ``special`` maps parts (``cls_token``, ...) to tokens; ``do_lower_case`` and ``keep_accents`` (default false) are
+    read from the settings of ``tokenizer_config.json``.
     """
     model = read_model(path)
     try:
@@ -95,6 +89,3 @@ def _normalizer(settings: Mapping[str, Any], charsmap: bytes) -> normalizers.Nor
     if charsmap:
         steps.append(normalizers.Precompiled(charsmap))
     return normalizers.Sequence(steps)
-
-
-TOKENIZER = FamilyTokenizer("spiece.model", SPECIAL_TOKENS, build)

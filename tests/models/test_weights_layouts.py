@@ -3,7 +3,6 @@
 import json
 from contextlib import nullcontext
 
-import attrs
 import numpy as np
 import paddle
 import pytest
@@ -13,7 +12,8 @@ import safetensors.numpy
 from onion.errors import WeightsError
 from onion.models.formats.name_mapping import from_static, place_of, to_hugging_face
 from onion.models.weights import read_weights, write_weights
-from tests.models.foreign_files import paddle_tensor, static_name, write_old_torch, write_torch
+from scripts.reference_outputs.architectures import to_static
+from tests.models.foreign_files import paddle_tensor, write_old_torch, write_torch
 from tests.models.helpers import (
     HEADS,
     SMALL,
@@ -120,7 +120,7 @@ def test_heads_may_be_missing_but_not_misshapen(tmp_path):
 def write_static(folder, arrays, **settings):
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
-        (folder / static_name(name)).write_bytes(paddle_tensor(array, **settings))
+        (folder / to_static(name)).write_bytes(paddle_tensor(array, **settings))
 
 
 @pytest.mark.parametrize("settings", [{}, {"packed": True}, {"levels": (b"\0" * 16, b"\0" * 8)}])
@@ -234,6 +234,6 @@ def test_names_there_and_back():
     for name in [*ours(), *HEADS, "embeddings.task_type_embeddings.weight"]:
         for prefix in ("", "bert.", "roberta.", "ernie."):
             stored, transpose = to_hugging_face(name, prefix)
-            assert attrs.astuple(place_of(stored, "huggingface")) == (name, transpose)
+            assert place_of(stored, "huggingface") == (name, transpose)
         if name != "cls.predictions.decoder_weight":  # static ERNIE has no such variable: it is tied
-            assert from_static(static_name(name)) == name
+            assert from_static(to_static(name)) == name

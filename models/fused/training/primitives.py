@@ -32,14 +32,7 @@ def linear(layer: Linear, x: paddle.Tensor) -> paddle.Tensor:
 
 
 def linear_backward(layer: Linear, x: paddle.Tensor, gradient: paddle.Tensor, gradients: Gradients) -> paddle.Tensor:
-    """Return the gradient of x, and add those of weight and bias.
-
-    Args:
-        layer: the layer.
-        x: its input, [tokens, in].
-        gradient: of its output, [tokens, out].
-        gradients: collects those of the parameters.
-    """
+    """Return the gradient of x, [tokens, in], for that of the output; add those of weight and bias."""
     if not layer.weight.stop_gradient:
         gradients.put(layer.weight, paddle.matmul(x, gradient, transpose_x=True))
     if not layer.bias.stop_gradient:

@@ -62,13 +62,7 @@ def masked(x: paddle.Tensor, mask: paddle.Tensor | None) -> paddle.Tensor:
 
 
 def split(packing: Packing, count: int, seed: int | None) -> list[Part]:
-    """Split a batch into parts of about as many tokens each.
-
-    Args:
-        packing: of the batch.
-        count: maximum number of parts; small batches have fewer.
-        seed: of the masks; None: no dropout.
-    """
+    """Split a batch into at most ``count`` parts of similar size; ``seed`` is that of the masks, None: no dropout."""
     count = max(1, min(count, packing.batch, packing.tokens // FEWEST))
     return list(_cut(packing, count, seed))
 

@@ -33,17 +33,9 @@ Python starts the kernels of one at a time."""
 
 
 def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
-    """Apply layers in sequence.
+    """Apply layers for which :func:`fits` is true: [tokens, hidden] -> the same or, with ``firsts_only``, [batch, hidden].
 
-    Args:
-        layers: for which :func:`fits` is true.
-        x: [tokens, hidden].
-        packing: the positions of the tokens.
-        firsts_only: compute the last layer for the first token of each row only (models/queries.py).
-
-    Returns:
-        [tokens, hidden], or [batch, hidden]. Its gradient equals that of the plain layers but for rounding, and has no
-        gradient itself.
+    The gradient of the result equals that of the plain layers but for rounding, and has no gradient itself.
     """
     drops = any(layer.training and (layer.dropout or layer.self_attn.dropout) for layer in layers)
     parts = split(packing, PARTS, ops.drawn_seed() if drops else None)
@@ -118,11 +110,7 @@ class _Work:
         return done[0][0] if len(done) == 1 else paddle.concat([out for out, _ in done])
 
     def refuse_another_way_back(self, gradient: paddle.Tensor) -> None:
-        """Refuse a second backward pass, which would end the process.
-
-        Raises:
-            OnionError: there was one before.
-        """
+        """Raise an OnionError on a second backward pass, which would end the process."""
         if self.gone_back:
             refuse(
                 "the graph of the encoder's fused layers, which a GradientMachine uses, has been freed by an earlier "
@@ -198,11 +186,7 @@ def _call_of(frame: FrameType | None) -> Mapping[str, Any]:
 
 
 def _refuse_more(call: Mapping[str, Any]) -> None:
-    """Refuse to keep the graph for a second backward pass, which would end the process.
-
-    Raises:
-        OnionError: a graph is to be kept or created.
-    """
+    """Raise an OnionError if the graph is to be kept for a second backward pass, which would end the process."""
     for name in ("retain_graph", "create_graph"):
         if call.get(name):
             refuse(

@@ -1,14 +1,10 @@
 """Which code computes the layers; that each gives the same numbers is shown beside it."""
 
-import ast
-import inspect
-
 import numpy as np
 import paddle
 import pytest
 
 from onion.engine.backward import once
-from onion.models import layers
 from onion.models.fused import dispatch
 from onion.models.fused.training import stack
 from tests.models.helpers import small_encoder
@@ -64,9 +60,3 @@ def test_layers_with_a_forward_of_their_own_are_called(taken):
         encoder.encoder.__class__ = Doubled
         np.testing.assert_allclose(encoder(IDS).packed.numpy(), 2 * plain, atol=1e-5)
     assert taken == ["training"]
-
-
-def test_the_layers_know_nothing_of_the_fast_paths():
-    tree = ast.parse(inspect.getsource(layers))
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not [name for name in modules if ".training" in name or name.endswith(("inference", "dispatch"))]
