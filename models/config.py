@@ -8,9 +8,18 @@ from typing import Any, ClassVar
 import attrs
 
 from onion.errors import WeightsError
-from onion.models import config_validators
 from onion.models.formats.config_readers import translate
-from onion.models.pretrained_config import PretrainedConfig, Shape, linear_shapes, norm_shapes
+from onion.models.pretrained_config import (
+    PretrainedConfig,
+    Shape,
+    above,
+    linear_shapes,
+    norm_shapes,
+    number,
+    one_of,
+    truth,
+    whole,
+)
 
 MODEL_TYPES = ("bert", "ernie", "roberta")
 ACTIVATIONS = ("gelu", "relu")
@@ -22,9 +31,9 @@ MEANING = (
     "task_id",
 )  # fmt: skip
 
-_positive = config_validators.whole(1)
-_not_negative = config_validators.whole(0)
-_probability = config_validators.number(0, 1)
+_positive = whole(1)
+_not_negative = whole(0)
+_probability = number(0, 1)
 
 
 @attrs.frozen(kw_only=True)
@@ -61,16 +70,16 @@ class EncoderConfig(PretrainedConfig):
     max_position_embeddings: int = attrs.field(validator=_positive)
     type_vocab_size: int = attrs.field(default=2, validator=_not_negative)
     task_type_vocab_size: int = attrs.field(default=0, validator=_not_negative)
-    use_task_id: bool = attrs.field(default=False, validator=config_validators.truth)
+    use_task_id: bool = attrs.field(default=False, validator=truth)
     task_id: int = attrs.field(default=0, validator=_not_negative)
-    hidden_act: str = attrs.field(default="gelu", validator=config_validators.one_of(*ACTIVATIONS))
+    hidden_act: str = attrs.field(default="gelu", validator=one_of(*ACTIVATIONS))
     hidden_dropout_prob: float = attrs.field(default=0.1, validator=_probability)
     attention_probs_dropout_prob: float = attrs.field(default=0.1, validator=_probability)
-    initializer_range: float = attrs.field(default=0.02, validator=config_validators.number(0, 1000))
-    layer_norm_eps: float = attrs.field(default=1e-12, validator=config_validators.above(0, 1))
+    initializer_range: float = attrs.field(default=0.02, validator=number(0, 1000))
+    layer_norm_eps: float = attrs.field(default=1e-12, validator=above(0, 1))
     pad_token_id: int = attrs.field(default=0, validator=_not_negative)
-    model_type: str = attrs.field(default="bert", validator=config_validators.one_of(*MODEL_TYPES))
-    pool_act: str = attrs.field(default="tanh", validator=config_validators.one_of(*POOLER_ACTIVATIONS))
+    model_type: str = attrs.field(default="bert", validator=one_of(*MODEL_TYPES))
+    pool_act: str = attrs.field(default="tanh", validator=one_of(*POOLER_ACTIVATIONS))
     position_offset: int = attrs.field(validator=_not_negative)
 
     @position_offset.default

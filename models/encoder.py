@@ -40,7 +40,7 @@ class Encoder(PretrainedEncoder):
         super().__init__(config)
         self.embeddings = Embeddings(config)
         self.encoder = EncoderLayers(config)
-        self.pooler = Pooler(config)
+        self.pooler = Pooler(config, None if config.pool_act == "linear" else paddle.tanh)
 
     def forward(
         self,
@@ -51,22 +51,12 @@ class Encoder(PretrainedEncoder):
         task_type_ids: Ids | int | None = None,
         cls_only: bool = False,
     ) -> Encoded:
-        """Encode a padded batch; see :meth:`PretrainedEncoder.forward`.
+        """Encode a padded batch; arguments and errors as in :meth:`PretrainedEncoder.forward`.
 
-        Args:
-            input_ids: token ids; ids of padding are ignored.
-            token_type_ids: segment ids; default 0. An encoder without segments accepts 0 only.
-            position_ids: default: the column, as in BERT; with ``config.position_offset``, the offset plus the number
-                of tokens before it in the row, as in RoBERTa.
-            attention_mask: > 0 for tokens, anywhere in the row, 0 for padding; default: ``input_ids`` differs from
-                ``config.pad_token_id``.
-            task_type_ids: ids of ERNIE's tasks, or one id for all tokens; default ``config.task_id``. An encoder
-                without tasks accepts 0 only.
-            cls_only: only ``pooled_output`` and ``cls`` will be read. On the CPU the last layer is then computed for
-                the first token of each row only, with the same result.
-
-        Raises:
-            DataError: see :meth:`PretrainedEncoder.forward`.
+        Without segments or tasks only 0 is accepted for them; ``task_type_ids`` may be one id for all tokens, by
+        default ``config.task_id``. Positions are by default the columns, as in BERT, or with ``config.position_offset``
+        the offset plus the number of tokens before it in the row, as in RoBERTa. With ``cls_only``, on the CPU, the
+        last layer is computed for the first token of each row only, with the same result.
         """
         config = self.config
         packing = Packing.of(mask_of(input_ids, attention_mask, config.pad_token_id), config.num_attention_heads)
@@ -77,15 +67,9 @@ class Encoder(PretrainedEncoder):
         vectors, cls_only = dispatch.run(self.encoder, embedded, packing, cls_only)
         return Encoded(vectors, packing, self.pooler, cls_only)
 
-    def _embedded(
-        self,
-        words: paddle.Tensor,
-        types: paddle.Tensor | None,
-        positions: paddle.Tensor,
-        tasks: paddle.Tensor | None,
-    ) -> paddle.Tensor:
-        """Return the input of the first layer, [tokens, hidden], for packed int64 [tokens] ids."""
-        return self.embeddings(words, types, positions, tasks)
+    def _embedded(self, *ids: paddle.Tensor | None) -> paddle.Tensor:
+        """Return the input of the first layer, [tokens, hidden], for the arguments of :class:`Embeddings`."""
+        return self.embeddings(*ids)
 
 
 def _positions(values: Ids | None, packing: Packing, config: EncoderConfig) -> paddle.Tensor:

@@ -5,6 +5,8 @@ Attribute names are PaddleNLP's, because they become the parameter names.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import paddle
 import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import nn
@@ -139,17 +141,23 @@ class EncoderLayers(nn.Layer):
 
 
 class Pooler(nn.Layer):
-    """tanh (or, by config, nothing) of a linear layer over the first token."""
+    """A linear layer over the token that represents a text, with dropout before and an activation after it."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(
+        self,
+        config: PretrainedConfig,
+        activation: Callable[[paddle.Tensor], paddle.Tensor] | None = paddle.tanh,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.dense = Linear(config.hidden_size, config.hidden_size, config)
-        self.is_linear = config.pool_act == "linear"
+        self.activation = activation
+        self.dropout = dropout
 
-    def forward(self, first: paddle.Tensor) -> paddle.Tensor:
+    def forward(self, token: paddle.Tensor) -> paddle.Tensor:
         """[batch, hidden] -> [batch, hidden]."""
-        pooled = self.dense(first)
-        return pooled if self.is_linear else paddle.tanh(pooled)
+        pooled = self.dense(ops.dropout(token, self.dropout, self.training))
+        return pooled if self.activation is None else self.activation(pooled)
 
 
 def _table(size: int, config: EncoderConfig) -> nn.Embedding | None:

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import attrs
 
-from onion.models import config_validators
 from onion.models.config import MEANING, EncoderConfig
 from onion.models.formats.config_readers import MUST_BE, refuse_variants
+from onion.models.pretrained_config import one_of, whole
 
 # Settings of the heads of tasks and of pretraining.
 _HARMLESS = """
@@ -34,12 +34,10 @@ class ElectraConfig(EncoderConfig):
     meaning_fields: ClassVar[tuple[str, ...]] = MEANING
     passed_over: ClassVar[frozenset[str]] = frozenset(_HARMLESS.split())
 
-    embedding_size: int = attrs.field(validator=config_validators.whole(1))
-    model_type: str = attrs.field(default="electra", validator=config_validators.one_of("electra"))
-    position_offset: int = attrs.field(
-        default=0, validator=config_validators.whole(0)
-    )  # here, so that model_type comes before it
-    pool_act: str = attrs.field(default="gelu", validator=config_validators.one_of("gelu"))
+    embedding_size: int = attrs.field(validator=whole(1))
+    model_type: str = attrs.field(default="electra", validator=one_of("electra"))
+    position_offset: int = attrs.field(default=0, validator=whole(0))  # here, so that model_type comes before it
+    pool_act: str = attrs.field(default="gelu", validator=one_of("gelu"))
 
     @classmethod
     def translate(cls, values: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -11,10 +11,18 @@ from typing import Any, ClassVar
 import attrs
 
 from onion.errors import WeightsError
-from onion.models import config_validators
 from onion.models.config import ACTIVATIONS
 from onion.models.formats.config_readers import refuse_variants
-from onion.models.pretrained_config import PretrainedConfig, Shape, linear_shapes, norm_shapes
+from onion.models.pretrained_config import (
+    PretrainedConfig,
+    Shape,
+    above,
+    linear_shapes,
+    norm_shapes,
+    number,
+    one_of,
+    whole,
+)
 
 # Name of a field -> name in transformers and PaddleNLP.
 NAMES = {
@@ -42,7 +50,7 @@ _HARMLESS = """
 NO_LIMIT = 1 << 31
 """Tokens: positions are relative, so only the memory limits the length of a text."""
 
-_positive = config_validators.whole(1)
+_positive = whole(1)
 
 
 @attrs.frozen(kw_only=True)
@@ -65,13 +73,13 @@ class XLNetConfig(PretrainedConfig):
     num_hidden_layers: int = attrs.field(validator=_positive)
     num_attention_heads: int = attrs.field(validator=_positive)
     intermediate_size: int = attrs.field(validator=_positive)
-    hidden_act: str = attrs.field(default="gelu", validator=config_validators.one_of(*ACTIVATIONS))
-    hidden_dropout_prob: float = attrs.field(default=0.1, validator=config_validators.number(0, 1))
-    initializer_range: float = attrs.field(default=0.02, validator=config_validators.number(0, 1000))
-    layer_norm_eps: float = attrs.field(default=1e-12, validator=config_validators.above(0, 1))
-    clamp_len: int = attrs.field(default=-1, validator=config_validators.whole(-1))
-    pad_token_id: int = attrs.field(default=5, validator=config_validators.whole(0))
-    model_type: str = attrs.field(default="xlnet", validator=config_validators.one_of("xlnet"))
+    hidden_act: str = attrs.field(default="gelu", validator=one_of(*ACTIVATIONS))
+    hidden_dropout_prob: float = attrs.field(default=0.1, validator=number(0, 1))
+    initializer_range: float = attrs.field(default=0.02, validator=number(0, 1000))
+    layer_norm_eps: float = attrs.field(default=1e-12, validator=above(0, 1))
+    clamp_len: int = attrs.field(default=-1, validator=whole(-1))
+    pad_token_id: int = attrs.field(default=5, validator=whole(0))
+    model_type: str = attrs.field(default="xlnet", validator=one_of("xlnet"))
 
     def __attrs_post_init__(self) -> None:
         if self.hidden_size % self.num_attention_heads or self.hidden_size % 2:

@@ -14,7 +14,7 @@ from paddle import nn
 from onion.errors import DataError
 from onion.models import ops
 from onion.models.inputs import check_integers, check_shape, chosen_ids, mask_of, on_host, packed_ids
-from onion.models.layers import ACTIVATIONS, Linear, normal
+from onion.models.layers import ACTIVATIONS, Linear, Pooler, normal
 from onion.models.ops import LayerNorm
 from onion.models.packing import Ids, Packing
 from onion.models.pretrained_config import PretrainedConfig
@@ -53,18 +53,6 @@ class XLNetLayer(nn.Layer):
         return self.ff(self.rel_attn(x, relations))
 
 
-class Summary(nn.Layer):
-    """tanh of a linear layer over the last token, ``<cls>``: the input of heads over whole texts."""
-
-    def __init__(self, config: XLNetConfig) -> None:
-        super().__init__()
-        self.dense = Linear(config.hidden_size, config.hidden_size, config)
-
-    def forward(self, last: paddle.Tensor) -> paddle.Tensor:
-        """[batch, hidden] -> [batch, hidden]."""
-        return paddle.tanh(self.dense(last))
-
-
 class XLNetEncoder(PretrainedEncoder):
     """XLNet with PaddleNLP's parameter names; padding is computed in attention only.
 
@@ -88,7 +76,7 @@ class XLNetEncoder(PretrainedEncoder):
         )  # for pretraining; unused, but kept
         self.word_embedding = nn.Embedding(config.vocab_size, config.hidden_size, weight_attr=normal(config))
         self.layer = nn.LayerList([XLNetLayer(config) for _ in range(config.num_hidden_layers)])
-        self.pooler = Summary(config)
+        self.pooler = Pooler(config)
 
     def forward(
         self,
@@ -99,18 +87,10 @@ class XLNetEncoder(PretrainedEncoder):
         task_type_ids: Ids | int | None = None,
         cls_only: bool = False,
     ) -> Encoded:
-        """Encode a padded batch; see :meth:`PretrainedEncoder.forward`.
+        """Encode a padded batch; arguments and errors as in :meth:`PretrainedEncoder.forward`.
 
-        Args:
-            input_ids: token ids; ids of padding are ignored.
-            token_type_ids: segments, any integers; only equality matters. Default 0.
-            position_ids: must be None.
-            attention_mask: > 0 for tokens, 0 for padding; default: ``input_ids`` is not padding.
-            task_type_ids: must be None or 0.
-            cls_only: has no effect.
-
-        Raises:
-            DataError: see :meth:`PretrainedEncoder.forward`; or positions or tasks are given.
+        ``token_type_ids`` may be any integers, of which only equality matters. There are neither positions nor tasks,
+        so ``position_ids`` must be None, and ``task_type_ids`` None or 0. ``cls_only`` has no effect.
         """
         config, drop = self.config, (self.config.hidden_dropout_prob, self.training)
         packing = Packing.of(mask_of(input_ids, attention_mask, config.pad_token_id), config.num_attention_heads)

@@ -56,10 +56,8 @@ def train(lines: list[str], pieces: int, **settings: Any) -> bytes:
     # The model contains the table's path, so that is a short one.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # type: ignore[attr-defined]  # Python 3.11
         Path("rules.tsv").write_text(rules(), encoding="utf-8")
-        fixed = {"num_threads": 1, "normalization_rule_tsv": "rules.tsv", "minloglevel": 2}
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines), model_writer=out, vocab_size=pieces, **settings, **fixed
-        )
+        settings |= {"num_threads": 1, "normalization_rule_tsv": "rules.tsv", "minloglevel": 2, "vocab_size": pieces}
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=out, **settings)
     return out.getvalue()
 
 

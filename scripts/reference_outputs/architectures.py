@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 _MASK = [[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1], [1, 0, 1, 1, 0, 1], [0, 1, 0, 0, 0, 0]]
-_SIZES = {
+_SIZES: dict[str, Any] = {
     "vocab_size": 24,
     "hidden_size": 8,
     "num_hidden_layers": 2,
@@ -27,8 +27,8 @@ _SIZES = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
 }
-_FOURFOLD = {"intermediate_size": 4 * _SIZES["hidden_size"]}  # static ERNIE knows no other
-_TINY = {"num_hidden_layers": 3, "intermediate_size": 20, "max_position_embeddings": 15}
+_FOURFOLD: dict[str, Any] = {"intermediate_size": 4 * _SIZES["hidden_size"]}  # static ERNIE knows no other
+_TINY: dict[str, Any] = {"num_hidden_layers": 3, "intermediate_size": 20, "max_position_embeddings": 15}
 _LIVE = {"vocab_size": 311, "hidden_size": 48, "num_attention_heads": 4, "max_position_embeddings": 40}
 
 
@@ -183,7 +183,7 @@ def read_back(by: Any, case: Case, folder: Path) -> None:
     np.savez(folder / EXPECTED, **run(by, by.load(folder, case), case))
 
 
-def run(by: Any, model: Any, case: Case) -> dict[str, np.ndarray]:
+def run(by: Any, model: Any, case: Case) -> dict[str, Any]:
     """Compute inputs, outputs, the factors of the loss, and the gradients of all parameters with onion's names.
 
     Args:

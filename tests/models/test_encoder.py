@@ -79,15 +79,6 @@ def test_gradients_of_some_parameters_only():
     assert abs(found.numpy()).max() > 0
 
 
-def test_parameter_names_are_paddlenlps():
-    names = {name for name, _ in Encoder(attrs.evolve(SMALL, num_hidden_layers=1)).named_parameters()}
-    parts = ["embeddings.layer_norm", "pooler.dense"]
-    parts += [f"encoder.layers.0.self_attn.{part}_proj" for part in ("q", "k", "v", "out")]
-    parts += [f"encoder.layers.0.{part}" for part in ("linear1", "linear2", "norm1", "norm2")]
-    tables = {f"embeddings.{table}_embeddings.weight" for table in ("word", "position", "token_type")}
-    assert names == {f"{part}.{kind}" for part in parts for kind in ("weight", "bias")} | tables
-
-
 def test_a_batch_beyond_the_positions_is_refused_with_both_numbers():
     with pytest.raises(DataError, match=r"length 17 .* max_position_embeddings 16"):
         small_encoder()(np.ones((1, 17), np.int64))

@@ -50,12 +50,6 @@ def test_the_shapes_are_those_of_the_parameters(config):
     assert config.shapes() == {name: tuple(parameter.shape) for name, parameter in parameters}
 
 
-def test_every_family_has_its_class():
-    assert {name: family.encoder.split(":")[1] for name, family in FAMILIES.items()} == {
-        name: kind.__name__ for name, kind in CLASSES.items()
-    }
-
-
 @pytest.mark.parametrize("model_type", ["gpt2", "t5", ["bert"], None])
 def test_an_unknown_model_type_is_refused_with_the_families(tmp_path, model_type):
     folder = config_in(tmp_path, model_type=model_type)

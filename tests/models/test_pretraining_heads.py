@@ -78,16 +78,12 @@ def test_places_without_a_token_are_refused(places, message):
 
 
 @pytest.mark.parametrize("variant", ["bert", "ernie 3.0"])
-def test_parameter_names_are_paddlenlps_and_the_decoder_is_tied(variant):
+def test_the_decoder_is_tied(variant):
     built = network(VARIANTS[variant])
-    prefix = VARIANTS[variant].model_type
-    parts = [f"cls.{part}" for part in ("predictions.transform", "predictions.layer_norm", "seq_relationship")]
-    heads = {f"{part}.{kind}" for part in parts for kind in ("weight", "bias")} | {"cls.predictions.decoder_bias"}
-    encoders = {f"{prefix}.{name}" for name, _ in built.encoder.named_parameters()}
-    assert {name for name, _ in built.named_parameters()} == set(built.state_dict()) == heads | encoders
-    table = built.encoder.embeddings.word_embeddings.weight
+    assert not any("decoder_weight" in name for name in built.state_dict())
     built.train()
     built(np.array([[5, 6]]), masked_positions=np.array([1])).words[0, 30].backward()
+    table = built.encoder.embeddings.word_embeddings.weight
     assert abs(table.grad[30].numpy()).max() > 0  # word 30 is in no text: this came through the decoder
 
 

@@ -33,7 +33,7 @@ Python starts the kernels of one at a time."""
 
 
 def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
-    """Apply layers for which :func:`fits` is true: [tokens, hidden] -> the same or, with ``firsts_only``, [batch, hidden].
+    """Apply layers for which :func:`fits` is true to [tokens, hidden]; ``firsts_only``: return [batch, hidden].
 
     The gradient of the result equals that of the plain layers but for rounding, and has no gradient itself.
     """

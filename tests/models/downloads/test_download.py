@@ -86,7 +86,7 @@ def test_a_redirect_to_less_safety_is_refused(server, path, monkeypatch):
     split = module.urlsplit
     monkeypatch.setattr(module, "urlsplit", lambda url: split(url.replace(f"{server.address}/a", "https://safe/a")))
     url = server.publish("/a", redirect=server.publish("/m", CONTENT))
-    assert f"leads to {server.address}/m, which is not secure" in refused(url, path)
+    assert refused(url, path) == f"{url}: redirects to {server.address}/m, which is not secure"
 
 
 def test_nobody_there(path):
