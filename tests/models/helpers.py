@@ -1,9 +1,8 @@
-"""Small configs, folders and batches for the tests of models/, and an independent padded encoder to compare with."""
+"""Small configs, encoders, weights, folders and batches for the tests of models/."""
 
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import attrs
@@ -109,51 +108,6 @@ def gradients(encoder, sequence, pooled, seed=0):
     )
     loss.backward()
     return {name: parameter.grad.numpy() for name, parameter in encoder.named_parameters()}
-
-
-def padded_reference(encoder, ids, types, positions, mask, tasks=None):
-    """BERT as its paper has it, with its relatives' variations, padded throughout, in plain operations and float64."""
-    config = encoder.config
-    weights = {name: p.astype("float64") for name, p in encoder.named_parameters()}
-    ids, types, positions = (paddle.to_tensor(a) for a in (ids, types, positions))
-    bias = paddle.to_tensor((mask.astype(np.float64) - 1) * 1e9).unsqueeze([1, 2])
-
-    def norm(x, name):
-        mean = x.mean(-1, keepdim=True)
-        variance = (x - mean).square().mean(-1, keepdim=True)
-        normal = (x - mean) / paddle.sqrt(variance + config.layer_norm_eps)
-        return normal * weights[f"{name}.weight"] + weights[f"{name}.bias"]
-
-    def linear(x, name):
-        return x @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
-
-    def heads(x):
-        return x.reshape([*ids.shape, config.num_attention_heads, -1]).transpose([0, 2, 1, 3])
-
-    x = weights["embeddings.word_embeddings.weight"][ids] + weights["embeddings.position_embeddings.weight"][positions]
-    if config.type_vocab_size:
-        x = x + weights["embeddings.token_type_embeddings.weight"][types]
-    if config.use_task_id:
-        x = x + weights["embeddings.task_type_embeddings.weight"][paddle.to_tensor(tasks)]
-    x = norm(x, "embeddings.layer_norm")
-    for i in range(config.num_hidden_layers):
-        layer = f"encoder.layers.{i}"
-        q, k, v = (heads(linear(x, f"{layer}.self_attn.{part}_proj")) for part in "qkv")
-        scores = q @ k.transpose([0, 1, 3, 2]) / math.sqrt(config.head_size) + bias
-        weighted = paddle.nn.functional.softmax(scores) @ v
-        merged = weighted.transpose([0, 2, 1, 3]).reshape(x.shape)
-        x = norm(x + linear(merged, f"{layer}.self_attn.out_proj"), f"{layer}.norm1")
-        inner = linear(x, f"{layer}.linear1")
-        if config.hidden_act == "relu":
-            inner = inner * (inner > 0).astype(inner.dtype)
-        else:
-            inner = inner * 0.5 * (1 + paddle.erf(inner / math.sqrt(2.0)))
-        x = norm(x + linear(inner, f"{layer}.linear2"), f"{layer}.norm2")
-    first = paddle.to_tensor(mask.argmax(1))
-    pooled = linear(x[paddle.arange(len(mask)), first], "pooler.dense")
-    if config.pool_act == "tanh":
-        pooled = paddle.tanh(pooled)
-    return x * paddle.to_tensor(mask.astype(np.float64)).unsqueeze(-1), pooled
 
 
 HEADS = {
