@@ -32,22 +32,6 @@ def test_loaded_weights_do_not_depend_on_the_file_any_more(tmp_path):
     assert_equal_bits(arrays_of(loaded), arrays_of(encoder))
 
 
-@pytest.mark.parametrize("prefix", ["", "bert."])
-def test_hugging_faces_layout(tmp_path, prefix):
-    encoder = small_encoder()
-    arrays = hugging_face_arrays(encoder, prefix)
-    extra = [f"{prefix}embeddings.position_ids", "qa_outputs.bias", "classifier.weight"]
-    arrays |= {name: np.zeros((1, 3), np.int64) for name in extra}
-    folder = write_folder(tmp_path / "hf", arrays, architectures=["BertModel"])
-    weights = read_weights(folder)
-    assert weights.layout == "huggingface"
-    assert sorted(weights.ignored) == sorted(extra)
-    loaded = Encoder.from_pretrained(folder)
-    assert_equal_bits(arrays_of(loaded), arrays_of(encoder))
-    loaded.eval()
-    assert (loaded(IDS).packed.numpy() == encoder(IDS).packed.numpy()).all()
-
-
 def test_names_from_tensorflow_times(tmp_path):
     encoder = small_encoder()
     arrays = {

@@ -71,10 +71,11 @@ def test_heads_of_newer_paddlenlp(tmp_path, family):
 @pytest.mark.parametrize("write", [write_torch, write_old_torch])
 @pytest.mark.parametrize("prefix", ["", "bert."])
 def test_pytorchs_file(tmp_path, write, prefix):
-    arrays = hugging_face_arrays(small_encoder(), prefix) | {f"{prefix}embeddings.position_ids": np.arange(16)[None]}
+    others = (f"{prefix}embeddings.position_ids", "qa_outputs.bias", "classifier.weight")
+    arrays = hugging_face_arrays(small_encoder(), prefix) | {name: np.arange(16)[None] for name in others}
     write(tmp_path / "pytorch_model.bin", arrays)
     weights = read_weights(tmp_path)
-    assert (weights.layout, weights.ignored) == ("huggingface", (f"{prefix}embeddings.position_ids",))
+    assert (weights.layout, weights.ignored) == ("huggingface", others)
     assert_equal_bits(weights.arrays, ours())
 
 

@@ -15,14 +15,6 @@ def write(tmp_path, value, protocol=2):
     return tmp_path / "dict.wordseg.pickle"
 
 
-def test_the_longest_word_of_at_most_five_characters_is_taken():
-    dictionary = WordDictionary(WORDS)
-    assert dictionary.cut("abcdea") == ["abc", "d", "e a"[:1], "a"]
-    assert dictionary.cut("xbcdeab") == ["x", "bcdea", "b"]
-    assert dictionary.cut("cde a") == ["cd", "e a"]
-    assert dictionary.cut("") == []
-
-
 @given(text=st.text(st.sampled_from("abcde "), max_size=20))
 def test_the_cut_is_the_greedy_one(text):
     found, rest = [], text
