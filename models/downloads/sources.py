@@ -182,21 +182,13 @@ SOURCES: dict[str, Source] = {
     "ernie-v2-en-large": _palm("https://ernie.bj.bcebos.com/ERNIE_Large_en_stable-2.0.0.tar.gz"),
 }
 
+_GOOGLES = """
+    bert-base-uncased bert-base-cased bert-large-uncased bert-large-cased bert-large-uncased-whole-word-masking
+    bert-large-cased-whole-word-masking bert-base-chinese bert-base-multilingual-cased
+"""
 # Short names of repositories: PaddleNLP's, and PALM's, whose own archives hold the same values in the static layout.
 REPOSITORIES = {
-    **{
-        name: f"google-bert/{name}"
-        for name in (
-            "bert-base-uncased",
-            "bert-base-cased",
-            "bert-large-uncased",
-            "bert-large-cased",
-            "bert-large-uncased-whole-word-masking",
-            "bert-large-cased-whole-word-masking",
-            "bert-base-chinese",
-            "bert-base-multilingual-cased",
-        )
-    },
+    **{name: f"google-bert/{name}" for name in _GOOGLES.split()},
     **{name: f"hfl/{name}" for name in ("rbt3", "rbt4", "rbt6", "rbtl3")},
     "roberta-base": "FacebookAI/roberta-base",
     "roberta-wwm-ext": "hfl/chinese-roberta-wwm-ext",
