@@ -7,13 +7,6 @@ from onion.models import ops
 ROWS, WIDTH, EPSILON = 6, 8, 1e-5
 
 
-def test_linear_is_the_product_and_the_bias():
-    generator = np.random.default_rng(0)
-    x, weight, bias = (paddle.to_tensor(generator.normal(size=s).astype(np.float32)) for s in ((5, 3), (3, 4), (4,)))
-    found = ops.linear(x, weight, bias).numpy()
-    np.testing.assert_allclose(found, x.numpy() @ weight.numpy() + bias.numpy(), atol=1e-6)
-
-
 def test_dropout_zeroes_the_share_and_keeps_the_expectation():
     paddle.seed(3)
     dropped = ops.dropout(paddle.ones([400, 501]), 0.1, training=True).numpy()

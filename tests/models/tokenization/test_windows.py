@@ -115,12 +115,6 @@ def test_spans_are_those_of_run_squad(length, room, stride):
     assert list(spans(length, room, stride)) == (expected or [(0, 0)])
 
 
-def test_the_types_tell_the_texts_apart(tokenizer):
-    ((one, *_),) = tokenizer.windows(["a"], ["a" * 40], 12, 3)
-    roberta = not tokenizer([""], [""])[0].types.any()
-    assert one.types.tolist() == ([0] * 12 if roberta else [0] * one.types.tolist().index(1) + [1] * one.types.sum())
-
-
 def test_many_texts_and_none(tokenizer):
     assert tokenizer.windows([]) == []
     assert tokenizer.windows([], []) == []

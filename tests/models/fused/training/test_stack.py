@@ -1,4 +1,4 @@
-"""The layers by hand against the plain ones, whose gradients are autograd's."""
+"""The fused layers against the plain ones, whose gradients are autograd's."""
 
 import attrs
 import numpy as np
@@ -77,15 +77,20 @@ def learned(encoder, given, seed=7):
     return packed.numpy(), gradients
 
 
-def assert_same(encoder, given):
-    out, gradients = learned(encoder, given)
+def both(compute):
+    """By the fused layers, and by the plain ones."""
+    fused = compute()
     with many:
-        plain_out, plain_gradients = learned(encoder, given)
+        return fused, compute()
+
+
+def assert_same(encoder, given, least=0.0):
+    (out, gradients), (plain_out, plain_gradients) = both(lambda: learned(encoder, given))
     np.testing.assert_allclose(out, plain_out, rtol=0, atol=2e-5)
     assert gradients.keys() == plain_gradients.keys()
     for name, gradient in gradients.items():
         # A key's bias moves all scores of a query alike, so its gradient is 0 but for rounding.
-        scale = abs(plain_gradients[name]).max() if not name.endswith("k_proj.bias") else 1
+        scale = max(least, abs(plain_gradients[name]).max()) if not name.endswith("k_proj.bias") else 1
         np.testing.assert_allclose(gradient, plain_gradients[name], rtol=0, atol=3e-5 * scale, err_msg=name)
 
 
@@ -113,21 +118,10 @@ def test_with_dropout_too(threads, monkeypatch, applied):
     threads(1)
     encoder = encoder_of(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3)
     draw, random = ops.mask, {}
-
-    def same(_, shape, probability):
-        generator = random.setdefault("of this pass", np.random.default_rng(5))
-        return draw(generator, shape, probability)
-
-    monkeypatch.setattr(ops, "mask", same)
-    out, gradients = learned(encoder, batch())
-    random.clear()
-    with many:
-        plain_out, plain_gradients = learned(encoder, batch())
+    monkeypatch.setattr(paddle, "seed", lambda _: random.update(of_this_pass=np.random.default_rng(5)))
+    monkeypatch.setattr(ops, "mask", lambda _, *asked: draw(random["of_this_pass"], *asked))
+    assert_same(encoder, batch(), least=1)
     assert len(applied) == 1
-    np.testing.assert_allclose(out, plain_out, rtol=0, atol=2e-5)
-    for name, gradient in gradients.items():
-        scale = max(1, abs(plain_gradients[name]).max())
-        np.testing.assert_allclose(gradient, plain_gradients[name], rtol=0, atol=3e-5 * scale, err_msg=name)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -231,10 +225,8 @@ def test_paddle_grad_of_a_single_input(which):
     def gradient():
         return paddle.grad(encoder(ids, attention_mask=mask).packed.square().sum(), [parameter])[0].numpy()
 
-    by_hand = gradient()
+    np.testing.assert_allclose(*both(gradient), rtol=1e-3, atol=1e-3)
     assert all(each.grad is None for each in encoder.parameters())
-    with many:
-        np.testing.assert_allclose(by_hand, gradient(), rtol=1e-3, atol=1e-3)
 
 
 def test_paddle_grad_and_then_the_way_back_of_another_graph():
@@ -259,9 +251,7 @@ def test_layers_that_are_shared_add_up():
             each.clear_gradient(False)
         return found
 
-    by_hand = gradients()
-    with many:
-        np.testing.assert_allclose(by_hand, gradients(), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(*both(gradients), rtol=1e-3, atol=1e-3)
 
 
 @needs_layers_by_hand
