@@ -1,4 +1,4 @@
-"""Encoders of whichever family a folder or a config is of.
+"""Load encoders of any family.
 
 encoder = load_encoder("minilm")
 sequence_output, pooled_output = encoder(input_ids, token_type_ids)
@@ -18,16 +18,15 @@ from onion.models.weights import read_weights
 
 
 def load_encoder(name_or_folder: str | Path, **settings: Any) -> PretrainedEncoder:
-    """Load an encoder of any family from a folder of any of the layouts that config.py and weights.py read.
+    """Load an encoder from a folder of any family and layout (see config.py and weights.py).
 
     Args:
-        name_or_folder: a folder, or a named model, which is fetched the first time (see hub.py). It holds the config
-            and the weights; heads among these are left out.
-        **settings: config values to use instead of the file's, such as ``hidden_dropout_prob=0``.
+        name_or_folder: a folder with config and weights, or a model name (see hub.py), which is downloaded on first
+            use. Heads among the weights are ignored.
+        **settings: config values that override those of the file, such as ``hidden_dropout_prob=0``.
 
     Raises:
-        WeightsError: neither a folder nor a known name; of no known family; or something is missing, damaged, or does
-            not fit.
+        WeightsError: the name or the family is unknown, or a file is missing, damaged or does not fit.
     """
     folder = hub.resolve(name_or_folder)
     config = read_config(folder)
@@ -35,12 +34,12 @@ def load_encoder(name_or_folder: str | Path, **settings: Any) -> PretrainedEncod
 
 
 def new_encoder(config: PretrainedConfig) -> PretrainedEncoder:
-    """Make an encoder with new weights."""
+    """Create an encoder with new weights."""
     return encoder_class(config)(config)
 
 
 def encoder_class(config: PretrainedConfig) -> type[PretrainedEncoder]:
-    """Return the class of the encoders of a config's family."""
+    """Return the encoder class for a config."""
     module, name = FAMILIES[config.model_type].encoder.split(":")
     found: type[PretrainedEncoder] = getattr(importlib.import_module(module), name)
     return found

@@ -1,4 +1,4 @@
-"""The encoder: one post-LN Transformer that serves BERT, RoBERTa and ERNIE; they differ by config.
+"""The encoder of BERT, RoBERTa and ERNIE: one post-LN Transformer, whose config makes the difference.
 
 encoder = Encoder.from_pretrained("minilm")
 sequence_output, pooled_output = encoder(input_ids, token_type_ids)
@@ -22,13 +22,13 @@ from onion.models.pretrained_encoder import Encoded, PretrainedEncoder
 
 
 class Encoder(PretrainedEncoder):
-    """A Transformer encoder with PaddleNLP's parameter names that never computes padding.
+    """A Transformer encoder with PaddleNLP's parameter names that computes no padding.
 
-    Padded positions are dropped before the embeddings; every embedding, linear layer, norm and dropout works on
-    [tokens, hidden]. The padded shape appears inside attention only.
+    Padding is dropped before the embeddings; embeddings, linear layers, norms and dropout compute on [tokens, hidden].
+    Only attention uses the padded shape.
 
     Args:
-        config: sizes and settings. Weights start as BERT's do (normal, ``initializer_range``).
+        config: sizes and settings. New weights are initialized as BERT's (normal, ``initializer_range``).
     """
 
     config: EncoderConfig
@@ -40,7 +40,7 @@ class Encoder(PretrainedEncoder):
         super().__init__(config)
         self.embeddings = Embeddings(config)
         self.encoder = EncoderLayers(config)
-        self.pooler = Pooler(config)
+        self.pooler = Pooler(config, None if config.pool_act == "linear" else paddle.tanh)
 
     def forward(
         self,
@@ -51,24 +51,12 @@ class Encoder(PretrainedEncoder):
         task_type_ids: Ids | int | None = None,
         cls_only: bool = False,
     ) -> Encoded:
-        """Encode a padded batch; see :meth:`PretrainedEncoder.forward`.
+        """Encode a padded batch; arguments and errors as in :meth:`PretrainedEncoder.forward`.
 
-        Args:
-            input_ids: token ids; what stands on padding does not matter.
-            token_type_ids: segment ids; default 0. An encoder without segments takes 0 only.
-            position_ids: default the column, as in BERT, whatever padding stands before it; with
-                ``config.position_offset`` that offset plus the number of the row's tokens before it, as in RoBERTa.
-            attention_mask: above 0 where a token stands, anywhere in the row, 0 elsewhere; default where ``input_ids``
-                is not ``config.pad_token_id``.
-            task_type_ids: ids of ERNIE's tasks, or one for all tokens; default ``config.task_id``. An encoder that does
-                not use them takes 0 only.
-            cls_only: nothing but ``pooled_output`` and ``cls`` will be read. On the CPU the last layer is then
-                computed for the first token of each row alone, with the same result.
-
-        Raises:
-            DataError: the batch is longer than the position embeddings reach, a row has no token, shapes differ,
-                something is no array of integers (masks may be of any numbers), or (checked on the host only) an id has
-                no embedding.
+        Without segments or tasks only 0 is accepted for them; ``task_type_ids`` may be one id for all tokens, by
+        default ``config.task_id``. Positions are by default the columns, as in BERT, or with ``config.position_offset``
+        the offset plus the number of tokens before it in the row, as in RoBERTa. With ``cls_only``, on the CPU, the
+        last layer is computed for the first token of each row only, with the same result.
         """
         config = self.config
         packing = Packing.of(mask_of(input_ids, attention_mask, config.pad_token_id), config.num_attention_heads)
@@ -79,19 +67,13 @@ class Encoder(PretrainedEncoder):
         vectors, cls_only = dispatch.run(self.encoder, embedded, packing, cls_only)
         return Encoded(vectors, packing, self.pooler, cls_only)
 
-    def _embedded(
-        self,
-        words: paddle.Tensor,
-        types: paddle.Tensor | None,
-        positions: paddle.Tensor,
-        tasks: paddle.Tensor | None,
-    ) -> paddle.Tensor:
-        """Packed int64 [tokens] each -> [tokens, hidden], what the first layer gets."""
-        return self.embeddings(words, types, positions, tasks)
+    def _embedded(self, *ids: paddle.Tensor | None) -> paddle.Tensor:
+        """Return the input of the first layer, [tokens, hidden], for the arguments of :class:`Embeddings`."""
+        return self.embeddings(*ids)
 
 
 def _positions(values: Ids | None, packing: Packing, config: EncoderConfig) -> paddle.Tensor:
-    """The positions of the tokens: int64 [tokens]; by default nothing but the length of the batch can be wrong."""
+    """Return the positions of the tokens, int64 [tokens]."""
     if values is not None:
         return packed_ids("position_ids", values, packing, config.max_position_embeddings)
     if config.position_offset:

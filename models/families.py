@@ -1,13 +1,16 @@
-"""The families of encoders: by the ``model_type`` of a config, what reads, names and makes its encoder. Without Paddle.
+"""The registry of encoder families, by the ``model_type`` of a config. Without Paddle.
 
-Another architecture is a folder and a line here: docs/adding_an_encoder.md.
+CONTRIBUTING.md ("Add an encoder") describes how to add a family.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
+import tokenizers
 
 from onion.errors import WeightsError
 from onion.models.config import EncoderConfig
@@ -15,11 +18,27 @@ from onion.models.electra.config import ElectraConfig
 from onion.models.electra.naming import ElectraNaming
 from onion.models.formats.config_readers import find, model_type_of, read_values
 from onion.models.formats.name_mapping import BertNaming, Naming
+from onion.models.formats.paths import naming
 from onion.models.pretrained_config import PretrainedConfig
-from onion.models.tokenization.family_files import FamilyTokenizer
 from onion.models.xlnet import tokenizer as xlnet_tokenizer
 from onion.models.xlnet.config import XLNetConfig
 from onion.models.xlnet.naming import XLNetNaming
+
+
+@attrs.frozen
+class FamilyTokenizer:
+    """A file that is a tokenizer in folders of one family, if there is no ``tokenizer.json``.
+
+    Attributes:
+        file: its name.
+        special_tokens: part (``cls_token``, ...) -> token, unless ``tokenizer_config.json`` has another one.
+        build: creates a tokenizer of the library from the file, the special tokens and ``tokenizer_config.json``;
+            raises WeightsError if the file is damaged.
+    """
+
+    file: str
+    special_tokens: Mapping[str, str]
+    build: Callable[[Path, Mapping[str, str], Mapping[str, Any]], tokenizers.Tokenizer]
 
 
 @attrs.frozen
@@ -27,12 +46,11 @@ class Family:
     """A family of encoders.
 
     Attributes:
-        config: the class of its configs.
-        naming: what the systems call its parameters.
-        encoder: the class of its encoders, as ``module:class``: it needs Paddle, so it is imported when one is made
-            (auto.py).
-        tokenizer: the file that is a tokenizer in this family's folders only, if there is one; those of BERT, ERNIE
-            and RoBERTa are known in all folders (tokenization/loading.py).
+        config: the config class.
+        naming: converts parameter names and layouts.
+        encoder: the encoder class as ``module:class``; it needs Paddle, so auto.py imports it when needed.
+        tokenizer: a tokenizer file that only this family has, if any; tokenization/loading.py recognizes those of BERT,
+            ERNIE and RoBERTa in every folder.
     """
 
     config: type[PretrainedConfig]
@@ -41,6 +59,7 @@ class Family:
     tokenizer: FamilyTokenizer | None = None
 
 
+SPIECE = FamilyTokenizer("spiece.model", xlnet_tokenizer.SPECIAL_TOKENS, xlnet_tokenizer.build)
 BERT = Family(EncoderConfig, BertNaming(), "onion.models.encoder:Encoder")
 
 FAMILIES: dict[str, Family] = {
@@ -48,39 +67,37 @@ FAMILIES: dict[str, Family] = {
     "electra": Family(ElectraConfig, ElectraNaming(), "onion.models.electra.encoder:ElectraEncoder"),
     "ernie": BERT,
     "roberta": BERT,
-    "xlnet": Family(XLNetConfig, XLNetNaming(), "onion.models.xlnet.encoder:XLNetEncoder", xlnet_tokenizer.TOKENIZER),
+    "xlnet": Family(XLNetConfig, XLNetNaming(), "onion.models.xlnet.encoder:XLNetEncoder", SPIECE),
 }
 """``model_type`` -> family."""
 
 
 def read_config(path: str | Path) -> PretrainedConfig:
-    """Read the config of a model of any family: Hugging Face's, PaddleNLP's, static ERNIE's or our own.
+    """Read the config of a model of any family: Hugging Face's, PaddleNLP's, static ERNIE's or onion's.
 
     Args:
-        path: the file, or the folder it lies in.
+        path: the file, or its folder.
 
     Raises:
-        WeightsError: no such file, not JSON, of no family that is known (the message lists those), or a value is not
-            supported; the message names the file.
+        WeightsError: the file is missing or not JSON, the family is unknown (the message lists the known ones), or a
+            value is not supported; the message names the file.
     """
     path = find(Path(path))
     values = read_values(path)
-    try:
+    with naming(path):
         return _family(model_type_of(values, path.name)).config.from_dict(values, path)
-    except WeightsError as error:
-        raise WeightsError(f"{path}: {error}") from error
 
 
 def family_in(folder: Path) -> Family:
-    """The family of the model in a folder; BERT's where no config says another one, or none that is known."""
+    """Return the family of the model in a folder; BERT's if there is no config or its family is unknown."""
     try:
         path = find(folder)
         return _family(model_type_of(read_values(path), path.name))
     except WeightsError:
-        return BERT  # what is wrong is said by who reads the config
+        return BERT  # whoever reads the config reports the error
 
 
 def _family(model_type: object) -> Family:
     if not isinstance(model_type, str) or model_type not in FAMILIES:
-        raise WeightsError(f"model_type is {model_type!r}; the families of encoders are {', '.join(FAMILIES)}")
+        raise WeightsError(f"model_type must be one of {', '.join(FAMILIES)}, got {model_type!r}")
     return FAMILIES[model_type]

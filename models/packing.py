@@ -1,10 +1,10 @@
-"""Where the tokens of a padded batch stand, so that padding is dropped once and never computed.
+"""The positions of the tokens in a padded batch, so that padding is dropped once and never computed.
 
     padded [batch, length]        packed [tokens]          heads [batch, heads, length, head size]
       a b c .            ---->      a b c d e f   <---->     only inside attention
       d e f g                       g
 
-Padding may stand anywhere: left, right, in holes.
+Padding may be anywhere: left, right, between tokens.
 """
 
 from __future__ import annotations
@@ -19,60 +19,21 @@ import paddle
 from onion.errors import DataError
 from onion.models.ops import as_tensor, rows
 
-# Added to the scores of padded keys: exp() of it is exactly 0 in every floating type, and adding it to a score does not
-# overflow float32, as its smallest value could.
+# Added to the scores of padded keys: exp() of it is exactly 0 in every floating type, and adding it cannot overflow
+# float32, as adding its smallest value could.
 MASKED = -1e9
 
 Ids: TypeAlias = paddle.Tensor | np.ndarray
 
 
-# bool too: segments 0 and 1 may come as false and true.
-_INTEGERS = (paddle.int64, paddle.int32, paddle.int16, paddle.int8, paddle.uint8, paddle.bool)
-
-
-def check_array(name: str, values: Ids) -> None:
-    """Refuse what has no shape and no type.
-
-    Raises:
-        DataError: neither a tensor nor an array.
-    """
-    if not isinstance(values, (np.ndarray, paddle.Tensor)):
-        raise DataError(f"{name} is a {type(values).__name__}, neither a tensor nor a numpy array; make it one")
-
-
-def check_integers(name: str, values: Ids) -> None:
-    """Refuse numbers with a fraction, of which 5.7 would be taken for 5.
-
-    Raises:
-        DataError: no array of integers.
-    """
-    check_array(name, values)
-    whole = values.dtype.kind in "iub" if isinstance(values, np.ndarray) else values.dtype in _INTEGERS
-    if not whole:
-        raise DataError(f"{name} holds {str(values.dtype).removeprefix('paddle.')}, not integers; round it yourself")
-
-
-def on_host(name: str, values: Ids) -> np.ndarray:
-    """The values as an array.
-
-    Raises:
-        DataError: neither a tensor nor an array.
-    """
-    check_array(name, values)
-    if isinstance(values, np.ndarray):
-        return values
-    host: np.ndarray = (values.astype("float32") if values.dtype == paddle.bfloat16 else values).numpy()
-    return host  # numpy lacks bfloat16
-
-
 @attrs.frozen(slots=False, eq=False)  # cached properties live in __dict__
 class Packing:
-    """The places of a batch's tokens.
+    """The positions of a batch's tokens.
 
     Attributes:
-        mask: bool [batch, length], true where a token stands.
+        mask: bool [batch, length], true for tokens.
         heads: number of attention heads.
-        places: int64 [tokens], where in the flattened [batch * length] the tokens stand, ascending.
+        places: int64 [tokens], positions of the tokens in the flattened [batch * length], ascending.
     """
 
     mask: np.ndarray
@@ -84,19 +45,19 @@ class Packing:
         """Find the tokens.
 
         Args:
-            mask: [batch, length], above 0 where a token stands, 0 elsewhere.
+            mask: [batch, length], > 0 for tokens, 0 for padding.
             heads: number of attention heads.
 
         Raises:
-            DataError: not two axes, no rows, or a row without a token (its pooled output would have no meaning); or the
-                mask is one to be added to scores, where 0 means the opposite.
+            DataError: the mask does not have two axes, has no rows, a row without a token (whose pooled output would be
+                undefined), or negative numbers, as masks that are added to scores have.
         """
         if mask.ndim != 2:
-            raise DataError(f"a batch has the axes [batch, length], this one has the shape {list(mask.shape)}")
+            raise DataError(f"a batch must have the shape [batch, length], got {list(mask.shape)}")
         if mask.dtype.kind != "b" and not (mask.dtype.kind in "iuf" and (mask >= 0).all()):
             raise DataError(
-                "attention_mask holds something else than numbers from 0 on; 1 says that a token stands there, 0 that "
-                "none does (a mask that is added to scores, 0 and -10000, says the opposite)"
+                "attention_mask must hold numbers >= 0: 1 for tokens, 0 for padding (a mask that is added to scores, "
+                "0 for tokens and -10000 for padding, is not supported)"
             )
         mask = mask.astype(bool, copy=False)
         empty = np.flatnonzero(~mask.any(axis=1))
@@ -105,7 +66,7 @@ class Packing:
         return cls(mask, heads, np.flatnonzero(mask))
 
     def between(self, first: int, end: int) -> Packing:
-        """Return the packing of the rows from ``first`` up to ``end``; columns without a token are left out."""
+        """Return the packing of the rows [first, end), without columns that are empty in all of them."""
         mask = self.mask[first:end]
         return Packing.of(np.ascontiguousarray(mask[:, mask.any(axis=0)]), self.heads)
 
@@ -121,48 +82,48 @@ class Packing:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole batch."""
+        """Number of tokens of the batch."""
         return len(self.places)
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no padding at all; then packed and padded differ by their shape only."""
+        """Whether there is no padding; then packed and padded differ in shape only."""
         return self.tokens == self.mask.size
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """The column each token stands in: int64 [tokens]."""
+        """The column of each token: int64 [tokens]."""
         return self.places % self.length
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """How many tokens of its row stand before each place: int64 [batch, length]."""
+        """The number of tokens before each position of a row: int64 [batch, length]."""
         before: np.ndarray = np.cumsum(self.mask, axis=1) - self.mask
         return before
 
     @cached_property
     def firsts(self) -> paddle.Tensor:
-        """The first token of each row (``[CLS]``), as its index among the packed: int64 [batch]."""
+        """The first token of each row (``[CLS]``), as index into the packed tokens: int64 [batch]."""
         lengths = self.mask.sum(axis=1)
         return as_tensor(np.cumsum(lengths) - lengths)
 
     @cached_property
     def lasts(self) -> paddle.Tensor:
-        """The last token of each row, as its index among the packed: int64 [batch]."""
+        """The last token of each row, as index into the packed tokens: int64 [batch]."""
         return as_tensor(np.cumsum(self.mask.sum(axis=1)) - 1)
 
     @cached_property
     def starts(self) -> paddle.Tensor:
-        """Where each row starts among the packed, and where the last one ends: int32 [batch + 1]."""
+        """Where each row starts in the packed tokens, and where the last one ends: int32 [batch + 1]."""
         return as_tensor(np.cumsum([0, *self.mask.sum(axis=1)], dtype=np.int32))
 
     @cached_property
     def longest(self) -> int:
-        """Tokens of the row that has the most."""
+        """Number of tokens of the longest row."""
         return int(self.mask.sum(axis=1).max())
 
     def pack(self, values: np.ndarray | paddle.Tensor) -> np.ndarray | paddle.Tensor:
-        """[batch, length] -> [tokens], on the device it is on."""
+        """[batch, length] -> [tokens], on the same device."""
         if self.is_full:
             return values.reshape([-1])
         if isinstance(values, np.ndarray):
@@ -170,28 +131,22 @@ class Packing:
         return paddle.gather(values.reshape([-1]), self._places)
 
     def find(self, places: np.ndarray) -> np.ndarray:
-        """The index among the packed of the tokens at these places.
-
-        Args:
-            places: integers of any shape, in the flattened [batch * length].
-
-        Returns:
-            int64 of the same shape, each in [0, tokens).
+        """Convert positions in the flattened [batch * length] to indices into the packed tokens, of the same shape.
 
         Raises:
-            DataError: there is padding at a place, or it is outside the batch.
+            DataError: a position is padding, or outside the batch.
         """
         found = np.minimum(np.searchsorted(self.places, places), self.tokens - 1)
         missed = places[self.places[found] != places]
         if missed.size:
             raise DataError(
-                f"no token stands at place {missed.flat[0]} of the flattened batch "
-                f"[{self.batch} rows * {self.length} columns]"
+                f"position {missed.flat[0]} of the flattened batch [{self.batch} rows * {self.length} columns] "
+                "is not a token"
             )
         return found
 
     def unpack(self, packed: paddle.Tensor) -> paddle.Tensor:
-        """[tokens, width] -> [batch, length, width], zero where there is padding."""
+        """[tokens, width] -> [batch, length, width], with zeros for padding."""
         width = packed.shape[1]
         if not self.is_full:
             padded = paddle.zeros([self.mask.size, width], packed.dtype)
@@ -199,12 +154,10 @@ class Packing:
         return packed.reshape([self.batch, self.length, width])
 
     def split_heads(self, packed: paddle.Tensor, padding_is_zero: bool = False) -> paddle.Tensor:
-        """[tokens, hidden] -> [batch, heads, length, head size].
+        """[tokens, hidden] -> [batch, heads, length, head size]; padding is undefined, or zero if asked for.
 
-        What padded places hold has no meaning, unless it is asked to be zero.
-
-        One row of the result is one head of one token, so that picking rows unpacks and transposes at once. Paddle's
-        transpose would have to be copied afterwards, which on the CPU takes ten times as long.
+        A row of the result is one head of one token, so picking rows unpacks and transposes at once. Paddle's transpose
+        would need a copy, which takes ten times as long on the CPU.
         """
         size = packed.shape[1] // self.heads
         table = packed.reshape([-1, size])
@@ -215,22 +168,22 @@ class Packing:
         return picked.reshape([self.batch, self.heads, self.length, size])
 
     def merge_heads(self, heads: paddle.Tensor) -> paddle.Tensor:
-        """[batch, heads, length, head size] -> [tokens, hidden]; padded places are dropped."""
+        """[batch, heads, length, head size] -> [tokens, hidden]; padding is dropped."""
         size = heads.shape[3]
         return rows(heads.reshape([-1, size]), self._heads_of_tokens).reshape([self.tokens, self.heads * size])
 
     @cached_property
     def bias(self) -> paddle.Tensor | None:
-        """What attention adds to its scores: 0 for tokens, ``MASKED`` for padding; None without padding.
+        """The term that attention adds to its scores: 0 for tokens, ``MASKED`` for padding; None without padding.
 
-        float32 [batch, heads, length, length] on the CPU, where adding a broadcast tensor takes 510 microseconds
-        instead of 55 for one of equal shape (32 x 12 x 18 x 18); [batch, 1, 1, length] elsewhere.
+        float32 [batch, heads, length, length] on the CPU, where adding a broadcast tensor takes 510 microseconds and
+        one of equal shape 55 (32 x 12 x 18 x 18); [batch, 1, 1, length] elsewhere.
         """
         return self._bias(self.length)
 
     @cached_property
     def bias_of_firsts(self) -> paddle.Tensor | None:
-        """The same for one query a row: float32 [batch, heads, 1, length] on the CPU."""
+        """The same for one query per row: float32 [batch, heads, 1, length] on the CPU."""
         return self._bias(1)
 
     def _bias(self, queries: int) -> paddle.Tensor | None:
@@ -249,13 +202,13 @@ class Packing:
     def _heads_of_places(self) -> paddle.Tensor:
         """For each (row, head, column) the row of packed [tokens * heads, head size]: int64 [batch * heads * length].
 
-        Padded places point at token 0. As keys they are masked, as queries nobody reads them: no gradient comes back.
+        Padding refers to token 0. As keys it is masked, and as queries not used: no gradient comes back.
         """
         return as_tensor(self._heads_where().reshape(-1))
 
     @cached_property
     def _heads_of_places_but_padding(self) -> paddle.Tensor:
-        """The same, but padded places point behind the last row."""
+        """The same, but padding refers to the row behind the last one."""
         rows = np.where(self.mask[:, None, :], self._heads_where(), self.tokens * self.heads)
         return as_tensor(rows.reshape(-1))
 

@@ -1,6 +1,6 @@
-"""What an encoder is, whatever its family: the contract that tasks rely on, and all that does not depend on the layers.
+"""What the encoders of all families have in common: the interface for tasks, and loading, saving and sharing.
 
-A family's encoder is a subclass of :class:`PretrainedEncoder` with layers of its own and ``forward``.
+A family's encoder is a subclass of :class:`PretrainedEncoder` with its layers and ``forward``.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Own = TypeVar("Own", bound="PretrainedEncoder")
 
 @attrs.frozen(slots=False, eq=False, repr=False)  # cached properties live in __dict__
 class Encoded:
-    """What an encoder makes of a batch. Take what you need: the padded and the pooled form are made when first read.
+    """The output of an encoder. The padded and the pooled form are computed when they are first read.
 
     ``sequence_output, pooled_output = encoded`` works too.
 
     Attributes:
-        packing: where the tokens stand in the padded batch.
+        packing: the positions of the tokens in the padded batch.
     """
 
     _vectors: paddle.Tensor
@@ -52,27 +52,27 @@ class Encoded:
         """[tokens, hidden], the tokens of all rows without padding, row by row.
 
         Raises:
-            DataError: the encoder was asked for the vectors of [CLS] only.
+            DataError: the encoder was called with ``cls_only``.
         """
         if self._cls_only:
-            raise DataError("the encoder was called with cls_only, so there are no vectors of other tokens")
+            raise DataError("the encoder was called with cls_only and has computed no vectors of other tokens")
         return self._vectors
 
     @cached_property
     def cls(self) -> paddle.Tensor:
-        """[batch, hidden], of each row the token that stands for all of it: the first, and the last in XLNet."""
+        """[batch, hidden], the token that represents each row: the first, or the last in XLNet."""
         if self._cls_only:
             return self._vectors
         return rows(self._vectors, self.packing.lasts if self._cls_is_last else self.packing.firsts)
 
     @cached_property
     def sequence_output(self) -> paddle.Tensor:
-        """[batch, length, hidden], zero where there is padding."""
+        """[batch, length, hidden], zero for padding."""
         return self.packing.unpack(self.packed)
 
     @cached_property
     def pooled_output(self) -> paddle.Tensor:
-        """[batch, hidden], what the family makes of :attr:`cls` for a head over whole texts."""
+        """[batch, hidden], the family's pooler applied to :attr:`cls`, for heads over whole texts."""
         return self._pooler(self.cls)
 
     def __iter__(self) -> Iterator[paddle.Tensor]:
@@ -81,16 +81,15 @@ class Encoded:
 
 
 class PretrainedEncoder(nn.Layer, ABC):
-    """An encoder that reads and writes its own folder; made with a config, its weights are new.
+    """An encoder that is loaded from and saved to a folder; constructed from a config, its weights are new.
 
     Attributes:
         config: sizes and settings.
         config_class: the class of ``config``.
-        layers_path: where in it the list of its layers is: a path of sublayers, which also begins their parameters'
-            names.
-        cls_is_last: whether the token that stands for a text is its last one; else it is the first.
-        masked_lm: whether it was pretrained to guess masked words, so that it may have a head for that.
-        pooler_is_pretrained: whether published weights hold the pooler; where not, every training starts with a new
+        layers_path: path of the list of layers in the encoder, which is also the prefix of their parameters.
+        cls_is_last: whether the last token represents a text; else the first.
+        masked_lm: whether it was pretrained by masked LM, so that its weights may have a head for it.
+        pooler_is_pretrained: whether published weights contain the pooler; else every fine-tuning starts with a new
             one.
     """
 
@@ -117,59 +116,46 @@ class PretrainedEncoder(nn.Layer, ABC):
     ) -> Encoded:
         """Encode a padded batch.
 
-        Every argument may be a tensor or a numpy array, integers of shape [batch, length]. Where the tokens
-        stand is worked out on the host: on a GPU give ``attention_mask`` as a numpy array, and nothing waits for the
-        device.
+        Every argument may be a tensor or a numpy array, integers of shape [batch, length]. Token positions are computed
+        on the host: on a GPU give ``attention_mask`` as a numpy array, which avoids waiting for the device.
 
         Args:
-            input_ids: token ids; what stands on padding does not matter.
+            input_ids: token ids; ids of padding are ignored.
             token_type_ids: segment ids; default 0.
-            position_ids: of families with absolute positions; default those that the family was trained with.
-            attention_mask: above 0 where a token stands, anywhere in the row, 0 elsewhere; default where ``input_ids``
-                is not ``config.pad_token_id``.
-            task_type_ids: of families that know tasks.
-            cls_only: nothing but ``pooled_output`` and ``cls`` will be read, so the encoder may leave out the rest.
+            position_ids: for families with absolute positions; default: those of the family's pretraining.
+            attention_mask: > 0 for tokens, anywhere in the row, 0 for padding; default: ``input_ids`` differs from
+                ``config.pad_token_id``.
+            task_type_ids: for families with tasks.
+            cls_only: only ``pooled_output`` and ``cls`` will be read, so the encoder may omit the rest.
 
         Raises:
-            DataError: the batch is longer than the encoder takes, a row has no token, shapes differ, something is no
-                array of integers (masks may be of any numbers), or (checked on the host only) an id has no embedding.
+            DataError: the batch is longer than the encoder supports, a row has no token, shapes differ, an argument is
+                not an array of integers (masks may have any numbers), or (checked on the host only) an id has no
+                embedding.
         """
 
     @classmethod
     def from_pretrained(cls: type[Own], name_or_folder: str | Path, **settings: Any) -> Own:
-        """Load an encoder of this family; ``auto.load_encoder`` loads one of any family.
-
-        Args:
-            name_or_folder: a folder, or a named model, which is fetched the first time (see hub.py). It holds the
-                config and the weights; heads among these are left out.
-            **settings: config values to use instead of the file's, such as ``hidden_dropout_prob=0``.
-
-        Raises:
-            WeightsError: neither a folder nor a known name; or something is missing, damaged, or does not fit.
-        """
+        """Load an encoder of this family, as ``auto.load_encoder`` loads one of any family."""
         folder = hub.resolve(name_or_folder)
         return cls.of(cls.config_class.read(folder), read_weights(folder), **settings)
 
     @classmethod
     def of(cls: type[Own], config: PretrainedConfig, weights: Weights, **settings: Any) -> Own:
-        """Make an encoder of a folder's config and weights; before its parameters are made, the weights are checked.
+        """Create an encoder from a folder's config and weights, which are checked before parameters are allocated.
 
         Raises:
-            WeightsError: they do not fit, or there is no such setting.
+            WeightsError: the weights do not fit, or a setting does not exist.
         """
         weights.check_settings(config)
         config = config.changed(**settings)
-        fresh = weights.check(config)  # sizes that are wrong may also be larger than the memory
+        fresh = weights.check(config)  # before allocating: wrong sizes may exceed the memory
         encoder = cls(config)
         encoder._take(weights, fresh)
         return encoder
 
     def fill(self, weights: Weights) -> None:
-        """Take over the encoder's part of weights that were read; all of it or, when something is wrong, nothing.
-
-        Raises:
-            WeightsError: they do not fit.
-        """
+        """Copy weights into the encoder's parameters; raise a WeightsError, and copy nothing, if they do not fit."""
         self._take(weights, weights.check(self.config))
 
     def _take(self, weights: Weights, fresh: tuple[str, ...]) -> None:
@@ -178,28 +164,28 @@ class PretrainedEncoder(nn.Layer, ABC):
             parameters[name].set_value(np.ascontiguousarray(array))
         if fresh:
             level = logging.WARNING if self.pooler_is_pretrained else logging.DEBUG
-            log.log(level, "%s holds no pooler; it starts with random weights", weights.path)
+            log.log(level, "%s contains no pooler; it starts with random weights", weights.path)
         if weights.ignored:
-            log.debug("%s: not the encoder's, ignored: %s", weights.path, ", ".join(weights.ignored))
+            log.debug("%s: not part of the encoder, ignored: %s", weights.path, ", ".join(weights.ignored))
 
     def save_pretrained(self, folder: str | Path, layout: str = "onion") -> None:
-        """Write ``config.json`` and ``model.safetensors``, each replaced as a whole or not at all; the folder is made.
+        """Write ``config.json`` and ``model.safetensors``, each replaced atomically; the folder is created.
 
-        The weights, which come first, also name what the config says of their meaning: a folder that a killed process
-        leaves with one new file and one old is refused when it is loaded, unless both mean the same.
+        The weights are written first and contain the settings that determine their meaning: a folder with one new and
+        one old file, left by a killed process, is refused when loading, unless both mean the same.
 
         Args:
-            folder: where to.
-            layout: of the weights; :func:`onion.models.weights.write_weights` lists them.
+            folder: the target.
+            layout: of the weights; see :func:`onion.models.weights.write_weights`.
 
         Raises:
-            WeightsError: they cannot be written, or there is no such layout.
+            WeightsError: they cannot be written, or the layout is unknown.
         """
         write_weights(folder, arrays_of(self), layout, config=self.config)
         self.config.write(folder)
 
     def first_layers(self: Own, count: int) -> Own:
-        """Return an encoder of the first layers of this one; all parameters are shared."""
+        """Return an encoder of the first ``count`` layers; all parameters are shared."""
         encoder = shallow = _shallow_copy(self)
         encoder.config = self.config.changed(num_hidden_layers=count)
         *path, last = self.layers_path.split(".")
@@ -212,12 +198,12 @@ class PretrainedEncoder(nn.Layer, ABC):
 
 
 def arrays_of(layer: nn.Layer) -> dict[str, np.ndarray]:
-    """The parameters of a layer as they are saved: name -> array."""
+    """Return the parameters of a layer as they are saved: name -> array."""
     return {name: _array(parameter) for name, parameter in layer.named_parameters()}
 
 
 def _array(parameter: paddle.Tensor) -> np.ndarray:
-    """Paddle hands out bfloat16, which numpy lacks, as its bits in integers; we save it as float32."""
+    """Return a parameter as an array; bfloat16, which numpy does not have, as float32."""
     array: np.ndarray = (parameter.astype("float32") if parameter.dtype == paddle.bfloat16 else parameter).numpy()
     return array
 
@@ -226,7 +212,7 @@ Copied = TypeVar("Copied", bound=nn.Layer)
 
 
 def _shallow_copy(layer: Copied) -> Copied:
-    """A layer whose sublayers can be replaced without changing the other one's."""
+    """Copy a layer so that its sublayers can be replaced without changing the original."""
     copied = copy.copy(layer)
     copied.__dict__["_sub_layers"] = OrderedDict(layer._sub_layers)
     return copied

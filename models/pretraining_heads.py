@@ -1,11 +1,11 @@
-"""The heads that BERT and ERNIE are pre-trained with: masked words and next sentence.
+"""The pretraining heads of BERT and ERNIE: masked LM and next-sentence prediction.
 
     network = EncoderForPretraining(encoder)
     scores = network(input_ids, token_type_ids, masked_positions=positions)
     scores.words, scores.next_sentence
 
-``EncoderForPretraining.from_pretrained(folder)`` loads the heads that a folder holds. Parameter names are PaddleNLP's
-(``ErnieForPretraining``, ``BertForPretraining``), the encoder's included.
+``EncoderForPretraining.from_pretrained(folder)`` loads the heads of a folder. Parameter names are PaddleNLP's
+(``ErnieForPretraining``, ``BertForPretraining``), including the encoder's.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
-from onion.models.layer_norm import LayerNorm
+from onion.models.inputs import check_integers, on_host
 from onion.models.layers import ACTIVATIONS, Linear
-from onion.models.ops import as_tensor, rows
-from onion.models.packing import Ids, check_integers, on_host
+from onion.models.ops import LayerNorm, as_tensor, rows
+from onion.models.packing import Ids
 from onion.models.pretrained_encoder import Encoded, arrays_of
 from onion.models.weights import Weights, read_weights, write_weights
 
@@ -37,13 +37,13 @@ Positions: TypeAlias = Ids
 
 @attrs.frozen(eq=False, repr=False)
 class PretrainingScores:
-    """What the heads make of a batch; scores before any softmax.
+    """The output of the heads: scores before the softmax.
 
     Attributes:
-        words: [masked words, vocabulary], in the order of the positions that were given; [tokens, vocabulary], row by
-            row without padding, where none were.
+        words: [masked words, vocabulary], in the order of the given positions; without positions [tokens, vocabulary],
+            row by row without padding.
         next_sentence: [batch, 2]; None without that head.
-        encoded: what the encoder made of the batch.
+        encoded: the output of the encoder.
     """
 
     words: paddle.Tensor
@@ -52,10 +52,10 @@ class PretrainingScores:
 
 
 class WordPrediction(nn.Layer):
-    """Scores of all words for hidden states: linear, activation, norm, then the product with the word embeddings.
+    """The masked LM head: linear layer, activation, LayerNorm, and the product with the word embeddings.
 
-    The decoder is tied: its weight is the encoder's table of words, which is handed in and is no parameter of this
-    layer, so that it is trained, counted and saved once.
+    The decoder is tied: its weight is the encoder's word embeddings, which are passed to ``forward`` and are not a
+    parameter of this layer, so that they are trained, counted and saved once.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -66,17 +66,17 @@ class WordPrediction(nn.Layer):
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, hidden: paddle.Tensor, word_embeddings: paddle.Tensor) -> paddle.Tensor:
-        """[n, hidden] and the table [vocabulary, hidden] -> [n, vocabulary]."""
+        """[n, hidden] and the word embeddings [vocabulary, hidden] -> [n, vocabulary]."""
         transformed = self.layer_norm(self.activation(self.transform(hidden)))
         return paddle.matmul(transformed, word_embeddings, transpose_y=True) + self.decoder_bias
 
 
 class PretrainingHeads(nn.Layer):
-    """Masked words and, unless switched off (RoBERTa has none), next sentence.
+    """Masked LM and, optionally, next-sentence prediction (RoBERTa has none).
 
     Args:
         config: the encoder's.
-        next_sentence: whether there is that head.
+        next_sentence: whether to have that head.
     """
 
     def __init__(self, config: EncoderConfig, next_sentence: bool = True) -> None:
@@ -91,9 +91,9 @@ class PretrainingHeads(nn.Layer):
 
         Args:
             encoded: the encoder's output.
-            word_embeddings: the encoder's table of words, [vocabulary, hidden].
-            masked_positions: integers [masked words], where the masked words stand in the flattened [batch * length],
-                as PaddleNLP and ERNIE count; only these are computed. Default every token.
+            word_embeddings: the encoder's word embeddings, [vocabulary, hidden].
+            masked_positions: integers [masked words], positions in the flattened [batch * length], as in PaddleNLP and
+                ERNIE; only these are computed. Default: every token.
 
         Raises:
             DataError: there are no masked words, or one of them is padding or outside the batch.
@@ -106,19 +106,18 @@ class PretrainingHeads(nn.Layer):
         return PretrainingScores(words, next_sentence, encoded)
 
     def fill(self, weights: Weights) -> None:
-        """Take over the heads that a folder's weights hold; those that it lacks stay as they are, with a warning.
+        """Load the heads from a folder's weights; missing heads keep their values, with a warning.
 
         Raises:
-            WeightsError: a head does not fit, or is there in part; or the decoder of masked words is not the table of
-                words.
+            WeightsError: a head does not fit or is incomplete, or the decoder is not tied to the word embeddings.
         """
         heads = {f"cls.{name}": parameter for name, parameter in self.named_parameters()}
         fresh = weights.check_heads({name: tuple(parameter.shape) for name, parameter in heads.items()})
         decoder = weights.heads.get("cls.predictions.decoder_weight")
         if decoder is not None and not np.array_equal(decoder, weights.arrays["embeddings.word_embeddings.weight"]):
             raise WeightsError(
-                f"{weights.path}: the decoder of masked words has weights of its own; only one that is tied to the "
-                f"word embeddings is supported"
+                f"{weights.path}: the masked LM decoder has its own weights; only a decoder that is tied to the word "
+                f"embeddings is supported"
             )
         for name, parameter in heads.items():
             if name not in fresh:
@@ -126,17 +125,17 @@ class PretrainingHeads(nn.Layer):
         if fresh:
             log.warning("%s lacks %s; they start with random weights", weights.path, ", ".join(fresh))
         if weights.unknown_heads:
-            log.warning("%s: no head is known for %s; ignored", weights.path, ", ".join(weights.unknown_heads))
+            log.warning("%s: unknown heads, ignored: %s", weights.path, ", ".join(weights.unknown_heads))
 
 
 class EncoderForPretraining(nn.Layer):
-    """An encoder with its pre-training heads.
+    """An encoder with its pretraining heads.
 
-    The encoder's parameters stand under its model's name (``ernie.embeddings...``), the heads' under ``cls.``.
+    The encoder's parameters have the prefix of its model type (``ernie.embeddings...``), the heads' ``cls.``.
 
     Args:
         encoder: is shared, not copied.
-        next_sentence: whether there is a head for it.
+        next_sentence: whether to have that head.
     """
 
     def __init__(self, encoder: Encoder, next_sentence: bool = True) -> None:
@@ -166,17 +165,16 @@ class EncoderForPretraining(nn.Layer):
 
     @classmethod
     def from_pretrained(cls, name_or_folder: str | Path, **settings: Any) -> EncoderForPretraining:
-        """Load an encoder with the heads that its folder holds.
+        """Load an encoder with the pretraining heads of its folder.
 
-        A folder without the head of masked words makes that head anew, with a warning; one without the head of next
-        sentence gives a network without it.
+        A missing masked LM head gets new weights, with a warning; without a next-sentence head the network has none.
 
         Args:
             name_or_folder: as for :meth:`Encoder.from_pretrained`.
-            **settings: config values to use instead of the file's.
+            **settings: config values that override those of the file.
 
         Raises:
-            WeightsError: something is missing, damaged, or does not fit; half a head is damage.
+            WeightsError: something is missing, damaged, or does not fit; an incomplete head is an error.
         """
         folder = hub.resolve(name_or_folder)
         weights = read_weights(folder)
@@ -186,10 +184,10 @@ class EncoderForPretraining(nn.Layer):
         return network
 
     def save_pretrained(self, folder: str | Path, layout: str = "onion") -> None:
-        """Write the encoder and its heads, as :meth:`Encoder.save_pretrained` writes the encoder.
+        """Write the encoder and its heads; see :meth:`Encoder.save_pretrained`.
 
         Raises:
-            WeightsError: they cannot be written, or there is no such layout.
+            WeightsError: they cannot be written, or the layout is unknown.
         """
         heads = {f"cls.{name}": array for name, array in arrays_of(self.cls).items()}
         config = self.encoder.config
@@ -198,9 +196,9 @@ class EncoderForPretraining(nn.Layer):
 
 
 def _index(positions: Positions, encoded: Encoded) -> paddle.Tensor:
-    """Places in the padded batch -> places among the packed tokens: int64 [masked words]."""
+    """Convert positions in the padded batch to indices into the packed tokens: int64 [masked words]."""
     check_integers("masked_positions", positions)
     places = on_host("masked_positions", positions)
     if places.ndim != 1 or not len(places):
-        raise DataError(f"masked_positions has the shape {list(places.shape)}, not [masked words] with at least one")
+        raise DataError(f"masked_positions must have the shape [masked words], at least one, got {list(places.shape)}")
     return as_tensor(encoded.packing.find(places))

@@ -1,4 +1,4 @@
-"""Texts -> token ids, by the ``tokenizers`` library (Rust), which is asked once for each word. Without Paddle."""
+"""Texts -> token ids, by the ``tokenizers`` library (Rust), which is called once for each word. Without Paddle."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 import tokenizers
 
-from onion.errors import DataError, WeightsError
+from onion.errors import DataError
 from onion.models import hub
+from onion.models.formats.paths import naming
 from onion.models.formats.safetensors_file import put_file
 from onion.models.tokenization import windows
 from onion.models.tokenization.basic_tokenizer import Characters
 from onion.models.tokenization.encoding import Encoding, places_of
 from onion.models.tokenization.loading import SETTINGS_FILE, TOKENIZER_FILE, find, read_settings, special_parts
-from onion.models.tokenization.pre_tokenizer import Preparation, Prepared, Texts
-from onion.models.tokenization.truncation import mend_pairs
-from onion.models.tokenization.validation import LONGEST, Given, checked, whole
+from onion.models.tokenization.pre_tokenizer import LONGEST, Given, Preparation, Prepared, Texts, checked, whole
 from onion.models.tokenization.windows import Tokens
 from onion.models.tokenization.word_cache import Words
 from onion.models.weights import make_folder
@@ -32,23 +31,23 @@ __all__ = ["Encoding", "Texts", "Tokenizer"]
 
 
 class Tokenizer:
-    """A tokenizer of BERT, ERNIE or RoBERTa: WordPiece, characters, byte-level BPE or SentencePiece, as its files say.
+    """The tokenizer of an encoder: WordPiece, characters, byte-level BPE or SentencePiece. Thread-safe.
 
-    Any number of threads may use one at once. A text, or a word of a text that was split before, that spells a special
-    token (``[SEP]``, ``<mask>``) becomes that token, as with the references; take such words out of texts of strangers.
+    A text, or a word of a pre-split text, that spells a special token (``[SEP]``, ``<mask>``) becomes that token, as in
+    the references; remove such words from untrusted texts.
 
     Args:
-        backend: the tokenizer of the library; belongs to this object from now on. Its stored truncation and padding
-            are switched off.
-        settings: what ``tokenizer_config.json`` holds: ``do_lower_case``, the names of the special tokens, ...
-        preparation: what is done to texts before the backend gets them; by default what makes it treat every character
-            as the reference does.
+        backend: the tokenizer of the library, which this object takes over. Its stored truncation and padding are
+            disabled.
+        settings: the content of ``tokenizer_config.json``: ``do_lower_case``, the names of the special tokens, ...
+        preparation: prepares texts for the backend; by default it makes the backend treat every character like the
+            reference.
 
     Attributes:
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
 
     Raises:
-        WeightsError: a special token is not in the vocabulary, or plays two parts.
+        WeightsError: a special token is not in the vocabulary, or has two parts.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Tokenizer:
         self._prepare: Preparation = preparation or Characters(backend)
         self.settings = {**(settings or {}), **self._prepare.settings}
         self._backend = backend
-        # The backend keeps truncation as a setting: whoever needs one holds this until it is done with the backend.
+        # Truncation is a setting of the backend, so a call with truncation holds the lock.
         self._lock = threading.Lock()
         self._cut: tuple[int, str] | None = None
         backend.no_truncation()
@@ -76,7 +75,7 @@ class Tokenizer:
         self._size = 1 + max(backend.get_vocab().values())
 
     def _by_words(self) -> Words | None:
-        """The fast way for texts whose offsets nobody asks for, if there is one."""
+        """Return the word cache, which is faster if offsets are not needed, if the tokenizer supports it."""
         suits = isinstance(self._prepare, Characters) and Words.suit(self._backend)
         return Words(self._backend, self._mask_token) if suits else None
 
@@ -90,11 +89,11 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """One more than the largest id, added tokens included: what the encoder's embedding must have at least."""
+        """One more than the largest id, including added tokens: the minimum number of word embeddings."""
         return self._size
 
     def tokens(self, ids: Iterable[int]) -> list[str | None]:
-        """Return tokens as the vocabulary writes them (``##ing``, ``Ġfilm``); None for an id that it has not."""
+        """Return tokens as in the vocabulary (``##ing``, ``Ġfilm``); None for unknown ids."""
         numbers = map(int, ids)
         return [self._backend.id_to_token(each) if 0 <= each < self._size else None for each in numbers]
 
@@ -108,21 +107,21 @@ class Tokenizer:
         offsets: bool = False,
         pre_split: bool = False,
     ) -> list[Encoding]:
-        """Tokenize texts, or pairs of texts, all at once (on all cores).
+        """Tokenize texts, or pairs of texts, in parallel on all cores.
 
         Args:
             texts: the texts.
-            pairs: one for each text.
-            max_length: most tokens a result may have, special tokens included.
-            truncation: what is cut of a pair that is longer: ``"longest_first"``, the longer one until both are equally
-                long and then both; ``"only_first"``; ``"only_second"``.
-            offsets: give ``offsets`` and ``words`` too; slower.
-            pre_split: each text is a list of words, which are not joined; each is split further on its own.
+            pairs: one for each text, or None.
+            max_length: maximum length of a result, including special tokens.
+            truncation: which text of a pair is truncated: ``"longest_first"``, the longer one until both are equally
+                long, then both; ``"only_first"``; ``"only_second"``.
+            offsets: return ``offsets`` and ``words`` too; slower.
+            pre_split: each text is a list of words, which are tokenized independently.
 
         Raises:
-            DataError: ``pairs`` has another length than ``texts``, something is not a string, ``max_length`` is no
-                whole number or leaves no room for a token, there is no such truncation, or it may not cut the text that
-                would have to be cut.
+            DataError: ``pairs`` has another length than ``texts``, something is not a string, ``max_length`` is not a
+                whole number or leaves no room for a token, the truncation is unknown, or it may not truncate the text
+                that is too long.
         """
         max_length = self._length(max_length, truncation, pairs is not None)
         texts, pairs = checked(texts, pairs, pre_split)
@@ -142,9 +141,9 @@ class Tokenizer:
     def _encoded(
         self, first: Prepared, second: Prepared | None, max_length: int, truncation: str, offsets: bool
     ) -> tuple[list[tokenizers.Encoding], list[bool]]:
-        """What the library makes of texts or pairs, cut to a length, and whether each was cut."""
+        """Return the library's encodings, truncated, and whether each was truncated."""
         inputs = first.inputs if second is None else list(zip(first.inputs, second.inputs, strict=True))
-        # The fast one does not work out offsets.
+        # The fast one computes no offsets.
         encode = self._backend.encode_batch if offsets else self._backend.encode_batch_fast
         with self._lock:
             if (max_length, truncation) != self._cut:
@@ -154,7 +153,7 @@ class Tokenizer:
             cut = [bool(one.overflowing) for one in found]
             if second is not None and truncation == "longest_first" and any(cut):
                 room = max_length - self._backend.num_special_tokens_to_add(True)
-                found = mend_pairs(self._backend, inputs, found, room, first.split)
+                found = windows.mend_pairs(self._backend, inputs, found, room, first.split)
         return found, cut
 
     def windows(
@@ -167,20 +166,20 @@ class Tokenizer:
         max_first: int | None = None,
         pre_split: bool = False,
     ) -> list[list[Encoding]]:
-        """Tokenize texts of any length as windows that together hold every token.
+        """Tokenize texts of any length as windows that together contain every token.
 
         Args:
-            texts: the texts; where there are pairs, each is whole in every window.
-            pairs: one for each text; the windows lie over these.
-            max_length: most tokens a window may have, special tokens included.
-            stride: how many tokens after the previous one a window begins (BERT's and ERNIE's ``doc_stride``). One that
-                is larger than what a window takes leaves no token out: the windows then stand side by side.
-            max_first: cut the first text of each pair to so many tokens (ERNIE's ``max_query_length``).
+            texts: the texts; the first text of a pair is complete in every window.
+            pairs: one for each text, or None; the windows are over these.
+            max_length: maximum length of a window, including special tokens.
+            stride: distance between the beginnings of windows (BERT's and ERNIE's ``doc_stride``), limited to the
+                length of a window, so that no token is skipped.
+            max_first: maximum length of the first text of each pair (ERNIE's ``max_query_length``).
             pre_split: each text is a list of words, as in a call.
 
         Returns:
-            For each text its windows, one at least, in order; the last ends with the text. Offsets and words are given,
-            and ``truncated`` says whether a window holds less than all tokens.
+            The windows of each text in order, at least one, with offsets and words; ``truncated`` says whether a window
+            has less than all tokens.
 
         Raises:
             DataError: as in a call; ``stride`` or ``max_first`` is not positive; a first text leaves no room for its
@@ -189,9 +188,9 @@ class Tokenizer:
         max_length, stride = self._length(max_length, "longest_first", pairs is not None), whole("stride", stride)
         texts, pairs = checked(texts, pairs, pre_split)
         if stride < 1:
-            raise DataError(f"stride {stride} is no way forward; give 1 or more")
+            raise DataError(f"stride must be >= 1, got {stride}")
         if max_first is not None and (whole("max_first", max_first) < 1 or pairs is None):
-            raise DataError(f"max_first {max_first} needs pairs, and 1 token or more")
+            raise DataError(f"max_first must be >= 1, and needs pairs, got {max_first}")
         with self._lock:
             self._uncut()
             frame = windows.Frame.of(self._backend, self._mask_token, pairs is not None)
@@ -219,7 +218,7 @@ class Tokenizer:
 
     def _length(self, max_length: int, truncation: str, pairs: bool) -> int:
         if truncation not in TRUNCATIONS:
-            raise DataError(f"no truncation {truncation!r}; there are {', '.join(TRUNCATIONS)}")
+            raise DataError(f"unknown truncation {truncation!r}; known are {', '.join(TRUNCATIONS)}")
         if truncation == "only_second" and not pairs:
             raise DataError("truncation 'only_second' needs pairs")
         special = self._backend.num_special_tokens_to_add(pairs)
@@ -229,19 +228,20 @@ class Tokenizer:
         return min(max_length, LONGEST)
 
     def _explained(self, inputs: Sequence[Any], split: bool, error: Exception) -> DataError:
-        """Name the input that the library refused: it says neither which nor why."""
+        """Find the input that the library refused, and the reason, which it does not report."""
         for index, one in enumerate(inputs):
             try:
                 self._backend.encode_batch_fast([one], is_pretokenized=split)
             except TypeError:
                 return DataError(
-                    f"text or pair {index} holds half a surrogate pair, which is no character; decode it anew"
+                    f"text or pair {index} contains a lone surrogate, which is not a character; decode it again"
                 )
             except Exception:
                 max_length, truncation = self._cut or (0, "")
                 kept = "pair" if truncation == "only_first" else "text"
                 return DataError(
-                    f"{kept} {index} alone is too long for max_length {max_length} and {truncation!r} may not cut it"
+                    f"{kept} {index} alone is too long for max_length {max_length}, and {truncation!r} does not "
+                    "truncate it"
                 )
         return DataError(f"cannot tokenize: {error}")
 
@@ -249,33 +249,32 @@ class Tokenizer:
     def from_pretrained(cls, name_or_folder: str | Path, style: str | None = None) -> Tokenizer:
         """Load ``tokenizer.json``, or else ``vocab.txt``, or else ``vocab.json`` with ``merges.txt``.
 
-        ``tokenizer_config.json`` is heeded where it is there. Where it names ERNIE tiny's tokenizer, or where there is
-        its SentencePiece model and no ``tokenizer.json``, that model, its dictionary and ``vocab.txt`` are loaded.
+        ``tokenizer_config.json`` is used if it exists. If it names ERNIE tiny's tokenizer, or if the folder has its
+        SentencePiece model and no ``tokenizer.json``, that model, its dictionary and ``vocab.txt`` are loaded.
 
         Args:
-            name_or_folder: where the files are, or a named model, which is fetched the first time (see hub.py).
+            name_or_folder: the folder, or a model name (see hub.py), which is downloaded on first use.
             style: build one of :data:`onion.models.tokenization.wordpiece.STYLES` from ``vocab.txt``, even if there is
                 a ``tokenizer.json``; BERT's and ERNIE's own is ``"wordpiece"``.
 
         Raises:
-            WeightsError: neither a folder nor a known name, no such style, no such file, a damaged one, or a special
-                token is missing; or ``sentencepiece`` is not installed and needed.
+            WeightsError: the name or the style is unknown, a file is missing or damaged, a special token is missing, or
+                ``sentencepiece`` is needed and not installed.
         """
         folder = hub.resolve(name_or_folder)
         settings = read_settings(folder / SETTINGS_FILE)
         if style is not None:
-            settings.pop("tokenizer_class", None)  # it is another one now
+            settings.pop("tokenizer_class", None)
         path, load = find(folder, settings, style)
         backend, preparation = load()
-        try:
+        with naming(path):
             return cls(backend, settings, preparation)
-        except WeightsError as error:
-            raise WeightsError(f"{path}: {error}") from error
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write ``tokenizer.json`` and ``tokenizer_config.json``, each replaced as a whole or not at all.
+        """Write ``tokenizer.json`` and ``tokenizer_config.json``, each replaced atomically.
 
-        Of ERNIE tiny's tokenizer, which the library has no form for, its three files instead of the first.
+        For ERNIE tiny's tokenizer, which the library cannot represent, its three files are written instead of the
+        first.
 
         Raises:
             WeightsError: they cannot be written.
@@ -285,9 +284,9 @@ class Tokenizer:
             put_file(folder / name, content)
 
     def files(self) -> dict[str, bytes]:
-        """Return what :meth:`save_pretrained` writes, by name: all that decides about the ids."""
+        """Return the files of :meth:`save_pretrained` by name, which determine all ids."""
         with self._lock:
-            self._uncut()  # a setting of the call, not of the tokenizer
+            self._uncut()  # truncation belongs to the call
             files = self._prepare.files() or {TOKENIZER_FILE: self._backend.to_str(pretty=True).encode()}
         settings = json.dumps(self.settings, indent=2, ensure_ascii=False) + "\n"
         return {**files, SETTINGS_FILE: settings.encode()}

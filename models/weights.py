@@ -1,14 +1,14 @@
-"""The weights of a folder: every layout that onion knows in, and three out. Without Paddle.
+"""Read the weights of a folder in any supported layout, and write them in three. Without Paddle.
 
-What the parameters are called there, the folder's family says (families.py).
-
-In: our own, Hugging Face's (safetensors or PyTorch, whole or in shards), PaddleNLP's, static ERNIE's. Our own layout is
-``model.safetensors`` with PaddleNLP's parameter names and Paddle's [in, out] linear weights.
+Reads onion's own, Hugging Face's (safetensors or PyTorch, whole or in shards), PaddleNLP's and static ERNIE's. The own
+layout is ``model.safetensors`` with PaddleNLP's parameter names and Paddle's [in, out] linear weights. The folder's
+family determines the names (families.py).
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,30 +23,40 @@ from onion.models.formats.name_mapping import HEADS, LM_HEAD, without_prefix
 from onion.models.formats.paths import is_folder
 from onion.models.formats.safetensors_file import read_metadata, write_safetensors
 from onion.models.pretrained_config import PretrainedConfig, Shape
-from onion.models.shape_checks import check_fit
 
-# What the metadata of a safetensors file names as its format: transformers wants "pt", PaddleNLP refuses "pd".
+log = logging.getLogger(__name__)
+
+# Layout -> format in the metadata of a safetensors file: transformers requires "pt", PaddleNLP refuses "pd".
 FORMATS = {"onion": "pd", "huggingface": "pt", "paddlenlp": "np"}
-# Models trained without a pooler (masked words, tokens, questions) store none; it starts anew and the report says so.
+# Models trained without a pooler (masked LM, tokens, questions) store none; it gets new weights, with a warning.
 MAY_BE_MISSING = "pooler."
 HEADS_OF_PRETRAINING = ("cls.predictions.", "cls.seq_relationship.")
-# Under this name the metadata of a safetensors file of ours has the settings that the weights were saved with.
+# Key in the metadata of onion's safetensors files: the settings that the weights were saved with.
 SETTINGS = "onion"
+NAMES_SHOWN = 5
+# Embedding -> the key of the config for its number of rows.
+ROWS = {
+    "embeddings.word_embeddings.weight": "vocab_size",
+    "word_embedding.weight": "vocab_size",
+    "embeddings.position_embeddings.weight": "max_position_embeddings",
+    "embeddings.token_type_embeddings.weight": "type_vocab_size",
+    "embeddings.task_type_embeddings.weight": "task_type_vocab_size",
+}
 
 
 @attrs.frozen
 class Weights:
-    """What a folder's weights hold for an encoder.
+    """The weights of a folder.
 
     Attributes:
-        path: the file, the index of several, or the folder of static ERNIE's.
-        arrays: our name of an encoder's parameter -> float32 array in Paddle's layout.
-        ignored: names in the file that are neither the encoder's nor of ``heads``, as they stand there.
+        path: the file, the index of several, or static ERNIE's folder.
+        arrays: onion's parameter name -> float32 array in Paddle's layout.
+        ignored: names in the file that belong neither to the encoder nor to ``heads``, as stored.
         layout: ``"huggingface"``, ``"onion"`` (PaddleNLP's names in safetensors), ``"paddlenlp"`` or ``"static"``.
-        heads: the heads of pre-training: ``cls.predictions...`` and ``cls.seq_relationship...`` (PaddleNLP's names) ->
-            array; empty where the file has none. Take them or leave them. A decoder that is tied to the word
-            embeddings may be stored as ``cls.predictions.decoder_weight`` or not at all.
-        settings: :meth:`PretrainedConfig.meaning` when we saved them; empty in files of others.
+        heads: the pretraining heads: ``cls.predictions...`` and ``cls.seq_relationship...`` (PaddleNLP's names) ->
+            array; empty if the file has none. A decoder that is tied to the word embeddings may be stored as
+            ``cls.predictions.decoder_weight`` or omitted.
+        settings: :meth:`PretrainedConfig.meaning` when onion saved them; empty in other files.
     """
 
     path: Path
@@ -57,44 +67,44 @@ class Weights:
     settings: dict[str, Any] = attrs.field(factory=dict)
 
     def check_settings(self, config: PretrainedConfig) -> None:
-        """Check that the config beside the weights is the one they were saved with, as far as others would fit too.
+        """Check that the config is the one that the weights were saved with, as far as shapes do not show it.
 
-        Weights and config are two files; a process that is killed between them leaves new weights under an old config.
+        Weights and config are two files; a process that is killed between them leaves new weights with an old config.
 
         Raises:
             WeightsError: they contradict each other; the message names the keys.
         """
         found = config.meaning()
         odd = [
-            f"{name} is {found[name]!r} there and was {value!r}"
+            f"{name} is {found[name]!r} and was {value!r}"
             for name, value in self.settings.items()
             if name in found and found[name] != value
         ]
         if odd:
             raise WeightsError(
-                f"{self.path}: the config beside it is not the one it was saved with: {'; '.join(odd)}. Was saving "
-                f"interrupted? Save again or mend the config; other settings can be given when it is loaded"
+                f"{self.path}: was saved with another config than the one in its folder: {'; '.join(odd)}. Was saving "
+                f"interrupted? Save again, or correct the config; other settings can be given when loading"
             )
 
     def check(self, config: PretrainedConfig) -> tuple[str, ...]:
-        """Check that the arrays are those of an encoder of this config; without making any of its parameters.
+        """Check that the arrays fit an encoder of this config, without allocating its parameters.
 
         Returns:
-            Names of parameters the file may lack and does (the pooler's).
+            Names of the parameters that the file lacks and may lack (the pooler's).
 
         Raises:
-            WeightsError: parameters are missing, unexpected or misshapen, or hold values that are not finite; all that
-                was found is said in one message, long lists cut there and whole in the log (debug).
+            WeightsError: parameters are missing, unexpected, misshapen or not finite; one message lists all, shortened
+                there and complete in the log (debug).
         """
-        if config.num_hidden_layers > len(self.arrays):  # so many that their names alone would fill the memory
+        if config.num_hidden_layers > len(self.arrays):  # the names alone could fill the memory
             raise WeightsError(
                 f"{self.path}: the weights do not fit the config: its num_hidden_layers is {config.num_hidden_layers}, "
                 f"and there are {len(self.arrays)} parameters in all"
             )
-        return check_fit(self.path, self.arrays, config.shapes(), (MAY_BE_MISSING,))
+        return _check_fit(self.path, self.arrays, config.shapes(), (MAY_BE_MISSING,))
 
     def check_heads(self, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
-        """Check the heads' arrays against the parameters of heads; what else the file holds does not matter.
+        """Check the heads' arrays against parameters of heads; other arrays are ignored.
 
         Returns:
             Names of parameters that the file lacks.
@@ -103,23 +113,23 @@ class Weights:
             WeightsError: as :meth:`check`, except that whole heads may be missing.
         """
         heads = {name: array for name, array in self.heads.items() if name in shapes}
-        return check_fit(self.path, heads, shapes, HEADS_OF_PRETRAINING)
+        return _check_fit(self.path, heads, shapes, HEADS_OF_PRETRAINING)
 
     @property
     def unknown_heads(self) -> tuple[str, ...]:
-        """Names in the file that stand where the heads of pre-training do and are none that we know."""
+        """Names of pretraining heads in the file that are unknown."""
         return tuple(name for name in self.ignored if without_prefix(name).startswith((HEADS, LM_HEAD)))
 
 
 def read_weights(folder: str | Path) -> Weights:
-    """Read the weights of a folder, whichever of the layouts it holds.
+    """Read the weights of a folder, in any supported layout.
 
-    Looked for in this order: ``model.safetensors`` (ours or Hugging Face's), ``model_state.pdparams``,
-    ``pytorch_model.bin``, each whole or with ``.index.json`` in shards, and ``params/`` of static ERNIE. Pickles are
-    read without running them.
+    The first of these is read: ``model.safetensors`` (onion's or Hugging Face's), ``model_state.pdparams``,
+    ``pytorch_model.bin``, each whole or with ``.index.json`` in shards, and static ERNIE's ``params/``. Pickles are
+    read without executing them.
 
     Raises:
-        WeightsError: no such folder or file, or a damaged one.
+        WeightsError: the folder or file is missing or damaged.
     """
     folder = Path(folder)
     if not is_folder(folder):
@@ -139,13 +149,13 @@ def read_weights(folder: str | Path) -> Weights:
         kept = heads if is_head else arrays
         if name not in kept:
             kept[name] = value
-        elif not is_head or not np.array_equal(kept[name], value):  # tied biases may stand there twice
+        elif not is_head or not np.array_equal(kept[name], value):  # tied biases may be stored twice
             raise WeightsError(f"{path}: {name} is stored twice")
     return Weights(path, arrays, tuple(ignored), layout, heads, _settings(path))
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """What our own files say about the config that they were saved with."""
+    """Return the config settings that onion's files contain."""
     if path.name != SAFETENSORS:
         return {}
     try:
@@ -153,7 +163,7 @@ def _settings(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         settings = None
     if not isinstance(settings, dict):
-        raise WeightsError(f"{path}: {SETTINGS!r} in its metadata is no JSON object; save or fetch it again")
+        raise WeightsError(f"{path}: {SETTINGS!r} in its metadata is not a JSON object; save or download it again")
     return settings
 
 
@@ -164,23 +174,23 @@ def write_weights(
     prefix: str = "",
     config: PretrainedConfig | None = None,
 ) -> Path:
-    """Write ``model.safetensors``; the folder is made, the file replaced as a whole or not at all.
+    """Write ``model.safetensors``, replaced atomically; the folder is created.
 
     Args:
-        folder: where to.
-        arrays: our parameter name -> array; heads of pre-training (``cls...``) may be among them.
-        layout: ``"onion"``, ``"huggingface"`` (the names and [out, in] matrices that transformers reads) or
-            ``"paddlenlp"`` (what PaddleNLP reads from safetensors; it wants no pickle).
-        prefix: what stands before the encoder's names in a model with heads, such as ``"bert."``; default nothing, as
-            in a bare encoder.
-        config: of the encoder; what it says of the weights' meaning goes into the file's metadata, and its family
-            decides about the names. Default: BERT's.
+        folder: the target.
+        arrays: onion's parameter name -> array; pretraining heads (``cls...``) may be included.
+        layout: ``"onion"``, ``"huggingface"`` (names and [out, in] matrices that transformers reads) or ``"paddlenlp"``
+            (PaddleNLP's names).
+        prefix: prefix of the encoder's names in a model with heads, such as ``"bert."``; default none, as in a bare
+            encoder.
+        config: of the encoder; its settings go into the metadata, and its family determines the names. Default: BERT's
+            names.
 
     Returns:
         The file.
 
     Raises:
-        WeightsError: it cannot be written, or there is no such layout or prefix.
+        WeightsError: it cannot be written, or the layout or prefix is unknown.
     """
     naming = (BERT if config is None else FAMILIES[config.model_type]).naming
     if layout not in FORMATS or prefix not in ("", *naming.prefixes):
@@ -194,14 +204,58 @@ def write_weights(
 
 
 def make_folder(folder: str | Path) -> Path:
-    """Make a folder and those above it, if need be.
-
-    Raises:
-        WeightsError: it cannot be made.
-    """
+    """Create a folder and its parents, if necessary; raise a WeightsError if it cannot be created."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WeightsError(f"{folder}: cannot make the folder: {error.strerror}") from error
+        raise WeightsError(f"{folder}: cannot create the folder: {error.strerror}") from error
     return folder
+
+
+def _check_fit(
+    path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[str, Shape], optional: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Raise one WeightsError, which names ``path``, for all arrays that do not fit the parameters' shapes.
+
+    Parts with a prefix in ``optional`` may be missing as a whole. Returns the names of the parameters that are missing.
+    """
+    whole = [part for part in optional if not any(name.startswith(part) for name in arrays if name in shapes)]
+    missing = [name for name in shapes if name not in arrays]
+    fresh = tuple(name for name in missing if name.startswith(tuple(whole)))
+    misshapen = [
+        f"{name} is {list(array.shape)}, not {list(shapes[name])}{_rows(name, array, shapes[name])}"
+        for name, array in arrays.items()
+        if name in shapes and array.shape != tuple(shapes[name])
+    ]
+    complaints = {
+        "missing": [name for name in missing if name not in fresh],
+        "unexpected": [name for name in arrays if name not in shapes],
+        "misshapen": misshapen,
+        "not floating-point": [name for name, array in arrays.items() if array.dtype.kind != "f"],
+        "not finite": [name for name, array in arrays.items() if not _finite(array)],
+    }
+    found = {what: names for what, names in complaints.items() if names}
+    if found:
+        for what, names in found.items():
+            log.debug("%s: %s: %s", path, what, ", ".join(names))
+        listed = "; ".join(f"{what}: {_cut(names)}" for what, names in found.items())
+        raise WeightsError(f"{path}: the weights do not fit the config: {listed}")
+    return fresh
+
+
+def _rows(name: str, array: np.ndarray, shape: tuple[int, ...]) -> str:
+    """Name the key of the config that an embedding contradicts, if only its number of rows differs."""
+    if name not in ROWS or array.ndim != 2 or array.shape[1] != shape[1]:
+        return ""
+    return f" (the config's {ROWS[name]} is {shape[0]}, the weights' {array.shape[0]})"
+
+
+def _finite(array: np.ndarray) -> bool:
+    return bool(np.isfinite(array).all())
+
+
+def _cut(names: list[str]) -> str:
+    """Join names for a message, shortened if there are more than ``NAMES_SHOWN``."""
+    rest = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{rest}"

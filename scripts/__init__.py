@@ -10,5 +10,5 @@ parity             onion beside the reference implementations (make parity)
 reference_outputs  what runs in the environments of the references
 portable           processors without AVX-512 (make portable); arm.py: ARM (make arm)
 gpu, gpu_operators with a GPU, and with a GPU build alone (make gpu, make gpu-dry)
-make_golden_*.py   the golden files of the tests
+make_golden        the golden files of the tests
 """

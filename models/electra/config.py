@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 import attrs
 
-from onion.models import config_validators
 from onion.models.config import MEANING, EncoderConfig
 from onion.models.formats.config_readers import MUST_BE, refuse_variants
+from onion.models.pretrained_config import one_of, whole
 
-# Of the heads of tasks and of pre-training.
+# Settings of the heads of tasks and of pretraining.
 _HARMLESS = """
     summary_type summary_use_proj summary_activation summary_last_dropout gen_weight disc_weight
     generator_size generator_hidden_size
@@ -24,25 +24,23 @@ _HARMLESS = """
 
 @attrs.frozen(kw_only=True)
 class ElectraConfig(EncoderConfig):
-    """The shape and the settings of an ELECTRA.
+    """Sizes and settings of an ELECTRA.
 
     Attributes:
-        embedding_size: width of the embeddings; where it is not the hidden size, a linear layer follows them.
-        pool_act: what follows the pooler's linear layer.
+        embedding_size: width of the embeddings; if it is not the hidden size, a linear layer follows them.
+        pool_act: activation of the pooler.
     """
 
     meaning_fields: ClassVar[tuple[str, ...]] = MEANING
     passed_over: ClassVar[frozenset[str]] = frozenset(_HARMLESS.split())
 
-    embedding_size: int = attrs.field(validator=config_validators.whole(1))
-    model_type: str = attrs.field(default="electra", validator=config_validators.one_of("electra"))
-    position_offset: int = attrs.field(
-        default=0, validator=config_validators.whole(0)
-    )  # here, so that model_type comes before it
-    pool_act: str = attrs.field(default="gelu", validator=config_validators.one_of("gelu"))
+    embedding_size: int = attrs.field(validator=whole(1))
+    model_type: str = attrs.field(default="electra", validator=one_of("electra"))
+    position_offset: int = attrs.field(default=0, validator=whole(0))  # here, so that model_type comes before it
+    pool_act: str = attrs.field(default="gelu", validator=one_of("gelu"))
 
     @classmethod
     def translate(cls, values: Mapping[str, Any], name: str) -> dict[str, Any]:
-        """Take a flat ``config.json`` as it is."""
+        """Return a flat ``config.json`` as it is."""
         refuse_variants(values, MUST_BE)
         return dict(values)

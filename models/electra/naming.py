@@ -14,7 +14,7 @@ from onion.models.formats.name_mapping import BertNaming
 from onion.models.pretrained_config import PretrainedConfig
 
 PREFIX = "electra."
-# What is made of the first token before a classifier: theirs and ours.
+# The pooler: the reference's name and onion's.
 THEIR_POOLER, OUR_POOLER = "classifier.dense.", "pooler.dense."
 HEADS = re.compile(r"(discriminator_predictions|generator_predictions|generator_lm_head|sequence_summary)")
 

@@ -1,7 +1,7 @@
-"""Which file of a folder is its model's config, and the four forms it comes in, brought under one set of names.
+"""Find a folder's config, and convert its four formats to one set of names.
 
-    config.json            flat: Hugging Face's and PaddleNLP's (from 2.4.9 on), and our own
-    model_config.json      nested: PaddleNLP's until 2.4.2, a task model around the description of its encoder
+    config.json            flat: Hugging Face's, PaddleNLP's (since 2.4.9) and onion's
+    model_config.json      nested: PaddleNLP's until 2.4.2, a task model that contains the description of its encoder
     ernie_config.json      static ERNIE's, before PaddleNLP
     bert_config.json       the first BERT's; flat
 
@@ -19,15 +19,15 @@ from typing import Any
 
 from onion.errors import WeightsError
 from onion.models.formats.layouts import holds_static
-from onion.models.formats.paths import is_file, is_folder
+from onion.models.formats.paths import is_file, is_folder, reading
 
 CONFIG_FILE = "config.json"
 STATIC_FILE = "ernie_config.json"
 CONFIG_FILES = (CONFIG_FILE, "model_config.json", STATIC_FILE, "bert_config.json")
 
-# Static ERNIE's LayerNorm is that of Paddle 1.x, whose epsilon no config names.
+# Static ERNIE uses the LayerNorm of Paddle 1.x; no config contains its epsilon.
 STATIC_EPS = 1e-5
-# What an encoder of PaddleNLP 2.x has where its nested config, which holds the arguments that were given, says nothing.
+# Defaults of PaddleNLP 2.x for what its nested config, which contains the given arguments only, omits.
 _PADDLENLP = {
     "hidden_size": 768,
     "num_hidden_layers": 12,
@@ -37,14 +37,14 @@ _PADDLENLP = {
     "type_vocab_size": 16,
     "pad_token_id": 0,
 }
-# transformers and PaddleNLP alike: what ERNIE has where nothing is said.
+# ERNIE's default in transformers and PaddleNLP.
 _ERNIE_TASKS = 3
 # "ErnieForSequenceClassification" -> "Ernie"; ErnieGram, ErnieM, XLMRoberta and others are different encoders.
 _CLASS = re.compile(r"([A-Z]\w*?)(?:Model|LMHeadModel|For[A-Z]\w*)")
-# What the encoder can only do in one way.
+# The only supported values.
 MUST_BE = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
-# Keys that foreign configs have and that do not change what an encoder computes; all others are unknown.
+# Keys of foreign configs that do not affect an encoder's outputs; all others are unknown.
 _HARMLESS = """
     architectures init_class init_args transformers_version paddlenlp_version torch_dtype dtype _name_or_path
     _attn_implementation attn_implementation _commit_hash tokenizer_class language finetuning_task prefix
@@ -66,75 +66,56 @@ PASSED_OVER = frozenset(_HARMLESS.split()) | frozenset(MUST_BE)
 
 
 def find(path: Path) -> Path:
-    """The config file that a path means: the file itself, or the one its folder holds for its weights.
-
-    Raises:
-        WeightsError: a folder without a config, or with several.
-    """
+    """Return the config file of a path: the file itself, or the one in the folder that belongs to its weights."""
     if not is_folder(path):
         return path if path.suffix == ".json" or is_file(path) else path / CONFIG_FILE
     named = [path / name for name in CONFIG_FILES if is_file(path / name)]
-    # ERNIE 3.0 was published with one for each size: ernie_config.base.json, ...
+    # ERNIE 3.0 was published with one per size: ernie_config.base.json, ...
     static = sorted(path.glob("ernie_config*.json"))
     if static and (not named or holds_static(path)):
         return _only(path, static)
     if not named:
-        raise WeightsError(f"{path}: cannot read the model's config: there is none of {', '.join(CONFIG_FILES)}")
+        raise WeightsError(f"{path}: contains no config: none of {', '.join(CONFIG_FILES)}")
     return named[0]
 
 
 def _only(folder: Path, static: list[Path]) -> Path:
-    """The config of static ERNIE's weights, which no other in their folder describes as well."""
+    """Return the config of static ERNIE's weights."""
     if folder / STATIC_FILE in static:
         return folder / STATIC_FILE
     if len(static) > 1:
-        raise WeightsError(f"{folder}: several configs, name one: {', '.join(path.name for path in static)}")
+        raise WeightsError(f"{folder}: several configs, give one: {', '.join(path.name for path in static)}")
     return static[0]
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """What a config file holds.
-
-    Raises:
-        WeightsError: no such file, or not a JSON object; the message names the file.
-    """
+    """Return the content of a config file; raise a WeightsError unless it is a JSON object."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise WeightsError(f"{path}: cannot read the model's config: {error.strerror}") from error
+        with reading(path):
+            values = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise WeightsError(f"{path}: not a JSON file: {error}") from error
     except RecursionError as error:
-        raise WeightsError(f"{path}: not a model's config: nested too deep") from error
+        raise WeightsError(f"{path}: not a JSON file: nested too deeply") from error
     if not isinstance(values, dict):
-        raise WeightsError(f"{path}: holds a JSON {type(values).__name__}, not an object")
+        raise WeightsError(f"{path}: contains a JSON {type(values).__name__}, not an object")
     return values
 
 
 def model_type_of(values: Mapping[str, Any], name: str = CONFIG_FILE) -> object:
-    """The ``model_type`` of a config of any form, unchecked: as said, or as the name of the model's class tells.
-
-    Args:
-        values: what the JSON file holds.
-        name: of the file.
-
-    Raises:
-        WeightsError: the class is not called as those of models are.
-    """
+    """Return the ``model_type`` of a config of any format, unchecked: as given, or derived from the class name."""
     if _is_static_ernie(values, name):
         return "ernie"
     return _family(_nested(values) if _is_nested(values) else values)
 
 
 def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, Any]:
-    """Bring a config of any form under the names of ``EncoderConfig``; keys that are no part of it stay.
+    """Convert a config of any format to the names of ``EncoderConfig``; other keys stay.
 
-    Args:
-        values: what the JSON file holds.
-        name: of the file; static ERNIE's older configs are recognised by nothing else.
+    Static ERNIE's older configs are recognized by the name of the file.
 
     Raises:
-        WeightsError: a model that is not supported, or keys are missing that have no other reader.
+        WeightsError: the model is not supported, or keys are missing that nothing else checks.
     """
     if _is_static_ernie(values, name):
         values = _static_ernie(values)
@@ -147,20 +128,12 @@ def translate(values: Mapping[str, Any], name: str = CONFIG_FILE) -> dict[str, A
     if values["model_type"] == "ernie":
         values.setdefault("task_type_vocab_size", _ERNIE_TASKS)
     if values["model_type"] == "bert" and values.get("pool_act", "tanh") != "tanh":
-        values["pool_act"] = "linear"  # as PaddleNLP has it: whatever else the key says, nothing follows the product
+        values["pool_act"] = "linear"  # PaddleNLP's BERT applies tanh or nothing
     return values
 
 
 def refuse_variants(values: Mapping[str, Any], supported: Mapping[str, Any]) -> None:
-    """Refuse a config that asks for what an encoder does not do.
-
-    Args:
-        values: the config.
-        supported: key -> the only value that is supported, which is also the default.
-
-    Raises:
-        WeightsError: a key has another value.
-    """
+    """Raise a WeightsError if a config has another value than the supported one, which is also the default."""
     for key, only in supported.items():
         if values.get(key, only) != only:
             raise WeightsError(f"{key} {values[key]!r} is not supported, only {only!r} is")
@@ -175,24 +148,24 @@ def _is_nested(values: Mapping[str, Any]) -> bool:
 
 
 def _family(values: Mapping[str, Any]) -> object:
-    """The model's type, as said or as the name of its class tells; BERT's first configs say neither."""
+    """Return the model type, as given or derived from the class name; BERT's first configs have neither."""
     if "model_type" in values:
-        return str(values["model_type"])
+        return values["model_type"]
     named = values.get("init_class") or values.get("architectures")
     if not named:
         return "bert"
     named = named[0] if isinstance(named, list) else named
     match = _CLASS.fullmatch(str(named))
     if match is None:
-        raise WeightsError(f"the model {named} is not supported: its name is not that of a model's class")
+        raise WeightsError(f"the model {named} is not supported: this is not the name of a model class")
     return match[1].lower()
 
 
 def _static_ernie(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The sentence types have two names, the feed-forward width is not told, the task embedding is off unless told."""
+    """Sentence types have two names; the feed-forward width is not given, and task embeddings are off by default."""
     types = values.get("sent_type_vocab_size") or values.get("type_vocab_size")
     if types is None:
-        raise WeightsError("keys are missing: sent_type_vocab_size (or type_vocab_size)")
+        raise WeightsError("missing keys: sent_type_vocab_size (or type_vocab_size)")
     found = {key: value for key, value in values.items() if key != "sent_type_vocab_size"}
     found |= {"model_type": "ernie", "type_vocab_size": types, "use_task_id": bool(values.get("use_task_id"))}
     found.setdefault("layer_norm_eps", STATIC_EPS)
@@ -202,7 +175,7 @@ def _static_ernie(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The innermost description is the encoder's; what it leaves out is PaddleNLP's default."""
+    """Return the innermost description, the encoder's, with PaddleNLP's defaults."""
     while True:
         arguments = values.get("init_args")
         places = [*(arguments if isinstance(arguments, list) else [arguments]), *values.values()]
@@ -213,13 +186,13 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _roberta(values: dict[str, Any]) -> dict[str, Any]:
-    """Tell RoBERTa's two kinds apart, which PaddleNLP gives one class.
+    """Distinguish two kinds of RoBERTa, which have the same class in PaddleNLP.
 
-    RoBERTa-wwm (Chinese) is a BERT with BERT's vocabulary, where padding is 0, and its positions count from 0. RoBERTa
-    proper always pads with 1, which is also what a config means that names no padding (a nested one means 0).
-    ``cls_token_id`` tells nothing: PaddleNLP writes 101, that of BERT's vocabulary, for both where nobody has told it
-    otherwise, and left it out of the nested configs of RoBERTa-wwm. (PaddleNLP 2.8.1 counts from the padding id + 1 for
-    both; the weights of RoBERTa-wwm were trained from 0, and its authors publish it as a BERT for transformers.)
+    RoBERTa-wwm (Chinese) is a BERT with BERT's vocabulary, padding id 0, and positions from 0. RoBERTa proper always
+    pads with 1, which is also the default of a config without a padding id (in a nested one it is 0). ``cls_token_id``
+    does not help: by default PaddleNLP writes 101, that of BERT's vocabulary, for both, and omitted it from the nested
+    configs of RoBERTa-wwm. (PaddleNLP 2.8.1 counts positions from the padding id + 1 for both; RoBERTa-wwm was trained
+    from 0, and its authors publish it as a BERT for transformers.)
     """
     values = {"pad_token_id": 1, **values}
     if values["pad_token_id"] == 0 and "position_offset" not in values:

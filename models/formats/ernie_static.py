@@ -1,4 +1,4 @@
-"""The tensor files of Paddle 1.x, as static ERNIE's ``params/`` holds one for each variable. Without Paddle.
+"""The tensor files of Paddle 1.x, one for each variable in static ERNIE's ``params/``. Without Paddle.
 
 A file is: format version (uint32, 0); levels of detail (uint64 count, each a uint64 number of bytes and these); version
 of the tensor (uint32, 0); size of the description (int32); the description, a protobuf with the type in field 1 and the
@@ -12,13 +12,15 @@ from __future__ import annotations
 import math
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from onion.errors import WeightsError
+from onion.models.formats.paths import reading
+from onion.models.formats.protobuf import fields, varint
 from onion.models.formats.safetensors_file import as_float32, from_bfloat16
 
 # framework.proto, VarType.Type
@@ -28,26 +30,16 @@ LONGEST_DESCRIPTION = 1 << 16
 
 
 def read_static_folder(folder: Path, wanted: Callable[[str], bool]) -> dict[str, np.ndarray]:
-    """Read the variables of a folder, one file each, of which ``wanted`` says yes to the name.
-
-    Raises:
-        WeightsError: the folder cannot be read, or a file is damaged or not a tensor.
-    """
-    try:
+    """Read the variables of a folder, one file each, whose names ``wanted`` accepts."""
+    with reading(folder):
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_file() and wanted(entry.name))
-    except OSError as error:
-        raise WeightsError(f"{folder}: cannot read: {error.strerror}") from error
     return {name: read_static(folder / name) for name in names}
 
 
 def read_static(path: Path) -> np.ndarray:
-    """Read one variable; floating types become float32.
-
-    Raises:
-        WeightsError: no such file, or it is cut short, longer than it says, or not a tensor.
-    """
+    """Read one variable; floating types become float32. Raise a WeightsError if the file is damaged."""
     try:
-        with path.open("rb") as file:
+        with reading(path), path.open("rb") as file:
             left = os.fstat(file.fileno()).st_size
             kind, shape = _header(file, left)
             if kind not in TYPES:
@@ -57,14 +49,12 @@ def read_static(path: Path) -> np.ndarray:
                 raise ValueError(f"{left} bytes of values for the shape {list(shape)}")
             values = np.fromfile(file, dtype).reshape(shape)
     except (ValueError, struct.error) as error:
-        raise WeightsError(f"{path}: damaged or not a Paddle tensor ({error}); fetch it again") from error
-    except OSError as error:
-        raise WeightsError(f"{path}: cannot read: {error.strerror}") from error
+        raise WeightsError(f"{path}: damaged or not a Paddle tensor ({error}); download it again") from error
     return from_bfloat16(values) if kind == BFLOAT16 else as_float32(values)
 
 
 def _header(file: BinaryIO, size: int) -> tuple[int, tuple[int, ...]]:
-    """Type and sizes; the file is left where the values begin."""
+    """Return type and sizes, and leave the file where the values begin."""
     version, levels = struct.unpack("<IQ", file.read(12))
     if version or levels * 8 > size:
         raise ValueError("an unknown format version")
@@ -83,20 +73,14 @@ def _header(file: BinaryIO, size: int) -> tuple[int, tuple[int, ...]]:
 
 
 def _description(data: bytes) -> tuple[int, tuple[int, ...]]:
-    """TensorDesc: field 1 the type; field 2 the sizes, one by one (tag 0x10) or in a row with a length (0x12)."""
-    kind, shape, at = None, [], 0
-    while at < len(data):
-        tag, at = _number(data, at)
-        value, at = _number(data, at)
-        if tag == 0x08:
+    """TensorDesc: field 1 is the type; field 2 the sizes, one by one or packed."""
+    kind: int | None = None
+    shape: list[int] = []
+    for number, value in fields(data):
+        if number == 1 and isinstance(value, int):
             kind = value
-        elif tag == 0x10:
-            shape.append(value)
-        elif tag == 0x12:
-            end = at + value
-            while at < end:
-                value, at = _number(data, at)
-                shape.append(value)
+        elif number == 2:
+            shape += [value] if isinstance(value, int) else _varints(value)
         else:
             raise ValueError("an unknown description")
     if kind is None or any(size >= 1 << 62 for size in shape):  # -1, an unknown size, is 2^64 - 1 here
@@ -104,14 +88,8 @@ def _description(data: bytes) -> tuple[int, tuple[int, ...]]:
     return kind, tuple(shape)
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A protobuf varint: seven bits a byte, the lowest first. Returns it and where the next thing begins."""
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise ValueError("cut short")
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
+def _varints(data: bytes) -> Iterator[int]:
+    at = 0
+    while at < len(data):
+        value, at = varint(data, at)
+        yield value

@@ -1,7 +1,4 @@
-"""Which weights a folder holds, and reading them as they are stored: names and matrices of where they come from.
-
-Without Paddle.
-"""
+"""Find a folder's weights, and read them as they are stored, with foreign names and matrices. Without Paddle."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from onion.errors import WeightsError
 from onion.models.formats.ernie_static import read_static_folder
 from onion.models.formats.name_mapping import from_static
 from onion.models.formats.paddle_file import read_pdparams
-from onion.models.formats.paths import is_file
+from onion.models.formats.paths import is_file, reading
 from onion.models.formats.safetensors_file import read_safetensors
 from onion.models.formats.torch_file import read_torch
 
@@ -24,7 +21,7 @@ PDPARAMS = "model_state.pdparams"
 TORCH = "pytorch_model.bin"
 STATIC = "params"
 INDEX = ".index.json"
-# The variable that every ERNIE has; a folder with it is one of static ERNIE's parameters.
+# A variable of every ERNIE; a folder with it contains static ERNIE's parameters.
 STATIC_MARK = "word_embedding"
 
 Reader = Callable[[Path], dict[str, np.ndarray]]
@@ -34,19 +31,19 @@ READERS: dict[str, Reader] = {SAFETENSORS: read_safetensors, PDPARAMS: read_pdpa
 def read_stored(
     folder: Path, is_hugging_face: Callable[[Mapping[str, np.ndarray]], bool]
 ) -> tuple[Path, dict[str, np.ndarray], tuple[str, ...], str]:
-    """Read the first kind of weights that the folder holds.
+    """Read the first kind of weights in the folder.
 
     Args:
-        folder: where they are.
-        is_hugging_face: tells whether arrays are stored as Hugging Face does, by their names and shapes.
+        folder: the folder.
+        is_hugging_face: whether arrays are stored as Hugging Face's, by their names and shapes.
 
     Returns:
-        the file (or folder of files), stored name -> array, names of files left unread, and the layout:
-        ``"huggingface"``, ``"onion"`` (our names, in a safetensors file), ``"paddlenlp"`` (our names, in Paddle's
-        file) or ``"static"``.
+        the file (or folder of files), stored name -> array, names of unread files, and the layout: ``"huggingface"``,
+        ``"onion"`` (onion's names in a safetensors file), ``"paddlenlp"`` (onion's names in Paddle's file) or
+        ``"static"``.
 
     Raises:
-        WeightsError: there are none, or damaged ones.
+        WeightsError: there are no weights, or they are damaged.
     """
     if (path := _dynamic(folder)) is not None:
         name = path.name.removesuffix(INDEX)
@@ -64,12 +61,12 @@ def read_stored(
 
 
 def holds_static(folder: Path) -> bool:
-    """Whether the weights that are read from this folder are static ERNIE's."""
+    """Return whether the weights that are read from this folder are static ERNIE's."""
     return _dynamic(folder) is None and _static(folder) is not None
 
 
 def _dynamic(folder: Path) -> Path | None:
-    """The file, or the index of several, that is read before static ERNIE's weights."""
+    """Return the file, or the index of several, that takes precedence over static ERNIE's weights."""
     paths = (folder / file for name in READERS for file in (name, name + INDEX))
     return next((path for path in paths if is_file(path)), None)
 
@@ -79,23 +76,22 @@ def _static(folder: Path) -> Path | None:
 
 
 def _read_shards(index: Path, reader: Reader) -> dict[str, np.ndarray]:
-    """Read weights that are spread over several files: the index says which parameter stands in which."""
+    """Read weights in several files by the index, which maps parameters to files."""
     try:
-        places = json.loads(index.read_bytes())["weight_map"]
+        with reading(index):
+            places = json.loads(index.read_bytes())["weight_map"]
         files = sorted({_beside(index, file) for file in places.values()})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise WeightsError(f"{index}: not an index of weights ({error}); fetch it again") from error
-    except OSError as error:
-        raise WeightsError(f"{index}: cannot read: {error.strerror}") from error
+        raise WeightsError(f"{index}: not an index of weights ({error}); download it again") from error
     shards = {file.name: reader(file) for file in files}
     lost = [name for name, file in places.items() if name not in shards[file]]
     if lost:
-        raise WeightsError(f"{index}: {places[lost[0]]} lacks {lost[0]} ({len(lost)} are not where the index says)")
+        raise WeightsError(f"{index}: {places[lost[0]]} lacks {lost[0]} ({len(lost)} parameters are missing)")
     return {name: shards[file][name] for name, file in places.items()}
 
 
 def _beside(index: Path, name: str) -> Path:
-    """A file of the index's own folder; an index may not point elsewhere."""
+    """Return a file in the index's folder; an index may not refer to others."""
     if not isinstance(name, str) or Path(name).name != name or name in (".", "..") or set(name) & {"\\", "\0"}:
-        raise ValueError(f"{str(name)[:60]!r} is no plain file name")
+        raise ValueError(f"{str(name)[:60]!r} is not a plain file name")
     return index.with_name(name)

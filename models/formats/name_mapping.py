@@ -1,7 +1,7 @@
-"""Parameter names: those of Hugging Face, PaddleNLP and static ERNIE -> ours, which are PaddleNLP's, and back.
+"""Parameter names of Hugging Face, PaddleNLP and static ERNIE -> onion's, which are PaddleNLP's, and back.
 
-A name belongs to the encoder (``embeddings...``, ``encoder...``, ``pooler...``), to a head of pre-training
-(``cls.predictions...``, ``cls.seq_relationship...``), or to neither (heads of tasks, buffers, an optimizer's state).
+A name belongs to the encoder (``embeddings...``, ``encoder...``, ``pooler...``), to a pretraining head
+(``cls.predictions...``, ``cls.seq_relationship...``), or to neither (heads of tasks, buffers, optimizer state).
 
 Sources: transformers ``models/{bert,roberta,ernie}/modeling_*.py``; PaddleNLP ``transformers/bert/converter.py`` and
 ``transformers/ernie/static_to_dygraph_params/match_static_to_dygraph.py``; ERNIE ``ernie/model/ernie.py``.
@@ -13,24 +13,22 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
 import numpy as np
 
 if TYPE_CHECKING:
     from onion.models.pretrained_config import PretrainedConfig
 
-# In task models the encoder's names stand behind one of these.
+# Prefixes of the encoder's names in task models.
 PREFIXES = ("bert.", "roberta.", "ernie.")
 HEADS = "cls."
-LM_HEAD = "lm_head."  # that of RoBERTa in Hugging Face's files
+LM_HEAD = "lm_head."  # of RoBERTa in Hugging Face's files
 
-# Parts of a checkpoint that are not the encoder's and may be there: the heads of the tasks, and buffers that older
-# versions of transformers stored.
+# Parts of a checkpoint that do not belong to the encoder: heads of tasks, buffers of older versions of transformers.
 NOT_THE_ENCODER = re.compile(
     r"(cls|lm_head|classifier|qa_outputs|dropout)\.|embeddings\.position_ids$|embeddings\.token_type_ids$"
 )
 
-# The parts of a layer: Hugging Face, ours, static ERNIE.
+# The parts of a layer: Hugging Face, onion, static ERNIE.
 _LAYER = [
     ("attention.self.query", "self_attn.q_proj", "multi_head_att_query_fc"),
     ("attention.self.key", "self_attn.k_proj", "multi_head_att_key_fc"),
@@ -45,7 +43,7 @@ _LAYER_TO_OURS = {theirs: ours for theirs, ours, _ in _LAYER}
 _LAYER_TO_THEIRS = {ours: theirs for theirs, ours, _ in _LAYER}
 _STATIC_LAYER = {static: ours for _, ours, static in _LAYER}
 
-# The heads of pre-training: Hugging Face's BERT, ours, Hugging Face's RoBERTa.
+# The pretraining heads: Hugging Face's BERT, onion, Hugging Face's RoBERTa.
 _HEADS = [
     ("cls.predictions.bias", "cls.predictions.decoder_bias", "lm_head.bias"),
     ("cls.predictions.decoder.weight", "cls.predictions.decoder_weight", "lm_head.decoder.weight"),
@@ -57,8 +55,8 @@ _HEADS = [
 _HEADS_TO_OURS = (
     {bert: ours for bert, ours, _ in _HEADS}
     | {roberta: ours for _, ours, roberta in _HEADS}
-    # The same parameter once more, in files that store tied parameters twice. Newer PaddleNLP has decoder.weight
-    # and decoder.bias too, and RoBERTa's names; its matrices are Paddle's throughout.
+    # The same parameter again, in files that store tied parameters twice. Newer PaddleNLP also has decoder.weight,
+    # decoder.bias and RoBERTa's names, with Paddle's matrices.
     | {f"{head}.decoder.bias": "cls.predictions.decoder_bias" for head in ("cls.predictions", "lm_head")}
 )
 _HEADS_TO_BERT = {ours: bert for bert, ours, _ in _HEADS}
@@ -67,7 +65,7 @@ _OUR_HEAD = re.compile(
     r"cls\.(predictions\.((transform|layer_norm)\.(weight|bias)|decoder_(weight|bias))|seq_relationship\.(weight|bias))$"
 )
 
-# Matrices of linear layers: PyTorch keeps them as [out, in], Paddle as [in, out].
+# Matrices of linear layers: [out, in] in PyTorch, [in, out] in Paddle.
 _LINEAR_WEIGHT = re.compile(r"(_proj(ect)?|linear[12]|pooler\.dense|predictions\.transform|seq_relationship)\.weight$")
 _THEIR_LAYER = re.compile(r"^encoder\.layer\.(\d+)\.(.+)\.(weight|bias)$")
 _OUR_LAYER = re.compile(r"^encoder\.layers\.(\d+)\.(.+)\.(weight|bias)$")
@@ -90,33 +88,20 @@ _STATIC_KINDS = {".w_0": ".weight", ".b_0": ".bias", "_scale": ".weight", "_bias
 _STATIC_NAME = re.compile(r"^(?:encoder_layer_(\d+)_)?(.+?)(\.w_0|\.b_0|_scale|_bias)$")
 
 
-@attrs.frozen
-class Place:
-    """What a stored name is to us.
-
-    Attributes:
-        name: our name.
-        transpose: whether the stored matrix is the other way round.
-    """
-
-    name: str
-    transpose: bool = False
-
-
 class Naming(Protocol):
-    """What the systems call the parameters of one family, and how they store them.
+    """The names and forms of a family's parameters in files.
 
     Attributes:
-        prefixes: what stands before the encoder's names in models with heads.
+        prefixes: prefixes of the encoder's names in models with heads.
     """
 
     prefixes: tuple[str, ...]
 
     def is_hugging_face(self, stored: Mapping[str, np.ndarray]) -> bool:
-        """Tell whether arrays are stored as Hugging Face does rather than as PaddleNLP and we do."""
+        """Return whether arrays are stored as Hugging Face's rather than as PaddleNLP's and onion's."""
 
     def to_ours(self, name: str, array: np.ndarray, layout: str) -> tuple[str, np.ndarray] | None:
-        """Our name and form of a stored parameter; None for what is neither the encoder's nor a head's that we know.
+        """Return onion's name and form of a stored parameter; None: neither the encoder's nor a known head's.
 
         Args:
             name: in the file.
@@ -127,13 +112,13 @@ class Naming(Protocol):
     def to_theirs(
         self, name: str, array: np.ndarray, layout: str, prefix: str, config: PretrainedConfig | None
     ) -> tuple[str, np.ndarray]:
-        """The name and form of one of our parameters in a layout.
+        """Return the name and form of one of onion's parameters in a layout.
 
         Args:
-            name: ours.
-            array: ours.
+            name: onion's.
+            array: onion's.
             layout: ``"huggingface"``, ``"paddlenlp"`` or ``"onion"``.
-            prefix: one of ``prefixes``, or nothing.
+            prefix: one of ``prefixes``, or empty.
             config: of the encoder.
         """
 
@@ -145,13 +130,15 @@ class BertNaming:
 
     def is_hugging_face(self, stored: Mapping[str, np.ndarray]) -> bool:
         """See :class:`Naming`."""
-        prefixes = self.prefixes
-        return is_hugging_face([name.removeprefix(prefix) for name in stored for prefix in prefixes])
+        names = (name.removeprefix(prefix) for name in stored for prefix in self.prefixes)
+        return any(name.startswith(("encoder.layer.", "embeddings.LayerNorm.")) for name in names)
 
     def to_ours(self, name: str, array: np.ndarray, layout: str) -> tuple[str, np.ndarray] | None:
         """See :class:`Naming`."""
-        place = place_of(name, layout)
-        return None if place is None else (place.name, array.T if place.transpose else array)
+        if (place := place_of(name, layout)) is None:
+            return None
+        ours, transpose = place
+        return ours, array.T if transpose else array
 
     def to_theirs(
         self, name: str, array: np.ndarray, layout: str, prefix: str, config: PretrainedConfig | None
@@ -165,40 +152,30 @@ class BertNaming:
         return (name if name.startswith(HEADS) else prefix + name), array
 
 
-def place_of(stored: str, layout: str) -> Place | None:
-    """Where a stored parameter belongs; None for what is neither the encoder's nor a head's of pre-training.
-
-    Args:
-        stored: the name in the file.
-        layout: ``"huggingface"``, ``"static"``, or one with our names.
-    """
+def place_of(stored: str, layout: str) -> tuple[str, bool] | None:
+    """Return onion's name of a stored one, and whether its matrix is transposed; None: no part of encoder or heads."""
     if layout == "static":
         ours = from_static(stored)
-        return None if ours is None else Place(ours)
+        return None if ours is None else (ours, False)
     name = _new_norm(without_prefix(stored))
     head = name if _OUR_HEAD.match(name) else _HEADS_TO_OURS.get(name)
     if head is not None:
-        return Place(head, layout == "huggingface" and _LINEAR_WEIGHT.search(head) is not None)
+        return head, layout == "huggingface" and _LINEAR_WEIGHT.search(head) is not None
     if NOT_THE_ENCODER.match(name):
         return None
-    return Place(*from_hugging_face(name)) if layout == "huggingface" else Place(name)
+    return from_hugging_face(name) if layout == "huggingface" else (name, False)
 
 
 def without_prefix(name: str) -> str:
-    """``bert.embeddings...`` -> ``embeddings...``; a name without a known prefix as it is."""
+    """``bert.embeddings...`` -> ``embeddings...``; names without a known prefix are unchanged."""
     for prefix in PREFIXES:
         if name.startswith(prefix):
             return name[len(prefix) :]
     return name
 
 
-def is_hugging_face(names: list[str]) -> bool:
-    """Whether the names (without prefix) are Hugging Face's rather than ours; both call the pooler the same."""
-    return any(name.startswith(("encoder.layer.", "embeddings.LayerNorm.")) for name in names)
-
-
 def from_hugging_face(name: str) -> tuple[str, bool]:
-    """Our name of an encoder's parameter of Hugging Face's (without prefix), and whether its weight is transposed."""
+    """Return onion's name of an encoder's parameter (without prefix), and whether its weight is transposed."""
     name = _new_norm(name).replace("embeddings.LayerNorm.", "embeddings.layer_norm.")
     if match := _THEIR_LAYER.match(name):
         index, part, kind = match.groups()
@@ -207,12 +184,9 @@ def from_hugging_face(name: str) -> tuple[str, bool]:
 
 
 def to_hugging_face(name: str, prefix: str = "") -> tuple[str, bool]:
-    """Hugging Face's name of one of our parameters, and whether its weight has to be transposed.
+    """Return Hugging Face's name of a parameter, and whether its weight has to be transposed.
 
-    Args:
-        name: our name.
-        prefix: ``"bert."``, ``"roberta."`` and such: what a model with heads puts before the encoder's names. RoBERTa
-            calls the head of masked words otherwise than the others.
+    With heads there is a prefix, such as ``"bert."``; with RoBERTa's, the masked LM head has other names.
     """
     transpose = _LINEAR_WEIGHT.search(name) is not None
     if name.startswith(HEADS):
@@ -224,7 +198,7 @@ def to_hugging_face(name: str, prefix: str = "") -> tuple[str, bool]:
 
 
 def to_paddlenlp(name: str, prefix: str = "") -> str:
-    """PaddleNLP's name of one of our parameters, as its version 2.8 has them; ``prefix`` as for Hugging Face."""
+    """Return the name of a parameter in PaddleNLP 2.8; ``prefix`` as in :func:`to_hugging_face`."""
     if not name.startswith(HEADS):
         return prefix + name
     if prefix == "roberta.":
@@ -233,7 +207,7 @@ def to_paddlenlp(name: str, prefix: str = "") -> str:
 
 
 def from_static(variable: str) -> str | None:
-    """Our name of a variable of static ERNIE; None for a task's head, an optimizer's state and the like."""
+    """Return onion's name of a variable of static ERNIE; None for a task's head, optimizer state etc."""
     if variable in _STATIC:
         return _STATIC[variable]
     match = _STATIC_NAME.match(variable)
@@ -246,5 +220,5 @@ def from_static(variable: str) -> str | None:
 
 
 def _new_norm(name: str) -> str:
-    """Weights converted from TensorFlow call a LayerNorm's weight gamma and its bias beta."""
+    """Rename gamma and beta, the LayerNorm parameters in weights converted from TensorFlow."""
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

@@ -1,6 +1,6 @@
-"""Paddle's ``.pdparams``: a pickled dict of numpy arrays, read without running the pickle. Without Paddle.
+"""Paddle's ``.pdparams``: a pickled dict of numpy arrays, read without executing the pickle. Without Paddle.
 
-Source of the forms: Paddle ``python/paddle/framework/io.py`` (``paddle.save``).
+Source of the format: Paddle ``python/paddle/framework/io.py`` (``paddle.save``).
 """
 
 from __future__ import annotations
@@ -12,40 +12,37 @@ from typing import Any
 import numpy as np
 
 from onion.errors import WeightsError
+from onion.models.formats.paths import reading
 from onion.models.formats.safe_pickle import NUMPY_NAMES, PickledArray, PickleReader, numpy_calls
 from onion.models.formats.safetensors_file import as_float32, from_bfloat16
 
-# Besides the arrays: which name each parameter had in the program, and which arrays were cut into slices.
+# Entries besides the arrays: the names of the parameters in the program, and the arrays that are stored in slices.
 PROGRAM_NAMES = "StructuredToParameterName@@"
 SLICES = "UnpackBigParamInfor@@"
 
 
 def read_pdparams(path: Path) -> dict[str, np.ndarray]:
-    """Read a file that ``paddle.save`` wrote: a dict of arrays, or of tensors, which are stored as (name, array).
+    """Read a file written by ``paddle.save``: a dict of arrays, or of tensors, which are stored as (name, array).
 
-    bfloat16, which Paddle stores as its bits in uint16, becomes float32, and so do the other floating types; float32 is
-    not copied.
+    bfloat16, stored as its bits in uint16, and other floating types become float32; float32 is not copied.
 
     Returns:
         name -> read-only array, in the order of the file.
 
     Raises:
-        WeightsError: no such file; it is damaged, holds something else than arrays, or a pickle that asks for more
-            (nothing was executed).
+        WeightsError: the file is missing or damaged, contains something other than arrays, or a pickle that needs other
+            functions (nothing is executed).
     """
-    try:
-        with path.open("rb") as file:
-            stored = PickleReader(path, numpy_calls(), names=NUMPY_NAMES).read(file)
-    except OSError as error:
-        raise WeightsError(f"{path}: cannot read: {error.strerror}") from error
+    with reading(path), path.open("rb") as file:
+        stored = PickleReader(path, numpy_calls(), names=NUMPY_NAMES).read(file)
     if not isinstance(stored, dict):
         raise WeightsError(f"{path}: holds a {type(stored).__name__}, not parameters by name")
     stored.pop(PROGRAM_NAMES, None)
     slices = stored.pop(SLICES, {})
     if not isinstance(slices, dict):
-        raise WeightsError(f"{path}: {SLICES} is a {type(slices).__name__}, not a dict; fetch it again")
+        raise WeightsError(f"{path}: {SLICES} is a {type(slices).__name__}, not a dict; download it again")
     arrays = {}
-    while stored:  # emptied on the way: what has been converted need not stay
+    while stored:  # emptied on the way, to free what has been converted
         name = next(iter(stored))
         arrays[str(name)] = _floats(_array(path, name, stored.pop(name)))
     for name in slices:
@@ -68,7 +65,7 @@ def _floats(array: np.ndarray) -> np.ndarray:
 
 
 def _join(path: Path, name: str, info: Any, arrays: dict[str, np.ndarray]) -> None:
-    """Put an array of more than 1 GB together again, which protocols 2 and 3 store in flat slices."""
+    """Join an array of more than 1 GB, which protocols 2 and 3 store in flat slices."""
     try:
         shape = tuple(info["OriginShape"])
         flat = [arrays.pop(part) for part in info["slices"] if isinstance(part, str)]
@@ -76,4 +73,4 @@ def _join(path: Path, name: str, info: Any, arrays: dict[str, np.ndarray]) -> No
             raise ValueError("sizes differ")
         arrays[str(name)] = np.concatenate(flat).reshape(shape)
     except (TypeError, KeyError, ValueError) as error:
-        raise WeightsError(f"{path}: {name} is stored in slices that do not make an array; fetch it again") from error
+        raise WeightsError(f"{path}: {name}: its slices do not form an array; download it again") from error

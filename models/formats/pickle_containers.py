@@ -1,7 +1,7 @@
-"""Pickled containers of strings and numbers, as Python 2 and 3 write them in every protocol; nothing is ever run.
+"""Pickled containers of strings and numbers, written by Python 2 or 3 in any protocol; nothing is executed.
 
-What :mod:`onion.models.formats.safe_pickle` reads, and more: sets, and the opcodes of protocols 0 and 1, which are
-text. Strings of Python 2 are bytes; here they are UTF-8. Without Paddle.
+In addition to :mod:`onion.models.formats.safe_pickle`: sets, and the text opcodes of protocols 0 and 1. Strings of
+Python 2 are bytes, decoded here as UTF-8. Without Paddle.
 """
 
 from __future__ import annotations
@@ -12,30 +12,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from onion.errors import WeightsError
+from onion.models.formats.paths import reading
 from onion.models.formats.safe_pickle import MAPPING, Dictionary, PickleReader
 
 OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
 
-PLAIN = (str, bytes, int, float, type(None))  # what a set or the keys of a dict may hold: others may nest without end
+PLAIN = (str, bytes, int, float, type(None))  # elements of sets and keys of dicts; others may nest without limit
 _TEXTUAL = {"INT", "LONG", "FLOAT", "UNICODE"}
 _BYTES_OF_PYTHON_2 = {"STRING", "BINSTRING", "SHORT_BINSTRING"}
 
 
 def read_containers(path: Path) -> Any:
-    """Read a file with one pickle.
-
-    Returns:
-        What it holds: lists, tuples, dicts, sets, frozensets, strings, bytes, numbers, None.
+    """Read a file with one pickle of lists, tuples, dicts, sets, frozensets, strings, bytes, numbers and None.
 
     Raises:
-        WeightsError: no such file; it is damaged, or asks for anything else (nothing was executed).
+        WeightsError: the file is missing or damaged, or needs other functions (nothing is executed).
     """
-    try:
-        with path.open("rb") as file:
-            return ContainerReader(path).read(file)
-    except OSError as error:
-        raise WeightsError(f"{path}: cannot read: {error.strerror}") from error
+    with reading(path), path.open("rb") as file:
+        return ContainerReader(path).read(file)
 
 
 class ContainerReader(PickleReader):
@@ -52,18 +46,18 @@ class ContainerReader(PickleReader):
         super().__init__(path, {**MAPPING, **_set_calls()})
 
     def opcodes(self, file: BinaryIO) -> Iterator[tuple[str, Any]]:
-        """The same, but of STRING the bytes: pickletools takes only ASCII there."""
+        """Yield opcodes, with the bytes of STRING, for which pickletools accepts ASCII only."""
         while code := file.read(1):
             opcode = OPCODES.get(code.decode("latin-1"))
             if opcode is None:
-                raise ValueError(f"{code!r} is no opcode")
+                raise ValueError(f"{code!r} is not an opcode")
             if opcode.name == "STRING":
                 yield opcode.name, _quoted(file.readline())
             else:
                 yield opcode.name, None if opcode.arg is None else opcode.arg.reader(file)
 
     def step(self, code: str, argument: Any) -> None:
-        """Sets, and what protocols 0 and 1 write."""
+        """Handle sets, and the opcodes of protocols 0 and 1."""
         stack = self.stack
         if code in _BYTES_OF_PYTHON_2:
             stack.append(argument.encode("latin-1").decode("utf-8"))
@@ -91,7 +85,7 @@ class ContainerReader(PickleReader):
 
 
 def _set_calls() -> dict[str, Callable[..., Any]]:
-    """How sets are written before protocol 4: as calls with a list."""
+    """Return the functions for sets, which protocols before 4 write as calls with a list."""
     sets = {"set": set, "frozenset": frozenset}
     return {
         f"{module}.{name}": lambda items=(), kind=kind: kind(_items(items))
@@ -107,7 +101,7 @@ def _items(items: Any) -> list[Any]:
 
 
 def _quoted(line: bytes) -> str:
-    """The bytes of a quoted string, each as the character of that number."""
+    """Return the bytes of a quoted string, each as the character with that number."""
     text = line.rstrip(b"\n")
     if not line.endswith(b"\n") or len(text) < 2 or text[:1] not in (b"'", b'"') or text[-1:] != text[:1]:
         raise ValueError("a string without its quotation marks")

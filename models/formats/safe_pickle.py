@@ -1,11 +1,11 @@
-"""Pickled arrays, read without the unpickler: nothing a pickle asks for is ever imported or called.
+"""Pickled arrays, read without the unpickler: nothing that a pickle names is imported or called.
 
-Python's own unpickler imports and calls what the file names. This reader knows the opcodes that containers and arrays
-are written with, and hands every callable's name to a short table of functions of ours; a name outside the table ends
-the reading. Whatever a pickle says, only lists, dicts, tuples, strings, bytes, numbers and :class:`PickledArray` come
-out. Without Paddle.
+Python's unpickler imports and calls what the file names. This reader implements the opcodes of containers and arrays,
+and looks up every callable's name in a short table of its own functions; any other name is an error. Whatever a pickle
+contains, the result consists of lists, dicts, tuples, strings, bytes, numbers and :class:`PickledArray`. Without
+Paddle.
 
-Sources: Python's ``pickletools`` for the opcodes, numpy's ``ndarray.__reduce__`` for how arrays are pickled.
+Sources: Python's ``pickletools`` for the opcodes, numpy's ``ndarray.__reduce__`` for the form of arrays.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from onion.errors import WeightsError
 
 ARRAY_TYPES = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
-# Strings this long are an array's bytes (protocol 2 has no bytes); no pickle fetches them a second time.
+# Longer strings are an array's bytes (protocol 2 has no bytes), which no pickle uses twice.
 KEPT_STRING = 1 << 16
-# Calls copy what they are given; together they may copy what was read, and so much more for each opcode.
+# Calls copy their arguments; in total they may copy the bytes that were read, and this many more per opcode.
 COPIED_PER_OPCODE = 8
 
 _VALUES = {
@@ -38,43 +38,43 @@ _MARK = object()
 
 @attrs.frozen(eq=False)
 class Name:
-    """A callable or class that the pickle names, ``module.name``; never looked up."""
+    """The name of a callable or class in the pickle, ``module.name``; it is never imported."""
 
     full: str
 
 
 @attrs.define(eq=False)
 class Described:
-    """A numpy dtype as the pickle describes it: a code such as ``f4``, and the byte order."""
+    """A numpy dtype in the pickle: a code such as ``f4``, and the byte order."""
 
     code: str
     order: str = "<"
 
     def build(self, state: Any) -> None:
-        """State: version, byte order, and more that plain numbers do not have."""
+        """Set the state: version, byte order, and more that plain numbers do not have."""
         self.order = _plain(state[1], str)
 
 
 @attrs.define(eq=False)
 class PickledArray:
-    """A numpy array of the pickle; ``value`` is a read-only view of the bytes that were read."""
+    """A numpy array of the pickle; ``value`` is a read-only view of the bytes in the file."""
 
     value: np.ndarray | None = None
 
     def build(self, state: Any) -> None:
-        """State: version, shape, dtype, whether in Fortran's order, bytes."""
+        """Set the state: version, shape, dtype, whether in Fortran order, bytes."""
         *_, shape, dtype, fortran, data = state
         self.value = _array(data, dtype, shape, "F" if fortran else "C")
 
 
 class Dictionary(dict[Any, Any]):
-    """A dict that may carry attributes (PyTorch gives its state dicts ``_metadata``); they are dropped."""
+    """A dict whose attributes are ignored (PyTorch's state dicts have ``_metadata``)."""
 
     def build(self, state: Any) -> None:
-        """Nothing of it is needed."""
+        """Ignore the state."""
 
 
-# How a dict that keeps its order begins; its items follow as those of any dict.
+# The call that creates an ordered dict; its items follow as those of other dicts.
 MAPPING: dict[str, Callable[..., Any]] = {"collections.OrderedDict": lambda: Dictionary()}
 
 
@@ -83,13 +83,13 @@ class PickleReader:
 
     Args:
         path: for messages.
-        calls: what the pickle may call: full name -> a function of ours that makes the value.
-        persistent: makes the value of a persistent id; None when there may be none.
-        names: names that may stand as plain arguments (classes, dtypes), besides those of ``calls``.
+        calls: the callables that are allowed: full name -> a function that creates the value.
+        persistent: creates the value of a persistent id; None if there may be none.
+        names: names that may be plain arguments (classes, dtypes), besides those of ``calls``.
 
     Attributes:
-        wanted: what the file is read for; in messages.
-        keys: the types of which a dict's keys may be. Others could nest so deep that hashing them ends the process.
+        wanted: what the file is read for, for messages.
+        keys: allowed types of dict keys. Others could nest so deep that hashing them overflows the stack.
     """
 
     wanted: str = "weights"
@@ -108,10 +108,10 @@ class PickleReader:
         self.names = names
 
     def read(self, file: BinaryIO) -> Any:
-        """Read a pickle that starts here, and leave the file right behind it.
+        """Read a pickle from the file's position, and leave the file behind it.
 
         Raises:
-            WeightsError: it is damaged, or asks for something that is not needed; nothing was executed.
+            WeightsError: it is damaged, or needs other functions; nothing is executed.
         """
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
@@ -123,25 +123,19 @@ class PickleReader:
                     return self.stack.pop()
                 self.step(code, argument)
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error, Warning) as error:
-            # A warning: Python's decoding of escapes gives one, which is an error where the caller made it so.
-            raise WeightsError(f"{self.path}: a damaged pickle ({error}); fetch it again") from error
+            # Warning: Python's decoding of escapes warns, which callers may turn into an error.
+            raise WeightsError(f"{self.path}: a damaged pickle ({error}); download it again") from error
         except MemoryError as error:
-            raise WeightsError(
-                f"{self.path}: a damaged pickle (it speaks of more bytes than fit the memory)"
-            ) from error
-        raise WeightsError(f"{self.path}: a damaged pickle (it has no end); fetch it again")
+            raise WeightsError(f"{self.path}: a damaged pickle (it claims more bytes than fit into memory)") from error
+        raise WeightsError(f"{self.path}: a damaged pickle (it has no end); download it again")
 
     def opcodes(self, file: BinaryIO) -> Iterator[tuple[str, Any]]:
-        """Opcode after opcode with its argument, up to the end of the pickle."""
+        """Yield each opcode with its argument, up to the end of the pickle."""
         for opcode, argument, _ in pickletools.genops(file):
             yield opcode.name, argument
 
     def step(self, code: str, argument: Any) -> None:
-        """Do what an opcode says.
-
-        Raises:
-            WeightsError: it asks for something that is not needed.
-        """
+        """Execute an opcode; raise a WeightsError if it is not needed for arrays."""
         stack = self.stack
         if code in _VALUES:
             stack.append(argument)
@@ -187,31 +181,31 @@ class PickleReader:
             self._refuse(f"{code} {argument}" if isinstance(argument, str) else code)
 
     def fill(self, target: dict[Any, Any], items: list[Any]) -> None:
-        """Put keys and values, in turn, into a dict."""
+        """Put alternating keys and values into a dict."""
         for key, value in zip(items[::2], items[1::2], strict=True):
             if not isinstance(key, self.keys):
                 raise TypeError(f"a key is a {type(key).__name__}")
             target[key] = value
 
     def top(self, kind: type) -> Any:
-        """What stands on top, which must be of a kind."""
+        """Return the top of the stack, which must have a type."""
         if not isinstance(self.stack[-1], kind):
             raise TypeError(f"a {type(self.stack[-1]).__name__} where a {kind.__name__} should be")
         return self.stack[-1]
 
     def marked(self) -> list[Any]:
-        """Take what stands behind the last mark, and the mark."""
+        """Take the items behind the last mark, and the mark, from the stack."""
         items = []
         while (item := self.stack.pop()) is not _MARK:
             items.append(item)
         return items[::-1]
 
     def remember(self, key: int) -> None:
-        """Keep what stands on top under a number."""
+        """Store the top of the stack under a number."""
         value = self.stack[-1]
         parts = value if isinstance(value, tuple) else (value,)
         long = any(isinstance(part, str) and len(part) > KEPT_STRING for part in parts)
-        # Kept, they would take the memory of all arrays again. MEMOIZE counts the entries, so something stands there.
+        # Storing them would double the memory of all arrays; None, because MEMOIZE counts the entries.
         self.memo[key] = None if long else value
 
     def _name(self, code: str, argument: Any) -> None:
@@ -219,7 +213,11 @@ class PickleReader:
             full = str(argument).replace(" ", ".", 1)
         else:
             name, module = self.stack.pop(), self.stack.pop()
-            full = f"{module}.{name}" if isinstance(module, str) and isinstance(name, str) else "a name of no string"
+            full = (
+                f"{module}.{name}"
+                if isinstance(module, str) and isinstance(name, str)
+                else "a name that is not a string"
+            )
         if full not in self.calls and full not in self.names:
             self._refuse(full)
         self.stack.append(Name(full))
@@ -231,27 +229,26 @@ class PickleReader:
         return self.calls[callee.full](*arguments)
 
     def _count(self, given: Sequence[Any]) -> None:
-        """Count what a call may copy: one string or list, given again and again, would fill the memory."""
+        """Limit what calls copy: one string or list, used again and again, would fill the memory."""
         self.room -= sum(len(each) for each in given if isinstance(each, (str, list, tuple)))
         if self.room < 0:
-            raise ValueError("it asks for more copies than a file of its size needs")
+            raise ValueError("it makes more copies than a file of its size needs")
 
     def _refuse(self, what: str) -> NoReturn:
         raise WeightsError(
-            f"{self.path}: the pickle asks for {what[:80]!r}, which {self.wanted} do not need; "
-            "refused, nothing of it was run"
+            f"{self.path}: the pickle needs {what[:80]!r}, which is not allowed for {self.wanted}; nothing was executed"
         )
 
 
 def numpy_calls() -> dict[str, Callable[..., Any]]:
-    """What pickles of numpy arrays call, under the names that numpy 1 and 2 and Python 2 and 3 gave it."""
+    """Return the callables in pickles of numpy arrays, by their names in numpy 1 and 2 and Python 2 and 3."""
     calls: dict[str, Callable[..., Any]] = {"numpy.dtype": _dtype, "_codecs.encode": _encode, **MAPPING}
     for package in ("numpy.core", "numpy._core"):
         calls[f"{package}.multiarray._reconstruct"] = lambda *_: PickledArray()
         calls[f"{package}.numeric._frombuffer"] = lambda *given: PickledArray(_array(*given))
     for builtins in ("builtins", "__builtin__"):
         calls[f"{builtins}.tuple"] = lambda items: tuple(_plain(items, list, tuple))
-        calls[f"{builtins}.bytes"] = lambda: b""  # how protocol 2 writes an empty array's bytes
+        calls[f"{builtins}.bytes"] = lambda: b""  # an empty array's bytes in protocol 2
     return calls
 
 
@@ -259,7 +256,7 @@ NUMPY_NAMES = frozenset({"numpy.ndarray"})
 
 
 def _dtype(code: Any, *_: Any) -> Described:
-    if _plain(code, str) not in ARRAY_TYPES:  # anything else could nest so deep that hashing it ends the process
+    if _plain(code, str) not in ARRAY_TYPES:  # others could nest so deep that hashing them overflows the stack
         raise ValueError(f"an array of the type {code[:20]!r}")
     return Described(code)
 
@@ -272,14 +269,14 @@ def _encode(text: Any, encoding: Any) -> bytes:
 
 
 def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
-    """The array that these bytes are."""
+    """Return the array with these bytes."""
     if isinstance(data, str):  # Python 2
         data = data.encode("latin-1")
     _plain(dtype, Described)
     if dtype.order not in ("<", ">", "|", "="):
         raise ValueError(f"the byte order {dtype.order[:20]!r}")
     if not all(isinstance(size, int) and size >= 0 for size in _plain(shape, tuple)):
-        raise ValueError("a shape of no sizes")
+        raise ValueError("a shape that has no sizes")
     flat = np.frombuffer(_plain(data, bytes, bytearray), dtype.order + dtype.code)
     array: np.ndarray = flat.reshape(shape, order="F" if order == "F" else "C")
     return array
@@ -287,5 +284,5 @@ def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
 
 def _plain(value: Any, *kinds: type) -> Any:
     if not isinstance(value, kinds):
-        raise TypeError(f"a {type(value).__name__} that does not belong there")
+        raise TypeError(f"an unexpected {type(value).__name__}")
     return value

@@ -1,9 +1,9 @@
-"""PyTorch's ``pytorch_model.bin``, read without PyTorch and without running its pickle. Without Paddle.
+"""PyTorch's ``pytorch_model.bin``, read without PyTorch and without executing its pickle. Without Paddle.
 
-A pickle says which tensor is which part of which storage; the storages' bytes stand beside or behind it.
+A pickle describes tensors as parts of storages, whose bytes are in other files of a zip, or behind the pickle.
 
-Source of the forms: PyTorch ``torch/serialization.py`` and ``torch/_utils.py``. The zip file of PyTorch >= 1.6 holds
-``<name>/data.pkl`` and ``<name>/data/<key>``; the older form is five pickles in a row, then the storages.
+Source of the format: PyTorch ``torch/serialization.py`` and ``torch/_utils.py``. The zip file of PyTorch >= 1.6
+contains ``<name>/data.pkl`` and ``<name>/data/<key>``; the older format is five pickles in a row, then the storages.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import attrs
 import numpy as np
 
 from onion.errors import WeightsError
+from onion.models.formats.paths import reading
 from onion.models.formats.safe_pickle import MAPPING, PickleReader
 from onion.models.formats.safetensors_file import as_float32, from_bfloat16
 
@@ -28,12 +29,12 @@ STORAGES = {
     "Long": "<i8", "Int": "<i4", "Short": "<i2", "Char": "i1", "Byte": "u1", "Bool": "?",
 }  # fmt: skip
 STORAGE_NAMES = {f"torch.{name}Storage": name for name in STORAGES}
-MAGIC = 0x1950A86A20F9469CFC6C  # the first pickle of the older form
+MAGIC = 0x1950A86A20F9469CFC6C  # the first pickle of the older format
 
 
 @attrs.frozen
 class Storage:
-    """Bytes that tensors are views of: where they stand, of which kind, and how many values."""
+    """The bytes that tensors are views of: their key, type and number of values."""
 
     key: str
     kind: str
@@ -42,7 +43,7 @@ class Storage:
 
 @attrs.frozen
 class Tensor:
-    """A view of a storage, in values: first one, sizes and steps."""
+    """A view of a storage, in values: offset, sizes and strides."""
 
     storage: Storage
     offset: int
@@ -51,42 +52,39 @@ class Tensor:
 
 
 def read_torch(path: Path) -> dict[str, np.ndarray]:
-    """Read a file that ``torch.save`` wrote of a state dict.
+    """Read a state dict written by ``torch.save``.
 
-    Floating types become float32; float32 is not copied. Parameters that share their storage (tied weights) share it
-    here too.
+    Floating types become float32; float32 is not copied. Tied weights, which share a storage, share it here too.
 
     Returns:
         name -> read-only array, in the order of the file.
 
     Raises:
-        WeightsError: no such file; it is damaged, holds something else than tensors, or a pickle that asks for more
-            (nothing was executed).
+        WeightsError: the file is missing or damaged, contains something other than tensors, or a pickle that needs
+            other functions (nothing is executed).
     """
     try:
-        with path.open("rb") as file:
+        with reading(path), path.open("rb") as file:
             if zipfile.is_zipfile(file):
                 with zipfile.ZipFile(file) as archive:
                     return _from_zip(path, archive)
             file.seek(0)
             if file.read(2) == b"PK":
-                raise WeightsError(f"{path}: damaged (a zip file that is cut short); fetch it again")
+                raise WeightsError(f"{path}: damaged (a zip file that is cut short); download it again")
             file.seek(0)
             return _from_row(path, file)
     except (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, OverflowError, struct.error) as error:
-        raise WeightsError(f"{path}: damaged ({error}); fetch it again") from error
-    except OSError as error:
-        raise WeightsError(f"{path}: cannot read: {error.strerror or error}") from error
+        raise WeightsError(f"{path}: damaged ({error}); download it again") from error
 
 
 def _from_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     entries = {info.filename: info for info in archive.infolist()}
     if any(info.compress_type != zipfile.ZIP_STORED for info in entries.values()):
-        # PyTorch compresses nothing; a small file that unpacks to terabytes stops here.
-        raise WeightsError(f"{path}: a compressed zip file, so not PyTorch's; unpack it if another program packed it")
+        # PyTorch does not compress; this also refuses small files that unpack to terabytes.
+        raise WeightsError(f"{path}: a compressed zip file, so not PyTorch's; unpack it")
     root = next((name[: -len("data.pkl")] for name in entries if name.endswith("/data.pkl")), None)
     if root is None:
-        raise WeightsError(f"{path}: a zip file without data.pkl, so not PyTorch's; fetch it again")
+        raise WeightsError(f"{path}: a zip file without data.pkl, so not PyTorch's; download it again")
     if f"{root}byteorder" in entries and archive.read(f"{root}byteorder")[:6] != b"little":
         raise WeightsError(f"{path}: written on a big-endian machine, which is not supported")
 
@@ -94,19 +92,19 @@ def _from_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
         info = entries.get(f"{root}data/{storage.key}")
         expected = storage.count * np.dtype(STORAGES[storage.kind]).itemsize
         if info is None or info.file_size != expected:
-            raise WeightsError(f"{path}: storage {storage.key} is missing or not {expected} bytes; fetch it again")
+            raise WeightsError(f"{path}: storage {storage.key} is missing or not {expected} bytes; download it again")
         return np.frombuffer(archive.read(info), STORAGES[storage.kind])
 
     with archive.open(f"{root}data.pkl") as file:
-        stored = _reader(path).read(file)  # type: ignore[arg-type]  # zipfile's is a binary file that only reads
+        stored = _reader(path).read(file)  # type: ignore[arg-type]  # a binary file that only reads
     return _arrays(path, stored, load)
 
 
 def _from_row(path: Path, file: BinaryIO) -> dict[str, np.ndarray]:
-    """The older form: magic number, protocol version, system, state dict, storage keys; then every storage."""
+    """Read the older format: magic number, protocol version, system, state dict, storage keys; then every storage."""
     reader = _reader(path)
     if reader.read(file) != MAGIC:
-        raise WeightsError(f"{path}: not a file of PyTorch's")
+        raise WeightsError(f"{path}: not a file of PyTorch")
     reader.read(file)
     system = reader.read(file)
     if not isinstance(system, dict) or not system.get("little_endian"):
@@ -118,15 +116,15 @@ def _from_row(path: Path, file: BinaryIO) -> dict[str, np.ndarray]:
     for key in keys if isinstance(keys, list) else []:
         count = int.from_bytes(file.read(8), "little")
         if not isinstance(key, str) or key not in kinds or kinds[key].count != count:
-            raise WeightsError(f"{path}: a storage is not the one that was announced; fetch it again")
+            raise WeightsError(f"{path}: a storage does not match its description; download it again")
         length = count * np.dtype(STORAGES[kinds[key].kind]).itemsize
         if length > size - file.tell():
-            raise WeightsError(f"{path}: cut short; fetch it again")
+            raise WeightsError(f"{path}: cut short; download it again")
         loaded[key] = np.frombuffer(file.read(length), STORAGES[kinds[key].kind])
 
     def load(storage: Storage) -> np.ndarray:
         if storage.key not in loaded:
-            raise WeightsError(f"{path}: storage {storage.key} is missing; fetch it again")
+            raise WeightsError(f"{path}: storage {storage.key} is missing; download it again")
         return loaded[storage.key]
 
     return _arrays(path, stored, load)
@@ -156,9 +154,9 @@ def _view(path: Path, name: str, tensor: Tensor, values: np.ndarray) -> np.ndarr
     if math.prod(tensor.shape) == 0:
         return np.empty(tensor.shape, values.dtype)
     last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.steps, strict=True))
-    # A view may not say more values than there are: one number spread over a shape of 10^12 would fill the memory.
+    # A view may not have more values than its storage: one number with a shape of 10^12 would fill the memory.
     if last >= len(values) or math.prod(tensor.shape) > len(values):
-        raise WeightsError(f"{path}: {name} reaches beyond its storage; fetch it again")
+        raise WeightsError(f"{path}: {name} reaches beyond its storage; download it again")
     steps = [step * values.itemsize for step in tensor.steps]
     return np.lib.stride_tricks.as_strided(values[tensor.offset :], tensor.shape, steps, writeable=False)
 
@@ -174,17 +172,17 @@ def _reader(path: Path) -> PickleReader:
 
 
 def _storage(identity: Any) -> Storage:
-    """A persistent id: the word storage, its class, key, device, number of values[, view of another storage]."""
+    """Read a persistent id: the word storage, its class, key, device, number of values[, view of another storage]."""
     word, kind, key, _, count, *view = identity
     if word != "storage" or not isinstance(key, str) or not isinstance(count, int) or any(view):
-        raise ValueError("a reference to something else than a storage")
+        raise ValueError("a reference to something other than a storage")
     return Storage(key, STORAGE_NAMES[kind.full], count)
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, steps: Any) -> Tensor:
     numbers = (offset, *shape, *steps)
     if not isinstance(storage, Storage) or not all(isinstance(number, int) and number >= 0 for number in numbers):
-        raise ValueError("a tensor of no storage")
+        raise ValueError("a tensor without a storage")
     if len(shape) != len(steps):
-        raise ValueError("a tensor with more sizes than steps")
+        raise ValueError("a tensor with more sizes than strides")
     return Tensor(storage, offset, tuple(shape), tuple(steps))

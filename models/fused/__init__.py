@@ -1,1 +1,1 @@
-"""The encoder layers' fast paths: prediction, and training with a backward pass of our own."""
+"""Fast paths of the encoder's layers: prediction, training with a custom backward pass, flash attention."""

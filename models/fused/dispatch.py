@@ -1,7 +1,6 @@
-"""Which code computes an encoder's layers: a fast path where the batch and the layers allow it, else the layers.
+"""Choose the code that computes an encoder's layers: a fast path if the batch and the layers allow it, else the layers.
 
-Prediction: ``inference.py``. Training: ``training/``. Both are for the CPU, and give the numbers of the layers but for
-rounding.
+Prediction: ``inference.py``. Training: ``training/``. Both are for the CPU and equal to the layers but for rounding.
 """
 
 from __future__ import annotations
@@ -20,17 +19,11 @@ from onion.models.packing import Packing
 def run(
     layers: EncoderLayers, embedded: paddle.Tensor, packing: Packing, firsts_only: bool = False
 ) -> tuple[paddle.Tensor, bool]:
-    """Apply an encoder's layers to a batch.
-
-    Args:
-        layers: of an encoder.
-        embedded: [tokens, hidden].
-        packing: where the tokens stand.
-        firsts_only: whether the first token of each row is all that will be read of the result.
+    """Apply an encoder's layers to a batch, [tokens, hidden].
 
     Returns:
-        [batch, hidden] of the first tokens and True, where the last layer could be computed for these alone; else
-        [tokens, hidden] and False.
+        [batch, hidden] of the first tokens and True, if only these will be read (``firsts_only``) and the last layer
+        could be computed for them alone; else [tokens, hidden] and False.
     """
     firsts_only = firsts_only and on_cpu(embedded) and plain_parts(layers.layers[-1]) is not None
     weights = lean(layers, embedded)
@@ -42,6 +35,6 @@ def run(
 
 
 def _is_plain(layers: nn.Layer) -> bool:
-    """Whether nobody wants that the list of layers itself is called: it has no hook and no forward of its own."""
+    """Return whether the list of layers has neither hooks nor another ``forward``."""
     hooked = layers._forward_pre_hooks or layers._forward_post_hooks
     return type(layers).forward is EncoderLayers.forward and not hooked

@@ -1,6 +1,6 @@
-"""Whether a layer of the encoder is what it was made as, so that what it would compute may be computed elsewhere.
+"""Check that a layer of the encoder is unchanged, so that its output may be computed elsewhere.
 
-Who looks into a layer by a hook, or has put one of his own in the place of a part, wants that it is called.
+A layer with a hook, or with a replaced part, has to be called.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from paddle import nn
 
-from onion.models.layer_norm import LayerNorm
 from onion.models.layers import EncoderLayer, Linear, SelfAttention
+from onion.models.ops import LayerNorm
 
 
 class Parts(NamedTuple):
-    """What one encoder layer is made of."""
+    """The parts of an encoder layer."""
 
     layer: EncoderLayer
     attention: SelfAttention
@@ -31,10 +31,9 @@ class Parts(NamedTuple):
 KINDS = (EncoderLayer, SelfAttention, *[Linear] * 6, *[LayerNorm] * 2)
 
 
-# Parts are looked up in Paddle's own dictionaries: a Layer that is asked for a part by its name searches for it, and a
-# MiniLM has two hundred of them to ask for with every text.
+# Parts are looked up in Paddle's dictionaries: attribute access of a Layer is slow, and a MiniLM has two hundred parts.
 def plain_parts(layer: nn.Layer) -> Parts | None:
-    """Return the parts of an encoder layer; None where one is of another kind than it was, or has a hook."""
+    """Return the parts of an encoder layer; None if one has another type or a hook."""
     if type(layer) is not EncoderLayer or type(attention := layer._sub_layers["self_attn"]) is not SelfAttention:
         return None
     inner = [attention._sub_layers[name] for name in ("q_proj", "k_proj", "v_proj", "out_proj")]

@@ -1,7 +1,7 @@
-"""Attention on a GPU in 16 bits: Paddle's variable-length kernel, which computes no padding and keeps no scores.
+"""Attention on a GPU in 16 bits: Paddle's variable-length kernel, which computes no padding and stores no scores.
 
-The packed tokens go into it as they are. What it computes is the formula of ``SelfAttention`` (layers.py), which serves
-wherever :func:`precision` finds a reason; tests/models/fused/test_flash.py holds the two against each other.
+Its input are the packed tokens. It computes the formula of ``SelfAttention`` (layers.py), which is used whenever
+:func:`precision` returns None; tests/models/fused/test_flash.py compares the two.
 """
 
 from __future__ import annotations
@@ -18,23 +18,16 @@ from onion.models.packing import Packing
 SIXTEEN_BITS = (paddle.float16, paddle.bfloat16)
 OPERATOR = "flash_attn_unpadded"
 LEAST_CAPABILITY = (8, 0)
-"""The kernel was written for NVIDIA's Ampere (A100, RTX 30) and what came after it."""
+"""The kernel is for NVIDIA's Ampere (A100, RTX 30) and later."""
 
 HEAD_STEP, LARGEST_HEAD = 8, 192
-"""Sizes of a head that the kernel takes; up to 256 it has a way back on some GPUs only."""
+"""Head sizes that the kernel supports; up to 256 it has a backward pass on some GPUs only."""
 
 
 def precision(query: paddle.Tensor, heads: int) -> paddle.dtype | None:
-    """Tell in which type the kernel is to compute.
+    """Return the type in which the kernel computes for ``query``, [tokens, hidden]: its own, or autocast's.
 
-    Args:
-        query: what ``q_proj`` gave, [tokens, hidden].
-        heads: number of attention heads.
-
-    Returns:
-        float16 or bfloat16, that of ``query`` or of the autocast that is at work; or None, and the formula has to
-        serve: in 32 bits, off a GPU, on one that the kernel was not written for, for other sizes of a head, while a
-        graph is traced.
+    None, and the formula is used: in 32 bits, off a GPU, on older GPUs, for other head sizes, while a graph is traced.
     """
     size = query.shape[-1] // heads
     if not ops.on_gpu(query) or size % HEAD_STEP or size > LARGEST_HEAD:
@@ -52,19 +45,10 @@ def attend(
     dropout: float,
     dtype: paddle.dtype,
 ) -> paddle.Tensor:
-    """Compute attention.
+    """Compute attention of packed query, key and value, [tokens, hidden] each and not scaled, by the kernel.
 
-    Args:
-        query: [tokens, hidden], not scaled yet.
-        key: the same.
-        value: the same.
-        packing: where the tokens stand.
-        scale: of the scores.
-        dropout: probability, of what the softmax gives; 0 where nothing is learned. The kernel draws the masks.
-        dtype: what :func:`precision` said.
-
-    Returns:
-        [tokens, hidden] of that type.
+    The scores are multiplied by ``scale``; ``dropout`` is applied after the softmax, with masks that the kernel draws.
+    The result has the type ``dtype``, which :func:`precision` returned.
     """
     split = [packing.tokens, packing.heads, -1]
     starts, longest = packing.starts, packing.longest
@@ -76,20 +60,20 @@ def attend(
 
 
 def _product_type(x: paddle.Tensor) -> paddle.dtype:
-    """The type in which a product with ``x`` is computed now: autocast's where one is at work, else its own."""
+    """Return the type of a product with ``x``: autocast's if it is active, else that of ``x``."""
     tracer = framework._dygraph_tracer()
     return x.dtype if tracer._amp_level == core.AmpLevel.O0 else getattr(paddle, tracer._amp_dtype)
 
 
 @cache
 def _is_able() -> bool:
-    """Tell whether the kernel was written for GPUs such as this one."""
+    """Return whether this GPU supports the kernel."""
     return tuple(paddle.device.cuda.get_device_capability()) >= LEAST_CAPABILITY
 
 
 @cache
 def _is_registered(dtype: paddle.dtype) -> bool:
-    """Tell whether this build of Paddle has the kernel; those for the CPU have not."""
+    """Return whether this build of Paddle has the kernel; builds for the CPU do not."""
     kernels = core._get_registered_phi_kernels("all").get(OPERATOR, ())  # "(GPU, Undefined(AnyLayout), float16)"
     return any(kernel.startswith("(GPU") and kernel.endswith(f" {_name(dtype)})") for kernel in kernels)
 

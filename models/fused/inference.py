@@ -1,13 +1,13 @@
-"""The encoder's layers, computed where nothing is learned: the same numbers by fewer and larger operations.
+"""Prediction: the encoder's layers with the same results by fewer and larger operations.
 
-    embedded [tokens, hidden]  ->  pieces of some hundred tokens  ->  every layer over one piece, then over the next
+    embedded [tokens, hidden]  ->  chunks of about a thousand tokens  ->  all layers over one chunk, then the next
 
-What makes it fast, on the CPU: the bias of a linear layer goes into its product; sums are taken in place; what a layer
-leaves in the caches is still there for the next one; and no layer is called, with all that Paddle does around a call.
-Nothing is copied or kept: the parameters are read anew in every call, so they are always today's. There is one such
-path for all processors: Paddle's kernel for bias, sum and norm at once, which needs AVX-512, is not faster.
+It is fast on the CPU because a linear layer's bias is part of its product, sums are in place, the output of a layer is
+still in the caches for the next one, and no layer is called, with Paddle's overhead around a call. Parameters are read
+in every call and nothing is copied or kept, so changes take effect at once. There is one path for all processors:
+Paddle's kernel for bias, sum and norm at once, which needs AVX-512, is not faster.
 
-Sums are taken in another order than in training, so numbers differ from those of layers.py by rounding, below 1e-5.
+Sums have another order than in training, so results differ from those of layers.py by rounding, below 1e-5.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from onion.models.layers import EncoderLayers
 from onion.models.packing import Packing
 
 PIECE = 1024
-"""Tokens that are computed at once, about: their inner activations still fit into a processor's caches."""
+"""Approximate number of tokens of a chunk, whose inner activations fit into a processor's caches."""
 
 log = logging.getLogger(__name__)
 
 
 class Affine(NamedTuple):
-    """A matrix or a scale, and what is added."""
+    """A matrix or a scale, and a bias."""
 
     weight: paddle.Tensor
     bias: paddle.Tensor
 
 
 class Weights(NamedTuple):
-    """What one layer computes with; all but ``activation``, ``scale`` and ``epsilons`` are its very parameters."""
+    """The weights of a layer: its parameters, except for ``activation``, ``scale`` and ``epsilons``."""
 
     query: Affine
     key: Affine
@@ -54,60 +54,46 @@ class Weights(NamedTuple):
 
 
 def lean(layers: EncoderLayers, embedded: paddle.Tensor) -> list[Weights] | None:
-    """Read the weights of all layers, if what they would compute can be computed here.
+    """Return the weights of all layers if :func:`transform` can compute them; None if they have to be called.
 
-    Args:
-        layers: of an encoder.
-        embedded: what they are about to be given.
-
-    Returns:
-        The weights; or None, and the layers have to be called: where gradients are wanted or dropout is at work, off
-        the CPU, in other precision than float32, while a graph is traced; or where somebody looks into a layer (a hook)
-        or has put a layer of his own in the place of one. The first batch of each kind is told at debug level.
+    That is the case if gradients or dropout are needed, off the CPU, in another precision than float32, while a graph
+    is traced, or if a layer has a hook or was replaced. The first batch of each kind is logged at debug level.
     """
     read: list[Weights | None] = []
     obstacle = _obstacle(embedded)
     if obstacle is None:
         read = [_weights_of(layer) for layer in layers.layers]
-        obstacle = (
-            "a layer is in training mode, has a hook, or is another than it was made as" if None in read else None
-        )
+        obstacle = "a layer is in training mode, has a hook or was replaced" if None in read else None
     _tell(obstacle)
     return None if obstacle else read  # type: ignore[return-value]  # mypy does not see the None gone
 
 
 def _obstacle(embedded: paddle.Tensor) -> str | None:
-    """Say why a batch has to go through the layers, whatever these are; None: nothing is in the way."""
+    """Return why a batch has to go through the layers, whatever these are; None if it need not."""
     if not paddle.in_dynamic_mode():
         return "a graph is traced"
     if paddle.is_grad_enabled():
-        return "gradients are wanted"
+        return "gradients are enabled"
     if not embedded.place.is_cpu_place():
-        return "it is not computed on the CPU"
+        return "it is not on the CPU"
     return None if embedded.dtype == paddle.float32 else "it is not in float32"
 
 
-@cache  # once a reason
+@cache  # once per reason
 def _tell(obstacle: str | None) -> None:
     if obstacle:
-        log.debug("a batch goes through the encoder's layers one call at a time, because %s", obstacle)
+        log.debug("the encoder's layers are called one by one, because %s", obstacle)
     else:
-        log.debug("a batch is predicted by the lean layers, which any processor can compute")
+        log.debug("prediction uses the fused layers")
 
 
 def transform(
     weights: list[Weights], embedded: paddle.Tensor, packing: Packing, firsts_only: bool = False
 ) -> paddle.Tensor:
-    """Compute the layers.
+    """Compute the layers with weights from :func:`lean`: float32 [tokens, hidden] -> the same.
 
-    Args:
-        weights: what :func:`lean` read.
-        embedded: float32 [tokens, hidden].
-        packing: where the tokens stand.
-        firsts_only: compute the last layer for the first token of each row alone (models/queries.py).
-
-    Returns:
-        float32 [tokens, hidden], as the layers would have given; or [batch, hidden].
+    With ``firsts_only`` the last layer is computed for the first token of each row only: [batch, hidden]
+    (models/queries.py).
     """
     if packing.tokens <= PIECE:
         return _through(weights, embedded, packing, firsts_only)
@@ -119,7 +105,7 @@ def transform(
 
 
 def pieces(packing: Packing, most: int) -> Iterator[Packing]:
-    """Cut a batch into runs of rows with so many tokens at most, or one row; empty columns are left out of each."""
+    """Split a batch into chunks of rows of at most ``most`` tokens, or one row, without empty columns."""
     lengths = packing.mask.sum(axis=1)
     first = tokens = 0
     for row, length in enumerate(lengths):
@@ -139,7 +125,7 @@ def _through(weights: list[Weights], x: paddle.Tensor, packing: Packing, firsts_
 
 
 def _layer(layer: Weights, x: paddle.Tensor, asking: paddle.Tensor, packing: Packing) -> paddle.Tensor:
-    """[tokens, hidden] and, of the tokens that ask, [asking, hidden] -> [asking, hidden]; one a row, or all."""
+    """[tokens, hidden] and, of the queries (one per row, or all), [queries, hidden] -> [queries, hidden]."""
     attended = _attention(layer, x, asking, packing)
     x = _add_and_norm(attended, layer.out, asking, layer.norm1, layer.epsilons[0])
     inner = layer.activation(_linear(x, layer.linear1))
@@ -162,13 +148,13 @@ def _attention(layer: Weights, x: paddle.Tensor, asking: paddle.Tensor, packing:
 
 
 def _heads(packed: paddle.Tensor, packing: Packing) -> paddle.Tensor:
-    """``packing.split_heads``, without the Python that Paddle has around each operation."""
+    """``packing.split_heads`` without the overhead of Paddle's Python functions."""
     size = packed.shape[1] // packing.heads
     return _picked(packed, packing._heads_of_places, size, [packing.batch, packing.heads, packing.length, size])
 
 
 def _picked(x: paddle.Tensor, index: paddle.Tensor, width: int, shape: list[int]) -> paddle.Tensor:
-    # Nothing is learned here, so the kernel that is fastest forward picks rows; that of ops.rows is so backward.
+    # The kernel that is fastest forward; that of ops.rows is fastest backward.
     return _C_ops.reshape(_C_ops.gather(_C_ops.reshape(x, [-1, width]), index, 0), shape)
 
 

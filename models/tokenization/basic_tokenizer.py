@@ -1,9 +1,9 @@
 """Make the Rust library treat every character as the reference tokenizers do, which are written in Python.
 
-The library has its own tables of Unicode, older than Python's: about 800 assigned characters (recent punctuation and
-marks, 256 Chinese characters) and all unassigned ones are kept, dropped or split off differently. And it lowers letter
-by letter, where Python's ``str.lower`` writes a final sigma at the end of a Greek word. So such characters are replaced
-before the library sees the text, one by one: offsets stay what they are. Texts of ASCII need none of it.
+The library has its own Unicode tables, older than Python's: it keeps, drops or splits about 800 assigned characters
+(recent punctuation and marks, 256 Chinese characters) and all unassigned ones differently. And it lowercases letter by
+letter, whereas Python's ``str.lower`` has a final sigma at the end of a Greek word. Such characters are replaced one by
+one before the library sees the text, so offsets stay the same. ASCII texts need none of it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tokenizers import models, normalizers
 from onion.models.tokenization.pre_tokenizer import Prepared, Texts, regroup
 
 DROPPED, SPACE, ALONE, INSIDE = "dropped", "space", "alone", "inside"
-# For each fate characters that the library agrees on. Those that become tokens are rare ones (Buginese punctuation, the
-# last ideograph of extension E, letters of Linear A), because they may not be in the vocabulary: they stand for [UNK].
+# For each treatment, characters that the library treats so. Those that become tokens are rare (Buginese signs, the
+# last ideograph of extension E, letters of Linear A), so that the vocabulary lacks them and they become [UNK].
 STAND_INS = {DROPPED: ("\0",), SPACE: (" ",), ALONE: ("\u1a1e", "\U0002cea1"), INSIDE: ("\U00010600", "\U00010601")}
 SIGMA = "Σ"
 SYMBOLS = "\u00ad\u00b2\u00ba\u3007\u00b5\u00d8\u014b\u01b1"  # to PaddleNLP, besides Unicode's
 SEPARATORS = re.compile("[\x1c-\x1f]")  # whitespace to Python, not to Unicode
-# Chinese characters as google-research/bert has them: blocks of ideographs, Japanese and Korean script are none.
+# Chinese characters in google-research/bert: blocks of ideographs, without Japanese and Korean script.
 CHINESE = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -39,12 +39,12 @@ CHINESE = (
 
 
 class Characters:
-    """Replaces characters that a tokenizer of the library would treat otherwise than the reference.
+    """Replaces characters that the library would treat differently from the reference.
 
     Args:
-        backend: the tokenizer; one whose normalizer is neither BERT's (with cleaning) nor plain lower-casing, nor
-            missing from WordPiece and from whole words, is left alone: byte-level BPE needs none of it. So is one that
-            splits texts at nothing, which is no reference's.
+        backend: the tokenizer. Only tokenizers with BERT's normalizer (with cleaning), plain lowercasing or, for
+            WordPiece and whole words, no normalizer are handled, if they split texts at all; byte-level BPE needs
+            nothing.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
@@ -55,21 +55,21 @@ class Characters:
         lower = isinstance(normalizer, normalizers.Lowercase)
         cased = normalizer is None and isinstance(backend.model, (models.WordPiece, models.WordLevel))
         self._active = (self._bert or lower or cased) and backend.pre_tokenizer is not None
-        # PaddleNLP sets symbols apart and lowers letter by letter, as the library does.
+        # PaddleNLP splits at symbols and lowercases letter by letter, like the library.
         self._symbols = self._active and self._bert and len(backend.pre_tokenizer.pre_tokenize_str("a°b")) == 3
         self._sigmas = (lower or (self._bert and normalizer.lowercase)) and not self._symbols
         self._known = set(map(chr, range(0x20, 0x7F)))
         self._table: dict[int, str] = {}
 
     def __call__(self, texts: Texts, pre_split: bool, offsets: bool) -> Prepared:
-        """Replace characters; the texts keep their number and lengths, so that the library's places are theirs."""
+        """Replace characters; number and lengths of the texts stay the same, so the library's offsets are theirs."""
         if not pre_split:
             return Prepared(list(self.replace(cast(Sequence[str], texts))), split=False)
         words = self.replace([word for text in texts for word in text])
         return Prepared(regroup(words, texts), split=True)
 
     def files(self) -> Mapping[str, bytes]:
-        """None: ``tokenizer.json`` says everything."""
+        """Return nothing: ``tokenizer.json`` is complete."""
         return {}
 
     def replace(self, texts: Sequence[str]) -> Sequence[str]:
@@ -82,7 +82,7 @@ class Characters:
             present = set("".join([text for text in texts if not text.isascii() or SEPARATORS.search(text)]))
         for character in present - self._known:
             self._learn(character)
-            self._known.add(character)  # not before: another thread would miss its stand-in
+            self._known.add(character)  # last, because other threads look it up
         odd = [character for character in present if ord(character) in self._table]
         if odd:
             pattern = re.compile(f"[{re.escape(''.join(odd))}]")
@@ -92,19 +92,19 @@ class Characters:
         return texts
 
     def _learn(self, character: str) -> None:
-        """Find out whether a character needs a stand-in, and which."""
+        """Find out whether a character needs a replacement, and which."""
         wanted, given = self._reference(character), self._library(character)
         if wanted == given:
             return
         if given and wanted in (ALONE, INSIDE) and self._backend.token_to_id(character) is not None:
-            return  # a token of its own: no other character could stand for it
+            return  # a token itself: no other character can replace it
         for stand_in in STAND_INS[wanted]:
             if self._backend.token_to_id(stand_in) is None:
                 self._table[ord(character)] = stand_in
                 return
 
     def _reference(self, character: str) -> str:
-        """What google-research/bert (or, plainly, Python's notion of whitespace) makes of a character in a word."""
+        """Return how google-research/bert (or Python's notion of whitespace) treats a character in a word."""
         if not self._bert:
             return SPACE if character.isspace() else INSIDE
         if _is_dropped(character):
@@ -126,7 +126,7 @@ class Characters:
         return ALONE if alone else INSIDE
 
     def _library(self, character: str) -> str | None:
-        """What the library makes of a character in a word; None for a lone surrogate, which it does not take at all."""
+        """Return how the library treats a character in a word; None for a lone surrogate, which it does not accept."""
         if "\ud800" <= character <= "\udfff":
             return None
         text, normalizer = f"a{character}b", self._backend.normalizer
@@ -142,9 +142,9 @@ class Characters:
         return DROPPED if words == ["ab"] else INSIDE
 
     def _final_sigmas(self, text: str) -> str:
-        """Lower every capital sigma as Python does, at the end of a word otherwise than elsewhere."""
+        """Lowercase every capital sigma like Python, which distinguishes the end of a word."""
         kept = [i for i, character in enumerate(text) if not (self._bert and _is_dropped(character))]
-        # The one letter whose lower case is two characters would move all that follow.
+        # The only letter whose lower case has two characters would shift the following ones.
         lowered = "".join(text[i] for i in kept).replace("İ", "I").lower()
         result = list(text)
         for i, low in zip(kept, lowered, strict=True):
@@ -154,16 +154,16 @@ class Characters:
 
 
 def _is_dropped(character: str) -> bool:
-    """Whether BERT's cleaning drops it: control, format, private and unassigned characters, U+FFFD."""
+    """Return whether BERT's cleaning drops a character: control, format, private and unassigned characters, U+FFFD."""
     return character == "\ufffd" or (unicodedata.category(character)[0] == "C" and character not in "\t\n\r")
 
 
 def _is_punctuation(character: str) -> bool:
-    """Punctuation in BERT's sense: of ASCII all that is neither letter nor digit."""
+    """Return whether a character is punctuation for BERT, including all ASCII signs."""
     ascii_sign = "!" <= character <= "~" and not character.isalnum()
     return ascii_sign or unicodedata.category(character)[0] == "P"
 
 
 def is_symbol(character: str) -> bool:
-    """Tell whether a character is a symbol in PaddleNLP's sense."""
+    """Return whether a character is a symbol for PaddleNLP."""
     return unicodedata.category(character)[0] == "S" or character in SYMBOLS

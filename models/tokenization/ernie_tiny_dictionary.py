@@ -1,7 +1,7 @@
-"""ERNIE tiny's ``dict.wordseg.pickle``: the words that a text is cut into before SentencePiece. Without Paddle.
+"""ERNIE tiny's ``dict.wordseg.pickle``: the words into which a text is split before SentencePiece. Without Paddle.
 
 Sources: PaddleNLP 2.8.1 ``transformers/ernie/tokenizer.py``; static-graph ERNIE ``utils/data.py`` (``WSSPTokenizer``),
-which reads what Python 2 pickled as UTF-8.
+which reads a pickle of Python 2 as UTF-8.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from onion.errors import WeightsError
 from onion.models.formats.pickle_containers import read_containers
 
-WINDOW = 5  # characters; a longer word is never found
+WINDOW = 5  # characters; longer words are never found
 
 
 class WordDictionary:
-    """Cuts texts into words: at each place the longest word that is known, else one character.
+    """Splits texts into words: at each position the longest known word, else one character.
 
     Args:
         words: the known words.
@@ -25,7 +25,7 @@ class WordDictionary:
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = frozenset(words)
-        # Where no longer word begins, nothing has to be looked up: a single character is a word, known or not.
+        # Only positions where a longer word may begin need a lookup: any character is a word.
         lengths: dict[str, set[int]] = {}
         for word in self.words:
             if 1 < len(word) <= WINDOW:
@@ -33,7 +33,7 @@ class WordDictionary:
         self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
 
     def cut(self, text: str) -> list[str]:
-        """The words of a text, one after the other; together they are the text."""
+        """Return the words of a text, which together are the text."""
         words, lengths = self.words, self._lengths
         found = []
         begin, end = 0, len(text)
@@ -49,22 +49,19 @@ class WordDictionary:
         return found
 
     def to_bytes(self) -> bytes:
-        """A pickle of a dict, word -> number, in the order of the words; any Python reads it."""
+        """Return a pickle of a dict, word -> number, sorted by word, which any Python reads."""
         return pickle.dumps({word: number for number, word in enumerate(sorted(self.words))}, protocol=2)
 
 
 def read_dictionary(path: Path) -> WordDictionary:
-    """Read a pickled dictionary without running anything that it names.
-
-    Args:
-        path: a pickle of a dict whose keys are the words, or of a set, list or tuple of them; in Unicode or in UTF-8.
+    """Read a pickled dict whose keys are the words, or set, list or tuple of them, without executing anything.
 
     Raises:
-        WeightsError: no such file; it is damaged, holds something else, or asks for more than plain containers.
+        WeightsError: the file is missing or damaged, or contains something other than words in Unicode or UTF-8.
     """
     stored = read_containers(path)
     if not isinstance(stored, (dict, set, frozenset, list, tuple)):
-        raise WeightsError(f"{path}: holds a {type(stored).__name__}, not a dict, set or list of words")
+        raise WeightsError(f"{path}: contains a {type(stored).__name__}, not a dict, set or list of words")
     return WordDictionary([_word(path, number, word) for number, word in enumerate(stored)])
 
 
@@ -73,7 +70,7 @@ def _word(path: Path, number: int, word: object) -> str:
         try:
             word = word.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise WeightsError(f"{path}: entry {number} is not UTF-8; write the dictionary in UTF-8") from error
+            raise WeightsError(f"{path}: entry {number} is not UTF-8; encode the dictionary in UTF-8") from error
     if not isinstance(word, str):
         raise WeightsError(f"{path}: entry {number} is a {type(word).__name__}, not a word")
     return word

@@ -1,6 +1,6 @@
-"""``vocab.txt``: a token a line, with or without its id. Without Paddle.
+"""``vocab.txt``, one token per line, with or without its id; and the special tokens. Without Paddle.
 
-BERT's has the token alone, its id is the line's number from 0; ERNIE's has ``token<TAB>id``.
+In BERT's a line is the token, and its number from 0 the id; in ERNIE's it is ``token<TAB>id``.
 """
 
 from __future__ import annotations
@@ -9,20 +9,22 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import tokenizers
 
 from onion.errors import WeightsError
 
 log = logging.getLogger("onion")
 
-_ID = re.compile("[0-9]{1,10}")  # int() takes other digits too, and refuses thousands of them
+_ID = re.compile("[0-9]{1,10}")  # int() accepts other digits too, and refuses very long numbers
 
 
 def read_vocab(path: Path, special: Iterable[str] = ()) -> dict[str, int]:
     """Read a vocabulary.
 
-    Of a token that occurs twice (``$`` in ERNIE 3.0's) the later id counts, as in the reference implementations, which
-    fill a dictionary line by line; the log says so once. A special token may not: with the wrong id for it a model is
-    worth nothing.
+    If a token occurs twice (``$`` in ERNIE 3.0's), the later id counts, as in the reference implementations, with a
+    warning. A special token may not occur twice: a model is useless with a wrong id for it.
 
     Args:
         path: the file.
@@ -32,20 +34,19 @@ def read_vocab(path: Path, special: Iterable[str] = ()) -> dict[str, int]:
         token -> id. The ids in the file are 0, 1, 2, ... without a gap.
 
     Raises:
-        WeightsError: the file cannot be read or is not UTF-8, a line has no id or more than one where the first line
-            has one, an id is not a whole number, occurs twice or leaves a gap, or a special token occurs twice; file
-            and line are named.
+        WeightsError: the file cannot be read or is not UTF-8, lines differ in having an id, an id is not a whole
+            number, occurs twice or leaves a gap, or a special token occurs twice; the message has file and line.
     """
     rows = _read_rows(path)
     tokens, ids = _with_ids(path, rows) if rows and "\t" in rows[0] else _numbered(path, rows)
     vocab = dict(zip(tokens, ids, strict=True))
     if len(vocab) < len(tokens):
-        # An empty line is no token but takes its id.
+        # An empty line is not a token, but has an id.
         twice = [token for token in _repeated(tokens) if token]
         for token in [token for token in twice if token in set(special)]:
             first, second = [line for line, one in enumerate(tokens, start=1) if one == token][:2]
             raise WeightsError(
-                f"{path}, line {second}: the special token {token} stands in line {first} too; rename the wrong one"
+                f"{path}, line {second}: the special token {token} is in line {first} too; rename the wrong one"
             )
         if twice:
             log.warning("%s: occurs more than once, the later id counts: %s", path, ", ".join(twice[:5]))
@@ -53,7 +54,7 @@ def read_vocab(path: Path, special: Iterable[str] = ()) -> dict[str, int]:
 
 
 def vocab_bytes(vocab: Mapping[str, int]) -> bytes:
-    """The content of a ``vocab.txt`` without ids: line by line the token of each id, an empty one for no token."""
+    """Return the content of a ``vocab.txt`` without ids; lines of unused ids are empty."""
     tokens = {index: token for token, index in vocab.items()}
     return "".join(f"{tokens.get(index, '')}\n" for index in range(1 + max(tokens))).encode()
 
@@ -63,14 +64,14 @@ def _read_rows(path: Path) -> list[str]:
         text = path.read_text(encoding="utf-8-sig")  # turns \r\n and \r into \n
     except (OSError, ValueError) as error:
         raise WeightsError(f"{path}: cannot read: {error}") from error
-    # Not splitlines(): U+2028 is a token of bert-base-chinese, and a line's end to splitlines.
+    # Not splitlines(), which splits at U+2028, a token of bert-base-chinese.
     return text.rstrip("\n").split("\n") if text.strip("\n") else []
 
 
 def _numbered(path: Path, rows: list[str]) -> tuple[list[str], range]:
     for number, row in enumerate(rows, start=1):
         if "\t" in row:
-            raise WeightsError(f"{path}, line {number}: has a tab, but the first line has no id; give all lines one")
+            raise WeightsError(f"{path}, line {number}: has a tab, but the first line has no id; add ids to all lines")
     return [row.strip(" ") for row in rows], range(len(rows))
 
 
@@ -85,7 +86,7 @@ def _with_ids(path: Path, rows: list[str]) -> tuple[list[str], list[int]]:
             raise WeightsError(f"{path}, line {number}: {rest[0][:20]!r} is not an id (0, 1, 2, ...)")
         value = int(rest[0])
         if value in lines:
-            raise WeightsError(f"{path}, line {number}: id {value} stands in line {lines[value]} too")
+            raise WeightsError(f"{path}, line {number}: id {value} is in line {lines[value]} too")
         lines[value] = number
         tokens.append(token.strip(" "))
     if max(lines) != len(lines) - 1:
@@ -103,3 +104,36 @@ def _repeated(tokens: list[str]) -> list[str]:
             twice[token] = None
         seen.add(token)
     return list(twice)
+
+
+def special_tokens(settings: Mapping[str, Any], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Return part -> token; Hugging Face stores a token as a string or as an object with ``content``."""
+    return {part: _token(part, settings.get(part), default) for part, default in defaults.items()}
+
+
+def _token(part: str, stored: object, default: str) -> str:
+    token = stored.get("content") if isinstance(stored, Mapping) else stored
+    if stored is None or token == "":
+        return default
+    if not isinstance(token, str):
+        raise WeightsError(f"{part} is {repr(stored)[:60]}, not a token: a string, or an object with one as content")
+    return token
+
+
+def special_ids(backend: tokenizers.Tokenizer, names: Mapping[str, str]) -> dict[str, int]:
+    """Return part -> id.
+
+    Raises:
+        WeightsError: a token is not in the vocabulary, or two parts have the same id, which could not be distinguished.
+    """
+    found = {part: backend.token_to_id(token) for part, token in names.items()}
+    ids = {part: token_id for part, token_id in found.items() if token_id is not None}
+    missing = [token for part, token in names.items() if part not in ids]
+    if missing:
+        raise WeightsError(f"special tokens are missing in the vocabulary: {', '.join(missing)}")
+    parts: dict[int, str] = {}
+    for part, token_id in ids.items():
+        if (other := parts.setdefault(token_id, part)) != part:
+            both = f"{other} {names[other]!r} and {part} {names[part]!r}"
+            raise WeightsError(f"{both} have the same id, {token_id}; use a different token for each part")
+    return ids

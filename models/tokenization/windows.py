@@ -1,11 +1,15 @@
-"""Texts that are too long, as windows that lie over them and cover every token. Without Paddle.
+"""Texts that are too long: truncation of pairs, and windows that cover every token. Without Paddle.
 
-Source: google-research/bert ``run_squad.py`` (``doc_stride``), which ERNIE follows.
+Sources: google-research/bert ``run_squad.py`` (``doc_stride``), which ERNIE follows, for windows. For pairs
+google-research/bert, ERNIE, PaddleNLP and transformers in Python, which repeatedly drop a token of the longer text, or
+of the second if both are equally long, so that the first keeps an odd token; the ``tokenizers`` library gives it to the
+longer text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -17,7 +21,7 @@ from onion.models.tokenization.encoding import Encoding
 
 @attrs.frozen
 class Tokens:
-    """The tokens of one text, without special ones.
+    """The tokens of a text, without special tokens.
 
     Attributes:
         ids: int64 [length].
@@ -33,17 +37,17 @@ class Tokens:
         return len(self.ids)
 
     def part(self, begin: int, end: int | None) -> Tokens:
-        """The tokens from ``begin`` to ``end``."""
+        """Return the tokens from ``begin`` to ``end``."""
         return Tokens(self.ids[begin:end], self.offsets[begin:end], self.words[begin:end])
 
 
 @attrs.frozen
 class Frame:
-    """The special tokens that stand before, between and behind texts, and the types of them all.
+    """The special tokens before, between and behind texts, and all types.
 
     Attributes:
-        ids: what stands before the first text, behind it and, of a pair, behind the second: int64 arrays.
-        types: their types, in the same way.
+        ids: special tokens before the first text, behind it and, for a pair, behind the second: int64 arrays.
+        types: their types, in the same order.
         text_types: the type of each text's tokens.
     """
 
@@ -53,13 +57,7 @@ class Frame:
 
     @classmethod
     def of(cls, backend: tokenizers.Tokenizer, token: str, pair: bool) -> Frame:
-        """See what a tokenizer of the library does with a token, or a pair of them.
-
-        Args:
-            backend: the tokenizer, truncation switched off.
-            token: a special token: every tokenizer makes something of it.
-            pair: whether the frame is that of a pair.
-        """
+        """Find the special tokens that a tokenizer without truncation adds to a (special) token, or a pair of it."""
         one = backend.encode(token, add_special_tokens=False)
         framed = backend.post_process(one, one if pair else None)
         ids, types = np.array(framed.ids, np.int64), np.array(framed.type_ids, np.int64)
@@ -99,12 +97,9 @@ def _no_word(special: np.ndarray) -> np.ndarray:
 
 
 def spans(length: int, room: int, stride: int) -> Iterator[tuple[int, int]]:
-    """Begin and end of each window over so many tokens; one window, an empty one if need be, at least.
+    """Yield begin and end of each window over ``length`` tokens, ``room`` tokens each; at least one, possibly empty.
 
-    Args:
-        length: how many tokens there are.
-        room: how many a window takes.
-        stride: how many tokens after the previous one a window begins; ``room`` at most, so that none is left out.
+    Windows begin ``stride`` tokens apart, or ``room``, so that no token is skipped.
     """
     begin = 0
     while begin + room < length:
@@ -121,15 +116,10 @@ def cut(
     stride: int,
     max_first: int | None,
 ) -> list[list[Encoding]]:
-    """The windows of each text, or over the second text of each pair, the first being whole in every one.
+    """Return the windows of each text, or over the second text of each pair, with the complete first one in each.
 
-    Args:
-        frame: of a text or of a pair, as there are ``seconds``.
-        firsts: the texts.
-        seconds: one for each.
-        max_length: most tokens a window may have, special ones included.
-        stride: how many tokens after the previous one a window begins.
-        max_first: the first text of a pair is cut to so many tokens.
+    Windows have at most ``max_length`` tokens, special tokens included, and begin ``stride`` tokens apart; the first
+    text of a pair is cut to ``max_first``.
 
     Raises:
         DataError: a first text leaves no room for its second.
@@ -143,7 +133,7 @@ def cut(
         if len(first) >= room:
             raise DataError(
                 f"text {index} has {len(first)} tokens and leaves no room for its pair in max_length {max_length}; "
-                "give a larger max_length, or max_first to cut the texts to"
+                "increase max_length, or set max_first to truncate the texts"
             )
         shortened = len(first) < len(whole)
         found.append(list(_windows(frame, (first,), shortened, second, room - len(first), stride)))
@@ -156,3 +146,40 @@ def _windows(
     for begin, end in spans(len(text), room, stride):
         truncated = shortened or end - begin < len(text)
         yield frame.around(*before, text.part(begin, end), truncated=truncated)
+
+
+def kept_lengths(first: int, second: int, room: int) -> tuple[int, int]:
+    """Return how many tokens of each of two texts are kept, if together they are longer than ``room``."""
+    half = room // 2
+    if second <= half:
+        return room - second, second
+    first = min(first, room - half)
+    return first, room - first
+
+
+def mend_pairs(
+    backend: tokenizers.Tokenizer, inputs: Sequence[Any], found: list[tokenizers.Encoding], room: int, pre_split: bool
+) -> list[tokenizers.Encoding]:
+    """Truncate those pairs again that the library has truncated differently from the reference.
+
+    Args:
+        backend: the tokenizer, with truncation.
+        inputs: the pairs, of lists of words if ``pre_split``.
+        found: their encodings.
+        room: maximum length of a result without special tokens.
+        pre_split: see ``inputs``.
+    """
+    if room % 2 == 0:  # no odd token, no difference
+        return found
+    cut = [index for index, one in enumerate(found) if one.overflowing]
+    firsts, seconds = (
+        backend.encode_batch([inputs[i][part] for i in cut], is_pretokenized=pre_split, add_special_tokens=False)
+        for part in (0, 1)
+    )
+    found = list(found)
+    for index, first, second in zip(cut, firsts, seconds, strict=True):
+        keep = kept_lengths(len(first), len(second), room)
+        for one, length in zip((first, second), keep, strict=True):
+            one.truncate(length)
+        found[index] = backend.post_process(first, second)
+    return found

@@ -1,8 +1,8 @@
-"""Ids of texts by way of their words: a word that was seen before is not cut into pieces again. Without Paddle.
+"""Tokenize texts by a cache of words, so that no word is split into pieces twice. Without Paddle.
 
-What BERT's tokenizers do to a character (lower it, drop it, set it apart) depends on that character alone, and what
-they make of a word on that word alone. So the library is asked once for each character and once for each word, and a
-text is put together from the answers. Texts for which this does not hold are left to the library.
+BERT's tokenizers treat a character (lowercase it, drop it, split at it) and a word independently of the others. So the
+library is called once for each character and once for each word. Texts for which this does not hold are left to the
+library.
 """
 
 from __future__ import annotations
@@ -17,24 +17,21 @@ from tokenizers import models, normalizers
 
 from onion.models.tokenization import windows, wordpiece
 from onion.models.tokenization.encoding import Encoding
-from onion.models.tokenization.truncation import kept_lengths
 
 Ids = list[int]
 
 STYLES = ("wordpiece", "symbols", "spaces", "words", "characters")
-"""Those of wordpiece.py that split at single characters, and put nothing in front of a word."""
+"""Styles of wordpiece.py that split at single characters, and add nothing to a word."""
 KEPT = 1 << 17
-"""Words that are remembered at most, some 30 MB; further ones are cut again whenever they come."""
+"""Maximum number of cached words, about 30 MB; others are split each time."""
 
 
 class Words:
-    """Texts -> ids, as a tokenizer of the library finds them.
-
-    Any number of threads may use one at once.
+    """Texts -> ids, equal to those of a tokenizer of the library. Thread-safe.
 
     Args:
-        backend: the tokenizer, truncation switched off; one that :meth:`suit` says yes to.
-        token: a special token, any of them.
+        backend: the tokenizer, without truncation, for which :meth:`suit` is true.
+        token: any special token.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer, token: str) -> None:
@@ -46,25 +43,21 @@ class Words:
 
     @staticmethod
     def suit(backend: tokenizers.Tokenizer) -> bool:
-        """Tell whether a tokenizer treats characters and words each on its own."""
+        """Return whether a tokenizer treats characters and words independently."""
         if not isinstance(backend.model, (models.WordPiece, models.WordLevel)) or backend.pre_tokenizer is None:
             return False
         if not isinstance(backend.normalizer, (normalizers.BertNormalizer, normalizers.Lowercase, type(None))):
             return False
         if any(token.normalized for token in backend.get_added_tokens_decoder().values()):
-            return False  # they are looked for in what becomes of a text
+            return False  # they are searched in the normalized text
         return backend.pre_tokenizer.__getstate__() in [wordpiece.splitter(style).__getstate__() for style in STYLES]
 
     def __call__(
         self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int, truncation: str
     ) -> list[Encoding] | None:
-        """Tokenize texts or pairs; None where one of them has to be seen by the library as a whole.
+        """Tokenize the library's inputs up to ``max_length``; None if the library has to process one as a whole.
 
-        Args:
-            texts: what the library would get.
-            pairs: one for each text.
-            max_length: most tokens a result may have, special ones included.
-            truncation: what is cut of a pair that is longer; only ``"longest_first"`` is known here.
+        Of pairs only the truncation ``"longest_first"`` is supported.
         """
         try:
             if pairs is None:
@@ -80,7 +73,7 @@ class Words:
             return None
 
     def _ids(self, text: str, most: int) -> Ids:
-        """All ids of a text, or more than ``most`` of them: what is beyond makes no difference to what is cut."""
+        """Return all ids of a text, or more than ``most``: what is beyond does not affect truncation."""
         if self._added.search(text):
             raise _EntangledError
         ids: Ids = []
@@ -102,16 +95,16 @@ class _Frame:
         self._text_types, self._size = frame.text_types, len(frame)
 
     def text(self, ids: Ids, max_length: int) -> Encoding:
-        """Put them around a text, cut to the length if it is longer."""
+        """Put them around a text, truncated if necessary."""
         room = max_length - self._size
         return self._around((ids[:room],), len(ids) > room)
 
     def pair(self, first: Ids, second: Ids, max_length: int) -> Encoding:
-        """Put them around a pair, the longer text cut first."""
+        """Put them around a pair, truncated if necessary, the longer text first."""
         room = max_length - self._size
         if len(first) + len(second) <= room:
             return self._around((first, second), False)
-        one, other = kept_lengths(len(first), len(second), room)
+        one, other = windows.kept_lengths(len(first), len(second), room)
         return self._around((first[:one], second[:other]), True)
 
     def _around(self, texts: tuple[Ids, ...], truncated: bool) -> Encoding:
@@ -125,11 +118,11 @@ class _Frame:
 
 
 class _EntangledError(Exception):
-    """A text is more than its characters and words; or the library refuses it, and is to say why."""
+    """The words of a text are not independent, or the library refuses it and has to say why."""
 
 
 class _Characters(dict[int, str]):
-    """Code of a character -> what becomes of it in a text, with spaces where words end."""
+    """Code of a character -> its replacement in a text, with spaces where words end."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         super().__init__()
@@ -148,7 +141,7 @@ class _Characters(dict[int, str]):
 
 
 def _wanders(character: str) -> bool:
-    """Whether it holds a mark that is not dropped with the accents, and changes places with other marks beside it."""
+    """Return whether a character contains a mark that normalization neither drops nor keeps in its place."""
     parts = unicodedata.normalize("NFD", character)
     return any(unicodedata.combining(part) and unicodedata.category(part) != "Mn" for part in parts)
 
@@ -163,7 +156,7 @@ class _Pieces(dict[str, Ids]):
     def __missing__(self, word: str) -> Ids:
         try:
             found = [piece.id for piece in self._model.tokenize(word)]
-        except Exception as error:  # the library raises no other
+        except Exception as error:  # the library raises plain Exception
             raise _EntangledError from error
         if len(self) < KEPT and len(word) <= wordpiece.LONGEST_WORD:
             self[word] = found

@@ -1,8 +1,8 @@
-"""XLNet's attention: by content, by distance and by whether two tokens are of one segment.
+"""XLNet's attention: by content, by distance and by segment.
 
 A score is the sum of three products of the query with: the key of the other token; a key of the distance to it; a
-vector for "another segment" if it is of another one. (The reference has a vector for "the same segment" as well. Their
-difference says the same: what all keys of a query have in common, the softmax takes out.)
+vector for "another segment" if it is in another one. (The reference has a vector for "the same segment" as well; their
+difference is equivalent, because the softmax ignores what all keys of a query have in common.)
 
 Sources: Yang et al. 2019, section 2.4 and appendix A.2; Dai et al. 2019 (Transformer-XL), section 3.3.
 """
@@ -16,20 +16,20 @@ import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import nn
 
 from onion.models import ops
-from onion.models.layer_norm import LayerNorm
 from onion.models.layers import normal
+from onion.models.ops import LayerNorm
 from onion.models.packing import Packing
 from onion.models.xlnet.config import XLNetConfig
 
 
 @attrs.frozen(eq=False)
 class Relations:
-    """How the tokens of a batch stand to each other; the same for all layers.
+    """The relations between the tokens of a batch, the same for all layers.
 
     Attributes:
-        packing: where the tokens stand.
-        distances: [2 * length, hidden], an encoding of each distance from ``length`` down to ``1 - length``.
-        other_segment: [batch, 1, length, length], 1 where query and key are of two segments, else 0.
+        packing: the positions of the tokens.
+        distances: encodings of the distances from ``length`` down to ``1 - length``, [2 * length, hidden].
+        other_segment: [batch, 1, length, length], 1 if query and key are in different segments, else 0.
     """
 
     packing: Packing
@@ -38,7 +38,7 @@ class Relations:
 
 
 class RelativeAttention(nn.Layer):
-    """Attention, dropout, the residual and LayerNorm; parameter names are the reference's."""
+    """Attention, dropout, residual and LayerNorm, with the reference's parameter names."""
 
     def __init__(self, config: XLNetConfig) -> None:
         super().__init__()
@@ -87,14 +87,14 @@ class RelativeAttention(nn.Layer):
 
 
 def relative_shift(x: paddle.Tensor) -> paddle.Tensor:
-    """Products with keys of distances -> products with keys of tokens.
+    """Convert products with keys of distances to products with keys of tokens.
 
     Args:
         x: [batch, heads, length, 2 * length]; column p of row i belongs to the distance ``length - p``.
 
     Returns:
-        [batch, heads, length, length]; column j of row i is that of the distance ``i - j``, column ``length - i + j``.
-        In a row-major view these begin at ``length``, and each row is one column shorter than before.
+        [batch, heads, length, length]; column j of row i belongs to the distance ``i - j``, column ``length - i + j``
+        of x. In a row-major view these begin at ``length``, with rows that are one column shorter.
     """
     batch, heads, length, columns = x.shape
     flat = x.reshape([batch * heads, length * columns])[:, length:]
@@ -102,12 +102,12 @@ def relative_shift(x: paddle.Tensor) -> paddle.Tensor:
 
 
 def distance_encodings(length: int, width: int, clamp_len: int) -> np.ndarray:
-    """Sines and cosines of the distances from ``length`` down to ``1 - length``: float32 [2 * length, width].
+    """Return sines and cosines of the distances from ``length`` down to ``1 - length``: float32 [2 * length, width].
 
     Args:
         length: of the batch.
         width: of the encodings, even.
-        clamp_len: distances beyond it count as it; 0 or less: none does.
+        clamp_len: maximum distance; larger ones count as it; <= 0: no maximum.
     """
     distances = np.arange(length, -length, -1, dtype=np.float32)
     if clamp_len > 0:

@@ -11,13 +11,20 @@ from typing import Any, ClassVar
 import attrs
 
 from onion.errors import WeightsError
-from onion.models import config_validators
 from onion.models.config import ACTIVATIONS
 from onion.models.formats.config_readers import refuse_variants
-from onion.models.parameter_shapes import linear, norm
-from onion.models.pretrained_config import PretrainedConfig, Shape
+from onion.models.pretrained_config import (
+    PretrainedConfig,
+    Shape,
+    above,
+    linear_shapes,
+    norm_shapes,
+    number,
+    one_of,
+    whole,
+)
 
-# Our name of a field -> that of transformers and PaddleNLP.
+# Name of a field -> name in transformers and PaddleNLP.
 NAMES = {
     "hidden_size": "d_model",
     "num_hidden_layers": "n_layer",
@@ -26,7 +33,7 @@ NAMES = {
     "hidden_act": "ff_activation",
     "hidden_dropout_prob": "dropout",
 }
-# What the encoder can only do in one way.
+# The only supported values.
 MUST_BE = {
     "attn_type": "bi",
     "bi_data": False,
@@ -35,27 +42,27 @@ MUST_BE = {
     "summary_use_proj": True,
     "summary_activation": "tanh",
 }
-# What concerns the memory of earlier segments, which is not used here, and the heads of tasks.
+# Settings of the memory of earlier segments, which is not used here, and of the heads of tasks.
 _HARMLESS = """
     d_head mem_len reuse_len use_mems_eval use_mems_train same_length start_n_top end_n_top summary_last_dropout
     summary_proj_to_labels classfier_dropout
 """
 NO_LIMIT = 1 << 31
-"""Tokens: positions are relative, so a text may be as long as the memory allows."""
+"""Tokens: positions are relative, so only the memory limits the length of a text."""
 
-_positive = config_validators.whole(1)
+_positive = whole(1)
 
 
 @attrs.frozen(kw_only=True)
 class XLNetConfig(PretrainedConfig):
-    """The shape and the settings of an XLNet; fields are called as those of the other families.
+    """Sizes and settings of an XLNet, with the names of the other families.
 
     Attributes:
-        clamp_len: distances beyond it count as it; 0 or less: none does.
-        hidden_dropout_prob: of everything, attention included.
+        clamp_len: maximum distance; larger ones count as it; <= 0: no maximum.
+        hidden_dropout_prob: dropout everywhere, including attention.
 
     Raises:
-        WeightsError: a value is out of its range, or two do not go together.
+        WeightsError: a value is out of range, or two values contradict each other.
     """
 
     meaning_fields: ClassVar[tuple[str, ...]] = ("hidden_act", "layer_norm_eps", "clamp_len", "pad_token_id")
@@ -66,13 +73,13 @@ class XLNetConfig(PretrainedConfig):
     num_hidden_layers: int = attrs.field(validator=_positive)
     num_attention_heads: int = attrs.field(validator=_positive)
     intermediate_size: int = attrs.field(validator=_positive)
-    hidden_act: str = attrs.field(default="gelu", validator=config_validators.one_of(*ACTIVATIONS))
-    hidden_dropout_prob: float = attrs.field(default=0.1, validator=config_validators.number(0, 1))
-    initializer_range: float = attrs.field(default=0.02, validator=config_validators.number(0, 1000))
-    layer_norm_eps: float = attrs.field(default=1e-12, validator=config_validators.above(0, 1))
-    clamp_len: int = attrs.field(default=-1, validator=config_validators.whole(-1))
-    pad_token_id: int = attrs.field(default=5, validator=config_validators.whole(0))
-    model_type: str = attrs.field(default="xlnet", validator=config_validators.one_of("xlnet"))
+    hidden_act: str = attrs.field(default="gelu", validator=one_of(*ACTIVATIONS))
+    hidden_dropout_prob: float = attrs.field(default=0.1, validator=number(0, 1))
+    initializer_range: float = attrs.field(default=0.02, validator=number(0, 1000))
+    layer_norm_eps: float = attrs.field(default=1e-12, validator=above(0, 1))
+    clamp_len: int = attrs.field(default=-1, validator=whole(-1))
+    pad_token_id: int = attrs.field(default=5, validator=whole(0))
+    model_type: str = attrs.field(default="xlnet", validator=one_of("xlnet"))
 
     def __attrs_post_init__(self) -> None:
         if self.hidden_size % self.num_attention_heads or self.hidden_size % 2:
@@ -90,25 +97,27 @@ class XLNetConfig(PretrainedConfig):
 
     @property
     def max_length(self) -> int:
-        """There is no longest text."""
+        """No limit."""
         return NO_LIMIT
 
     def shapes(self) -> dict[str, Shape]:
-        """Name -> shape of every parameter of the encoder."""
+        """Return name -> shape of every parameter of the encoder."""
         width, heads, size = self.hidden_size, self.num_attention_heads, self.head_size
         shapes: dict[str, Shape] = {"mask_emb": (1, 1, width), "word_embedding.weight": (self.vocab_size, width)}
         for index in range(self.num_hidden_layers):
             attention, ff = f"layer.{index}.rel_attn", f"layer.{index}.ff"
             shapes |= {f"{attention}.{part}": (width, width) for part in "qkvor"}
             shapes |= {f"{attention}.{part}": (heads, size) for part in ("r_r_bias", "r_s_bias", "r_w_bias")}
-            shapes |= {f"{attention}.seg_embed": (2, heads, size)} | norm(f"{attention}.layer_norm", width)
-            shapes |= linear(f"{ff}.layer_1", width, self.intermediate_size)
-            shapes |= linear(f"{ff}.layer_2", self.intermediate_size, width) | norm(f"{ff}.layer_norm", width)
-        return shapes | linear("pooler.dense", width, width)
+            shapes |= {f"{attention}.seg_embed": (2, heads, size)} | norm_shapes(f"{attention}.layer_norm", width)
+            shapes |= linear_shapes(f"{ff}.layer_1", width, self.intermediate_size)
+            shapes |= linear_shapes(f"{ff}.layer_2", self.intermediate_size, width) | norm_shapes(
+                f"{ff}.layer_norm", width
+            )
+        return shapes | linear_shapes("pooler.dense", width, width)
 
     @classmethod
     def translate(cls, values: Mapping[str, Any], name: str) -> dict[str, Any]:
-        """Bring a flat ``config.json`` under our names."""
+        """Convert a flat ``config.json`` to the names of the fields."""
         refuse_variants(values, MUST_BE)
         ours = {theirs: ours for ours, theirs in NAMES.items()}
         found = {ours.get(key, key): value for key, value in values.items()}
@@ -120,5 +129,5 @@ class XLNetConfig(PretrainedConfig):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """The config as JSON values, under the names of transformers and PaddleNLP."""
+        """The config as JSON values, with the names of transformers and PaddleNLP."""
         return {NAMES.get(name, name): value for name, value in attrs.asdict(self).items()} | MUST_BE

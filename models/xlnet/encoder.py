@@ -1,6 +1,6 @@
-"""XLNet as an encoder: its content stream, which is all that fine-tuning and prediction use.
+"""The encoder of XLNet: its content stream, which is all that fine-tuning and prediction need.
 
-The query stream, the permutations of pre-training and the memory of earlier segments are not here.
+The query stream, the permutations of pretraining and the memory of earlier segments are not implemented.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from paddle import nn
 
 from onion.errors import DataError
 from onion.models import ops
-from onion.models.inputs import chosen_ids, mask_of, packed_ids
-from onion.models.layer_norm import LayerNorm
-from onion.models.layers import ACTIVATIONS, Linear, normal
-from onion.models.packing import Ids, Packing, check_integers, on_host
+from onion.models.inputs import check_integers, check_shape, chosen_ids, mask_of, on_host, packed_ids
+from onion.models.layers import ACTIVATIONS, Linear, Pooler, normal
+from onion.models.ops import LayerNorm
+from onion.models.packing import Ids, Packing
 from onion.models.pretrained_config import PretrainedConfig
 from onion.models.pretrained_encoder import Encoded, PretrainedEncoder
 from onion.models.xlnet.attention import Relations, RelativeAttention, distance_encodings
@@ -53,26 +53,14 @@ class XLNetLayer(nn.Layer):
         return self.ff(self.rel_attn(x, relations))
 
 
-class Summary(nn.Layer):
-    """tanh of a linear layer over the last token, ``<cls>``: what a head over whole texts gets."""
-
-    def __init__(self, config: XLNetConfig) -> None:
-        super().__init__()
-        self.dense = Linear(config.hidden_size, config.hidden_size, config)
-
-    def forward(self, last: paddle.Tensor) -> paddle.Tensor:
-        """[batch, hidden] -> [batch, hidden]."""
-        return paddle.tanh(self.dense(last))
-
-
 class XLNetEncoder(PretrainedEncoder):
-    """XLNet with PaddleNLP's parameter names; but for attention, padding is never computed.
+    """XLNet with PaddleNLP's parameter names; padding is computed in attention only.
 
-    Distances count columns, as in the reference, so padding on the left or right does not matter. In training, one mask
-    of dropout serves the encodings of distances of the whole batch; the reference draws one for each row.
+    Distances count columns, as in the reference, so padding on the left or right does not matter. In training, one
+    dropout mask applies to the distance encodings of the whole batch; the reference draws one for each row.
 
     Args:
-        config: sizes and settings. Weights start as BERT's do (normal, ``initializer_range``).
+        config: sizes and settings. New weights are initialized as BERT's (normal, ``initializer_range``).
     """
 
     config: XLNetConfig
@@ -83,10 +71,12 @@ class XLNetEncoder(PretrainedEncoder):
 
     def __init__(self, config: XLNetConfig) -> None:
         super().__init__(config)
-        self.mask_emb = self.create_parameter([1, 1, config.hidden_size], attr=normal(config))  # of pre-training; kept
+        self.mask_emb = self.create_parameter(
+            [1, 1, config.hidden_size], attr=normal(config)
+        )  # for pretraining; unused, but kept
         self.word_embedding = nn.Embedding(config.vocab_size, config.hidden_size, weight_attr=normal(config))
         self.layer = nn.LayerList([XLNetLayer(config) for _ in range(config.num_hidden_layers)])
-        self.pooler = Summary(config)
+        self.pooler = Pooler(config)
 
     def forward(
         self,
@@ -97,24 +87,15 @@ class XLNetEncoder(PretrainedEncoder):
         task_type_ids: Ids | int | None = None,
         cls_only: bool = False,
     ) -> Encoded:
-        """Encode a padded batch; see :meth:`PretrainedEncoder.forward`.
+        """Encode a padded batch; arguments and errors as in :meth:`PretrainedEncoder.forward`.
 
-        Args:
-            input_ids: token ids; what stands on padding does not matter.
-            token_type_ids: segments, any integers: what counts is whether two tokens have the same. Default 0.
-            position_ids: there are none; only None is taken.
-            attention_mask: above 0 where a token stands, 0 elsewhere; default where ``input_ids`` is not padding.
-            task_type_ids: there are none; only None and 0 are taken.
-            cls_only: changes nothing.
-
-        Raises:
-            DataError: a row has no token, shapes differ, something is no array of integers, an id has no embedding, or
-                positions or tasks are given.
+        ``token_type_ids`` may be any integers, of which only equality matters. There are neither positions nor tasks,
+        so ``position_ids`` must be None, and ``task_type_ids`` None or 0. ``cls_only`` has no effect.
         """
         config, drop = self.config, (self.config.hidden_dropout_prob, self.training)
         packing = Packing.of(mask_of(input_ids, attention_mask, config.pad_token_id), config.num_attention_heads)
         if position_ids is not None:
-            raise DataError("XLNet has no position_ids, only distances; leave them out")
+            raise DataError("XLNet has distances instead of position_ids; omit them")
         chosen_ids("task_type_ids", task_type_ids, 0, packing, size=0)
         distances = distance_encodings(packing.length, config.hidden_size, config.clamp_len)
         relations = Relations(
@@ -128,11 +109,10 @@ class XLNetEncoder(PretrainedEncoder):
 
 
 def _other_segment(types: Ids | None, packing: Packing) -> paddle.Tensor:
-    """Whether query and key are of two segments: float32 [batch, 1, length, length]."""
+    """Return whether query and key are in different segments: float32 [batch, 1, length, length]."""
     if types is None:
         return ops.as_tensor(np.zeros([packing.batch, 1, packing.length, packing.length], np.float32))
     check_integers("token_type_ids", types)
     types = on_host("token_type_ids", types)
-    if types.shape != packing.mask.shape:
-        raise DataError(f"token_type_ids has the shape {list(types.shape)}, input_ids {list(packing.mask.shape)}")
+    check_shape("token_type_ids", types, packing.mask)
     return ops.as_tensor((types[:, None, :, None] != types[:, None, None, :]).astype(np.float32))

@@ -1,7 +1,7 @@
-"""Parameter names of XLNet: ours are PaddleNLP's, which are Hugging Face's but for the heads. Without Paddle.
+"""Parameter names of XLNet: onion's are PaddleNLP's, which equal Hugging Face's except for the heads. Without Paddle.
 
-Hugging Face keeps the matrices of attention as [hidden, heads, head size]; PaddleNLP and we keep them as
-[hidden, heads * head size]. Its linear weights are [out, in], ours [in, out].
+Hugging Face stores the matrices of attention as [hidden, heads, head size], PaddleNLP and onion as [hidden, heads *
+head size]. Its linear weights are [out, in], onion's [in, out].
 
 Sources: transformers ``models/xlnet/modeling_xlnet.py``; PaddleNLP ``transformers/xlnet/{modeling,converter}.py``.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from onion.models.pretrained_config import PretrainedConfig
 
-# What is made of the last token before a classifier: Hugging Face's name of it, PaddleNLP's, ours.
+# The pooler: Hugging Face's name and PaddleNLP's, and onion's.
 SUMMARY = {"huggingface": "sequence_summary.summary.", "paddlenlp": "classifier.dense."}
 POOLER = "pooler.dense."
 HEADS = re.compile(r"(lm_loss|logits_proj|classifier|qa_outputs|start_logits|end_logits|answer_class)\.")
@@ -29,7 +29,7 @@ class XLNetNaming:
     prefixes: tuple[str, ...] = ("transformer.",)
 
     def is_hugging_face(self, stored: Mapping[str, np.ndarray]) -> bool:
-        """Tell by the matrices of attention, which have three axes there."""
+        """Recognize Hugging Face's files by the matrices of attention, which have three axes."""
         return any(ATTENTION.search(name) and array.ndim == 3 for name, array in stored.items())
 
     def to_ours(self, name: str, array: np.ndarray, layout: str) -> tuple[str, np.ndarray] | None:

@@ -1,7 +1,7 @@
 """XLNet's tokenizer: ``spiece.model``, a SentencePiece unigram model, by the ``tokenizers`` library. Without Paddle.
 
 A text is ``a <sep> <cls>``, a pair ``a <sep> b <sep> <cls>``; the types are 0 for the first text, 1 for the second and
-2 for ``<cls>``. A piece that ends in a digit and a comma ("9,") is never taken where others are possible.
+2 for ``<cls>``. A piece that ends in a digit and a comma ("9,") is used only if no others are possible.
 
 Sources: transformers ``models/xlnet/tokenization_xlnet.py`` and ``convert_slow_tokenizer.py``, whose ``tokenizer.json``
 this equals; zihangdai/xlnet ``prepro_utils.py``.
@@ -17,10 +17,9 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 
 from onion.errors import WeightsError
-from onion.models.tokenization.family_files import FamilyTokenizer
 from onion.models.tokenization.sentencepiece_model import CONTROL, USER_DEFINED, Piece, SentencePieceModel, read_model
 
-# Which token plays which part, unless tokenizer_config.json says otherwise.
+# Part -> token, unless tokenizer_config.json has another one.
 SPECIAL_TOKENS = {
     "pad_token": "<pad>",
     "unk_token": "<unk>",
@@ -30,30 +29,25 @@ SPECIAL_TOKENS = {
 }
 SPACE = "\u2581"
 PENALTY = 100.0
-"""Off the score of a piece that ends in a digit and a comma: more than any other pieces lose."""
+"""Subtracted from the score of a piece that ends in a digit and a comma; more than any alternative costs."""
 
 
 def build(path: Path, special: Mapping[str, str], settings: Mapping[str, Any]) -> tokenizers.Tokenizer:
     """Build the tokenizer of a ``spiece.model``.
 
-    Args:
-        path: the file.
-        special: part (``cls_token``, ...) -> token.
-        settings: of ``tokenizer_config.json``: ``do_lower_case`` (default false), ``keep_accents`` (default false).
-
-    Raises:
-        WeightsError: the file is missing, damaged or no unigram model, or lacks a special token.
+    ``special`` maps parts (``cls_token``, ...) to tokens; ``do_lower_case`` and ``keep_accents`` (default false) are
+    read from the settings of ``tokenizer_config.json``.
     """
     model = read_model(path)
     try:
         return _built(model, special, settings)
     except BaseException as error:
-        # As for a tokenizer.json: where the library's Rust code panics, it is no Exception.
+        # As for a tokenizer.json: a panic of the library's Rust code is not an Exception.
         if isinstance(error, WeightsError) or not (
             isinstance(error, Exception) or type(error).__name__ == "PanicException"
         ):
             raise
-        raise WeightsError(f"{path}: damaged, or no SentencePiece model ({error}); fetch it again") from error
+        raise WeightsError(f"{path}: damaged, or not a SentencePiece model ({error}); download it again") from error
 
 
 def _built(model: SentencePieceModel, special: Mapping[str, str], settings: Mapping[str, Any]) -> tokenizers.Tokenizer:
@@ -64,7 +58,7 @@ def _built(model: SentencePieceModel, special: Mapping[str, str], settings: Mapp
     scores = [(piece.text, _score(piece)) for piece in model.pieces]
     backend = tokenizers.Tokenizer(models.Unigram(scores, model.unknown, byte_fallback=False))
     own = [piece.text for piece in model.pieces if piece.kind in (CONTROL, USER_DEFINED)]
-    # The mask stands for a word with the space before it.
+    # The mask replaces a word with the space before it.
     tokens = dict.fromkeys([*special.values(), *own])
     backend.add_special_tokens([AddedToken(token, lstrip=token == special["mask_token"]) for token in tokens])
     backend.normalizer = _normalizer(settings, model.charsmap)
@@ -77,7 +71,7 @@ def _built(model: SentencePieceModel, special: Mapping[str, str], settings: Mapp
         pair=f"$A:0 {sep}:0 $B:1 {sep}:1 {cls}:2",
         special_tokens=[(sep, known[sep]), (cls, known[cls])],
     )
-    backend.encode("a", "b")  # a table of characters that is damaged shows only now
+    backend.encode("a", "b")  # fails if the table of characters is damaged
     return backend
 
 
@@ -95,6 +89,3 @@ def _normalizer(settings: Mapping[str, Any], charsmap: bytes) -> normalizers.Nor
     if charsmap:
         steps.append(normalizers.Precompiled(charsmap))
     return normalizers.Sequence(steps)
-
-
-TOKENIZER = FamilyTokenizer("spiece.model", SPECIAL_TOKENS, build)

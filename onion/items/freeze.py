@@ -72,7 +72,7 @@ class Freeze(_FromAStep):
     or after the step.
 
     On the CPU, the gradient through a ``paddle.nn.LayerNorm`` with a frozen weight is wrong (Paddle 2.6 to 3.3);
-    :class:`onion.models.layer_norm.LayerNorm` is the same layer without this defect.
+    :class:`onion.models.ops.LayerNorm` is the same layer without this defect.
 
     Args:
         network: the network.

@@ -114,7 +114,7 @@ PARTS = {
     "tests": Part("tests that need a GPU", pytest("-m", "gpu", "tests"), SAME_BITS),
     "parity": Part(
         "encoders of every architecture computed on the GPU: outputs and all gradients as the references have them",
-        pytest("tests/models/test_encoder_golden.py", "tests/models/test_encoder_variants.py"),
+        pytest("tests/models/test_encoder_golden.py", "tests/models/test_encoder.py"),
         EXACT,
     ),
     "mixed": Part("mixed precision", pytest("tests/items/test_mixed_precision.py", "tests/models/fused/test_flash.py")),

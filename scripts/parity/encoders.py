@@ -12,6 +12,7 @@ import paddle
 
 from onion.models import hub
 from onion.models.encoder import Encoder
+from onion.models.pretrained_encoder import PretrainedEncoder
 from onion.models.pretraining_heads import EncoderForPretraining
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.embedding.embedder import Embedder
@@ -92,8 +93,8 @@ def differences(network: Any, expected: Mapping[str, np.ndarray]) -> tuple[float
         expected: batch, outputs, ``factor:OUTPUT`` and ``gradient:PARAMETER``, under our names.
     """
     network.clear_gradients()
-    outputs = _outputs(network, expected)
-    asked = OF_ENCODER if isinstance(network, Encoder) else OF_ENCODER + OF_HEADS
+    outputs = outputs_of(network, expected)
+    asked = OF_ENCODER if isinstance(network, PretrainedEncoder) else OF_ENCODER + OF_HEADS
     wanted = {name: expected[name] for name in asked if name in expected}
     if "sequence_output" in wanted:  # ours is zero where there is padding
         wanted["sequence_output"] = wanted["sequence_output"] * expected["attention_mask"][:, :, None]
@@ -122,7 +123,7 @@ def relative(found: np.ndarray | None, expected: np.ndarray | None) -> float:
 
 def gradients(network: Any) -> dict[str, np.ndarray]:
     """By name, without the model's name before the encoder's; what took no part in the loss is missing."""
-    config = (network if isinstance(network, Encoder) else network.encoder).config
+    config = (network if isinstance(network, PretrainedEncoder) else network.encoder).config
     return {
         name.removeprefix(f"{config.model_type}."): parameter.grad.numpy()
         for name, parameter in network.named_parameters()
@@ -130,9 +131,10 @@ def gradients(network: Any) -> dict[str, np.ndarray]:
     }
 
 
-def _outputs(network: Any, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def outputs_of(network: Any, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The outputs of an encoder with heads or without, by name."""
     ids = [batch["input_ids"], batch["token_type_ids"], None, batch["attention_mask"], batch.get("task_type_ids")]
-    if isinstance(network, Encoder):
+    if isinstance(network, PretrainedEncoder):
         return dict(zip(OF_ENCODER, network(*ids), strict=True))
     scores = network(*ids, masked_positions=batch["masked_positions"])
     found = dict(zip((*OF_ENCODER, *OF_HEADS), (*scores.encoded, scores.words, scores.next_sentence), strict=True))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onion import GradientMachine, HookIterator, ParameterUpdater, Runner, RunnerItem, State
+from onion import GradientMachine, Observer, ParameterUpdater, Runner
 from onion.models import hub
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
@@ -21,34 +21,13 @@ from onion.tasks.batches import batch_of
 from onion.tasks.classification import Classifier
 from onion.tasks.data.texts import examples_of
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
+from onion.testing import Batches
 from scripts.parity.common import Row, own_lines, run_reference
 from scripts.parity.encoders import difference
 
 RECIPE = {"warmup": 0.1, "weight_decay": 0.01, "clip": 1.0}
 SETTINGS = {"batch_size": 8, "passes": 3, "lr": 5e-5, "max_length": 64, **RECIPE}
 EXAMPLES, LABELS = 80, 3
-
-
-class Given(RunnerItem):
-    """Batches made beforehand.
-
-    Args:
-        batches: of a pass.
-
-    Attributes:
-        losses: of the steps so far.
-    """
-
-    def __init__(self, batches: list[dict[str, Any]]) -> None:
-        self.batches = batches
-        self.losses: list[float] = []
-
-    def on_pass(self, state: State) -> None:
-        state.batches = iter(self.batches)
-
-    def on_batch(self, state: State) -> HookIterator:
-        yield
-        self.losses.append(float(state.loss))  # type: ignore[arg-type]
 
 
 def compare(folder: Path) -> Iterator[Row]:
@@ -63,22 +42,24 @@ def compare(folder: Path) -> Iterator[Row]:
     }
     asked = folder / "job.json"
     asked.write_text(json.dumps(job), encoding="utf-8")
-    run_reference("transformers", "fine-tuning", model, asked, folder / "costs.npz")
-    theirs = dict(np.load(folder / "costs.npz"))
-    found = difference(np.array(_losses(model, job)), theirs["costs"])
+    run_reference("transformers", "fine-tuning", model, asked, folder / "losses.npz")
+    theirs = dict(np.load(folder / "losses.npz"))
+    found = difference(np.array(_losses(model, job)), theirs["losses"])
     what = f"fine-tuning minilm, {len(theirs['losses'])} steps"
-    yield Row(what, str(theirs["maker"]), "costs", found)
+    yield Row(what, str(theirs["maker"]), "losses", found)
 
 
 def _losses(model: Path, job: dict[str, Any]) -> list[float]:
     encoder = Encoder.from_pretrained(model, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     network = Classifier(encoder, LABELS)
     network.classifier.weight.set_value(np.array(job["head"], np.float32).T)
-    data = Given(_batches(Tokenizer.from_pretrained(model), job))
-    steps = job["passes"] * len(data.batches)
+    batches = _batches(Tokenizer.from_pretrained(model), job)
+    steps = job["passes"] * len(batches)
     optimizer = fine_tuning_optimizer(network, job["lr"], steps, job["warmup"], job["weight_decay"], job["clip"])
-    Runner(data, ParameterUpdater(optimizer), GradientMachine(network)).run(passes=job["passes"])
-    return data.losses
+    losses: list[float] = []
+    watch = Observer(on_batch_end=lambda state: losses.append(float(state.loss)))  # type: ignore[arg-type]
+    Runner(Batches(batches), watch, ParameterUpdater(optimizer), GradientMachine(network)).run(passes=job["passes"])
+    return losses
 
 
 def _batches(tokenizer: Tokenizer, job: dict[str, Any]) -> list[dict[str, Any]]:

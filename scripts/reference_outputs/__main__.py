@@ -16,6 +16,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,25 +40,11 @@ def read_backs(reference: str, folder: str, seed: str) -> None:
             read_back(by, live(case, int(seed)), layout)
 
 
-def minilm(folder: str, texts: str, out: str) -> None:
-    """BERT of transformers on texts."""
-    from scripts.reference_outputs.texts import minilm
+def compute(function: str, folder: str, asked: str, out: str) -> None:
+    """Apply a function of texts.py to the encoder of a folder."""
+    from scripts.reference_outputs import texts
 
-    np.savez(out, **minilm(folder, json.loads(Path(texts).read_text(encoding="utf-8"))))
-
-
-def sentences(folder: str, texts: str, out: str) -> None:
-    """Run sentence-transformers on texts."""
-    from scripts.reference_outputs.texts import mean_vectors
-
-    np.savez(out, **mean_vectors(folder, json.loads(Path(texts).read_text(encoding="utf-8"))))
-
-
-def fine_tuning(folder: str, job: str, out: str) -> None:
-    """Fine-tune the encoder of a folder by transformers."""
-    from scripts.reference_outputs.texts import fine_tune
-
-    np.savez(out, **fine_tune(folder, json.loads(Path(job).read_text(encoding="utf-8"))))
+    np.savez(out, **getattr(texts, function)(folder, json.loads(Path(asked).read_text(encoding="utf-8"))))
 
 
 def ids(reference: str, tasks: str) -> None:
@@ -74,9 +61,9 @@ def ids(reference: str, tasks: str) -> None:
 JOBS: dict[str, Callable[..., None]] = {
     "encoders": encoders,
     "read-back": read_backs,
-    "minilm": minilm,
-    "sentences": sentences,
-    "fine-tuning": fine_tuning,
+    "minilm": partial(compute, "minilm"),
+    "sentences": partial(compute, "mean_vectors"),
+    "fine-tuning": partial(compute, "fine_tune"),
     "ids": ids,
 }
 

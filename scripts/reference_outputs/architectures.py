@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 _MASK = [[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1], [1, 0, 1, 1, 0, 1], [0, 1, 0, 0, 0, 0]]
-_SIZES = {
+_SIZES: dict[str, Any] = {
     "vocab_size": 24,
     "hidden_size": 8,
     "num_hidden_layers": 2,
@@ -27,9 +27,12 @@ _SIZES = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
 }
-_FOURFOLD = {"intermediate_size": 4 * _SIZES["hidden_size"]}  # static ERNIE knows no other
-_TINY = {"num_hidden_layers": 3, "intermediate_size": 20, "max_position_embeddings": 15}
+_FOURFOLD: dict[str, Any] = {"intermediate_size": 4 * _SIZES["hidden_size"]}  # static ERNIE knows no other
+_TINY: dict[str, Any] = {"num_hidden_layers": 3, "intermediate_size": 20, "max_position_embeddings": 15}
 _LIVE = {"vocab_size": 311, "hidden_size": 48, "num_attention_heads": 4, "max_position_embeddings": 40}
+
+
+_XLNET = {"vocab_size": 24, "d_model": 8, "n_layer": 2, "n_head": 2, "d_inner": 12, "dropout": 0.0, "pad_token_id": 0}
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,9 @@ class Case:
 
     Attributes:
         name: of the architecture.
-        family: ``"bert"``, ``"roberta"`` or ``"ernie"``.
-        config: the reference's config, as keywords.
+        family: ``"bert"``, ``"roberta"``, ``"ernie"``, ``"electra"`` or ``"xlnet"``.
+        config: the reference's config, as keywords; and ``type_vocab_size`` of the batch for XLNet, which has no table
+            of segments.
         mask: int64 [batch, length], with padding right, left and in the middle, and a row of one token.
         seed: of the weights and of the batch.
         share: what the loss is multiplied with.
@@ -56,6 +60,21 @@ class Case:
     def first(self) -> np.ndarray:
         """The column of each row's first token."""
         return self.mask.argmax(axis=1)
+
+    @property
+    def last(self) -> np.ndarray:
+        """The column of each row's last token."""
+        return self.mask.shape[1] - 1 - self.mask[:, ::-1].argmax(axis=1)
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether the model is a classifier, without pretraining heads."""
+        return self.family in ("electra", "xlnet")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The config without what the family does not have."""
+        return {name: value for name, value in self.config.items() if self.family != "xlnet" or "type" not in name}
 
     @property
     def masked_positions(self) -> np.ndarray:
@@ -94,8 +113,9 @@ class Case:
         return found
 
 
-def _case(name: str, family: str, **config: Any) -> Case:
-    return Case(name, family, _SIZES | config, np.array(_MASK))
+def _case(name: str, family: str, seed: int = 0, **config: Any) -> Case:
+    sizes = _XLNET if family == "xlnet" else _SIZES
+    return Case(name, family, sizes | config, np.array(_MASK), seed)
 
 
 CASES = {
@@ -107,6 +127,15 @@ CASES = {
         _case("ernie_2", "ernie", type_vocab_size=4, task_type_vocab_size=16, use_task_id=True, **_FOURFOLD),
         _case("ernie_3", "ernie", type_vocab_size=4, task_type_vocab_size=3, use_task_id=True, **_FOURFOLD),
         _case("ernie_tiny", "ernie", type_vocab_size=2, hidden_act="relu", **_TINY),
+    )
+}
+CLASSIFIERS = {
+    case.name: case
+    for case in (
+        _case("electra", "electra", type_vocab_size=2, embedding_size=6),
+        _case("electra_equal", "electra", seed=1, type_vocab_size=2, embedding_size=8),
+        _case("xlnet", "xlnet", type_vocab_size=3),
+        _case("xlnet_clamped", "xlnet", seed=1, type_vocab_size=3, clamp_len=2, ff_activation="relu"),
     )
 }
 
@@ -144,19 +173,38 @@ def write(by: Any, case: Case, folder: Path, layouts: Iterable[str], expected: b
         shutil.rmtree(folder / layout, ignore_errors=True)
         by.save(model, case, layout, folder / layout)
     if expected:
-        np.savez_compressed(folder / EXPECTED, **by.run(model, case))
+        np.savez_compressed(folder / EXPECTED, **run(by, model, case))
     if "static" in layouts:
-        np.savez_compressed(folder / "static" / EXPECTED, **by.run(by.as_static(model), case))
+        np.savez_compressed(folder / "static" / EXPECTED, **run(by, by.as_static(model), case))
 
 
 def read_back(by: Any, case: Case, folder: Path) -> None:
     """Load the folder of a model that onion saved, and write what the reference makes of it."""
-    np.savez(folder / EXPECTED, **by.run(by.load(folder, case), case))
+    np.savez(folder / EXPECTED, **run(by, by.load(folder, case), case))
+
+
+def run(by: Any, model: Any, case: Case) -> dict[str, Any]:
+    """Compute inputs, outputs, the factors of the loss, and the gradients of all parameters with onion's names.
+
+    Args:
+        by: the reference: ``tensor`` converts an array, ``outputs`` and ``gradients`` are those of a model.
+        model: of the reference, without gradients.
+        case: the batch.
+    """
+    ids = case.batch()
+    outputs = by.outputs(model, case, {name: by.tensor(array) for name, array in ids.items()})
+    factors = case.factors({name: tuple(out.shape) for name, out in outputs.items()})
+    sum((out * by.tensor(factors[name])).sum() for name, out in outputs.items()).backward()
+    found = ids | ({"masked_positions": case.masked_positions} if "words" in outputs else {})
+    found |= {"maker": np.array(by.MAKER)} | {name: out.detach().numpy() for name, out in outputs.items()}
+    found |= {f"factor:{name}": factor for name, factor in factors.items()}
+    return found | {f"gradient:{name}": gradient for name, gradient in by.gradients(model).items()}
 
 
 # In this order.
 _FROM_HUGGING_FACE = [
-    (r"^(bert|roberta|ernie)\.", ""),
+    (r"^(bert|roberta|ernie|electra|transformer)\.", ""),
+    (r"^(classifier\.dense|sequence_summary\.summary)\.", "pooler.dense."),
     (r"embeddings\.LayerNorm", "embeddings.layer_norm"),
     (r"encoder\.layer\.", "encoder.layers."),
     (r"attention\.self\.(q)uery|attention\.self\.(k)ey|attention\.self\.(v)alue", r"self_attn.\1\2\3_proj"),

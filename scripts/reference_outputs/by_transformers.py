@@ -1,7 +1,11 @@
-"""transformers: BERT and ERNIE with their pre-training heads, RoBERTa with its head of masked words."""
+"""transformers: BERT, ERNIE and RoBERTa with their pretraining heads; ELECTRA and XLNet as classifiers.
+
+The poolers of ELECTRA and XLNet are part of the heads of classifiers.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +16,6 @@ import transformers
 from scripts.reference_outputs.architectures import Case, from_hugging_face
 
 MAKER = f"transformers {transformers.__version__}"
-READS = "huggingface"
 SHARD = {False: "4KB", True: "100KB"}  # by whether the model is a live one: a few shards
 
 
@@ -29,9 +32,12 @@ CLASSES = {
     "bert": (transformers.BertConfig, transformers.BertForPreTraining),
     "roberta": (transformers.RobertaConfig, RobertaForMaskedLM),
     "ernie": (transformers.ErnieConfig, transformers.ErnieForPreTraining),
+    "electra": (transformers.ElectraConfig, transformers.ElectraForSequenceClassification),
+    "xlnet": (transformers.XLNetConfig, transformers.XLNetForSequenceClassification),
 }
 # The plain formulas rather than a fused attention kernel: they are what every implementation is measured against.
 PLAIN = {"attn_implementation": "eager"}
+tensor = torch.from_numpy
 
 
 def layouts(case: Case) -> tuple[str, ...]:
@@ -42,13 +48,13 @@ def layouts(case: Case) -> tuple[str, ...]:
 def make(case: Case) -> Any:
     """The model with the case's weights."""
     config, network = CLASSES[case.family]
-    model = network(config(**case.config, **PLAIN)).float().eval()
+    plain = {} if case.is_classifier else PLAIN
+    model = network(config(**case.settings, **plain)).float().eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             ours = from_hugging_face(name)
-            shape = tuple(parameter.shape)
-            weight = case.weight(ours, shape[::-1]).T if _is_linear(ours, shape) else case.weight(ours, shape)
-            parameter.copy_(torch.from_numpy(np.ascontiguousarray(weight)))
+            weight = case.weight(ours, _our_form(ours, parameter).shape)
+            parameter.copy_(tensor(_their_form(ours, weight, tuple(parameter.shape))))
     return model
 
 
@@ -58,26 +64,13 @@ def load(folder: Path, case: Case) -> Any:
     return network.from_pretrained(folder, **PLAIN).float().eval()
 
 
-def run(model: Any, case: Case) -> dict[str, np.ndarray]:
-    """Inputs, outputs, the factors of the loss, and the gradient of every parameter under our names."""
-    model.zero_grad()
-    ids = case.batch()
-    outputs = _outputs(model, case, {name: torch.from_numpy(array) for name, array in ids.items()})
-    factors = case.factors({name: tuple(out.shape) for name, out in outputs.items()})
-    sum((out * torch.from_numpy(factors[name])).sum() for name, out in outputs.items()).backward()
-    found = ids | {"masked_positions": case.masked_positions, "maker": np.array(MAKER)}
-    found |= {name: out.detach().numpy() for name, out in outputs.items()}
-    found |= {f"factor:{name}": factor for name, factor in factors.items()}
-    return found | {f"gradient:{name}": gradient for name, gradient in gradients(model).items()}
-
-
 def gradients(model: Any) -> dict[str, np.ndarray]:
-    """The gradient of each parameter under our name, linear weights as [in, out]."""
-    found = {}
-    for name, parameter in model.named_parameters():
-        name, gradient = from_hugging_face(name), parameter.grad.numpy()
-        found[name] = gradient.T.copy() if _is_linear(name, gradient.shape) else gradient
-    return found
+    """The gradients of the parameters with onion's names and forms."""
+    return {
+        (ours := from_hugging_face(name)): np.ascontiguousarray(_our_form(ours, parameter.grad))
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
 
 
 def save(model: Any, case: Case, layout: str, folder: Path) -> None:
@@ -93,18 +86,38 @@ def save(model: Any, case: Case, layout: str, folder: Path) -> None:
     (folder / "generation_config.json").unlink(missing_ok=True)
 
 
-def _outputs(model: Any, case: Case, ids: dict[str, Any]) -> dict[str, Any]:
-    """The pooler takes column 0 whatever is there; here it gets the first token, as ours does."""
-    encoder = getattr(model, case.family)
+def outputs(model: Any, case: Case, ids: dict[str, Any]) -> dict[str, Any]:
+    """The poolers take the first or last column whatever it contains; here they get the first or last token."""
+    encoder = getattr(model, "transformer" if case.family == "xlnet" else case.family)
     sequence = encoder(**ids).last_hidden_state
-    pooled = encoder.pooler(sequence[range(len(case.first)), case.first][:, None])
+    rows = range(len(case.mask))
+    if case.family == "electra":
+        pooled = torch.nn.functional.gelu(model.classifier.dense(sequence[rows, case.first]))
+    elif case.family == "xlnet":
+        pooled = model.sequence_summary(sequence[rows, case.last][:, None])
+    else:
+        pooled = encoder.pooler(sequence[rows, case.first][:, None])
     found = {"sequence_output": sequence, "pooled_output": pooled}
+    if case.is_classifier:
+        return found
     if case.family == "roberta":
         words = model.lm_head(sequence)
     else:
         words, found["next_sentence"] = model.cls(sequence, pooled)
-    return found | {"words": words.flatten(0, 1)[torch.from_numpy(case.masked_positions)]}
+    return found | {"words": words.flatten(0, 1)[tensor(case.masked_positions)]}
+
+
+def _our_form(name: str, parameter: Any) -> np.ndarray:
+    """Linear weights as [in, out], the matrices of XLNet's attention with their heads side by side."""
+    array = parameter.detach().numpy()
+    if re.search(r"rel_attn\.[qkvor]$", name):
+        return array.reshape(len(array), -1)
+    return array.T if _is_linear(name, array.shape) else array
+
+
+def _their_form(name: str, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    return np.ascontiguousarray(array.T if _is_linear(name, shape) else array.reshape(shape))
 
 
 def _is_linear(name: str, shape: tuple[int, ...]) -> bool:
-    return len(shape) == 2 and "_embeddings." not in name
+    return len(shape) == 2 and "_embedding" not in name and "rel_attn" not in name

@@ -125,7 +125,7 @@ def fine_tune(folder: str, job: Mapping[str, Any]) -> dict[str, Any]:
         trainer.lr_scheduler.step()
         model.zero_grad()
         losses.append(loss.item())
-    return {"costs": np.array(losses), "maker": np.array(MAKER)}
+    return {"losses": np.array(losses), "maker": np.array(MAKER)}
 
 
 def _batches(tokenizer: Any, job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

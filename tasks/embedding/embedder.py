@@ -23,7 +23,7 @@ from onion.models.auto import encoder_class
 from onion.models.families import read_config
 from onion.models.ops import as_tensor
 from onion.models.pretrained_encoder import PretrainedEncoder
-from onion.models.tokenization.validation import Given, listed, whole
+from onion.models.tokenization.pre_tokenizer import Given, listed, whole
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.batches import arguments, batch_of

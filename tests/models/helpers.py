@@ -1,9 +1,8 @@
-"""Small configs, folders and batches for the tests of models/, and an independent padded encoder to compare with."""
+"""Small configs, encoders, weights, folders and batches for the tests of models/."""
 
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import attrs
@@ -41,6 +40,7 @@ VARIANTS = {
     ),
 }
 
+RAGGED = np.arange(9) < np.array([9, 1, 4, 7, 2])[:, None]
 MASKS = {
     "right": [[1, 1, 1, 0], [1, 1, 0, 0]],
     "left": [[0, 1, 1, 1], [0, 0, 1, 1]],
@@ -62,6 +62,43 @@ def small_encoder(seed: int = 1, config: EncoderConfig = SMALL) -> Encoder:
     return encoder
 
 
+def arrays_of(network):
+    """The parameters of a network."""
+    return {name: parameter.numpy() for name, parameter in network.named_parameters()}
+
+
+def assert_equal_bits(first, second):
+    """The same arrays, whatever their order."""
+    assert sorted(first) == sorted(second)
+    for name in first:
+        assert first[name].shape == second[name].shape, name
+        assert first[name].dtype == second[name].dtype, name
+        assert first[name].tobytes() == second[name].tobytes(), name
+
+
+def random_batch(config, mask, seed=0):
+    """Ids, types, tasks and positions."""
+    generator = np.random.default_rng(seed)
+    ids = generator.integers(config.pad_token_id + 1, config.vocab_size, mask.shape)
+    types = generator.integers(0, max(config.type_vocab_size, 1), mask.shape)
+    tasks = generator.integers(0, max(config.tasks, 1), mask.shape)
+    positions = np.broadcast_to(np.arange(mask.shape[1]), mask.shape)
+    if config.model_type == "roberta":
+        # As in transformers: padding has the padding id's position, tokens count on from there.
+        positions = np.cumsum(mask, axis=1) * mask + config.pad_token_id
+    return ids, types, tasks, positions
+
+
+def encoded(encoder, mask, seed=0, **more):
+    """The output for a random batch."""
+    ids, types, tasks, _ = random_batch(encoder.config, mask, seed)
+    return encoder(ids, token_type_ids=types, attention_mask=mask, task_type_ids=tasks, **more)
+
+
+def close(one, other):
+    np.testing.assert_allclose(one, other, atol=1e-5, rtol=0)
+
+
 def gradients(encoder, sequence, pooled, seed=0):
     """Of a loss that every output takes part in, each in its own way."""
     encoder.clear_gradients()
@@ -73,49 +110,27 @@ def gradients(encoder, sequence, pooled, seed=0):
     return {name: parameter.grad.numpy() for name, parameter in encoder.named_parameters()}
 
 
-def padded_reference(encoder, ids, types, positions, mask, tasks=None):
-    """BERT as its paper has it, with its relatives' variations, padded throughout, in plain operations and float64."""
-    config = encoder.config
-    weights = {name: p.astype("float64") for name, p in encoder.named_parameters()}
-    ids, types, positions = (paddle.to_tensor(a) for a in (ids, types, positions))
-    bias = paddle.to_tensor((mask.astype(np.float64) - 1) * 1e9).unsqueeze([1, 2])
+HEADS = {
+    "cls.predictions.transform.weight": (24, 24),
+    "cls.predictions.transform.bias": (24,),
+    "cls.predictions.layer_norm.weight": (24,),
+    "cls.predictions.layer_norm.bias": (24,),
+    "cls.predictions.decoder_weight": (40, 24),
+    "cls.predictions.decoder_bias": (40,),
+    "cls.seq_relationship.weight": (24, 2),
+    "cls.seq_relationship.bias": (2,),
+}
 
-    def norm(x, name):
-        mean = x.mean(-1, keepdim=True)
-        variance = (x - mean).square().mean(-1, keepdim=True)
-        normal = (x - mean) / paddle.sqrt(variance + config.layer_norm_eps)
-        return normal * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
-    def linear(x, name):
-        return x @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
+def ours(seed=1):
+    """A small encoder's weights."""
+    return arrays_of(small_encoder(seed))
 
-    def heads(x):
-        return x.reshape([*ids.shape, config.num_attention_heads, -1]).transpose([0, 2, 1, 3])
 
-    x = weights["embeddings.word_embeddings.weight"][ids] + weights["embeddings.position_embeddings.weight"][positions]
-    if config.type_vocab_size:
-        x = x + weights["embeddings.token_type_embeddings.weight"][types]
-    if config.use_task_id:
-        x = x + weights["embeddings.task_type_embeddings.weight"][paddle.to_tensor(tasks)]
-    x = norm(x, "embeddings.layer_norm")
-    for i in range(config.num_hidden_layers):
-        layer = f"encoder.layers.{i}"
-        q, k, v = (heads(linear(x, f"{layer}.self_attn.{part}_proj")) for part in "qkv")
-        scores = q @ k.transpose([0, 1, 3, 2]) / math.sqrt(config.head_size) + bias
-        weighted = paddle.nn.functional.softmax(scores) @ v
-        merged = weighted.transpose([0, 2, 1, 3]).reshape(x.shape)
-        x = norm(x + linear(merged, f"{layer}.self_attn.out_proj"), f"{layer}.norm1")
-        inner = linear(x, f"{layer}.linear1")
-        if config.hidden_act == "relu":
-            inner = inner * (inner > 0).astype(inner.dtype)
-        else:
-            inner = inner * 0.5 * (1 + paddle.erf(inner / math.sqrt(2.0)))
-        x = norm(x + linear(inner, f"{layer}.linear2"), f"{layer}.norm2")
-    first = paddle.to_tensor(mask.argmax(1))
-    pooled = linear(x[paddle.arange(len(mask)), first], "pooler.dense")
-    if config.pool_act == "tanh":
-        pooled = paddle.tanh(pooled)
-    return x * paddle.to_tensor(mask.astype(np.float64)).unsqueeze(-1), pooled
+def our_heads():
+    """Pretraining heads for it."""
+    generator = np.random.default_rng(3)
+    return {name: generator.normal(size=shape).astype(np.float32) for name, shape in HEADS.items()}
 
 
 HUGGING_FACE_LAYER = {
@@ -145,7 +160,7 @@ def hugging_face_arrays(encoder: Encoder, prefix: str = "") -> dict[str, np.ndar
 
 
 def write_folder(folder: Path, arrays: dict[str, np.ndarray], config: EncoderConfig = SMALL, **more) -> Path:
-    """A model folder made by hand, without the code under test."""
+    """A model folder, written without the code under test."""
     folder.mkdir(parents=True, exist_ok=True)
     values = {name: getattr(config, name) for name in SMALL.to_dict()} | more
     (folder / "config.json").write_text(json.dumps(values))

@@ -4,6 +4,8 @@ import attrs
 import numpy as np
 import paddle
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from onion.errors import DataError, WeightsError
 from onion.models import hub
@@ -11,22 +13,15 @@ from onion.models.encoder import Encoder
 from onion.models.formats.name_mapping import from_hugging_face
 from onion.models.pretraining_heads import EncoderForPretraining
 from onion.models.tokenizer import Tokenizer
-from tests.models.helpers import MASKS, SMALL, small_encoder
+from tests.models.helpers import MASKS, SMALL, VARIANTS, close, random_batch, small_encoder
 
 GOLDEN = Path(__file__).parent / "golden" / "minilm.npz"
-
-
-def random_batch(mask, seed=0):
-    generator = np.random.default_rng(seed)
-    ids = generator.integers(1, SMALL.vocab_size, mask.shape)
-    types = generator.integers(0, SMALL.type_vocab_size, mask.shape)
-    return ids, types, np.broadcast_to(np.arange(mask.shape[1]), mask.shape)
 
 
 def test_what_stands_on_padding_does_not_matter():
     encoder = small_encoder()
     mask = np.array(MASKS["holes"])
-    ids, types, _ = random_batch(mask)
+    ids, types, *_ = random_batch(SMALL, mask)
     garbage = np.where(mask, ids, 10**9)
     first, second = (encoder(values, types, attention_mask=mask).sequence_output.numpy() for values in (ids, garbage))
     assert (first == second).all()
@@ -35,7 +30,7 @@ def test_what_stands_on_padding_does_not_matter():
 def test_tensors_and_arrays_of_any_integer_type_give_the_same():
     encoder = small_encoder()
     mask = np.array(MASKS["right"])
-    ids, types, positions = random_batch(mask)
+    ids, types, _, positions = random_batch(SMALL, mask)
     arrays = encoder(ids, types, positions, mask)
     tensors = encoder(
         *(paddle.to_tensor(a.astype(np.int32)) for a in (ids, types, positions)), paddle.to_tensor(mask > 0)
@@ -86,15 +81,6 @@ def test_gradients_of_some_parameters_only():
     assert abs(found.numpy()).max() > 0
 
 
-def test_parameter_names_are_paddlenlps():
-    names = {name for name, _ in Encoder(attrs.evolve(SMALL, num_hidden_layers=1)).named_parameters()}
-    parts = ["embeddings.layer_norm", "pooler.dense"]
-    parts += [f"encoder.layers.0.self_attn.{part}_proj" for part in ("q", "k", "v", "out")]
-    parts += [f"encoder.layers.0.{part}" for part in ("linear1", "linear2", "norm1", "norm2")]
-    tables = {f"embeddings.{table}_embeddings.weight" for table in ("word", "position", "token_type")}
-    assert names == {f"{part}.{kind}" for part in parts for kind in ("weight", "bias")} | tables
-
-
 def test_a_batch_beyond_the_positions_is_refused_with_both_numbers():
     with pytest.raises(DataError, match=r"length 17 .* max_position_embeddings 16"):
         small_encoder()(np.ones((1, 17), np.int64))
@@ -103,10 +89,10 @@ def test_a_batch_beyond_the_positions_is_refused_with_both_numbers():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"input_ids": np.array([[40]])}, "input_ids holds 40; .* 0 to 39"),
-        ({"input_ids": np.array([[-1]])}, "input_ids holds -1"),
-        ({"token_type_ids": np.array([[2]])}, "token_type_ids holds 2"),
-        ({"position_ids": np.array([[16]])}, "position_ids holds 16"),
+        ({"input_ids": np.array([[40]])}, "input_ids contains 40; .* 0 to 39"),
+        ({"input_ids": np.array([[-1]])}, "input_ids contains -1"),
+        ({"token_type_ids": np.array([[2]])}, "token_type_ids contains 2"),
+        ({"position_ids": np.array([[16]])}, "position_ids contains 16"),
         ({"attention_mask": np.array([[1, 1]])}, r"attention_mask has the shape \[1, 2\], input_ids \[1, 1\]"),
         ({"token_type_ids": np.array([1])}, "token_type_ids has the shape"),
         ({"attention_mask": np.array([[0]])}, "row 0 of the batch has no token"),
@@ -122,10 +108,10 @@ NAMES = ("input_ids", "token_type_ids", "position_ids", "attention_mask", "task_
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_are_refused_by_name(name):
-    with pytest.raises(DataError, match=f"{name} is a list, neither a tensor nor a numpy array; make it one"):
+    with pytest.raises(DataError, match=f"{name} must be a tensor or a numpy array, got list"):
         small_encoder()(**{"input_ids": np.array([[5]]), name: [[1]]})
     if name == "input_ids":
-        with pytest.raises(DataError, match="input_ids is a list"):
+        with pytest.raises(DataError, match="input_ids must be a tensor or a numpy array, got list"):
             small_encoder()([[5]], attention_mask=np.array([[1]]))
 
 
@@ -133,7 +119,7 @@ def test_lists_are_refused_by_name(name):
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "attention_mask"])
 def test_ids_with_a_fraction_are_refused(name, kind):
     given = {"input_ids": kind(np.array([[5]])), name: kind(np.array([[0.7]], np.float32))}
-    with pytest.raises(DataError, match=f"{name} holds float32, not integers"):
+    with pytest.raises(DataError, match=f"{name} must hold integers, got float32"):
         small_encoder()(**given)
 
 
@@ -150,7 +136,7 @@ def test_a_mask_may_be_of_any_numbers(kind):
 @pytest.mark.parametrize("kind", [np.asarray, paddle.to_tensor, lambda a: paddle.to_tensor(a).astype("bfloat16")])
 @pytest.mark.parametrize("mask", [[[0.0, -1e4]], [[0, -10000]], [[0.0, -np.inf]], [[1.0, np.nan]]])
 def test_masks_that_are_none_are_refused(mask, kind):
-    with pytest.raises(DataError, match=r"attention_mask holds something else .* 1 says that a token stands there"):
+    with pytest.raises(DataError, match="attention_mask must hold numbers >= 0: 1 for tokens, 0 for padding"):
         small_encoder()(np.array([[5, 6]]), attention_mask=kind(np.array(mask)))
 
 
@@ -165,6 +151,140 @@ def test_named_models_are_found_like_folders(tmp_path, monkeypatch):
     assert Tokenizer.from_pretrained("MiniLM").vocab_size == 6
     with pytest.raises(WeightsError, match="minilmm: neither a folder nor a known model"):
         Tokenizer.from_pretrained("minilmm")
+
+
+# -- what the families do differently ----------------------------------------------------------------------------------
+
+ROBERTAS = [name for name in VARIANTS if "roberta" in name]
+
+
+@given(
+    variant=st.sampled_from(sorted(VARIANTS)),
+    seed=st.integers(0, 10**6),
+    batch=st.integers(1, 5),
+    length=st.integers(1, 9),
+    share=st.floats(0.1, 1),
+)
+@settings(max_examples=60)
+def test_padding_does_not_matter(variant, seed, batch, length, share):
+    """Each row is as without padding, and without the others; test_encoder_golden.py shows that it is right."""
+    generator = np.random.default_rng(seed)
+    mask = generator.random((batch, length)) < share
+    mask[np.arange(batch), generator.integers(0, length, batch)] = True
+    encoder = small_encoder(config=VARIANTS[variant])
+    ids, types, tasks, positions = random_batch(encoder.config, mask, seed)
+    whole = encoder(ids, types, attention_mask=mask, task_type_ids=tasks)
+    rows = [
+        encoder(*(each[row, kept][None] for each in (ids, types, positions)), None, tasks[row, kept][None])
+        for row, kept in enumerate(mask)
+    ]
+    close(whole.packed.numpy(), np.concatenate([row.packed.numpy() for row in rows]))
+    close(whole.pooled_output.numpy(), np.concatenate([row.pooled_output.numpy() for row in rows]))
+
+
+def test_without_types_is_as_with_types_of_zero():
+    plain = small_encoder(config=VARIANTS["roberta without types"])
+    typed = small_encoder(config=attrs.evolve(plain.config, type_vocab_size=1))
+    weights = dict(plain.named_parameters())
+    for name, parameter in typed.named_parameters():
+        parameter.set_value(weights[name] if name in weights else paddle.zeros(parameter.shape))
+    ids = np.array([[5, 6, 7], [8, 9, 1]])
+    close(plain(ids).packed.numpy(), typed(ids).packed.numpy())
+
+
+@pytest.mark.parametrize(
+    ("variant", "tables"),
+    [
+        ("bert", {"word": 40, "position": 16, "token_type": 2}),
+        ("ernie 2.0, tasks off", {"word": 40, "position": 16, "token_type": 4}),
+        ("ernie 3.0", {"word": 40, "position": 16, "token_type": 4, "task_type": 3}),
+        ("roberta without types", {"word": 40, "position": 16}),
+    ],
+)
+def test_there_are_no_tables_that_are_not_used(variant, tables):
+    shapes = {name: p.shape for name, p in Encoder(VARIANTS[variant]).named_parameters() if "_embeddings." in name}
+    width = SMALL.hidden_size
+    assert shapes == {f"embeddings.{name}_embeddings.weight": [size, width] for name, size in tables.items()}
+
+
+def test_the_task_is_the_configs_unless_the_call_names_one():
+    encoder = small_encoder(config=VARIANTS["ernie 3.0"])
+    ids = np.array([[5, 6, 0], [7, 8, 9]])
+    plain, one, two = (encoder(ids, task_type_ids=task).packed.numpy() for task in (None, 1, 2))
+    assert (plain == one).all()
+    assert abs(plain - two).max() > 1e-3
+    assert (encoder(ids, task_type_ids=np.full(ids.shape, 2)).packed.numpy() == two).all()
+    assert (encoder(ids, task_type_ids=paddle.full(ids.shape, 2, "int32")).packed.numpy() == two).all()
+
+
+@pytest.mark.parametrize("variant", ["bert", "ernie 2.0, tasks off"])
+def test_without_task_embeddings_only_task_0_is_admitted(variant):
+    encoder = small_encoder(config=VARIANTS[variant])
+    ids = np.array([[5, 6]])
+    assert (encoder(ids, task_type_ids=0).packed.numpy() == encoder(ids).packed.numpy()).all()
+    with pytest.raises(DataError, match="task_type_ids contains 3; the encoder has no such embeddings"):
+        encoder(ids, task_type_ids=3)
+
+
+@pytest.mark.parametrize("variant", ROBERTAS)
+def test_robertas_texts_may_come_with_zeros_for_types(variant):
+    encoder = small_encoder(config=VARIANTS[variant])
+    ids = np.array([[5, 6]])
+    assert (encoder(ids, np.zeros_like(ids)).packed.numpy() == encoder(ids).packed.numpy()).all()
+    with pytest.raises(DataError, match="token_type_ids contains 1; the encoder has"):
+        encoder(ids, np.ones_like(ids))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        (3, "task_type_ids contains 3; the encoder has embeddings for 0 to 2"),
+        (-1, "task_type_ids contains -1"),
+        (np.array([1]), r"task_type_ids has the shape \[1\], input_ids \[1, 2\]"),
+    ],
+)
+def test_bad_tasks_are_refused(tasks, message):
+    with pytest.raises(DataError, match=message):
+        small_encoder(config=VARIANTS["ernie 3.0"])(np.array([[5, 6]]), task_type_ids=tasks)
+
+
+@pytest.mark.parametrize("variant", ROBERTAS)
+def test_robertas_positions_are_given_to_tokens_wherever_they_stand(variant):
+    encoder = small_encoder(config=VARIANTS[variant])
+    right = encoder(np.array([[5, 6, 7, 1, 1]])).packed.numpy()
+    left = encoder(np.array([[1, 5, 1, 6, 7]])).packed.numpy()
+    given = encoder(np.array([[5, 6, 7]]), position_ids=np.array([[2, 3, 4]])).packed.numpy()
+    close(left, right)
+    close(given, right)
+
+
+def test_robertas_limit_is_that_of_the_tokens_less_the_offset():
+    encoder = small_encoder(config=VARIANTS["roberta"])
+    assert encoder.config.max_length == 14
+    assert encoder(np.full((1, 14), 5)).packed.shape == [14, SMALL.hidden_size]
+    wide = np.ones((1, 20), np.int64)
+    wide[0, 6:] = 5
+    assert encoder(wide).packed.shape == [14, SMALL.hidden_size]
+    with pytest.raises(DataError, match=r"length 15 .* max_position_embeddings 16, of which 2 are not for texts"):
+        encoder(np.full((1, 15), 5))
+
+
+def test_what_follows_the_pooler():
+    ids = np.array([[5, 6, 7]])
+    linear = small_encoder(config=attrs.evolve(SMALL, pool_act="linear"))(ids).pooled_output
+    tanh = small_encoder()(ids).pooled_output
+    np.testing.assert_allclose(tanh.numpy(), np.tanh(linear.numpy()), atol=1e-6)
+    assert abs(linear.numpy()).max() > 1
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_is_saved_has_the_config(tmp_path, variant):
+    encoder = Encoder(VARIANTS[variant])
+    encoder.save_pretrained(tmp_path)
+    assert Encoder.from_pretrained(tmp_path).config == encoder.config
+
+
+# -- the published weights ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

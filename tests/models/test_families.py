@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +16,11 @@ from onion.models.formats.name_mapping import BertNaming
 from onion.models.weights import read_weights
 from onion.models.xlnet.config import XLNetConfig
 from onion.models.xlnet.encoder import XLNetEncoder
-from tests.models.helpers import SMALL, small_encoder
+from tests.models.helpers import SMALL, VARIANTS, small_encoder
 
 GOLDEN = Path(__file__).parent / "golden"
-SIZES = {
-    "vocab_size": 12,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "hidden_dropout_prob": 0.0,
-}
+SIZES = {"vocab_size": 12, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+SIZES |= {"hidden_dropout_prob": 0.0}
 XLNET = XLNetConfig(**SIZES)
 ELECTRA = ElectraConfig(**SIZES, max_position_embeddings=10, embedding_size=4, attention_probs_dropout_prob=0.0)
 CLASSES = {"bert": Encoder, "ernie": Encoder, "roberta": Encoder, "electra": ElectraEncoder, "xlnet": XLNetEncoder}
@@ -49,31 +44,25 @@ def test_a_family_is_known_by_its_config(config, tmp_path):
     assert all(np.array_equal(parameter.numpy(), arrays[name]) for name, parameter in loaded.named_parameters())
 
 
-@pytest.mark.parametrize("config", [SMALL, ELECTRA, XLNET], ids=lambda config: config.model_type)
+@pytest.mark.parametrize("config", [*VARIANTS.values(), ELECTRA, XLNET], ids=[*VARIANTS, "electra", "xlnet"])
 def test_the_shapes_are_those_of_the_parameters(config):
     parameters = new_encoder(config).named_parameters()
     assert config.shapes() == {name: tuple(parameter.shape) for name, parameter in parameters}
 
 
-def test_every_family_has_its_class():
-    assert {name: family.encoder.split(":")[1] for name, family in FAMILIES.items()} == {
-        name: kind.__name__ for name, kind in CLASSES.items()
-    }
-
-
 @pytest.mark.parametrize("model_type", ["gpt2", "t5", ["bert"], None])
 def test_an_unknown_model_type_is_refused_with_the_families(tmp_path, model_type):
     folder = config_in(tmp_path, model_type=model_type)
-    with pytest.raises(
-        WeightsError,
-        match=r"config\.json: model_type is .*; the families of encoders are bert, electra, ernie, roberta, ",
-    ):
+    message = f"config.json: model_type must be one of bert, electra, ernie, roberta, xlnet, got {model_type!r}"
+    with pytest.raises(WeightsError, match=re.escape(message)):
         load_encoder(folder)
     assert family_in(folder) is BERT
 
 
 def test_a_class_of_an_unknown_family_too(tmp_path):
-    with pytest.raises(WeightsError, match=r"model_type is 'gpt2'; the families"):
+    with pytest.raises(
+        WeightsError, match="model_type must be one of bert, electra, ernie, roberta, xlnet, got 'gpt2'"
+    ):
         read_config(config_in(tmp_path, architectures=["GPT2LMHeadModel"]))
 
 
@@ -85,7 +74,7 @@ def test_the_class_tells_the_family_where_the_config_does_not(tmp_path, named):
 
 
 def test_an_encoder_of_one_family_does_not_load_another(tmp_path):
-    with pytest.raises(WeightsError, match=r"model_type is 'xlnet'; only one of bert, ernie, roberta is supported"):
+    with pytest.raises(WeightsError, match="model_type must be one of bert, ernie, roberta, got 'xlnet'"):
         Encoder.from_pretrained(GOLDEN / "xlnet" / "huggingface")
 
 
@@ -147,9 +136,9 @@ def test_xlnets_config_is_written_under_its_own_names(tmp_path):
 
 def test_xlnet_has_no_positions_and_no_tasks():
     encoder, ids = new_encoder(XLNET), np.array([[6, 7, 8]])
-    with pytest.raises(DataError, match="no position_ids"):
+    with pytest.raises(DataError, match="XLNet has distances instead of position_ids"):
         encoder(ids, position_ids=ids)
-    with pytest.raises(DataError, match="task_type_ids holds 1"):
+    with pytest.raises(DataError, match="task_type_ids contains 1"):
         encoder(ids, task_type_ids=1)
     with pytest.raises(DataError, match=r"token_type_ids has the shape \[1, 2\], input_ids \[1, 3\]"):
         encoder(ids, token_type_ids=ids[:, :2])

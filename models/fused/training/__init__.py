@@ -1,15 +1,13 @@
-"""Encoder layers whose backward pass is written by hand, for training on the CPU.
+"""Encoder layers with a custom backward pass, for training on the CPU.
 
-Paddle's CPU kernels for what stands between the products run on one thread, and some of their gradients are slow
-(docs/performance.md). Here the rows of a batch are parted, and each part goes through all layers forward and, later,
-backward, in a thread of its own if there is more than one; what is added, masked or scaled is changed in place. The
-figures are those of models/layers.py but for rounding; tests/models/fused/training holds each part against autograd.
+Paddle's CPU kernels for what is between the products run on one thread, and some of their gradients are slow
+(docs/performance.md). Here a batch is split into parts; each goes through all layers forward and, later, backward, in
+its own thread if there is more than one, and sums, masks and scales are computed in place. Results equal those of
+models/layers.py but for rounding; tests/models/fused/training compares each part with autograd.
 
-    stack.py        what the encoder calls: one autograd node for all layers
-    batch_parts.py  the rows of a batch that are computed together, and their dropout
-    thread_pool.py  a function on every part at once
-    layer.py        a layer, forward and backward, for one part
+    stack.py        the entry: one autograd node for all layers
+    runtime.py      the parts of a batch, their dropout masks, threads and gradients
+    layer.py        a layer of one part, forward and backward
     attention.py    its attention
     primitives.py   linear layers, norms and activations
-    gradients.py    the parameters' gradients as they come
 """

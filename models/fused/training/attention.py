@@ -1,4 +1,4 @@
-"""Attention of one part, forward and backward."""
+"""Attention of one part of a batch, forward and backward."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import paddle
 import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import _C_ops
 
-from onion.models.fused.training.batch_parts import Part, masked
-from onion.models.fused.training.gradients import Gradients
 from onion.models.fused.training.primitives import linear, linear_backward
+from onion.models.fused.training.runtime import Gradients, Part, masked
 from onion.models.queries import Queries
 
 if TYPE_CHECKING:
@@ -20,17 +19,17 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class AttentionMemory:
-    """What the backward pass needs.
+    """The values that the backward pass needs.
 
     Attributes:
-        x: [tokens, hidden], what went in.
-        asking: [asking, hidden], those of them that ask.
+        x: the input, [tokens, hidden].
+        asking: the queries among it, [queries, hidden].
         query: [rows, heads, queries, head size], scaled.
-        key: [rows, heads, length, head size]; so ``value``.
-        softmax: [rows, heads, queries, length], the probabilities.
+        key: [rows, heads, length, head size]; so is ``value``.
+        softmax: the probabilities, [rows, heads, queries, length].
         dropped: the same after dropout.
         mask: of the dropout, or None.
-        merged: [asking, hidden], what went into ``out_proj``.
+        merged: the input of ``out_proj``, [queries, hidden].
     """
 
     x: paddle.Tensor
@@ -47,7 +46,7 @@ class AttentionMemory:
 def attend(
     layer: SelfAttention, x: paddle.Tensor, asking: paddle.Tensor, queries: Queries, part: Part
 ) -> tuple[paddle.Tensor, AttentionMemory]:
-    """[tokens, hidden], and what of it asks -> [asking, hidden]."""
+    """[tokens, hidden] and the queries among it -> [queries, hidden]."""
     packing = part.packing
     query = queries.split_heads(linear(layer.q_proj, asking).scale_(layer.scale))
     key = packing.split_heads(linear(layer.k_proj, x))
@@ -66,7 +65,7 @@ def attend(
 def attend_backward(
     layer: SelfAttention, memory: AttentionMemory, gradient: paddle.Tensor, queries: Queries, gradients: Gradients
 ) -> tuple[paddle.Tensor, paddle.Tensor]:
-    """Return the gradients of what went in, [tokens, hidden], and of what asked; put those of the parameters."""
+    """Return the gradients of the input, [tokens, hidden], and of the queries; add those of the parameters."""
     packing = queries.packing
     merged = linear_backward(layer.out_proj, memory.merged, gradient, gradients)
     context = queries.split_heads(merged, padding_is_zero=True)  # padded queries have no gradient

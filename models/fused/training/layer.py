@@ -1,4 +1,4 @@
-"""One encoder layer for one part, forward and backward."""
+"""One encoder layer for one part of a batch, forward and backward."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import attrs
 import paddle
 
 from onion.models.fused.training.attention import AttentionMemory, attend, attend_backward
-from onion.models.fused.training.batch_parts import Part, masked
-from onion.models.fused.training.gradients import Gradients
 from onion.models.fused.training.primitives import ACTIVATIONS_BACKWARD, linear, linear_backward, norm, norm_backward
+from onion.models.fused.training.runtime import Gradients, Part, masked
 from onion.models.queries import Queries
 
 if TYPE_CHECKING:
@@ -19,17 +18,17 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class LayerMemory:
-    """What the backward pass needs; [asking, hidden] where nothing is said, of the tokens that ask.
+    """The values that the backward pass needs; [queries, hidden] unless stated otherwise.
 
     Attributes:
-        attention: what its attention needs.
+        attention: the values that its attention needs.
         first_mask: of the dropout after attention, or None.
-        first_sum: what went into ``norm1``.
-        middle: what came out of it.
-        inner: [asking, intermediate], what went into the activation.
-        active: [asking, intermediate], what came out of it.
+        first_sum: the input of ``norm1``.
+        middle: its output.
+        inner: the input of the activation, [queries, intermediate].
+        active: its output, [queries, intermediate].
         second_mask: of the dropout after the feed-forward network, or None.
-        second_sum: what went into ``norm2``.
+        second_sum: the input of ``norm2``.
     """
 
     attention: AttentionMemory
@@ -43,7 +42,7 @@ class LayerMemory:
 
 
 def forward(layer: EncoderLayer, x: paddle.Tensor, queries: Queries, part: Part) -> tuple[paddle.Tensor, LayerMemory]:
-    """[tokens, hidden] -> [asking, hidden]."""
+    """[tokens, hidden] -> [queries, hidden]."""
     asking = queries.pick(x)
     attended, attention = attend(layer.self_attn, x, asking, queries, part)
     first_mask = part.mask(attended.shape, layer.dropout)
@@ -61,7 +60,7 @@ def forward(layer: EncoderLayer, x: paddle.Tensor, queries: Queries, part: Part)
 def backward(
     layer: EncoderLayer, memory: LayerMemory, gradient: paddle.Tensor, queries: Queries, gradients: Gradients
 ) -> paddle.Tensor:
-    """Return the gradient of what went in, [tokens, hidden], and put those of the parameters."""
+    """Return the gradient of the input, [tokens, hidden], and add those of the parameters."""
     summed = norm_backward(layer.norm2, memory.second_sum, gradient, gradients)
     active = linear_backward(layer.linear2, memory.active, _dropped(summed, memory.second_mask), gradients)
     inner = ACTIVATIONS_BACKWARD[layer.activation](memory.inner, active)

@@ -1,7 +1,7 @@
-"""Linear layers, norms and activations on [tokens, width]: forward, and the gradient of what went in.
+"""Linear layers, norms and activations on [tokens, width], forward and backward.
 
-Adding a row or a column to a matrix is slow in Paddle's CPU kernels; a product with ones makes the row or column a
-matrix in a fifth of the time.
+Adding a row or a column to a matrix is slow in Paddle's CPU kernels; expanding it by a product with ones takes a fifth
+of the time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from paddle import _C_ops
 
 from onion.host import kernels
 from onion.models import ops
-from onion.models.fused.training.gradients import Gradients
+from onion.models.fused.training.runtime import Gradients
 
 if TYPE_CHECKING:
     from onion.models.layers import Linear
 
 HAS_KERNELS = kernels.has("gelu_grad", "relu_grad", "softmax_grad")
-"""Whether Paddle hands out the gradients that are its own; 2.6 does not."""
+"""Whether Paddle exposes its gradient kernels; 2.6 does not."""
 
 Change = Callable[[paddle.Tensor, paddle.Tensor], paddle.Tensor]
 
@@ -32,14 +32,7 @@ def linear(layer: Linear, x: paddle.Tensor) -> paddle.Tensor:
 
 
 def linear_backward(layer: Linear, x: paddle.Tensor, gradient: paddle.Tensor, gradients: Gradients) -> paddle.Tensor:
-    """Return the gradient of x, and put those of weight and bias.
-
-    Args:
-        layer: as it was applied.
-        x: [tokens, in], what went in.
-        gradient: [tokens, out], of what came out.
-        gradients: takes those of the parameters.
-    """
+    """Return the gradient of x, [tokens, in], for that of the output; add those of weight and bias."""
     if not layer.weight.stop_gradient:
         gradients.put(layer.weight, paddle.matmul(x, gradient, transpose_x=True))
     if not layer.bias.stop_gradient:
@@ -48,17 +41,17 @@ def linear_backward(layer: Linear, x: paddle.Tensor, gradient: paddle.Tensor, gr
 
 
 def norm(layer: paddle.nn.LayerNorm, x: paddle.Tensor) -> paddle.Tensor:
-    """[tokens, width] -> the same, each row normalised."""
+    """[tokens, width] -> the same, each row normalized."""
     return F.layer_norm(x, x.shape[1:], layer.weight, layer.bias, layer._epsilon)
 
 
 def norm_backward(
     layer: paddle.nn.LayerNorm, x: paddle.Tensor, gradient: paddle.Tensor, gradients: Gradients
 ) -> paddle.Tensor:
-    """Return the gradient of x, and put those of weight and bias.
+    """Return the gradient of x, and add those of weight and bias.
 
-    With r = 1 / sqrt(variance + epsilon) and n = (x - mean) * r, that of x is r * (g - mean(g) - n * mean(g * n)) for
-    g = gradient * weight. Paddle's kernel takes ten times as long.
+    With r = 1 / sqrt(variance + epsilon) and n = (x - mean) * r, the gradient of x is r * (g - mean(g) - n * mean(g *
+    n)) for g = gradient * weight. Paddle's kernel takes ten times as long.
     """
     width = x.shape[1]
     normal, scale = _normal(x, layer._epsilon)
@@ -67,7 +60,7 @@ def norm_backward(
         gradients.put(layer.weight, column_sums(weighted))
     if not layer.bias.stop_gradient:
         gradients.put(layer.bias, column_sums(gradient))
-    weight = layer.weight.unsqueeze(1) / width  # a product with it is a row's mean of what is times the weight
+    weight = layer.weight.unsqueeze(1) / width  # a product with it is the mean over a row, weighted
     mean, lean = paddle.matmul(gradient, weight), paddle.matmul(weighted, weight)
     result = ops.repeated(layer.weight, x.shape[0]).multiply_(gradient)
     result.subtract_(normal.multiply_(_columns(lean, width))).subtract_(_columns(mean, width))
@@ -75,7 +68,7 @@ def norm_backward(
 
 
 def _normal(x: paddle.Tensor, epsilon: float) -> tuple[paddle.Tensor, paddle.Tensor]:
-    """Return each row with mean 0 and variance 1, and what it was multiplied by for that, in all columns."""
+    """Return the rows with mean 0 and variance 1, and their scale, in all columns."""
     width = x.shape[1]
     share = paddle.full([width, 1], 1 / width, x.dtype)
     centred = x - _columns(paddle.matmul(x, share), width)
@@ -102,4 +95,4 @@ def _relu_backward(x: paddle.Tensor, gradient: paddle.Tensor) -> paddle.Tensor:
 
 
 ACTIVATIONS_BACKWARD: dict[Callable[..., paddle.Tensor], Change] = {F.gelu: _gelu_backward, F.relu: _relu_backward}
-"""What an activation's gradient is, of what went in and of the gradient of what came out."""
+"""Activation -> its gradient, a function of the input and of the gradient of the output."""

@@ -17,10 +17,8 @@ from onion.models import ops
 from onion.models.fused.eligibility import plain_parts
 from onion.models.fused.training import layer as one
 from onion.models.fused.training import primitives
-from onion.models.fused.training.batch_parts import Part, split
-from onion.models.fused.training.gradients import Gradients
 from onion.models.fused.training.layer import LayerMemory
-from onion.models.fused.training.thread_pool import at_once
+from onion.models.fused.training.runtime import Gradients, Part, at_once, split
 from onion.models.packing import Packing
 from onion.models.queries import AllTokens, Queries, queries_of
 
@@ -28,24 +26,16 @@ if TYPE_CHECKING:
     from onion.models.layers import EncoderLayer
 
 PARTS = 2
-"""Into how many a batch is parted, however many threads there are: masks are drawn for a part, and gradients summed by
-parts, so that a run goes on with the same dropout and order of sums on a machine with more processors or fewer (to the
-same bits where products do, docs/reliability.md). More parts would take more memory for gradients, and wait for each
-other, because Python starts the kernels of all of them one at a time."""
+"""Number of parts of a batch, independent of the number of threads: masks are drawn and gradients summed by part, so a
+run continues with the same dropout and order of sums on a machine with more or fewer processors (bit-identical where
+products are, docs/reliability.md). More parts would need more memory for gradients, and wait for each other, because
+Python starts the kernels of one at a time."""
 
 
 def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
-    """Apply layers, one after another.
+    """Apply layers for which :func:`fits` is true to [tokens, hidden]; ``firsts_only``: return [batch, hidden].
 
-    Args:
-        layers: for which :func:`fits` is true.
-        x: [tokens, hidden].
-        packing: where the tokens stand.
-        firsts_only: compute the last layer for the first token of each row alone (models/queries.py).
-
-    Returns:
-        [tokens, hidden], or [batch, hidden]. Its gradient is that of the plain layers, but for rounding; it has no
-        gradient in turn.
+    The gradient of the result equals that of the plain layers but for rounding, and has no gradient itself.
     """
     drops = any(layer.training and (layer.dropout or layer.self_attn.dropout) for layer in layers)
     parts = split(packing, PARTS, ops.drawn_seed() if drops else None)
@@ -54,16 +44,16 @@ def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing, firs
     rows = [_Parameter.apply(parameter, work, width) for parameter in work.parameters]
     out = _Layers.apply(paddle.concat([x, paddle.add_n(rows) if rows else paddle.zeros([1, width])]), work)
     if not out.stop_gradient:
-        out.register_hook(work.refuse_another_way_back)  # it comes before Paddle looks at what is there no more
+        out.register_hook(work.refuse_another_way_back)  # before Paddle reads what has been freed
     return out
 
 
 def fits(layers: Sequence[EncoderLayer], x: paddle.Tensor) -> bool:
-    """Tell whether layers can be applied by hand: in training on the CPU, in float32, and nothing in them was changed.
+    """Return whether these layers apply: in training on the CPU, in float32, with unchanged layers.
 
-    And there has to be one way back (:mod:`onion.engine.backward`), because a PyLayer that is gone back through again
-    ends the process (Paddle 3.3.1). A GradientMachine promises that; whoever calls ``backward`` gets the plain layers.
-    So does who looks into a layer by a hook, or has replaced a part of it.
+    There must be a single backward pass (:mod:`onion.engine.backward`), because a second one through a freed PyLayer
+    ends the process (Paddle 3.3.1). A GradientMachine guarantees it; otherwise the plain layers are used, as for layers
+    with a hook or a replaced part.
     """
     return (
         is_once()
@@ -90,13 +80,13 @@ class _Work:
     """A batch on its way through the layers.
 
     Attributes:
-        layers: one after another.
+        layers: in sequence.
         parts: of the batch.
-        through: whether what went in has a gradient too.
-        firsts_only: whether the last layer is computed for the first token of each row alone.
-        memories: of each part, a layer's after another.
-        gone_back: whether Paddle has let go of the graph, as ``backward`` does and ``paddle.grad`` does not.
-        gradients: of the parameters, after the way back.
+        through: whether the input needs a gradient.
+        firsts_only: whether the last layer is computed for the first token of each row only.
+        memories: the memories of the layers, for each part.
+        gone_back: whether Paddle has freed the graph, as ``backward`` does and ``paddle.grad`` does not.
+        gradients: of the parameters, after the backward pass.
     """
 
     layers: Sequence[EncoderLayer]
@@ -109,7 +99,7 @@ class _Work:
 
     @cached_property
     def parameters(self) -> list[paddle.Tensor]:
-        """Those of the layers that learn, each once, also where layers share it."""
+        """The trainable parameters of the layers, each once, even if layers share it."""
         every = [each for layer in self.layers for each in layer.parameters() if not each.stop_gradient]
         return list({each.name: each for each in every}.values())
 
@@ -120,19 +110,15 @@ class _Work:
         return done[0][0] if len(done) == 1 else paddle.concat([out for out, _ in done])
 
     def refuse_another_way_back(self, gradient: paddle.Tensor) -> None:
-        """Refuse to be gone back through again, which would end the process.
-
-        Raises:
-            OnionError: it was gone back through before.
-        """
+        """Raise an OnionError on a second backward pass, which would end the process."""
         if self.gone_back:
             refuse(
-                "the graph of the encoder's fast layers, which a GradientMachine has, was gone back through before, by "
-                f"the network, its loss or a hook of theirs; {REMEDY}"
+                "the graph of the encoder's fused layers, which a GradientMachine uses, has been freed by an earlier "
+                f"backward pass of the network, its loss or one of their hooks; {REMEDY}"
             )
 
     def backward(self, gradient: paddle.Tensor) -> list[paddle.Tensor]:
-        """Return the gradient of what went in, part by part, and keep those of the parameters."""
+        """Return the gradient of the input, part by part, and keep those of the parameters."""
         slices = [(part, gradient[part.of_outputs(self.firsts_only)]) for part in self.parts]
         done = at_once(self._backward, list(zip(slices, self.memories, strict=True)))
         first, *others = [gradients for _, gradients in done]
@@ -144,7 +130,7 @@ class _Work:
 
     @cached_property
     def _lowest(self) -> int:
-        """The layer at which the way back ends: below it, nothing learns."""
+        """The layer at which the backward pass ends: nothing below it is trainable."""
         if self.through:
             return 0
         learns = [any(not each.stop_gradient for each in layer.parameters()) for layer in self.layers]
@@ -159,7 +145,7 @@ class _Work:
         return x, memories
 
     def _queries(self, part: Part) -> list[Queries]:
-        """Say who asks in each layer."""
+        """Return the queries of each layer."""
         return [*[AllTokens(part.packing)] * (len(self.layers) - 1), queries_of(part.packing, self.firsts_only)]
 
     def _backward(self, piece: tuple[tuple[Part, paddle.Tensor], list[LayerMemory]]) -> tuple[paddle.Tensor, Gradients]:
@@ -171,13 +157,13 @@ class _Work:
         return gradient, gradients
 
 
-# Under paddle.grad, Paddle wants None at each place of a PyLayer that leads to nothing that was asked for, and does not
-# say which those are. A node with one input has no such place; so every parameter has a node of its own, and what joins
-# them all, with x, is an operation of Paddle's: rows of zeros, added up and put behind x.
+# Under paddle.grad, a PyLayer has to return None for each input without a requested gradient, and is not told which
+# those are. A node with one input avoids that; so every parameter has its own node, and Paddle's operations join them
+# with x: rows of zeros, added up and put behind x.
 
 
 class _Parameter(PyLayer):
-    """Takes a parameter, gives a row of zeros; its gradient is what the layers found."""
+    """Takes a parameter and returns a row of zeros; its gradient is the one that the layers computed."""
 
     @staticmethod
     def forward(ctx: Any, parameter: paddle.Tensor, work: _Work, width: int) -> paddle.Tensor:
@@ -189,29 +175,27 @@ class _Parameter(PyLayer):
         return ctx.work.gradients.of(ctx.parameter)
 
 
-REMEDY = "compute the batch within `with onion.engine.backward.many:`, then the plain ones are used."
+REMEDY = "compute the batch in `with onion.engine.backward.many:`, which uses the plain layers."
 
 
 def _call_of(frame: FrameType | None) -> Mapping[str, Any]:
-    """Return the arguments of the function of Paddle's that was called to go back; it knows what it was asked for."""
+    """Return the arguments of Paddle's function that runs the backward pass."""
     while frame is not None and "retain_graph" not in frame.f_locals:
         frame = frame.f_back
     return {} if frame is None else frame.f_locals
 
 
 def _refuse_more(call: Mapping[str, Any]) -> None:
-    """Refuse another way back, which would end the process.
-
-    Raises:
-        OnionError: a graph is to be kept or made.
-    """
+    """Raise an OnionError if the graph is to be kept for a second backward pass, which would end the process."""
     for name in ("retain_graph", "create_graph"):
         if call.get(name):
-            refuse(f"{name}=True is not for the encoder's fast layers, which a GradientMachine has; {REMEDY}")
+            refuse(
+                f"{name}=True is not supported by the encoder's fused layers, which a GradientMachine uses; {REMEDY}"
+            )
 
 
 class _Layers(PyLayer):
-    """Takes x and a last row that has no meaning, gives what the layers make of x."""
+    """Takes x and a last row of zeros, and returns the output of the layers for x."""
 
     @staticmethod
     def forward(ctx: Any, rows: paddle.Tensor, work: _Work) -> paddle.Tensor:
@@ -222,5 +206,5 @@ class _Layers(PyLayer):
     def backward(ctx: Any, gradient: paddle.Tensor) -> paddle.Tensor:
         call = _call_of(sys._getframe(1))
         _refuse_more(call)
-        ctx.work.gone_back = "inputs" not in call  # which paddle.grad has
+        ctx.work.gone_back = "inputs" not in call  # an argument of paddle.grad
         return paddle.concat([*ctx.work.backward(gradient), paddle.zeros([1, gradient.shape[1]])])

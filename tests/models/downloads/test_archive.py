@@ -97,14 +97,6 @@ def test_links_and_devices_are_refused(tmp_path, kind, target):
     assert "a link, a device or the like" in refused(tmp_path, archive)
 
 
-def test_nothing_is_written_through_a_link(tmp_path):
-    """The link is refused before the file that would follow it is read."""
-    (tmp_path / "elsewhere").mkdir()
-    link = member("params", type=tarfile.SYMTYPE, linkname=str(tmp_path / "elsewhere"))
-    archive = pack(tmp_path / "a.tar.gz", {}, link, member("params/evil", size=3))
-    refused(tmp_path, archive)
-
-
 def test_two_of_one_name_are_refused(tmp_path):
     assert "exists" in refused(tmp_path, pack(tmp_path / "a.tar.gz", FILES, member("vocab.txt", size=3)))
     assert "cannot unpack" in refused(tmp_path, pack(tmp_path / "b.tar.gz", FILES, member("vocab.txt/a", size=3)))
@@ -138,40 +130,38 @@ def test_a_chain_of_headers_for_one_file_is_refused(tmp_path, kind, body, count)
     header = member("././@LongLink", type=kind, size=len(body)).tobuf(tarfile.GNU_FORMAT) + body.ljust(512, b"\0")
     path = pack(tmp_path / "a.tar.gz")
     path.write_bytes(gzip.compress(header * count + gzip.decompress(path.read_bytes())))
-    assert "cannot unpack it" in refused(tmp_path, path)
+    assert "cannot unpack" in refused(tmp_path, path)
     path.write_bytes(gzip.compress(header * 3 + gzip.decompress(pack(path).read_bytes())))
     assert content(unpack(path, tmp_path / "out"))["abc"] == FILES["ernie_config.json"]
 
 
-@pytest.mark.parametrize("keep", [0, 5, 100, -8, -1])
-def test_damaged_archives_are_refused(tmp_path, keep):
-    archive = pack(tmp_path / "a.tar.gz")
-    archive.write_bytes(archive.read_bytes()[: keep or None] if keep else b"")
-    refused(tmp_path, archive)
-
-
-def test_a_flipped_bit_is_noticed(tmp_path):
-    archive = pack(tmp_path / "a.tar.gz", {"vocab.txt": bytes(range(256)) * 40})
-    data = bytearray(archive.read_bytes())
-    data[-6] ^= 1  # in gzip's checksum
-    archive.write_bytes(data)
-    assert "CRC" in refused(tmp_path, archive)
+def flipped(data):
+    return data[:-6] + bytes([data[-6] ^ 1]) + data[-5:]  # in gzip's checksum
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"not an archive", gzip.compress(b"not a tar"), gzip.compress(bytes(10240))],
-    ids=["no gzip", "no tar", "an empty tar"],
+    ("damage", "message"),
+    [
+        *((lambda data, keep=keep: data[:keep], "cannot unpack") for keep in (0, 5, 100, -8, -1)),
+        (flipped, "CRC"),
+        (lambda data: b"not an archive", "Not a gzipped file"),
+        (lambda data: gzip.compress(b"not a tar"), "cannot unpack"),
+        (lambda data: gzip.compress(bytes(10240)), "contains no files"),
+        (lambda data: gzip.compress(member("vocab.txt", size=5000).tobuf() + bytes(512)), "cannot unpack"),
+    ],
+    ids=[
+        *(f"cut at {keep}" for keep in (0, 5, 100, -8, -1)),
+        "bit",
+        "no gzip",
+        "no tar",
+        "empty tar",
+        "cut in the tar",
+    ],
 )
-def test_what_is_no_archive_is_refused(tmp_path, data):
-    (tmp_path / "a.tar.gz").write_bytes(data)
-    refused(tmp_path, tmp_path / "a.tar.gz")
-
-
-def test_files_cut_short_by_the_size_in_their_header_are_refused(tmp_path):
-    path = tmp_path / "a.tar.gz"
-    path.write_bytes(gzip.compress(member("vocab.txt", size=5000).tobuf() + bytes(512)))
-    refused(tmp_path, path)
+def test_damaged_archives_are_refused(tmp_path, damage, message):
+    archive = pack(tmp_path / "a.tar.gz", {"vocab.txt": bytes(range(256)) * 40})
+    archive.write_bytes(damage(archive.read_bytes()))
+    assert message in refused(tmp_path, archive)
 
 
 def test_no_such_archive_and_no_place(tmp_path):

@@ -57,7 +57,7 @@ def test_the_proxy_of_the_environment_is_asked(server, path, monkeypatch):
 
 def test_what_was_cut_is_not_taken_for_whole(server, path):
     url = server.publish("/m", CONTENT, cuts=[1000])
-    assert refused(url, path) == f"{url}: was cut, 4000 bytes are missing; fetch it again"
+    assert refused(url, path) == f"{url}: is incomplete, 4000 bytes are missing; download it again"
     download(url, path)
     assert path.read_bytes() == CONTENT
 
@@ -86,20 +86,20 @@ def test_a_redirect_to_less_safety_is_refused(server, path, monkeypatch):
     split = module.urlsplit
     monkeypatch.setattr(module, "urlsplit", lambda url: split(url.replace(f"{server.address}/a", "https://safe/a")))
     url = server.publish("/a", redirect=server.publish("/m", CONTENT))
-    assert f"leads to {server.address}/m, which is not safe" in refused(url, path)
+    assert refused(url, path) == f"{url}: redirects to {server.address}/m, which is not secure"
 
 
 def test_nobody_there(path):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # and nobody listens
-        assert "cannot be fetched: " in refused(f"http://127.0.0.1:{unused.getsockname()[1]}/m", path)
+        assert "cannot be downloaded: " in refused(f"http://127.0.0.1:{unused.getsockname()[1]}/m", path)
 
 
 def test_silence_has_an_end(server, path, monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT", 0.05)
     released, find = threading.Event(), server.find
     monkeypatch.setattr(server, "find", lambda *asked: released.wait(30) and find(*asked))
-    assert "cannot be fetched: timed out" in refused(server.publish("/m", CONTENT), path)
+    assert "cannot be downloaded: timed out" in refused(server.publish("/m", CONTENT), path)
     released.set()
 
 

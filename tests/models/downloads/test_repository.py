@@ -89,7 +89,7 @@ def test_a_revision_and_a_newer_commit(hub):
     assert cached_repository("a/bert") == newer
     assert cached_repository(f"a/bert@{first}") == folder
     message = refused("a/bert@v9")
-    assert message == f"{hub.address}/a/bert@v9 is no branch, tag or commit of that repository"
+    assert message == f"{hub.address}/a/bert@v9 is not a branch, tag or commit of that repository"
 
 
 def test_without_the_hub_the_cache_is_used(hub):
@@ -123,11 +123,11 @@ def test_a_damaged_index_is_left_to_the_reader(hub):
 def test_no_such_repository_a_private_one_and_its_token(hub, monkeypatch):
     hub.repositories["a/private"] = Repository(BERT, private=True)
     for name in ("a/none", "a/private"):
-        told = f"{hub.address}/{name} does not exist, nor a folder {name}; if it is private, set HF_TOKEN"
+        told = f"{hub.address}/{name} does not exist, nor does a folder {name}; if it is private, set HF_TOKEN"
         assert refused(name).startswith(told)
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     for name in ("a/private", "a/bert"):
-        assert "cannot be read (HTTP 401): the token is not valid" in refused(name)
+        assert "cannot be read (HTTP 401): the token is invalid" in refused(name)
     monkeypatch.setenv("HF_TOKEN", hub.token)
     assert content(fetch_repository("a/private")) == BERT
     assert "does not exist" in refused("a/none")
@@ -142,12 +142,12 @@ def test_a_gated_repository(hub, monkeypatch):
 
 def test_no_network(hub, cache):
     hub.down = True
-    assert "cannot be read (HTTP 503); try again later, or name a mirror in HF_ENDPOINT" in refused("a/bert")
+    assert "cannot be read (HTTP 503); try again later, or set HF_ENDPOINT to a mirror" in refused("a/bert")
     absent = f"is not in the cache ({cache}), and there is no folder a/bert; "
     with library_with(HF_ENDPOINT="http://127.0.0.1:1"):
         message = refused("a/bert")
         assert message.startswith("http://127.0.0.1:1/a/bert cannot be reached (")
-        assert f"{absent}name a mirror in HF_ENDPOINT, or copy the cache from a machine" in message
+        assert f"{absent}set HF_ENDPOINT to a mirror, or copy the cache from a machine" in message
     with library_with(HF_HUB_OFFLINE="1"):
         assert refused("a/bert") == f"{hub.address}/a/bert {absent}to fetch it, unset HF_HUB_OFFLINE"
 

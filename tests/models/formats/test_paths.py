@@ -27,7 +27,7 @@ READERS = [Encoder.from_pretrained, Tokenizer.from_pretrained, hub.resolve, Enco
 
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__qualname__)
 @pytest.mark.parametrize(
-    ("path", "message"), [("a" * 300, "cannot read: File name too long"), ("a\0b", "no name of a file")]
+    ("path", "message"), [("a" * 300, "cannot read: File name too long"), ("a\0b", "not a file name")]
 )
 def test_paths_that_cannot_be(read, path, message):
     with pytest.raises(WeightsError, match=message):

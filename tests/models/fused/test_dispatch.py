@@ -60,14 +60,3 @@ def test_layers_with_a_forward_of_their_own_are_called(taken):
         encoder.encoder.__class__ = Doubled
         np.testing.assert_allclose(encoder(IDS).packed.numpy(), 2 * plain, atol=1e-5)
     assert taken == ["training"]
-
-
-def test_the_layers_know_nothing_of_the_fast_paths():
-    import ast
-    import inspect
-
-    from onion.models import layers
-
-    tree = ast.parse(inspect.getsource(layers))
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not [module for module in modules if "by_hand" in module or module.endswith(("lean", "dispatch"))]

@@ -1,7 +1,7 @@
 """Attention by the kernel: when it is chosen, what it is told, and that it computes what the formula does."""
 
 import inspect
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 
 import attrs
@@ -15,10 +15,9 @@ from onion.models import ops
 from onion.models.fused import flash
 from onion.models.hidden_states import record_hidden_states
 from tests.abilities import needs_gpu
-from tests.models.helpers import MASKS, SMALL, gradients, small_encoder
+from tests.models.helpers import MASKS, RAGGED, SMALL, gradients, small_encoder
 
 CONFIG = attrs.evolve(SMALL, hidden_size=32)  # heads of 8, the smallest that the kernel takes
-RAGGED = np.arange(9) < np.array([9, 1, 4, 7, 2])[:, None]
 SIGNATURE = inspect.signature(flash_attention.flash_attn_unpadded)
 
 
@@ -124,28 +123,24 @@ def query(dtype="float16", size=8):
     return paddle.zeros([3, 4 * size]).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_in_16_bits_it_is_chosen(dtype, able):
-    assert flash.precision(query(dtype), 4) == getattr(paddle, dtype)
-
-
-@pytest.mark.parametrize("level", [core.AmpLevel.O1, core.AmpLevel.O2])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_in_autocast_it_is_chosen_though_the_projections_give_32_bits(dtype, level, able):
-    with autocast(level, dtype):
-        assert flash.precision(query("float32"), 4) == getattr(paddle, dtype)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_in_more_bits_the_formula_serves(dtype, able):
-    assert flash.precision(query(dtype), 4) is None
+SIXTEEN = ("float16", "bfloat16")
+LEVELS = (core.AmpLevel.O1, core.AmpLevel.O2)
 
 
 @pytest.mark.parametrize(
-    ("size", "fits"), [(8, True), (64, True), (192, True), (200, False), (256, False), (12, False)]
+    ("dtype", "cast", "size", "expected"),
+    [
+        *((dtype, None, 8, dtype) for dtype in SIXTEEN),
+        *(("float32", (level, dtype), 8, dtype) for level in LEVELS for dtype in SIXTEEN),  # of autocast
+        *((dtype, None, 8, None) for dtype in ("float32", "float64")),
+        *(("float16", None, size, "float16") for size in (64, 192)),
+        *(("float16", None, size, None) for size in (200, 256, 12)),
+    ],
+    ids=str,
 )
-def test_the_size_of_a_head_has_to_fit(size, fits, able):
-    assert (flash.precision(query(size=size), 4) is not None) == fits
+def test_type_and_size_of_a_head_decide(dtype, cast, size, expected, able):
+    with autocast(*cast) if cast else nullcontext():
+        assert flash.precision(query(dtype, size), 4) == (expected and getattr(paddle, expected))
 
 
 @pytest.mark.parametrize("lacks", ["_is_able", "_is_registered"])

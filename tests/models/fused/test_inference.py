@@ -10,10 +10,7 @@ from onion.models.encoder import Encoder
 from onion.models.fused import inference
 from onion.models.hidden_states import record_hidden_states
 from onion.models.packing import Packing
-from tests.models.helpers import MASKS, VARIANTS, small_encoder
-from tests.models.test_encoder_variants import random_batch
-
-RAGGED = np.arange(9) < np.array([9, 1, 4, 7, 2])[:, None]
+from tests.models.helpers import MASKS, RAGGED, VARIANTS, close, encoded, small_encoder
 
 
 @pytest.fixture
@@ -31,15 +28,9 @@ def counted(monkeypatch):
 
 def both(encoder, mask, seed=0):
     """The packed vectors by the layers, and by the lean computation."""
-    ids, types, tasks, _ = random_batch(encoder.config, mask, seed)
-    arguments = {"token_type_ids": types, "attention_mask": mask, "task_type_ids": tasks}
-    by_layers = encoder(ids, **arguments).packed.detach().numpy()
+    by_layers = encoded(encoder, mask, seed).packed.detach().numpy()
     with paddle.no_grad():
-        return by_layers, encoder(ids, **arguments).packed.numpy()
-
-
-def close(one, other):
-    np.testing.assert_allclose(one, other, atol=1e-5, rtol=0)
+        return by_layers, encoded(encoder, mask, seed).packed.numpy()
 
 
 @pytest.mark.parametrize("padding", MASKS)
@@ -82,18 +73,15 @@ def test_weights_that_change_are_seen_at_once(counted):
     assert counted == [3, 3, 3]
 
 
-def test_gradients_are_there_where_they_are_wanted(counted):
+def test_the_layers_are_called_for_gradients_dropout_and_other_precisions(counted):
     encoder = small_encoder()
     encoder(np.array([[5, 6]])).packed.sum().backward()
     assert encoder.embeddings.word_embeddings.weight.grad is not None
-    assert counted == []
-
-
-def test_dropout_is_at_work_in_training_mode_without_gradients_too(counted):
-    encoder = small_encoder()
-    encoder.encoder.layers[0].self_attn.train()
     with paddle.no_grad():
+        encoder.encoder.layers[0].self_attn.train()
         encoder(np.array([[5, 6]]))
+        encoder.eval()
+        encoder.to(dtype="float64")(np.array([[5, 6]]))
     assert counted == []
 
 
@@ -137,18 +125,10 @@ def test_what_is_in_the_way_is_told_once_a_reason(caplog):
         with paddle.no_grad(), record_hidden_states(encoder):
             encoder(ids)
     assert [record.getMessage() for record in caplog.records] == [
-        "a batch goes through the encoder's layers one call at a time, because gradients are wanted",
-        "a batch is predicted by the lean layers, which any processor can compute",
-        "a batch goes through the encoder's layers one call at a time, because "
-        "a layer is in training mode, has a hook, or is another than it was made as",
+        "the encoder's layers are called one by one, because gradients are enabled",
+        "prediction uses the fused layers",
+        "the encoder's layers are called one by one, because a layer is in training mode, has a hook or was replaced",
     ]
-
-
-def test_other_precisions_are_left_to_the_layers(counted):
-    encoder = small_encoder()
-    with paddle.no_grad():
-        encoder.to(dtype="float64")(np.array([[5, 6]]))
-    assert counted == []
 
 
 def test_threads_may_share_an_encoder():

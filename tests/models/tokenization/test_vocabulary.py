@@ -19,11 +19,8 @@ def write(folder, text):
 def test_with_and_without_ids_and_a_last_line_without_an_end(tmp_path, newline, end):
     plain = write(tmp_path, newline.join(["[PAD]", "a", "中"]) + end)
     assert read_vocab(plain) == {"[PAD]": 0, "a": 1, "中": 2}
-    assert read_vocab(write(tmp_path, newline.join(["a\t1", "[PAD]\t0", "中\t2"]) + end)) == {
-        "[PAD]": 0,
-        "a": 1,
-        "中": 2,
-    }
+    with_ids = write(tmp_path, newline.join(["a\t1", "[PAD]\t0", "中\t2"]) + end)
+    assert read_vocab(with_ids) == {"[PAD]": 0, "a": 1, "中": 2}
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_token(tmp_path):
@@ -60,10 +57,10 @@ def test_empty_lines_take_an_id_and_are_not_worth_a_word(tmp_path, caplog):
         ("a\t0\nb\t\n", r"vocab\.txt, line 2: '' is not an id"),
         ("a\t0\nb\n", r"vocab\.txt, line 2: 0 tabs, not one"),
         ("a\t0\nb\t1\t2\n", r"vocab\.txt, line 2: 2 tabs, not one"),
-        ("a\nb\nc\t2\n", r"vocab\.txt, line 3: has a tab, but the first line has no id"),
+        ("a\nb\nc\t2\n", r"vocab\.txt, line 3: has a tab, but the first line has no id; add ids to all lines"),
         ("a\t0\nb\t3\nc\t1\n", r"vocab\.txt, line 2: id 3 leaves a gap, no line has id 2"),
         ("a\t1\nb\t2\n", r"vocab\.txt, line 1: id 1 leaves a gap, no line has id 0"),
-        ("a\t0\nb\t1\nc\t1\n", r"vocab\.txt, line 3: id 1 stands in line 2 too"),
+        ("a\t0\nb\t1\nc\t1\n", r"vocab\.txt, line 3: id 1 is in line 2 too"),
     ],
 )
 def test_a_line_that_does_not_fit_is_named(tmp_path, text, message):
@@ -78,7 +75,7 @@ def test_a_line_that_does_not_fit_is_named(tmp_path, text, message):
 def test_a_special_token_may_not_occur_twice(tmp_path, form):
     rows = [*SPECIAL, "a", "[CLS]", "$", "$", "[PAD]"]
     write(tmp_path, "\n".join(form.format(token, number) for number, token in enumerate(rows)))
-    with pytest.raises(WeightsError, match=r"vocab\.txt, line 7: the special token \[CLS\] stands in line 2 too"):
+    with pytest.raises(WeightsError, match=r"vocab\.txt, line 7: the special token \[CLS\] is in line 2 too"):
         Tokenizer.from_pretrained(tmp_path)
     assert read_vocab(tmp_path / "vocab.txt", ["[SEP]"])["[CLS]"] == 6
 

@@ -1,7 +1,6 @@
 """The way by words gives what the library gives, or leaves it to the library."""
 
 import copy
-import json
 
 import pytest
 import tokenizers
@@ -13,6 +12,7 @@ from onion.errors import DataError
 from onion.models.tokenization import byte_bpe, word_cache, wordpiece
 from onion.models.tokenization.word_cache import Words
 from onion.models.tokenizer import Tokenizer
+from tests.models.tokenization.folders import bpe_folder
 
 TOKENS = ["a", "##a", "b", "##b", "ab", "A", "é", "e", "##e", "#", "中", ".", "!", "，", "σ", "##ς", "°", "1", "##1"]
 VOCAB = {token: number for number, token in enumerate([*wordpiece.SPECIAL_TOKENS.values(), *TOKENS])}
@@ -146,6 +146,4 @@ def test_only_tokenizers_that_take_words_alone_are_suited(made, suits):
 
 def test_byte_level_bpe_is_not(tmp_path):
     vocab = {token: number for number, token in enumerate([*byte_bpe.SPECIAL_TOKENS.values(), "a", "b", "ab"])}
-    (tmp_path / "vocab.json").write_text(json.dumps(vocab))
-    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
-    assert Tokenizer.from_pretrained(tmp_path)._words is None
+    assert Tokenizer.from_pretrained(bpe_folder(tmp_path, ["a b"], vocab))._words is None

@@ -1,20 +1,11 @@
-"""Write tests/models/golden/tokenizers.json: digests of what reference tokenizers make of real texts.
+"""Digests of what reference tokenizers make of real texts: ``tests/models/golden/tokenizers.json``.
 
-The ids of every line, special tokens included and nothing cut off, go into a SHA-256 (see :func:`digest`). There are
+The ids of every line, special tokens included and nothing truncated, go into a SHA-256 (see :func:`digest`). There are
 three references: transformers' tokenizer in Python (``BertTokenizerLegacy``), PaddleNLP's in Python (``ErnieTokenizer``
-and, for byte-level BPE, ``RobertaBPETokenizer``), and the plain one below, which the tests use for odd inputs; where it
-differs from the others the script stops. ERNIE's character tokenizers come in no package: theirs is the plain one.
-Run where the reference is installed (none is a dependency of onion; the digests were made with transformers 5.23.0 and
-PaddleNLP 2.8.1 on Python 3.11, Unicode 14), once for each:
-
-    python -m scripts.make_golden_tokenizers ../shared/data transformers
-    python -m scripts.make_golden_tokenizers ../shared/data paddlenlp
-    python -m scripts.make_golden_tokenizers ../shared/data plain
-
-RoBERTa's vocabulary being published with its weights only, ``merges.txt`` holds merges that the ``tokenizers`` library
-has learned from these texts, half of each language:
-
-    python -m scripts.make_golden_tokenizers ../shared/data merges
+and, for byte-level BPE, ``RobertaBPETokenizer``), and the plain one below, which the tests use for odd inputs; if it
+differs from another one, the script stops. ERNIE's character tokenizers come in no package: theirs is the plain one.
+RoBERTa's vocabulary is published with its weights only, so ``merges.txt`` has merges that the ``tokenizers`` library
+has learned from these texts, half of each language.
 """
 
 from __future__ import annotations
@@ -32,8 +23,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-GOLDEN = Path(__file__).parent.parent / "tests" / "models" / "golden" / "tokenizers.json"
-MERGES = GOLDEN.parent / "byte_bpe" / "merges.txt"
+from scripts.make_golden import GOLDEN
+
+DIGESTS = GOLDEN / "tokenizers.json"
+MERGES = GOLDEN / "byte_bpe" / "merges.txt"
 LINES = 20_000
 
 
@@ -222,6 +215,20 @@ def plain_lines(case: Case, tokens: list[str], lines: list[str]) -> Iterator[lis
     return (plain_ids(line, vocab, case.lower, case.style == "symbols") for line in lines)
 
 
+def compared(
+    name: str, lines: list[str], plain: Iterable[list[int]], other: Iterable[list[int]]
+) -> dict[str, int | str]:
+    """The digest of what two references make of the lines, which has to be the same."""
+    both = []
+    for line, one, two in zip(lines, plain, other, strict=True):
+        if one != two:
+            sys.exit(f"{name}: the references differ on {line!r}")
+        both.append(one)
+    found: dict[str, int | str] = {"lines": len(lines), "ids": sum(map(len, both)), "sha256": digest(both)}
+    print(name, found, flush=True)
+    return found
+
+
 def transformers_ids(tokens: list[str], lines: list[str], lower: bool) -> Iterator[list[int]]:
     """What transformers' tokenizer in Python makes of the lines."""
     from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
@@ -250,7 +257,7 @@ def paddlenlp_ids(tokens: list[str], lines: list[str], lower: bool, style: str) 
     return (tokenizer(line, max_length=None)["input_ids"] for line in lines)
 
 
-def learn_merges(data: Path) -> None:
+def learn_merges(data: str) -> None:
     """Write ``merges.txt``."""
     import tokenizers
     from tokenizers import models, pre_tokenizers, trainers
@@ -259,7 +266,9 @@ def learn_merges(data: Path) -> None:
     learner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     letters = sorted(byte_letters().values())
     trainer = trainers.BpeTrainer(vocab_size=len(letters) + 2000, initial_alphabet=letters, show_progress=False)
-    learner.train_from_iterator((line for language in ("en", "zh") for line in read_lines(data, language)), trainer)
+    learner.train_from_iterator(
+        (line for language in ("en", "zh") for line in read_lines(Path(data), language)), trainer
+    )
     merges = (" ".join(merge) for merge in json.loads(learner.to_str())["model"]["merges"])
     MERGES.parent.mkdir(exist_ok=True)
     MERGES.write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
@@ -274,26 +283,14 @@ def by_authority(case: Case, authority: str, tokens: list[str], lines: list[str]
     return plain_lines(case, tokens, lines)
 
 
-def main(data: Path, authority: str) -> None:
+def main(folder: str, authority: str) -> None:
     """Run the plain reference and another one, and write the digests of its cases."""
-    golden = json.loads(GOLDEN.read_text())
+    data = Path(folder)
+    golden = json.loads(DIGESTS.read_text())
     for name, case in CASES.items():
         if AUTHORITIES.get(case.style, "plain") != authority:
             continue
         tokens, lines = read_tokens(data, case.vocabulary), read_lines(data, case.language)
-        both = []
         plain, other = plain_lines(case, tokens, lines), by_authority(case, authority, tokens, lines)
-        for line, one, two in zip(lines, plain, other, strict=True):
-            if one != two:
-                sys.exit(f"{name}: the references differ on {line!r}")
-            both.append(one)
-        golden[name] = {"lines": len(lines), "ids": sum(map(len, both)), "sha256": digest(both)}
-        print(name, golden[name], flush=True)
-    GOLDEN.write_text(json.dumps({name: golden[name] for name in CASES if name in golden}, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    if sys.argv[2] == "merges":
-        learn_merges(Path(sys.argv[1]))
-    else:
-        main(Path(sys.argv[1]), sys.argv[2])
+        golden[name] = compared(name, lines, plain, other)
+    DIGESTS.write_text(json.dumps({name: golden[name] for name in CASES if name in golden}, indent=2) + "\n")

@@ -1,12 +1,9 @@
-"""Write tests/models/golden/ernie_tiny_tokenizer/: a small tokenizer of ERNIE tiny's form, and digests of its ids.
+"""A small tokenizer like ERNIE tiny's, and digests of its ids: ``tests/models/golden/ernie_tiny_tokenizer/``.
 
-The real one cannot be had from everywhere, so a SentencePiece model is trained on lines of text_zh, and a dictionary
-and a vocabulary are made to go with it; then PaddleNLP's ``ErnieTinyTokenizer`` and the plain one below, which the
-tests use for odd inputs, run over real texts; where the two differ the script stops. The training gives the same bytes
-each time (one thread), but not with every version of sentencepiece, so the model is kept. Run where PaddleNLP is
-installed (not a dependency of onion; the digests were made with PaddleNLP 2.8.1 and sentencepiece 0.2.3):
-
-    python -m scripts.make_golden_ernie_tiny ../shared/data
+The published one is not available everywhere, so a SentencePiece model is trained on text_zh, with a dictionary
+and a vocabulary; then PaddleNLP's ``ErnieTinyTokenizer`` and the plain one below, which the tests use for odd inputs,
+run over real texts; if they differ, the script stops. Training is reproducible (one thread), but not across versions of
+sentencepiece, so the model is kept.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ import io
 import json
 import pickle
 import re
-import sys
 import tempfile
 import unicodedata
 from collections import Counter
@@ -24,9 +20,10 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
-from scripts.make_golden_tokenizers import SPECIAL, digest, read_lines
+from scripts.make_golden import GOLDEN
+from scripts.make_golden.tokenizers import SPECIAL, compared, read_lines
 
-FOLDER = Path(__file__).parent.parent / "tests" / "models" / "golden" / "ernie_tiny_tokenizer"
+FOLDER = GOLDEN / "ernie_tiny_tokenizer"
 MODEL, WORDS, VOCAB, DIGESTS = "spm_cased_simp_sampled.model", "dict.wordseg.pickle", "vocab.txt", "digests.json"
 LANGUAGES = {"Chinese": "zh", "English": "en"}
 TRAINING_LINES, PIECES = 400, 1200
@@ -51,23 +48,16 @@ def rules() -> str:
     return "".join("\t".join(" ".join(f"{ord(c):X}" for c in part) for part in row) + "\n" for row in rows)
 
 
-def train(lines: list[str]) -> bytes:
-    """A SentencePiece model of lines, their words joined by spaces."""
+def train(lines: list[str], pieces: int, **settings: Any) -> bytes:
+    """A SentencePiece model of lines."""
     import sentencepiece
 
     out = io.BytesIO()
-    # The model keeps the table's path, so that is a short one.
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # type: ignore[attr-defined]
+    # The model contains the table's path, so that is a short one.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # type: ignore[attr-defined]  # Python 3.11
         Path("rules.tsv").write_text(rules(), encoding="utf-8")
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_writer=out,
-            vocab_size=PIECES,
-            character_coverage=0.98,
-            num_threads=1,
-            normalization_rule_tsv="rules.tsv",
-            minloglevel=2,
-        )
+        settings |= {"num_threads": 1, "normalization_rule_tsv": "rules.tsv", "minloglevel": 2, "vocab_size": pieces}
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=out, **settings)
     return out.getvalue()
 
 
@@ -135,34 +125,23 @@ class Plain:
             yield from (piece if piece in self.vocab else "[UNK]" for piece in self.pieces.encode(joined, out_type=str))
 
 
-def paddlenlp() -> Any:
-    """PaddleNLP's tokenizer of the folder."""
-    from paddlenlp.transformers import ErnieTinyTokenizer
-
-    return ErnieTinyTokenizer(str(FOLDER / VOCAB), str(FOLDER / MODEL), str(FOLDER / WORDS))
-
-
-def main(data: Path) -> None:
+def main(folder: str) -> None:
     """Make the tokenizer, run both references and write the digests."""
+    data = Path(folder)
     lines = [*read_lines(data, "zh")[:TRAINING_LINES], *read_lines(data, "en")[: TRAINING_LINES // 4]]
     words = words_of(lines)
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / MODEL).write_bytes(train([" ".join(cut(line.lower(), words)) for line in lines]))
+    (FOLDER / MODEL).write_bytes(
+        train([" ".join(cut(line.lower(), words)) for line in lines], PIECES, character_coverage=0.98)
+    )
     (FOLDER / WORDS).write_bytes(pickle.dumps(words, protocol=2))
     (FOLDER / VOCAB).write_text("\n".join(vocab_of((FOLDER / MODEL).read_bytes())) + "\n", encoding="utf-8")
-    plain, authority = Plain(FOLDER), paddlenlp()
+    from paddlenlp.transformers import ErnieTinyTokenizer
+
+    plain, authority = Plain(FOLDER), ErnieTinyTokenizer(*(str(FOLDER / name) for name in (VOCAB, MODEL, WORDS)))
     golden = {}
     for name, language in LANGUAGES.items():
-        both = []
-        for line in read_lines(data, language):
-            one, other = plain.ids(line), authority(line, max_length=None)["input_ids"]
-            if one != other:
-                sys.exit(f"{name}: the references differ on {line!r}")
-            both.append(one)
-        golden[name] = {"lines": len(both), "ids": sum(map(len, both)), "sha256": digest(both)}
-        print(name, golden[name], flush=True)
+        lines = read_lines(data, language)
+        other = (authority(line, max_length=None)["input_ids"] for line in lines)
+        golden[name] = compared(name, lines, map(plain.ids, lines), other)
     (FOLDER / DIGESTS).write_text(json.dumps(golden, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

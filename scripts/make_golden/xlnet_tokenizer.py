@@ -1,29 +1,22 @@
-"""Write tests/models/golden/xlnet_tokenizer/: a small SentencePiece model, and what transformers' XLNet makes of texts.
+"""A small SentencePiece model, and transformers' ids for XLNet: ``tests/models/golden/xlnet_tokenizer/``.
 
-Two steps, since no environment has to hold both. The first trains the model, with XLNet's special tokens, on lines of
-text_en and text_zh, and writes ``vocabulary.json`` (pieces with their scores, the table of characters) by sentencepiece
-and protobuf; the second, where transformers is installed, makes its ``tokenizer.json`` and ids of that, and takes
-``vocabulary.json`` away. Numbers with a
-comma behind them are in the training text, because their pieces are treated apart.
-
-    python -m scripts.make_golden_xlnet_tokenizer ../shared/data train       # sentencepiece, protobuf
-    python -m scripts.make_golden_xlnet_tokenizer ../shared/data expect      # transformers
+:func:`train`, by sentencepiece and protobuf, trains the model, with XLNet's special tokens, on lines of text_en and
+text_zh, and writes ``vocabulary.json`` (pieces with their scores, the table of characters); :func:`expect`, by
+transformers, makes ``tokenizer.json`` and ids of that, and deletes it. Numbers with a comma behind them are in the
+training text, because their pieces are treated specially.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
-import io
 import json
-import sys
-import tempfile
 from pathlib import Path
 
-from scripts.make_golden_ernie_tiny import rules
-from scripts.make_golden_tokenizers import read_lines
+from scripts.make_golden import GOLDEN
+from scripts.make_golden.ernie_tiny import train as trained
+from scripts.make_golden.tokenizers import read_lines
 
-FOLDER = Path(__file__).parent.parent / "tests" / "models" / "golden" / "xlnet_tokenizer"
+FOLDER = GOLDEN / "xlnet_tokenizer"
 MODEL, VOCABULARY, EXPECTED = "spiece.model", "vocabulary.json", "expected.json"
 PIECES = 700
 CONTROL = ["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"]  # ids 3 to 8, as in the published model
@@ -51,39 +44,22 @@ TEXTS = [
 ]
 
 
-def train(data: Path) -> None:
+def train(data: str) -> None:
     """Write the model and the vocabulary."""
-    import sentencepiece
     from sentencepiece import sentencepiece_model_pb2
 
     numbers = [
         f"In {year}, there were {year * 7:,} of {year % 100}, and {year % 9}, more." for year in range(1900, 2000)
     ]
-    lines = [*read_lines(data, "en")[:300], *read_lines(data, "zh")[:60], *numbers]
-    out = io.BytesIO()
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # type: ignore[attr-defined]  # Python 3.11; the model keeps the table's path
-        Path("rules.tsv").write_text(rules(), encoding="utf-8")
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_writer=out,
-            vocab_size=PIECES,
-            model_type="unigram",
-            control_symbols=CONTROL,
-            split_by_number=False,
-            split_by_unicode_script=False,
-            character_coverage=0.99,
-            num_threads=1,
-            normalization_rule_tsv="rules.tsv",
-            minloglevel=2,
-        )
+    lines = [*read_lines(Path(data), "en")[:300], *read_lines(Path(data), "zh")[:60], *numbers]
+    split = {"split_by_number": False, "split_by_unicode_script": False}
+    model = trained(lines, PIECES, model_type="unigram", control_symbols=CONTROL, character_coverage=0.99, **split)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / MODEL).write_bytes(out.getvalue())
+    (FOLDER / MODEL).write_bytes(model)
     found = sentencepiece_model_pb2.ModelProto()
-    found.ParseFromString(out.getvalue())
+    found.ParseFromString(model)
     charsmap = base64.b64encode(found.normalizer_spec.precompiled_charsmap).decode()
     pieces = [(piece.piece, piece.score) for piece in found.pieces]
-    commas = sum(piece[-1] == "," and piece[-2:-1].isdigit() for piece, _ in pieces)
-    print(f"{len(out.getvalue())} bytes, {commas} pieces of a digit and a comma")
     written = json.dumps({"pieces": pieces, "charsmap": charsmap}, ensure_ascii=False)
     (FOLDER / VOCABULARY).write_text(written, encoding="utf-8")
 
@@ -119,7 +95,3 @@ def _lines(value: object) -> str:
     if not isinstance(value, list):
         return json.dumps(value)
     return "[\n" + ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in value) + "\n]"
-
-
-if __name__ == "__main__":
-    train(Path(sys.argv[1])) if sys.argv[2] == "train" else expect()
