@@ -10,8 +10,7 @@ import numpy as np
 
 from benchmarks.online.streams import Phase
 from onion import DataProvider, GradientMachine, MovingAverage, Observer, ParameterUpdater, Runner, RunnerItem
-from onion.online.learning.drift_detector import DriftDetector
-from onion.online.learning.learning_rate_boost import LearningRateBoost
+from onion.online.learning.drift import DriftDetector, LearningRateBoost
 from onion.online.learning.progressive_validation import ProgressiveValidation
 from onion.online.learning.replay_buffer import ReplayBuffer
 

@@ -1,4 +1,4 @@
-"""The commands of a run: what each one checks and does, and the queue in which they wait for a batch boundary."""
+"""The commands of a run: the check and the action of each, and the queue in which they wait for a batch boundary."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 Arguments = Mapping[str, Any]
 
 MAX_REASON = 1000
-"""Characters of a reason to stop."""
+"""Maximum length of a reason to stop."""
 
 
 @attrs.define
 class Pause:
-    """Whether the run waits, and from where on.
+    """Whether the run is paused, and from which batch.
 
     Attributes:
         on: Whether it waits once it has drawn ``until`` batches.
         until: Counted over the whole run.
-        drawn: Batches drawn by now.
+        drawn: Batches drawn so far.
     """
 
     on: bool = False
@@ -55,8 +55,8 @@ class Command:
     """One kind of command.
 
     Attributes:
-        check: Raises Refused for invalid arguments; nothing has been changed.
-        act: Carries it out between two batches; returns a JSON value.
+        check: Raises Refused for invalid arguments, before anything is changed.
+        act: Executes it between two batches; returns a JSON value.
     """
 
     check: Callable[[Runner, Arguments], None]
@@ -64,14 +64,14 @@ class Command:
 
 
 def settings_of(runner: Runner) -> dict[str, Adjustable]:
-    """Return what can be adjusted, by ``<item>.<setting>``."""
+    """Return the adjustable settings, by ``<item>.<setting>``."""
     return {
         f"{item.name}.{name}": adjustable for item in runner.walk() for name, adjustable in item.adjustable().items()
     }
 
 
 def switches_of(runner: Runner) -> dict[str, Switch]:
-    """Return the switches by the name of the item in each."""
+    """Return the switches, by the name of the item in each."""
     return {switch.items[0].name: switch for switch in runner.all(Switch)}
 
 
@@ -161,7 +161,7 @@ def _set(state: State, pause: Pause, arguments: Arguments) -> dict[str, float]:
 
 
 def _full_name(known: Mapping[str, Adjustable], name: str) -> str:
-    """Return ``<item>.<setting>`` of a name that may lack the item."""
+    """Return ``<item>.<setting>`` for a name that may lack the item."""
     fits = [full for full in known if name == full or full.partition(".")[2] == name]
     if len(fits) != 1:
         what = "several settings" if fits else "no setting"
@@ -208,7 +208,7 @@ COMMANDS: dict[str, Command] = {
 def _only(arguments: Arguments, *names: str) -> None:
     unknown = sorted(map(str, arguments.keys() - set(names)))
     if unknown:
-        raise Refused(f"{unknown[0]!r} is no argument of this command; it has {', '.join(names) or 'none'}.")
+        raise Refused(f"unknown argument {unknown[0]!r} of this command; it has {', '.join(names) or 'none'}.")
 
 
 def _require(there: object, why: str) -> None:
@@ -217,12 +217,12 @@ def _require(there: object, why: str) -> None:
 
 
 MAX_QUEUED = 1000
-"""How many commands wait for the next batch boundary."""
+"""Maximum number of commands that wait for the next batch boundary."""
 
 
 @attrs.frozen
 class QueuedCommand:
-    """A command, and where its answer goes."""
+    """A command, and the future of its answer."""
 
     command: str
     arguments: dict[str, Any]
@@ -231,9 +231,9 @@ class QueuedCommand:
 
 
 class CommandQueue:
-    """Accepts commands from all threads while a run is under way, and keeps them in order.
+    """Accepts commands from all threads during a run, and keeps them in order.
 
-    ``ask`` is for every thread; all else is for that of the run.
+    ``ask`` is for every thread, the rest for that of the run.
     """
 
     def __init__(self) -> None:
@@ -242,11 +242,11 @@ class CommandQueue:
         self._run: tuple[Runner, Journal] | None = None
 
     def begin(self, runner: Runner, journal: Journal) -> None:
-        """Accept the commands that this run can carry out."""
+        """Accept the commands of this run."""
         self._run = runner, journal
 
     def end(self) -> None:
-        """Accept no more, and refuse what was not carried out."""
+        """Accept no more commands, and refuse those that were not carried out."""
         with self._lock:
             self._run = None
         while (queued := self.take()) is not None:
@@ -256,32 +256,32 @@ class CommandQueue:
         """Queue a command; return the future of its answer.
 
         Raises:
-            Refused: No run is under way, there is no such command, its arguments are invalid there, another command
-                had this key, or too many wait.
+            Refused: There is no run or no such command, its arguments are invalid, another command had this key, or
+                too many are queued.
         """
         with self._lock:
             if self._run is None:
-                raise Refused("no run is under way.", 409)
+                raise Refused("there is no run.", 409)
             runner, journal = self._run
             if (known := journal.answers.of(key)) is not None:
                 if not journal.answers.is_same(key, command, arguments):
-                    raise Refused("this key was another command's; give each command a key of its own.", 409)
+                    raise Refused("another command had this key; use a new key for each command.", 409)
                 return known
             if command not in COMMANDS:
-                raise Refused(f"{command!r} is no command; there are {', '.join(COMMANDS)}.", 404)
+                raise Refused(f"unknown command {command!r}; there are {', '.join(COMMANDS)}.", 404)
             COMMANDS[command].check(runner, arguments)
             if self.count() >= MAX_QUEUED:
-                raise Refused(f"{MAX_QUEUED} commands wait already; try again.", 503)
+                raise Refused(f"{MAX_QUEUED} commands are queued already; try again.", 503)
             queued = QueuedCommand(command, dict(arguments), key, journal.answers.expect(key, command, arguments))
             self._waiting.put(queued)
             return queued.answer
 
     def count(self) -> int:
-        """Return how many wait."""
+        """Return the length of the queue."""
         return self._waiting.qsize()
 
     def take(self, timeout: float = 0.0) -> QueuedCommand | None:
-        """Return the next one; wait for it so many seconds at most. None: there is none."""
+        """Return the next command; wait for it up to this many seconds. None: there is none."""
         try:
             return self._waiting.get(timeout=timeout)
         except Empty:

@@ -1,4 +1,4 @@
-"""A run without a training behind it: a thread carries commands out, and everything that was heard is kept."""
+"""A run without a training: a thread executes its commands, and everything received is recorded."""
 
 import threading
 from collections.abc import Callable
@@ -22,11 +22,11 @@ class MemoryRun:
     """Attributes:
     heard: commands in the order in which they took effect: name, arguments.
     samples: what was put in, with producer.
-    open: cleared, commands wait in line.
-    failing: commands that go wrong, with the reason.
+    open: while it is cleared, commands wait in the queue.
+    failing: commands that fail, with the reason.
     on_put: called before samples are taken; it may raise.
-    asked: set when a command has come.
-    left: set when nobody listens any more.
+    asked: set when a command has arrived.
+    left: set when the last subscriber has left.
     """
 
     heard: list = attrs.field(factory=list)
@@ -92,7 +92,7 @@ class MemoryRun:
         for name, value in arguments.items() if command == "set" else ():
             setting = self.settings.get(name)
             if setting is None or not isinstance(value, int | float) or not setting["low"] <= value <= setting["high"]:
-                raise Refused(f"{name}={value!r} does not do.")
+                raise Refused(f"{name}={value!r} is invalid.")
         if "ring" in arguments and arguments["ring"] not in self.rings:
             raise Refused(f"{arguments['ring']!r} is no ring.", 404)
         if key in self._keys:
@@ -136,7 +136,7 @@ class MemoryRun:
 
     def predict(self, inputs):
         if "bad" in inputs:
-            raise Refused("an input does not do.", 400)
+            raise Refused("an input is invalid.", 400)
         return {"predictions": [len(each) for each in inputs], "step": 10}
 
     def subscribe(self):
@@ -153,7 +153,7 @@ class MemoryRun:
 
 @contextmanager
 def serving(token=TOKEN, limits=None, **options):
-    """Serve a run of its own; yield both."""
+    """Serve a run of its own; yield the run and the service."""
     with MemoryRun() as run:
         service = Service(run, port=0, token=token, limits=limits or Limits(), **options)
         service.start()

@@ -1,4 +1,4 @@
-"""A run that only pretends: a RunAPI whose steps go on when a test says so."""
+"""A simulated run: a RunAPI whose steps a test makes."""
 
 from concurrent.futures import Future
 from queue import Queue
@@ -17,11 +17,11 @@ Runner                                  initialize  pass  batch
 
 
 class InMemoryRun:
-    """What the page may ask of a run.
+    """What the page may request of a run.
 
     Attributes:
         asked: the commands that were carried out, with their arguments.
-        metrics: the latest, by name; ``go`` tells them with every step.
+        metrics: the latest, by name, which every step reports.
     """
 
     def __init__(self):
@@ -39,7 +39,7 @@ class InMemoryRun:
         self._listeners = []
 
     def go(self, steps, loss=None):
-        """Run so many batches, if the run is not paused, and tell of each of them."""
+        """Make steps, if the run is not paused, and send the status after each."""
         for _ in range(steps if self.state == "running" else 0):
             self.step += 1
             self.loss = 2.0 / self.step if loss is None else loss

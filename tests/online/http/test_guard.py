@@ -1,4 +1,4 @@
-"""Requests with no meaning, or with two: refused, and nothing behind them on the connection is heard."""
+"""Guard: malformed and ambiguous requests are refused, and nothing behind them on the connection is read."""
 
 import re
 from urllib.parse import quote
@@ -16,7 +16,7 @@ NONE = b"0\r\n\r\n"
 
 
 def stop(headers=b"", body=b"", *, target=b"/stop", version=b"HTTP/1.1", friend=FRIEND):
-    """The bytes of a request that would stop the run."""
+    """Return the bytes of a request that would stop the run."""
     return b"POST " + target + b" " + version + b"\r\n" + friend + headers + b"\r\n" + body
 
 
@@ -65,7 +65,7 @@ AMBIGUOUS = {
 
 
 @pytest.mark.parametrize("name", AMBIGUOUS)
-def test_it_is_refused_and_the_connection_closed(shared, name):
+def test_they_are_refused_and_the_connection_is_closed(shared, name):
     run, service = shared
     with dialled(service) as connection:
         connection.sendall(AMBIGUOUS[name] + HIDDEN)
@@ -85,30 +85,30 @@ def test_a_chunk_of_no_size_ends_the_connection(shared, size):
 
 
 @pytest.mark.parametrize("text", ["a b+c", "100 %", "Grüße, 名前", "a/b?c&d=e"])
-def test_text_that_is_encoded_well_is_taken(served, text):
+def test_encoded_text_is_accepted(served, text):
     run, service = served
     assert call(service, "POST", f"/stop?why={quote(text)}")[0] == 200
     assert run.heard == [("stop", {"why": text})]
 
 
-TWICE = (
-    "/step?n=1&n=2",
-    "/step?n=1&n=1",
-    "/stop?why=a&why=b",
-    "/samples?cursor=1&cursor=2",
-    "/pause?timeout=1&timeout=2",
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/step?n=1&n=2",
+        "/step?n=1&n=1",
+        "/stop?why=a&why=b",
+        "/samples?cursor=1&cursor=2",
+        "/pause?timeout=1&timeout=2",
+    ],
 )
-
-
-@pytest.mark.parametrize("path", TWICE)
-def test_a_parameter_that_is_there_twice_is_refused(shared, path):
+def test_a_repeated_parameter_is_refused(shared, path):
     run, service = shared
     name = path.partition("?")[2].partition("=")[0]
     status, _, answer = call(service, "POST", path, "[1]")
-    assert (status, answer) == (400, {"error": f"{name!r} is there 2 times; give it once."})
+    assert (status, answer) == (400, {"error": f"The parameter {name!r} occurs 2 times; give it once."})
     assert run.heard == run.samples == []
 
 
-def test_an_address_as_long_as_the_headers_may_be_is_refused(shared):
+def test_an_address_longer_than_the_headers_is_refused(shared):
     _, service = shared
     assert call(service, "GET", "/" + "a" * 20_000)[0] in (400, 431)
