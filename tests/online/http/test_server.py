@@ -188,17 +188,6 @@ def printed_by(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-def test_importing_it_loads_no_web_framework():
-    code = """
-import sys
-import onion.cli.control, onion.cli.remote, onion.online.http.auth
-from onion.online import ControlServer, Limits
-from onion.online.http import Service
-print(sorted({"fastapi", "starlette", "uvicorn", "prometheus_client", "pydantic"} & set(sys.modules)))
-"""
-    assert printed_by(code) == "[]\n"
-
-
 def test_a_missing_extra_is_an_error():
     code = """
 import sys

@@ -1,8 +1,6 @@
 """Publish: predictions from snapshots during the training; BoundaryExecutor: work that a run does for other threads."""
 
 import random
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -313,31 +311,6 @@ def test_draws_for_some_inputs_only_are_detected(caplog):
     assert error.startswith("publish: a prediction has drawn random numbers, though the first of this run had not")
 
 
-def test_gradient_modes_of_threads_are_independent():
-    """Which Publish relies on: Paddle's switch for gradients is of a thread, and not of the process."""
-    inside, checked, seen = threading.Event(), threading.Event(), []
-
-    def predict():
-        with paddle.no_grad():
-            inside.set()
-            checked.wait(PATIENCE)
-
-    thread = threading.Thread(target=predict)
-    thread.start()
-    inside.wait(PATIENCE)
-    weight = paddle.ones([2])
-    weight.stop_gradient = False
-    (weight * 2).sum().backward()
-    checked.set()
-    thread.join(PATIENCE)
-    with paddle.no_grad():
-        other = threading.Thread(target=lambda: seen.append((weight * 2).stop_gradient))
-        other.start()
-        other.join(PATIENCE)
-    assert weight.grad.tolist() == [2, 2]
-    assert seen == [False]
-
-
 def test_a_slow_prediction_does_not_delay_the_training_and_the_next_step_tries_again():
     steps, answer = [], []
     held, may_go = threading.Event(), threading.Event()
@@ -435,14 +408,6 @@ def test_a_place_inside_of_what_updates_the_weights_is_refused():
     smooth = MovingAverage(network)
     with pytest.raises(CompositionError, match="publish is inside moving_average, which updates the weights"):
         Runner(ones(1), smooth, publishing(smooth), updater, machine)
-
-
-def test_items_that_learn_from_a_stream_import_neither_paddle_nor_river():
-    names = ("drift", "progressive_validation", "publish", "replay_buffer")
-    imports = "; ".join(f"import onion.online.learning.{name}" for name in names)
-    code = f"import sys; {imports}; print([name for name in ('paddle', 'river') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 # -- BoundaryExecutor --------------------------------------------------------------------------------------------------

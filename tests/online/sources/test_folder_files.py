@@ -244,10 +244,6 @@ def test_undecodable_names_are_logged_as_text(path, archive, watcher, caplog, en
     assert ending == "txt" or len(rejections(path)) == 1
 
 
-def test_the_endings_are_those_of_files_with_rows():
-    assert folder_files.ENDINGS == (".jsonl", ".csv", ".tsv")
-
-
 @pytest.fixture
 def filled(archive, path):
     for name in "abc":

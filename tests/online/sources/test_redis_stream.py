@@ -48,12 +48,6 @@ def pending(ask, group="onion"):
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_there_before_the_first_read_is_read(stream, writer):
-    writer.write([1])
-    assert stream.waiting() is None
-    assert data(stream.read(9, 0)) == [1]
-
-
 def test_another_stream_of_the_same_key_loses_no_sample_silently(stream, writer, ask):
     """Entries are numbered: the numbers of a new stream do not continue those of the old one."""
     writer.write(list(range(5)))
@@ -82,21 +76,27 @@ def test_it_waits_for_the_first(stream, writer):
     thread.join()
 
 
-def test_no_sample_comes_twice_if_another_client_moves_the_group(ask, stream, writer):
-    writer.write([1, 2, 3])
-    assert data(stream.read(2, 0)) == [1, 2]
-    ask("XGROUP", "SETID", "s", "onion", "0")
-    assert data(stream.read(9, 0)) == [3]
-    ask("XGROUP", "SETID", "s", "onion", "0")
+MOVE = ("XGROUP", "SETID", "s", "onion", "0")
+
+
+@pytest.mark.parametrize(
+    ("command", "numbered"),
+    [
+        pytest.param(MOVE, True, id="moves it"),
+        pytest.param(MOVE, False, id="moves it, entries without numbers"),
+        pytest.param(("XREADGROUP", "GROUP", "onion", "b", "COUNT", 1, "STREAMS", "s", ">"), True, id="reads for it"),
+        pytest.param(("XGROUP", "DESTROY", "s", "onion"), True, id="destroys it"),
+    ],
+)
+def test_no_sample_is_lost_or_repeated_whatever_another_client_does_to_the_group(ask, stream, command, numbered):
+    with RedisWriter(stream.url, "s") as writer:
+        for number in range(3):
+            writer.write([number]) if numbered else ask("XADD", "s", "*", "data", str(number))
+    assert data(stream.read(1, 0)) == [0]
+    ask(*command)
+    assert data(stream.read(9, 1)) == [1, 2]
+    ask(*MOVE)
     assert stream.read(9, 0) == []
-
-
-def test_nor_does_an_entry_without_a_number(ask, stream):
-    for number in range(3):
-        ask("XADD", "s", "*", "data", str(number))
-    assert data(stream.read(2, 0)) == [0, 1]
-    ask("XGROUP", "SETID", "s", "onion", "0")
-    assert data(stream.read(9, 0)) == [2]
 
 
 def test_entries_whose_answer_was_lost_come_again(stream, writer, monkeypatch):
@@ -115,26 +115,6 @@ def test_entries_whose_answer_was_lost_come_again(stream, writer, monkeypatch):
     monkeypatch.setattr(stream._server, "call", lose)
     assert stream.read(1, 0) == []
     assert data(stream.read(9, 0)) == [1, 2]
-
-
-def test_no_sample_is_skipped_if_another_client_reads_for_the_group(ask, stream, writer):
-    writer.write([1, 2, 3])
-    assert data(stream.read(1, 0)) == [1]
-    ask("XREADGROUP", "GROUP", "onion", "other", "COUNT", 1, "STREAMS", "s", ">")
-    assert data(stream.read(9, 0)) == [2, 3]
-
-
-def test_a_group_that_was_destroyed_is_made_again(ask, stream, writer):
-    writer.write([1, 2])
-    assert data(stream.read(1, 0)) == [1]
-    ask("XGROUP", "DESTROY", "s", "onion")
-    assert data(stream.read(9, 1)) == [2]
-
-
-def test_two_groups_read_all(open_stream, writer):
-    writer.write([1, 2])
-    assert data(open_stream("a").read(9, 0)) == [1, 2]
-    assert data(open_stream("b").read(9, 0)) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -159,33 +139,35 @@ def test_entries_written_by_others_are_read(ask, stream, writer, fields, sample)
 # -- entries that are gone ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lost", ["all", "stream", "the end"])
-def test_a_server_that_has_lost_data_is_an_error(ask, stream, writer, lost):
+@pytest.mark.parametrize(
+    ("commands", "resumed", "message"),
+    [
+        pytest.param([["FLUSHALL"]], True, "the last entry is none, .*; the server has lost data", id="all"),
+        pytest.param([["DEL", "s"]], True, "the last entry is none, .*; the server has lost data", id="the stream"),
+        pytest.param([["DEL", "s"]], False, "the last entry is none", id="the stream, while it is read"),
+        pytest.param(
+            [["DEL", "s"], ["XADD", "s", "1-1", "n", "1", "data", "1"]],
+            *(True, r"this run has read up to .*; the server has lost data"),
+            id="the end",
+        ),
+        pytest.param(
+            [["FLUSHALL"], *(["XADD", "s", "*", "n", str(number), "data", "1"] for number in (1, 2, 3))],
+            *(False, "have been removed; resume from a newer checkpoint"),
+            id="all, while others came",
+        ),
+        pytest.param(
+            [["DEL", "s"], ["SET", "s", "1"]], True, r"WRONGTYPE.*; check the key and the server", id="the kind"
+        ),
+    ],
+)
+def test_what_the_server_has_lost_is_an_error(ask, stream, writer, commands, resumed, message):
     writer.write([1, 2])
     stream.read(2, 0)
-    stream.close()
-    ask(*(["FLUSHALL"] if lost == "all" else ["DEL", "s"]))
-    if lost == "the end":
-        ask("XADD", "s", "1-1", "n", "1", "data", "1")
-    again(stream)
-    with pytest.raises(DataError, match=r"this run has read up to .*; the server has lost data"):
-        stream.read(1, 0)
-
-
-def test_a_stream_that_is_deleted_while_it_is_read_is_an_error(ask, stream, writer):
-    writer.write([1])
-    stream.read(1, 0)
-    ask("DEL", "s")
-    with pytest.raises(DataError, match="the last entry is none"):
-        stream.read(1, 5)
-
-
-def test_entries_that_were_lost_while_others_came_are_an_error(ask, stream, writer):
-    writer.write([1, 2])
-    stream.read(2, 0)
-    ask("FLUSHALL")
-    writer.write([1, 2, 3])
-    with pytest.raises(DataError, match="have been removed; resume from a newer checkpoint"):
+    for command in commands:
+        ask(*command)
+    if resumed:
+        again(stream)
+    with pytest.raises(DataError, match=message):
         stream.read(1, 5)
 
 
@@ -197,12 +179,6 @@ def test_entries_that_others_removed_are_an_error(ask, stream, writer):
         stream.read(9, 0)
     stream.position = ""
     assert data(stream.read(9, 0)) == [3, 4]
-
-
-def test_a_key_of_another_kind_is_an_error(ask, stream):
-    ask("SET", "s", "1")
-    with pytest.raises(DataError, match=r"WRONGTYPE.*; check the key and the server"):
-        stream.read(1, 0)
 
 
 # -- acknowledging and removing ----------------------------------------------------------------------------------------

@@ -131,11 +131,6 @@ def test_several_writers_at_once(place, there):
     assert all(samples[at][:2] == samples[at + 1][:2] for at in range(0, 160, 2))  # a write stays together
 
 
-def test_their_names():
-    assert repr(SpoolWriter("/a.db", "clicks")) == "SpoolWriter('/a.db', 'clicks')"
-    assert repr(RedisWriter("redis://:secret@host", "s", "clicks")) == "RedisWriter('s', 'clicks')"
-
-
 # -- of a spool --------------------------------------------------------------------------------------------------------
 
 
