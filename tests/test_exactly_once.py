@@ -54,7 +54,7 @@ def test_what_is_counted_is_what_the_newest_checkpoint_has(tmp_path):
     checkpoint.make(tmp_path)
     checkpoint.write(tmp_path, checkpoint.Checkpoint(3, run_state, {"counts": {"table.weight": counts}}))
     assert exactly_once.counts_in(tmp_path) == Counter({1.0: 2, 2.0: 1, 0.0: 1})
-    with pytest.raises(SystemExit, match="holds no checkpoint"):
+    with pytest.raises(SystemExit, match="contains no checkpoint"):
         exactly_once.counts_in(tmp_path / "other")
 
 

@@ -19,12 +19,12 @@ SMOOTH = 3
 
 @dataclass(frozen=True)
 class Panel:
-    """What is drawn of a stream.
+    """The curves of a stream.
 
     Attributes:
-        title: above it.
-        curves: variant -> its curves, one a seed: accuracies of as many samples each.
-        changes: after which points the samples become others.
+        title: above the panel.
+        curves: variant -> its curves, one per seed; each point is the accuracy of as many samples.
+        changes: the points after which the data change.
     """
 
     title: str
@@ -33,12 +33,7 @@ class Panel:
 
 
 def picture(panels: Sequence[Panel], each: int) -> str:
-    """Draw panels, one below the other.
-
-    Args:
-        panels: the streams.
-        each: samples that a point stands for.
-    """
+    """Draw panels, one below the other; a point is ``each`` samples."""
     height = len(panels) * (HEIGHT + TOP + GAP)
     parts = [line for number, panel in enumerate(panels) for line in _panel(panel, number, each)]
     return (
@@ -74,7 +69,7 @@ def _line(variant: str, curves: Sequence[Sequence[float]], place: int, top: int,
 
 
 def _smoothed(values: NDArray[np.float64]) -> list[float]:
-    """Return the mean of each point and those just before it."""
+    """Return the mean of each point and its predecessors."""
     return [float(values[max(0, end - SMOOTH) : end].mean()) for end in range(1, len(values) + 1)]
 
 
