@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from onion.engine.runner import Runner
+from onion.engine.item import RunnerItem
 from onion.engine.state import State
 from onion.errors import OnionError
 from onion.items.saver import Saver
@@ -55,12 +55,25 @@ class Command:
     """One kind of command.
 
     Attributes:
-        check: Raises Refused for invalid arguments, before anything is changed.
         act: Executes it between two batches; returns a JSON value.
+        names: Of its arguments; None: they are names of settings.
+        validate: Raises Refused for invalid arguments, before anything is changed.
     """
 
-    check: Callable[[Runner, Arguments], None]
     act: Callable[[State, Pause, Arguments], Any]
+    names: tuple[str, ...] | None = ()
+    validate: Callable[[Runner, Arguments], None] = lambda runner, arguments: None
+
+    def check(self, runner: Runner, arguments: Arguments) -> None:
+        """Raise Refused if a run cannot execute the command with these arguments."""
+        unknown = [] if self.names is None else sorted(map(str, arguments.keys() - set(self.names)))
+        if unknown:
+            raise Refused(f"unknown argument {unknown[0]!r} of this command; it has {_listed(self.names or ())}.")
+        self.validate(runner, arguments)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
 
 
 def settings_of(runner: Runner) -> dict[str, Adjustable]:
@@ -78,34 +91,27 @@ def switches_of(runner: Runner) -> dict[str, Switch]:
 # -- the run -----------------------------------------------------------------------------------------------------------
 
 
-def _nothing(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments)
+def _set_pause(on: bool) -> Callable[[State, Pause, Arguments], None]:
+    def act(state: State, pause: Pause, arguments: Arguments) -> None:
+        pause.on, pause.until = on, 0
+
+    return act
 
 
 def _check_step(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments, "n")
     n = arguments.get("n", 1)
     if not (is_whole(n) and 1 <= n <= 10**9):
         raise Refused(f"n must be an integer between 1 and 1,000,000,000, got {n!r}.")
 
 
+def _step(state: State, pause: Pause, arguments: Arguments) -> None:
+    pause.on, pause.until = True, pause.drawn + int(arguments.get("n", 1))
+
+
 def _check_stop(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments, "why")
     why = arguments.get("why", "")
     if not isinstance(why, str) or len(why) > MAX_REASON:
         raise Refused(f"why must be a text of at most {MAX_REASON} characters.")
-
-
-def _pause(state: State, pause: Pause, arguments: Arguments) -> None:
-    pause.on, pause.until = True, 0
-
-
-def _resume(state: State, pause: Pause, arguments: Arguments) -> None:
-    pause.on, pause.until = False, 0
-
-
-def _step(state: State, pause: Pause, arguments: Arguments) -> None:
-    pause.on, pause.until = True, pause.drawn + int(arguments.get("n", 1))
 
 
 def _stop(state: State, pause: Pause, arguments: Arguments) -> None:
@@ -115,14 +121,12 @@ def _stop(state: State, pause: Pause, arguments: Arguments) -> None:
 # -- savers and testers ------------------------------------------------------------------------------------------------
 
 
-def _check_save(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments)
-    _require(runner.all(Saver), "the run has no Saver.")
+def _require(kind: type[RunnerItem]) -> Callable[[Runner, Arguments], None]:
+    def check(runner: Runner, arguments: Arguments) -> None:
+        if not runner.all(kind):
+            raise Refused(f"the run has no {kind.__name__}.", 404)
 
-
-def _check_test(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments)
-    _require(runner.all(Tester), "the run has no Tester.")
+    return check
 
 
 def _save(state: State, pause: Pause, arguments: Arguments) -> dict[str, Any]:
@@ -144,7 +148,8 @@ def _test(state: State, pause: Pause, arguments: Arguments) -> dict[str, float]:
 
 def _check_set(runner: Runner, arguments: Arguments) -> None:
     known = settings_of(runner)
-    _require(arguments, "no setting was given.")
+    if not arguments:
+        raise Refused("no setting was given.", 404)
     for name, value in arguments.items():
         try:
             known[_full_name(known, name)].refuse(name, value)
@@ -165,12 +170,11 @@ def _full_name(known: Mapping[str, Adjustable], name: str) -> str:
     fits = [full for full in known if name == full or full.partition(".")[2] == name]
     if len(fits) != 1:
         what = "several settings" if fits else "no setting"
-        raise Refused(f"{name!r} is {what}; there are {', '.join(fits or known) or 'none'}.")
+        raise Refused(f"{name!r} is {what}; there are {_listed(fits or known)}.")
     return fits[0]
 
 
 def _check_ring(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments, "ring")
     _switch(runner, arguments.get("ring"))
 
 
@@ -178,7 +182,7 @@ def _switch(runner: Runner, name: object) -> Switch:
     known = switches_of(runner)
     fits = [switch for inner, switch in known.items() if name in (inner, switch.name)]
     if not fits:
-        raise Refused(f"{name!r} is no ring with a Switch; there are {', '.join(known) or 'none'}.", 404)
+        raise Refused(f"{name!r} is no ring with a Switch; there are {_listed(known)}.", 404)
     return fits[0]
 
 
@@ -193,28 +197,16 @@ def _turn(on: bool) -> Callable[[State, Pause, Arguments], None]:
 # -- all of them -------------------------------------------------------------------------------------------------------
 
 COMMANDS: dict[str, Command] = {
-    "pause": Command(_nothing, _pause),
-    "resume": Command(_nothing, _resume),
-    "step": Command(_check_step, _step),
-    "stop": Command(_check_stop, _stop),
-    "save": Command(_check_save, _save),
-    "test": Command(_check_test, _test),
-    "set": Command(_check_set, _set),
-    "enable": Command(_check_ring, _turn(True)),
-    "disable": Command(_check_ring, _turn(False)),
+    "pause": Command(_set_pause(True)),
+    "resume": Command(_set_pause(False)),
+    "step": Command(_step, ("n",), _check_step),
+    "stop": Command(_stop, ("why",), _check_stop),
+    "save": Command(_save, validate=_require(Saver)),
+    "test": Command(_test, validate=_require(Tester)),
+    "set": Command(_set, None, _check_set),
+    "enable": Command(_turn(True), ("ring",), _check_ring),
+    "disable": Command(_turn(False), ("ring",), _check_ring),
 }
-
-
-def _only(arguments: Arguments, *names: str) -> None:
-    unknown = sorted(map(str, arguments.keys() - set(names)))
-    if unknown:
-        raise Refused(f"unknown argument {unknown[0]!r} of this command; it has {', '.join(names) or 'none'}.")
-
-
-def _require(there: object, why: str) -> None:
-    if not there:
-        raise Refused(why, 404)
-
 
 MAX_QUEUED = 1000
 """Maximum number of commands that wait for the next batch boundary."""

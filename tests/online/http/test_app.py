@@ -16,18 +16,13 @@ from tests.online.http.memory_run import TOKEN, serving
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"),
+    ("status", "method", "path"),
     [
-        ("GET", "/nothing", 404),
-        ("GET", "/pause", 405),
-        ("POST", "/pause/", 404),
-        ("DELETE", "/settings", 405),
-        ("GET", "/docs", 404),
-        ("GET", "/openapi.json", 404),
-        ("GET", "/static/../app.py", 404),
-        ("GET", "/static/%2e%2e/app.py", 404),
-        ("GET", "//etc/passwd", 404),
-        ("POST", "/rings/../../etc/passwd/enable", 404),
+        *((404, "GET", path) for path in ("/nothing", "/docs", "/openapi.json", "//etc/passwd")),
+        *((404, "GET", path) for path in ("/static/../app.py", "/static/%2e%2e/app.py")),
+        *((404, "POST", path) for path in ("/pause/", "/rings/../../etc/passwd/enable")),
+        (405, "GET", "/pause"),
+        (405, "DELETE", "/settings"),
     ],
 )
 def test_what_does_not_exist(shared, method, path, status):

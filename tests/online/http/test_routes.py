@@ -102,18 +102,14 @@ def test_a_key_is_short_and_printable(shared, key):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("", "Expecting value"),
-        ("[]", "not a JSON object"),
-        ("{}", "contains no setting"),
+        *(("", "Expecting value"), ("[]", "not a JSON object"), ("{}", "contains no setting"), (b"\xff\xfe", "UTF-8")),
         ('{"learning_rate": NaN}', "NaN is not JSON"),
-        ('{"learning_rate": 1e999}', "64 bits"),
-        ('{"learning_rate": ' + "9" * 5000 + "}", "64 bits"),
+        *((f'{{"learning_rate": {number}}}', "64 bits") for number in ("1e999", "9" * 5000)),
         ('{"learning_rate": 0.1, "learning_rate": 0.2}', "twice"),
         ('{"learning_rate": ' + "[" * 20000 + "]" * 20000 + "}", "64 nested lists"),
-        (b"\xff\xfe", "UTF-8"),
     ],
 )
-def test_settings_are_plain_json(shared, body, words):
+def test_settings_are_strict_json(shared, body, words):
     run, service = shared
     status, _, answer = call(service, "PATCH", "/settings", body)
     assert status == 400
@@ -124,21 +120,11 @@ def test_settings_are_plain_json(shared, body, words):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/step?n=0", "n: "),
-        ("/step?n=-1", "n: "),
-        ("/step?n=1.5", "n: "),
-        ("/step?n=1000000001", "n: "),
-        ("/step?n=" + "9" * 6000, "n: "),
-        ("/step?m=5", "Unknown parameter 'm'"),
-        ("/pause?n=5", "Unknown parameter 'n'"),
-        ("/pause?key=k", "Unknown parameter 'key'"),
-        ("/save?path=/etc", "Unknown parameter 'path'"),
-        ("/pause?timeout=61", "timeout: "),
-        ("/pause?timeout=-1", "timeout: "),
-        ("/pause?timeout=nan", "timeout: "),
-        ("/pause?timeout=1e999", "timeout: "),
-        ("/stop?why=" + "x" * 201, "why: "),
-        ("/stop?why=", "why: "),
+        *((f"/step?n={n}", "n: ") for n in ("0", "-1", "1.5", "1000000001", "9" * 6000)),
+        *((f"/pause?timeout={timeout}", "timeout: ") for timeout in ("61", "-1", "nan", "1e999")),
+        *((f"/stop?why={why}", "why: ") for why in ("", "x" * 201)),
+        *(("/step?m=5", "Unknown parameter 'm'"), ("/pause?n=5", "Unknown parameter 'n'")),
+        *(("/pause?key=k", "Unknown parameter 'key'"), ("/save?path=/etc", "Unknown parameter 'path'")),
     ],
 )
 def test_a_wrong_parameter_is_refused(shared, path, words):
@@ -203,21 +189,31 @@ def test_a_full_stream_says_when_to_try_again(served):
     assert "no room" in answer["error"]
 
 
-def test_bodies_have_limits():
+@pytest.mark.parametrize(
+    ("method", "path", "length"), [("PATCH", "/settings", 101), ("POST", "/predict", 101), ("POST", "/samples", 1001)]
+)
+def test_bodies_have_limits(limited, method, path, length):
+    run, service = limited
+    whole = b"1" * length
+    assert call(service, method, path, whole)[0] == 413
+    assert call(service, method, path, iter([whole[:50], whole[50:]]))[0] == 413  # chunked: without a length
+    assert run.samples == run.heard == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b'"' + b"x" * 300 + b'"', 400), (b"1\n" * 21, 413), (b'"' + b"x" * 298 + b'"', 200), (b"1\n" * 20, 200)],
+)
+def test_samples_have_limits(limited, body, status):
+    run, service = limited
+    assert call(service, "POST", "/samples", body)[0] == status
+    assert bool(run.samples) == (status == 200)
+
+
+@pytest.fixture
+def limited():
     with serving(limits=Limits(body=100, samples_body=1000, sample=300, samples=20)) as (run, service):
-        for method, path, length in (
-            ("PATCH", "/settings", 101),
-            ("POST", "/predict", 101),
-            ("POST", "/samples", 1001),
-        ):
-            whole = b"1" * length
-            assert call(service, method, path, whole)[0] == 413
-            assert call(service, method, path, iter([whole[:50], whole[50:]]))[0] == 413  # chunked: without a length
-        assert call(service, "POST", "/samples", b'"' + b"x" * 300 + b'"')[0] == 400
-        assert call(service, "POST", "/samples", b"1\n" * 21)[0] == 413
-        assert run.samples == run.heard == []
-        assert call(service, "POST", "/samples", b'"' + b"x" * 298 + b'"')[0] == 200
-        assert call(service, "POST", "/samples", b"1\n" * 20)[2] == {"taken": 20}
+        yield run, service
 
 
 def test_a_compressed_body_is_refused(shared):

@@ -90,41 +90,42 @@ def publishing(network, **options):
     return Publish(network, prepare, finish, **{"every": 1, **options})
 
 
-def ones(count):
-    return Batches([{"x": np.ones([2, 1], "float32")}] * count)
+def counter_run(*inner, count=5, every=1, network=None, outer=()):
+    """Return a Publish of a counter, and a runner with ``inner`` items inside of it and ``outer`` ones outside."""
+    network = network or Counter()
+    publish = publishing(network, every=every)
+    batches = Batches([{"x": np.ones([2, 1], "float32")}] * count)
+    return publish, Runner(*outer, publish, *inner, batches, *counting(network))
 
 
 def test_predictions_are_of_the_newest_snapshot_and_name_its_step():
-    network, told = Counter(), []
-    publish = publishing(network, every=2)
+    found = []
 
     def ask(state):
         try:
-            told.append(publish.predict([1, 10]))
+            found.append(publish.predict([1, 10]))
         except Refused as refused:
-            told.append(refused.status)
+            found.append(refused.status)
 
-    look = Observer(on_batch_end=ask)
-    Runner(look, publish, ones(5), *counting(network)).run(passes=1)
+    publish, runner = counter_run(every=2, outer=[Observer(on_batch_end=ask)])
+    runner.run(passes=1)
     two, four = ({"predictions": [[n, n], [10 * n, 10 * n]], "step": n} for n in (2, 4))
-    assert told == [503, two, two, four, four]
+    assert found == [503, two, two, four, four]
     assert publish.predict([1]) == {"predictions": [[5, 5]], "step": 5}, "the end of the run is published too"
 
 
-def test_before_the_first_snapshot_predictions_are_refused():
-    publish = publishing(Counter())
+def test_refused_predictions():
+    publish, runner = counter_run(count=2, every=2)
     with pytest.raises(Refused, match="nothing is published yet") as caught:
         publish.predict([1])
     assert caught.value.status == 503
-
-
-def test_invalid_inputs_are_refused_with_the_reason():
-    network = Counter()
-    publish = publishing(network)
-    Runner(publish, ones(1), *counting(network)).run(passes=1)
+    runner.run(passes=1)
     with pytest.raises(Refused, match="the inputs are invalid: ValueError: could not convert") as caught:
         publish.predict(["a"])
     assert caught.value.status == 400
+    asked = Observer(on_batch_begin=lambda state: publish.predict([1]))
+    with pytest.raises(Refused, match="nothing is published yet"):  # in a second run, before its first period
+        runner.insert_before(ParameterUpdater, asked).run(passes=1)
 
 
 def test_the_average_is_what_is_published():
@@ -153,8 +154,6 @@ def test_a_snapshot_has_buffers_and_is_in_evaluation_mode():
 @pytest.mark.parametrize("threads", [1, 3])
 def test_no_prediction_is_of_a_half_updated_network(threads):
     """Its first and its last parameter count the same steps."""
-    network = Counter(size=100_000)
-    publish = publishing(network)
 
     def wait_for_another(state):
         publish.predict([1])  # draws nothing, so others need not wait for the run, which waits for them
@@ -162,8 +161,10 @@ def test_no_prediction_is_of_a_half_updated_network(threads):
             come.clear()
             assert come.wait(PATIENCE)
 
+    look = Observer(on_batch_end=wait_for_another)
+    publish, runner = counter_run(count=150, network=Counter(size=100_000), outer=[look])
     with asking(publish, [1], threads) as (answers, come):
-        Runner(Observer(on_batch_end=wait_for_another), publish, ones(150), *counting(network)).run(passes=1)
+        runner.run(passes=1)
     found = [(*answer["predictions"][0], answer["step"]) for answer in answers]
     assert all(first == last == step for first, last, step in found)
     assert len({step for _, _, step in found}) > 5
@@ -322,9 +323,6 @@ def test_a_slow_prediction_does_not_delay_the_training_and_the_next_step_tries_a
                 assert may_go.wait(PATIENCE)
             return super().forward(batch)
 
-    network = Slow()
-    publish = publishing(network, every=3)
-
     def look(state):
         if state.step == 4:
             publish.predict([1])  # draws nothing, so the others do not wait for the run
@@ -335,18 +333,17 @@ def test_a_slow_prediction_does_not_delay_the_training_and_the_next_step_tries_a
             answer[0].result(PATIENCE)
         steps.append(publish._live.step if publish._live else None)
 
+    publish, runner = counter_run(count=11, every=3, network=Slow(), outer=[Observer(on_batch_end=look)])
     with ThreadPoolExecutor(1) as pool:
-        Runner(Observer(on_batch_end=look), publish, ones(11), *counting(network)).run(passes=1)
+        runner.run(passes=1)
     assert steps == [None, None, 3, 3, 3, 6, 6, 6, 6, 6, 11]
     assert answer[0].result() == {"predictions": [[21, 21]], "step": 3}
 
 
 def test_a_resumed_run_publishes_the_loaded_weights(tmp_path):
     def run(steps, ask=lambda state: None):
-        network = Counter()
-        publish = publishing(network, every=100)
-        look = Observer(on_batch_begin=ask)
-        Runner(Saver(tmp_path, every=1), publish, look, ones(9), *counting(network)).run(steps=steps)
+        saver = Saver(tmp_path, every=1)
+        counter_run(Observer(on_batch_begin=ask), count=9, every=100, outer=[saver])[1].run(steps=steps)
 
     run(3)
     seen = []
@@ -354,25 +351,14 @@ def test_a_resumed_run_publishes_the_loaded_weights(tmp_path):
     assert seen == [{"predictions": [[3, 3]], "step": 3}]
 
 
-def test_a_second_run_has_published_nothing_before_its_first_period():
-    network = Counter()
-    publish = publishing(network, every=2)
-    Runner(publish, ones(2), *counting(network)).run(passes=1)
-    asked = Observer(on_batch_begin=lambda state: publish.predict([1]))
-    with pytest.raises(Refused, match="nothing is published yet"):
-        Runner(publish, asked, ones(2), *counting(network)).run(passes=1)
-
-
 def test_a_run_that_fails_leaves_the_last_snapshot():
-    network = Counter()
-    publish = publishing(network, every=2)
-
     def fail(state):
         if state.step == 3:
             raise PlannedError
 
+    publish, runner = counter_run(Observer(on_batch_begin=fail), every=2)
     with pytest.raises(PlannedError):
-        Runner(publish, Observer(on_batch_begin=fail), ones(5), *counting(network)).run(passes=1)
+        runner.run(passes=1)
     assert publish.predict([1]) == {"predictions": [[2, 2]], "step": 2}
 
 
@@ -383,12 +369,9 @@ def test_a_resumed_run_is_bit_identical(tmp_path):
 
 
 def test_a_run_may_continue_with_it_or_without(tmp_path):
-    for publishes in (False, True, False):
-        network = Counter()
-        rings = [publishing(network)] if publishes else []
-        runner = Runner(Saver(tmp_path, every=1), *rings, ones(9), *counting(network))
-        state = runner.run(steps=1 if not rings and not list(tmp_path.iterdir()) else 2)
-    assert state.step == 2
+    for steps, publishes in ((1, False), (2, True), (3, False)):
+        _, runner = counter_run(count=9, outer=[Saver(tmp_path, every=1)])
+        assert (runner if publishes else runner.without("publish")).run(steps=steps).step == steps
 
 
 async def coroutine(inputs): ...
@@ -404,10 +387,10 @@ def test_a_place_inside_of_what_updates_the_weights_is_refused():
     network = Counter()
     updater, machine = counting(network)
     with pytest.raises(CompositionError, match="publish is inside parameter_updater, which updates the weights"):
-        Runner(ones(1), updater, publishing(network), machine)
+        Runner(Batches(1), updater, publishing(network), machine)
     smooth = MovingAverage(network)
     with pytest.raises(CompositionError, match="publish is inside moving_average, which updates the weights"):
-        Runner(ones(1), smooth, publishing(smooth), updater, machine)
+        Runner(Batches(1), smooth, publishing(smooth), updater, machine)
 
 
 # -- BoundaryExecutor --------------------------------------------------------------------------------------------------

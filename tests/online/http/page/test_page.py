@@ -31,21 +31,44 @@ def drawn(page, count, key="loss"):
 
 
 def picture(page):
-    """The loss's chart as it looks."""
+    """Return the chart of the loss as it looks."""
     return page.locator("figure canvas").first.evaluate("(canvas) => canvas.toDataURL()")
+
+
+def save(page, run):
+    """Save, and assert that this is the only command so far."""
+    page.click("text=Save")
+    text(page, "#answer", "save: done")
+    assert run.asked == [("save", {})]
+
+
+def leave_dialog(page, leave):
+    page.wait_for_selector("#stop-dialog[open]")
+    leave()
+    page.wait_for_selector("#stop-dialog", state="hidden")
+
+
+def connect(tab, service):
+    tab.goto(service.url)
+    text(tab, "#state", "running")
+    return service
+
+
+def restart(serve, service, stopped=lambda: None):
+    """Stop a service, and serve the run at the same port again."""
+    service.stop()
+    stopped()
+    serve(port=int(service.url.rpartition(":")[2]))
 
 
 # -- what it shows -----------------------------------------------------------------------------------------------------
 
 
-def test_the_figures_are_those_of_the_run(page, run):
+def test_the_values_are_those_of_the_run(page, run):
     run.go(3)
     text(page, "#step", "3")
-    assert page.inner_text("#loss") == "0.66667"
-    assert page.inner_text("#speed") == "12.3"
-    assert page.inner_text("#queue") == "7"
-    assert page.inner_text("#rejected") == "3"
-    assert page.inner_text("#log_values") == "examples\t96"
+    shown = {name: page.inner_text(f"#{name}") for name in ("loss", "speed", "queue", "rejected", "log_values")}
+    assert shown == {"loss": "0.66667", "speed": "12.3", "queue": "7", "rejected": "3", "log_values": "examples\t96"}
     assert page.title() == "running · onion"
 
 
@@ -86,17 +109,12 @@ def test_a_run_that_went_back_to_its_checkpoint_draws_over_what_was_lost(curves,
     assert drawn(page, 7) == [[0, 1, 2, 3, 4, 5, 6], [2.0, 2.0, 1.0, 2 / 3, 0.5, 0.4, 9.0]]
 
 
-def test_the_onion_is_drawn_with_the_cost_of_each_ring(page, run):
+def test_the_onion_is_drawn_with_the_cost_of_each_item(page, run):
     assert page.locator("#drawing").text_content() == DRAWING
     run.go(5)
     text(page, "#costs td", "5")  # asked for again after a few seconds
-    assert page.locator("#costs tr").first.inner_text().split("\t")[:5] == [
-        "control_server",
-        "on_batch",
-        "5",
-        "1.0",
-        "2.0",
-    ]
+    cells = page.locator("#costs tr").first.inner_text().split("\t")
+    assert cells[:5] == ["control_server", "on_batch", "5", "1.0", "2.0"]
     assert page.locator("meter").evaluate_all("all => all.map((one) => one.value)") == [0.25, 0.75, 1]
 
 
@@ -135,13 +153,8 @@ def test_step_runs_as_many_batches_as_it_says(page, run):
 def test_stop_asks_first_and_does_nothing_on_cancel(page, run):
     for leave in (lambda: page.click("#stop-dialog >> text=Cancel"), lambda: page.keyboard.press("Escape")):
         page.click("#stop")
-        page.wait_for_selector("#stop-dialog[open]")
-        leave()
-        page.wait_for_selector("#stop-dialog", state="hidden")
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert run.asked == [("save", {})]
-
+        leave_dialog(page, leave)
+    save(page, run)
     page.click("#stop")
     page.click("#stop-dialog >> button:text('Stop the run')")
     text(page, "#state", "ended")
@@ -157,23 +170,16 @@ def test_a_stop_that_was_refused_is_not_repeated_by_escape(page, run):
     text(page, "#answer", "stop: not now")
     run.refuse(None)
     page.click("#stop")
-    page.keyboard.press("Escape")
-    page.wait_for_selector("#stop-dialog", state="hidden")
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert run.asked == [("save", {})]
+    leave_dialog(page, lambda: page.keyboard.press("Escape"))
+    save(page, run)
     assert page.complaints.pop().startswith("Failed to load resource")
 
 
-def test_stop_on_the_keyboard_does_nothing_by_one_key(page, run):
+def test_one_key_does_not_stop_the_run(page, run):
     page.focus("#stop")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#stop-dialog[open]")
-    page.keyboard.press("Enter")  # the first button is Cancel
-    page.wait_for_selector("#stop-dialog", state="hidden")
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert run.asked == [("save", {})]
+    leave_dialog(page, lambda: page.keyboard.press("Enter"))  # the first button is Cancel
+    save(page, run)
 
 
 def test_a_setting_is_set_and_shown(page, run):
@@ -199,9 +205,7 @@ def test_a_setting_beyond_its_range_is_not_sent(page, run):
     page.get_by_role("spinbutton", name="parameter_updater.rate").fill("2")
     page.click("button:text('Set')")
     assert not page.evaluate("document.querySelector('.setting').checkValidity()")
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert run.asked == [("save", {})]
+    save(page, run)
 
 
 def test_a_ring_is_switched_off_and_on(page, run):
@@ -269,11 +273,8 @@ def calls(page, *answers):
 @pytest.mark.parametrize("answer", [202, None], ids=["still queued", "lost"])
 def test_a_command_without_a_final_answer_is_repeated_with_the_same_key(page, run, answer):
     keys = calls(page, answer)
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert len(keys) == 2
-    assert len(set(keys)) == 1
-    assert run.asked == [("save", {})]
+    save(page, run)
+    assert (len(keys), len(set(keys))) == (2, 1)
     if answer is None:
         assert page.complaints.pop().startswith("Failed to load resource")
 
@@ -322,14 +323,12 @@ def test_memory_is_bounded_after_20_000_events(page, run):
 
 
 def test_a_lost_connection_is_shown_and_restored(tab, serve, run):
-    service = serve()
-    tab.goto(service.url)
-    text(tab, "#state", "running")
-    service.stop()
-    text(tab, "#state", "lost")
-    text(tab, "#lost", "Trying again.")
-    run.go(7)
-    serve(port=int(service.url.rpartition(":")[2]))
+    def look():
+        text(tab, "#state", "lost")
+        text(tab, "#lost", "Trying again.")
+        run.go(7)
+
+    restart(serve, connect(tab, serve()), look)
     tab.dispatch_event("#again", "click")  # on a busy machine it may have tried by itself, and hidden the button
     text(tab, "#state", "running")
     text(tab, "#step", "7")
@@ -337,20 +336,13 @@ def test_a_lost_connection_is_shown_and_restored(tab, serve, run):
     assert all("ERR_" in said for said in tab.complaints)  # what the browser says of a connection
 
 
-def test_it_reconnects_by_itself(tab, serve, run):
-    service = serve()
-    tab.goto(service.url)
-    text(tab, "#state", "running")
-    service.stop()
-    text(tab, "#state", "lost")
-    serve(port=int(service.url.rpartition(":")[2]))
+def test_it_reconnects_by_itself(tab, serve):
+    restart(serve, connect(tab, serve()), lambda: text(tab, "#state", "lost"))
     text(tab, "#state", "running")
 
 
-def test_a_service_that_refuses_its_events_is_quoted(tab, serve):
-    full = serve(limits=Limits(subscribers=1))
-    tab.goto(full.url)
-    text(tab, "#state", "running")
+def test_a_refusal_of_events_is_shown(tab, serve):
+    full = connect(tab, serve(limits=Limits(subscribers=1)))
     other = tab.context.new_page()
     other.goto(full.url)
     text(other, "#lost", "There are 1 subscribers already. Trying again.")
