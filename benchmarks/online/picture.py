@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 860, 260, 50, 40, 50
-LOW, HIGH = 0.1, 1.0
-"""The least and the greatest accuracy of a panel."""
+LOW, HIGH = 0.1, 1.0  # the least and the greatest accuracy of a panel
 
 COLOURS = ("#444444", "#1f77b4", "#d62728", "#ff9896", "#2ca02c", "#9467bd")
-SMOOTH = 3
-"""Points over which a line is the mean."""
+SMOOTH = 3  # points over which a line is the mean
 
 
 @dataclass(frozen=True)

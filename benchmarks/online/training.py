@@ -20,8 +20,7 @@ import paddle
 from paddle import nn
 
 BATCH, RATE, TIMES, HIDDEN = 16, 1e-3, 5, 64
-BIN = 100
-"""Samples over which a point of the curve is the accuracy."""
+BIN = 100  # samples over which a point of the curve is the accuracy
 
 VARIANTS = {
     "plain": "nothing",

@@ -30,8 +30,7 @@ CODE = ("client.py", "training.py")
 Result = Mapping[str, Any]
 """Of a round: ``ways`` by name, and where and when."""
 
-BUSY = 1.0
-"""The load average above which a machine has other work."""
+BUSY = 1.0  # the load average above which a machine has other work
 
 HEAD = """\
 # What the service costs the training, and its throughput

@@ -22,8 +22,7 @@ import numpy as np
 
 from onion.online import SpoolWriter
 
-VOCABULARY = 30_522
-"""Of BERT; the first ids are special tokens."""
+VOCABULARY = 30_522  # of BERT; the first ids are special tokens
 
 FIRST, CLS, SEP = 1000, 101, 102
 
@@ -33,11 +32,8 @@ MEDIAN, SPREAD, SHORTEST, LONGEST = 11, 0.6, 3, 66
 
 SETTING = "parameter_updater.learning_rate"
 RATES = (1e-5, 2e-5)
-PAUSE = 0.5
-"""Maximum time between two commands: without a pause each would be sent just after a batch boundary."""
-
-LOTS = 50
-"""Number of different ones, sent in turn."""
+PAUSE = 0.5  # maximum time between two commands: without a pause each would be sent just after a batch boundary
+LOTS = 50  # number of different ones, sent in turn
 
 
 def made_up(count: int, seed: int) -> list[dict[str, Any]]:

@@ -32,11 +32,8 @@ import paddle
 BATCH, WARM, COOL = 32, 3, 2
 """Samples per batch; batches before the measured ones, and after them, while a client finishes."""
 
-CAPACITY = 10_000_000
-"""Of the spool, so large that no client is refused."""
-
-LONG = 600.0
-"""Seconds that a batch waits to be full: all batches are."""
+CAPACITY = 10_000_000  # of the spool, so large that no client is refused
+LONG = 600.0  # seconds that a batch waits to be full: all batches are
 
 MINILM = EncoderConfig(
     vocab_size=VOCABULARY,

@@ -29,8 +29,7 @@ from scripts.online.processes import Child, python
 from scripts.online.producer import HELD
 from scripts.online.sources import PLACES, redis_server
 
-LIMIT = 1800.0
-"""Seconds after which a process must have hung."""
+LIMIT = 1800.0  # seconds after which a process must have hung
 
 
 def main() -> int:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from scripts.online.sources import PLACES
 
-HELD = "held"
-"""While this file is in the folder, the last lot is held back."""
+HELD = "held"  # while this file is in the folder, the last lot is held back
 
 
 def main(kind: str, folder: str, samples: str, pause: str, seed: str) -> None:

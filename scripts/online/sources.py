@@ -14,8 +14,7 @@ from typing import Any, Protocol
 from onion.online import Folder, RedisStream, RedisWriter, Spool, SpoolWriter
 from onion.online.sources.source import Source
 
-CAPACITY = 20_000
-"""Samples that may wait to be read."""
+CAPACITY = 20_000  # samples that may wait to be read
 
 
 class Place(Protocol):

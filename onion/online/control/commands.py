@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 Arguments = Mapping[str, Any]
 
-MAX_REASON = 1000
-"""Maximum length of a reason to stop."""
+MAX_REASON = 1000  # maximum length of a reason to stop
 
 
 @attrs.define
@@ -208,8 +207,7 @@ COMMANDS: dict[str, Command] = {
     "disable": Command(_turn(False), ("ring",), _check_ring),
 }
 
-MAX_QUEUED = 1000
-"""Maximum number of commands that wait for the next batch boundary."""
+MAX_QUEUED = 1000  # maximum number of commands that wait for the next batch boundary
 
 
 @attrs.frozen

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 STATUS_SECONDS = 1.0
 """Between two updates of what is expensive to read: the loss, which synchronizes the device, and log values."""
 
-MAX_EVENTS = 1000
-"""Events queued for one subscriber."""
+MAX_EVENTS = 1000  # events queued for one subscriber
 
 Event: TypeAlias = "tuple[str, dict[str, Any]]"
 """Kind and content; the content is JSON."""

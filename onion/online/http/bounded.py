@@ -20,14 +20,12 @@ TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length
 
 ARRIVING = (h11.IDLE, h11.SEND_BODY)
 
-BACKLOG = 128
-"""Connections that the system queues."""
+BACKLOG = 128  # connections that the system queues
 
 ACCEPTED_AT_ONCE = 16
 """Connections taken from the backlog in one turn of the event loop; at most that many exceed the limit at a time."""
 
-CLOSE_SECONDS = 5
-"""Time for responses under way when the service stops."""
+CLOSE_SECONDS = 5  # time for responses under way when the service stops
 
 
 def bounded_server(app: Any, limits: Limits, closing: asyncio.Event) -> uvicorn.Server:

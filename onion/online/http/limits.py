@@ -10,8 +10,7 @@ from onion.validation import is_number, is_whole
 KIB = 1024
 MIB = 1024 * KIB
 
-MAX_WAIT_SECONDS = 60
-"""Longest time that a call may wait for its answer."""
+MAX_WAIT_SECONDS = 60  # longest time that a call may wait for its answer
 
 
 @attrs.frozen

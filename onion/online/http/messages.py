@@ -13,8 +13,7 @@ from starlette.responses import Response
 
 from onion.online.control.run_api import Refused
 
-MAX_DEPTH = 64
-"""Greatest depth of nested lists and objects."""
+MAX_DEPTH = 64  # greatest depth of nested lists and objects
 
 LOW, HIGH = -(2**63), 2**63 - 1
 """Range of integers: 64 bits."""

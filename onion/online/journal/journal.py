@@ -52,8 +52,7 @@ FILE, OLD_FILE = "journal.jsonl", "control.jsonl"
 
 JournalRow: TypeAlias = dict[str, Any]
 
-MAX_KEYS = 10_000
-"""Number of latest commands that are recognised by their keys."""
+MAX_KEYS = 10_000  # number of latest commands that are recognised by their keys
 
 
 class Journal(RunnerItem):

@@ -19,7 +19,6 @@ from onion.training.adjustable import Adjustable
 from onion.validation import is_number, is_whole
 
 MAX_RATIO = 16.0
-"""The greatest ratio."""
 
 
 class ReplayBuffer(RunnerItem):

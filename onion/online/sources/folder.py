@@ -21,8 +21,7 @@ from onion.validation import is_number
 
 log = logging.getLogger("onion")
 
-POLL_SECONDS = 0.1
-"""Seconds between two looks for new files."""
+POLL_SECONDS = 0.1  # seconds between two looks for new files
 
 
 class Folder(Source):

@@ -28,8 +28,7 @@ log = logging.getLogger("onion")
 Line: TypeAlias = tuple[int, int]
 """The number of a file, from 1, and a line in it; line 0 is before the first."""
 
-REMOVED = ".removed"
-"""The file with the number of removed files, so that their numbers are never used again."""
+REMOVED = ".removed"  # the file with the number of removed files, so that their numbers are never used again
 
 ORIGIN = ".origin"
 """The file with the random id of this folder, as another folder has other files under the same numbers."""
@@ -178,11 +177,8 @@ def _numbered(folder: Path) -> Iterator[tuple[int, Path]]:
 ENDINGS = (".jsonl", ".csv", ".tsv")
 UNFINISHED = (PARTIAL, ".tmp")
 
-CLOCK = ".clock"
-"""A file that is touched to read the clock of the file system."""
-
-ROWS_AT_A_TIME = 1000
-"""Rows checked between two looks at the time."""
+CLOCK = ".clock"  # a file that is touched to read the clock of the file system
+ROWS_AT_A_TIME = 1000  # rows checked between two looks at the time
 
 
 @attrs.define

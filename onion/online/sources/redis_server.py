@@ -11,8 +11,7 @@ from onion.errors import DataError, OnionError
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.05, 1.0
 """Seconds before the second attempt to connect, and the maximum between later ones; the delay doubles each time."""
 
-CONNECT_SECONDS, ANSWER_SECONDS = 2.0, 10.0
-"""Time limits for a connection and for an answer, in seconds."""
+CONNECT_SECONDS, ANSWER_SECONDS = 2.0, 10.0  # time limits for a connection and for an answer, in seconds
 
 
 class AwayError(Exception):

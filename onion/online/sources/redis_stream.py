@@ -60,20 +60,11 @@ def order(entry: str) -> tuple[int, int]:
     return int(milliseconds), int(sequence)
 
 
-CAPACITY = 100_000
-"""Samples that may wait."""
-
-SERVER_FULL_SECONDS = 30.0
-"""When to try again if the server has no room, in memory or on disk."""
-
-MAX_ACKNOWLEDGED = 1000
-"""Entries acknowledged at once, so that the server can serve others in between."""
-
-BLOCK_SECONDS = 5.0
-"""Longest time that the server waits for an entry in one command, in seconds."""
-
-RETRY_SECONDS = 0.05
-"""Seconds before the next attempt after the server has answered with an error."""
+CAPACITY = 100_000  # samples that may wait
+SERVER_FULL_SECONDS = 30.0  # when to try again if the server has no room, in memory or on disk
+MAX_ACKNOWLEDGED = 1000  # entries acknowledged at once, so that the server can serve others in between
+BLOCK_SECONDS = 5.0  # longest time that the server waits for an entry in one command, in seconds
+RETRY_SECONDS = 0.05  # seconds before the next attempt after the server has answered with an error
 
 SAFE_SETTINGS = {"appendonly": "yes", "appendfsync": "always"}
 """Settings with which accepted samples survive a crash of the server."""

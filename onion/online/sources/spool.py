@@ -71,17 +71,10 @@ def moment(at: float) -> str:
     return f"{at:.6f}"
 
 
-POLL_SECONDS = 0.01
-"""Seconds between two looks for new samples."""
-
-CHANGE_SECONDS = 0.1
-"""Minimum time between two changes of the file while there are samples, in seconds."""
-
-BUSY_SECONDS = 0.1
-"""Seconds that such a change waits for a writer before it is postponed."""
-
-MAX_REMOVED = 1000
-"""Samples removed, and pages freed, at once, so that no writer has to wait for long."""
+POLL_SECONDS = 0.01  # seconds between two looks for new samples
+CHANGE_SECONDS = 0.1  # minimum time between two changes of the file while there are samples, in seconds
+BUSY_SECONDS = 0.1  # seconds that such a change waits for a writer before it is postponed
+MAX_REMOVED = 1000  # samples removed, and pages freed, at once, so that no writer has to wait for long
 
 
 class Spool(Source):
@@ -300,8 +293,7 @@ class Spool(Source):
         return used * int(self._file.value("PRAGMA page_size"))
 
 
-DISK_FULL_SECONDS = 30.0
-"""When to try again if the disk is full."""
+DISK_FULL_SECONDS = 30.0  # when to try again if the disk is full
 
 
 class SpoolWriter(SampleWriter):

@@ -16,17 +16,10 @@ from onion.errors import DataError
 from onion.paths import anchored
 
 FORMAT = 1
-APPLICATION = 0x6F6E696F
-"""In the file's header; distinguishes spools from other SQLite files."""
-
-CAPACITY = 100_000
-"""Samples that may wait in a file that no Spool has opened yet."""
-
-BUSY_SECONDS = 30.0
-"""Seconds to wait for another process that changes the file."""
-
-LOG_BYTES = 64 * 2**20
-"""Maximum size of the write-ahead log after it has been emptied."""
+APPLICATION = 0x6F6E696F  # in the file's header; distinguishes spools from other SQLite files
+CAPACITY = 100_000  # samples that may wait in a file that no Spool has opened yet
+BUSY_SECONDS = 30.0  # seconds to wait for another process that changes the file
+LOG_BYTES = 64 * 2**20  # maximum size of the write-ahead log after it has been emptied
 
 _SCHEMA = """
 PRAGMA auto_vacuum = INCREMENTAL;

@@ -19,11 +19,8 @@ from onion.online.stream.batch_assembler import AssembledBatch, RejectedSample
 log = logging.getLogger("onion")
 
 
-MAX_BYTES = 64 * 2**20
-"""The file stops growing beyond this."""
-
-MAX_SAMPLE = 10_000
-"""Characters of a sample's JSON that are written."""
+MAX_BYTES = 64 * 2**20  # the file stops growing beyond this
+MAX_SAMPLE = 10_000  # characters of a sample's JSON that are written
 
 
 class DeadLetters:

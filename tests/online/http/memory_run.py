@@ -35,6 +35,9 @@ class MemoryRun:
     failing: dict = attrs.field(factory=dict)
     on_put: Callable[[], None] = lambda: None
     state: str = "running"
+    step: int = 10
+    queue: int = 7
+    result: dict | None = attrs.field(factory=lambda: {"done": True})
     loss: float = 0.5
     metrics: dict = attrs.field(factory=lambda: {"tester.accuracy": 0.75})
     settings: dict = attrs.field(factory=lambda: {"learning_rate": {"value": 0.1, "low": 0.0, "high": 1.0}})
@@ -64,15 +67,15 @@ class MemoryRun:
             assert self.open.wait(PATIENCE)
             command, arguments, future = queued
             self.heard.append((command, arguments))
-            self._take_effect(command, arguments)
-            answer = Answer(len(self.heard), command, 10, {"done": True}, self.failing.get(command))
-            self.events.publish("command", attrs.asdict(answer))
+            self.take_effect(command, arguments)
+            answer = Answer(len(self.heard), command, self.step, self.result, self.failing.get(command))
+            self.events.publish("command", {**attrs.asdict(answer), "arguments": arguments})
             if command == "stop":
                 self.events.end()
             if not future.done():
                 future.set_result(answer)
 
-    def _take_effect(self, command, arguments):
+    def take_effect(self, command, arguments):
         self.state = {"pause": "paused", "step": "paused", "resume": "running", "stop": "ended"}.get(
             command, self.state
         )
@@ -107,13 +110,13 @@ class MemoryRun:
     def status(self):
         return {
             "state": self.state,
-            "step": 10,
+            "step": self.step,
             "pass": 1,
             "batch": 2,
             "loss": self.loss,
             "metrics": self.metrics,
             "log_values": {"learning_rate": 0.1},
-            "queue": 7,
+            "queue": self.queue,
             "rejected": 3,
             "steps_per_second": 12.5,
             "since": 1_700_000_000.0,

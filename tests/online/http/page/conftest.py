@@ -5,6 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from onion.online.control import gateway
 from onion.online.http.app import PAGE
 from onion.online.http.server import Service
 from tests.online.http.page.in_memory import InMemoryRun
@@ -38,8 +39,10 @@ def curves():
 
 
 @pytest.fixture
-def run():
-    return InMemoryRun()
+def run(monkeypatch):
+    monkeypatch.setattr(gateway, "MAX_EVENTS", 100_000)  # a test sends faster than the page reads
+    with InMemoryRun() as run:
+        yield run
 
 
 @pytest.fixture

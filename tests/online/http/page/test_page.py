@@ -39,7 +39,7 @@ def save(page, run):
     """Save, and assert that this is the only command so far."""
     page.click("text=Save")
     text(page, "#answer", "save: done")
-    assert run.asked == [("save", {})]
+    assert run.heard == [("save", {})]
 
 
 def leave_dialog(page, leave):
@@ -68,7 +68,13 @@ def test_the_values_are_those_of_the_run(page, run):
     run.go(3)
     text(page, "#step", "3")
     shown = {name: page.inner_text(f"#{name}") for name in ("loss", "speed", "queue", "rejected", "log_values")}
-    assert shown == {"loss": "0.66667", "speed": "12.3", "queue": "7", "rejected": "3", "log_values": "examples\t96"}
+    assert shown == {
+        "loss": "0.66667",
+        "speed": "12.5",
+        "queue": "7",
+        "rejected": "3",
+        "log_values": "learning_rate\t0.1",
+    }
     assert page.title() == "running · onion"
 
 
@@ -138,7 +144,7 @@ def test_pause_stops_the_curves_and_the_state_shows_it_until_resume(curves, page
     page.click("text=Resume")
     text(page, "#state", "running")
     assert len(points(page)[0]) == 6
-    assert run.asked == [("pause", {}), ("resume", {})]
+    assert run.heard == [("pause", {}), ("resume", {})]
 
 
 def test_step_runs_as_many_batches_as_it_says(page, run):
@@ -147,7 +153,7 @@ def test_step_runs_as_many_batches_as_it_says(page, run):
     text(page, "#answer", "step: done after step 4")
     page.fill("#steps", "0")
     page.click("#stepping button")  # the browser refuses it
-    assert run.asked == [("step", {"n": 4})]
+    assert run.heard == [("step", {"n": 4})]
 
 
 def test_stop_asks_first_and_does_nothing_on_cancel(page, run):
@@ -159,16 +165,16 @@ def test_stop_asks_first_and_does_nothing_on_cancel(page, run):
     page.click("#stop-dialog >> button:text('Stop the run')")
     text(page, "#state", "ended")
     text(page, "#lost", "The run has ended.")
-    assert run.asked[1:] == [("stop", {"why": "asked on the page"})]
+    assert run.heard[1:] == [("stop", {"why": "asked on the page"})]
     assert page.is_disabled("text=Pause")
 
 
 def test_a_stop_that_was_refused_is_not_repeated_by_escape(page, run):
-    run.refuse("not now")
+    run.refusal = "not now"
     page.click("#stop")
     page.click("#stop-dialog >> button:text('Stop the run')")
     text(page, "#answer", "stop: not now")
-    run.refuse(None)
+    run.refusal = None
     page.click("#stop")
     leave_dialog(page, lambda: page.keyboard.press("Escape"))
     save(page, run)
@@ -198,7 +204,7 @@ def test_a_setting_is_set_and_shown(page, run):
     run.go(1)
     text(page, "#step", "3")
     assert field.input_value() == "0.5"
-    assert run.asked == [("set", {"parameter_updater.rate": 0.25})]
+    assert run.heard == [("set", {"parameter_updater.rate": 0.25})]
 
 
 def test_a_setting_beyond_its_range_is_not_sent(page, run):
@@ -213,11 +219,11 @@ def test_a_ring_is_switched_off_and_on(page, run):
     text(page, "#answer", "disable drop words: done")
     page.check("#switches input")
     text(page, "#answer", "enable drop words: done")
-    assert run.asked == [("disable", {"ring": "drop words"}), ("enable", {"ring": "drop words"})]
+    assert run.heard == [("disable", {"ring": "drop words"}), ("enable", {"ring": "drop words"})]
 
 
 def test_what_is_refused_is_said_and_the_switch_goes_back(page, run):
-    run.refuse("No ring can be switched today.")
+    run.refusal = "No ring can be switched today."
     page.click("#switches label")
     text(page, "#answer", "disable drop words: No ring can be switched today.")
     page.wait_for_function("() => document.querySelector('#switches input').checked")
