@@ -27,7 +27,7 @@ import os
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from time import time
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -106,13 +106,11 @@ class Journal(RunnerItem):
     def initialize(self, state: State) -> HookIterator:
         """Keep the file open during the run; read the rows to follow."""
         path = self._at = self.path or journal_in(beside_checkpoints(state, FILE, self.name).parent)
-        try:
+        with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._read(path)
             self._file = path.open("ab")
             sync_folder(path.parent)
-        except OSError as error:
-            raise self._refused(error) from error
         if self._tail:
             log.info("%s follows %d rows of %s", self.name, len(self._tail), path)
         try:
@@ -182,18 +180,17 @@ class Journal(RunnerItem):
     def note(self, row: JournalRow) -> None:
         """Write a row; it survives the end of the process."""
         file = self._opened()
-        try:
+        with self._writing():
             write(file, json.dumps(row, default=plain).encode() + b"\n")
             file.flush()
-        except OSError as error:
-            raise self._refused(error) from error
 
     def command(self, batch: int, step: int, command: str, arguments: Mapping[str, Any], key: str | None) -> JournalRow:
         """Write a command that takes effect now; it is on disk when this returns."""
         row = {"batch": batch, "number": self.answers.number + 1, "command": command, "arguments": dict(arguments)}
         row |= {"key": key, "step": step, "time": time()}
         self.note(row)
-        self._sync(self._opened())
+        with self._writing():
+            sync(self._opened())
         self.answers.number += 1
         return row
 
@@ -231,21 +228,25 @@ class Journal(RunnerItem):
 
     def _synced(self) -> int:
         if self._file is not None and not self._tail:
-            self._sync(self._file)
+            with self._writing():
+                sync(self._file)
             self._offset = self._file.tell()
         return self._offset
 
-    def _sync(self, file: IO[bytes]) -> None:
-        try:
-            sync(file)
-        except OSError as error:
-            raise self._refused(error) from error
-
-    def _refused(self, error: OSError) -> CheckpointError:
-        return CheckpointError(f"cannot write the journal {self._at}: {error.strerror}.")
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(f"the journal {self._at}")
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def writing(what: str) -> Iterator[None]:
+    """Convert the system's errors into CheckpointError; ``what`` is written."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(f"cannot write {what}: {error.strerror}.") from error
 
 
 def journal_in(folder: Path) -> Path:

@@ -6,13 +6,14 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from onion.checkpointing.atomic_files import sync, write
-from onion.errors import CheckpointError
+from onion.online.journal.journal import writing
 from onion.online.sources.source import Position
 from onion.online.stream.batch_assembler import AssembledBatch, RejectedSample
 
@@ -42,11 +43,9 @@ class DeadLetters:
     def open(self, path: Path) -> None:
         """Remove the rows after the checkpoint: their samples are read again."""
         self.path = path
-        try:
+        with self._writing():
             if path.exists() and path.stat().st_size > self.offset:
                 os.truncate(path, self.offset)
-        except OSError as error:
-            raise self._refused(error) from error
 
     def add(self, rejected: Sequence[RejectedSample]) -> None:
         """Write a row for each."""
@@ -58,24 +57,18 @@ class DeadLetters:
         if self.path is None or self.offset >= MAX_BYTES:
             return
         content = b"".join(_row(each) for each in rejected)
-        try:
-            with self.path.open("ab") as file:
-                write(file, content)
-            self.offset += len(content)
-        except OSError as error:
-            raise self._refused(error) from error
+        with self._writing(), self.path.open("ab") as file:
+            write(file, content)
+        self.offset += len(content)
 
     def settle(self) -> None:
         """Sync the file."""
-        try:
-            if self.path is not None and self.offset and self.path.exists():
-                with self.path.open("ab") as file:
-                    sync(file)
-        except OSError as error:
-            raise self._refused(error) from error
+        if self.path is not None and self.offset and self.path.exists():
+            with self._writing(), self.path.open("ab") as file:
+                sync(file)
 
-    def _refused(self, error: OSError) -> CheckpointError:
-        return CheckpointError(f"cannot write the rejected samples to {self.path}: {error.strerror}.")
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(f"the rejected samples to {self.path}")
 
 
 def _row(rejected: RejectedSample) -> bytes:
