@@ -57,7 +57,7 @@ def redis(folder: Path) -> WriterPlace:
 
 
 class FolderPlace:
-    """Files of a lot each; the name of a file tells its content, so that it is written once."""
+    """Files of a lot each; the name of a file identifies its content, so that it is written once."""
 
     def __init__(self, folder: Path) -> None:
         self._inbox = folder / "inbox"

@@ -4,9 +4,11 @@ import json
 import threading
 
 import paddle
+import pytest
 
 from onion import GradientMachine, ParameterUpdater
 from onion.errors import DataError
+from onion.online.control.run_api import Refused
 from onion.online.sources.source import Sample
 
 
@@ -74,3 +76,10 @@ def submissions(executor):
 
     executor.submit = submit_and_set
     return submitted
+
+
+def refusal(call, *arguments):
+    """Return the status and the reason with which a call is refused."""
+    with pytest.raises(Refused) as refused:
+        call(*arguments)
+    return refused.value.status, str(refused.value)

@@ -9,7 +9,7 @@ from onion.online.control.commands import CommandQueue, settle
 from onion.online.control.run_api import Answer, Refused
 from onion.online.journal.journal import Journal
 from tests.online.control.steered import samples, steered
-from tests.online.toys import Line
+from tests.online.toys import Line, refusal
 from tests.patience import PATIENCE
 
 
@@ -41,9 +41,9 @@ def test_a_repeated_key_returns_the_first_answer(queue):
 @pytest.mark.parametrize(("command", "arguments"), [("stop", {}), ("step", {"n": 3})])
 def test_a_key_of_another_command_is_refused(queue, command, arguments):
     queue.ask("step", {"n": 2}, "k")
-    with pytest.raises(Refused, match="another command had this key") as refused:
-        queue.ask(command, arguments, "k")
-    assert (refused.value.status, queue.count()) == (409, 1)
+    words = "another command had this key; use a new key for each command."
+    assert refusal(queue.ask, command, arguments, "k") == (409, words)
+    assert queue.count() == 1
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,7 @@ def test_a_key_of_another_command_is_refused(queue, command, arguments):
     [
         ("dance", {}, "unknown command 'dance'", 404),
         ("pause", {"for": 3}, "unknown argument 'for'", 400),
-        ("step", {"n": 0}, "must be an integer between 1 and", 400),
-        ("step", {"n": True}, "must be an integer between 1 and", 400),
-        ("step", {"n": 10**30}, "must be an integer between 1 and", 400),
+        *(("step", {"n": n}, "must be an integer between 1 and", 400) for n in (0, True, 10**30)),
         ("stop", {"why": "x" * 2000}, "at most 1000 characters", 400),
         ("set", {}, "no setting was given", 404),
         ("set", {"learning_rate": 100}, "from 1e-12 to 10", 400),
@@ -64,10 +62,9 @@ def test_a_key_of_another_command_is_refused(queue, command, arguments):
     ],
 )
 def test_invalid_commands_are_refused(queue, command, arguments, words, status):
-    with pytest.raises(Refused) as refused:
-        queue.ask(command, arguments, "k")
-    assert words in str(refused.value)
-    assert (refused.value.status, queue.count()) == (status, 0)
+    found, reason = refusal(queue.ask, command, arguments, "k")
+    assert words in reason
+    assert (found, queue.count()) == (status, 0)
     queue.ask("save", {}, "k")  # the key is still free
     assert queue.take().command == "save"
 
@@ -76,28 +73,19 @@ def test_a_full_queue_refuses_commands_until_some_are_taken(queue, monkeypatch):
     monkeypatch.setattr(module, "MAX_QUEUED", 2)
     for _ in range(2):
         queue.ask("save", {})
-    with pytest.raises(Refused, match="2 commands are queued already") as refused:
-        queue.ask("save", {})
-    assert refused.value.status == 503
+    assert refusal(queue.ask, "save", {}) == (503, "2 commands are queued already; try again.")
     queue.take()
     queue.ask("save", {})
     assert queue.count() == 2
 
 
-def test_without_a_run_every_command_is_refused():
-    with pytest.raises(Refused, match="there is no run") as refused:
-        CommandQueue().ask("pause", {})
-    assert refused.value.status == 409
-
-
-def test_at_the_end_of_a_run_queued_and_later_commands_are_refused(queue):
+def test_without_a_run_every_command_is_refused(queue):
+    assert refusal(CommandQueue().ask, "pause", {}) == (409, "there is no run.")
     asked = [queue.ask("save", {}) for _ in range(2)]
     queue.end()
     for answer in asked:
-        with pytest.raises(Refused, match="was not carried out"):
-            answer.result(PATIENCE)
-    with pytest.raises(Refused, match="there is no run"):
-        queue.ask("save", {})
+        assert refusal(answer.result, PATIENCE) == (409, "the run has ended; the command was not carried out.")
+    assert refusal(queue.ask, "save", {}) == (409, "there is no run.")
     assert queue.count() == 0
 
 

@@ -7,11 +7,10 @@ from onion import GradientMachine, Observer, Runner
 from onion.online import Spool
 from onion.online.control import gateway as module
 from onion.online.control.gateway import EventBus, Gateway
-from onion.online.control.run_api import Refused
 from onion.online.learning.publish import Publish
 from onion.online.stream.stream_provider import StreamProvider
 from onion.testing import Batches, toy_network
-from tests.online.toys import Line
+from tests.online.toys import Line, refusal
 
 NOTHING = Observer(on_batch_end=print)
 
@@ -24,12 +23,6 @@ def gateway_of(*items):
 
 def streaming(source):
     return gateway_of(StreamProvider(source, pass_every=8), NOTHING)
-
-
-def refusal(call, *arguments):
-    with pytest.raises(Refused) as refused:
-        call(*arguments)
-    return refused.value.status, str(refused.value)
 
 
 # -- samples -----------------------------------------------------------------------------------------------------------

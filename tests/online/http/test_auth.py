@@ -9,11 +9,6 @@ from onion.online.http.auth import MAX_LENGTH, Access, find_token, is_loopback
 GOOD = "sixteen-letters!"
 
 
-@pytest.fixture(autouse=True)
-def _no_token_around(monkeypatch):
-    monkeypatch.delenv("ONION_TOKEN", raising=False)
-
-
 def private(file, content):
     file.write_text(content)
     file.chmod(0o600)

@@ -20,11 +20,6 @@ from tests.patience import PATIENCE
 STATUS = f"GET /status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
 
 
-@pytest.fixture(autouse=True)
-def _no_token_around(monkeypatch):
-    monkeypatch.delenv("ONION_TOKEN", raising=False)
-
-
 def open_files():
     folder = Path("/proc/self/fd")
     return len(list(folder.iterdir())) if folder.is_dir() else 0
@@ -184,10 +179,6 @@ def test_it_is_quiet_and_leaves_the_logs_of_other_servers_alone(caplog):
     assert not any(TOKEN in record.getMessage() for record in caplog.records)
 
 
-def printed_by(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-
-
 def test_a_missing_extra_is_an_error():
     code = """
 import sys
@@ -199,4 +190,5 @@ try:
 except OnionError as error:
     print(error)
 """
-    assert printed_by(code) == "The service requires uvicorn; run: pip install 'onion-paddle[online]'\n"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed == "The service requires uvicorn; run: pip install 'onion-paddle[online]'\n"

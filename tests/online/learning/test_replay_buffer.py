@@ -292,7 +292,7 @@ def test_a_tensor_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((0,), "size .*, got 0"),
         ((1.5,), r"size .*, got 1\.5"),
@@ -301,8 +301,8 @@ def test_a_tensor_is_refused():
         ((9, 17), "ratio .*, got 17"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, told):
-    with pytest.raises(CompositionError, match=told):
+def test_wrong_arguments_are_refused(arguments, message):
+    with pytest.raises(CompositionError, match=message):
         ReplayBuffer(*arguments)
 
 

@@ -234,11 +234,11 @@ def test_what_is_taken_is_on_disk(path, archive, watcher):
     assert done == ["a.jsonl", "rename", "taken", path.name]
 
 
-@pytest.mark.parametrize(("ending", "told"), [("jsonl", "is rejected: "), ("txt", "is ignored: ")])
-def test_undecodable_names_are_logged_as_text(path, archive, watcher, caplog, ending, told):
+@pytest.mark.parametrize(("ending", "words"), [("jsonl", "is rejected: "), ("txt", "is ignored: ")])
+def test_undecodable_names_are_logged_as_text(path, archive, watcher, caplog, ending, words):
     (path / os.fsdecode(b"a\xff." + ending.encode())).write_text("{")
     take_all(watcher)
-    assert f"{path}/a\\udcff.{ending} {told}" in caplog.text
+    assert f"{path}/a\\udcff.{ending} {words}" in caplog.text
     assert caplog.text.encode()  # a log in a file is UTF-8
     assert (path / "rejected").exists() == (ending == "jsonl")
     assert ending == "txt" or len(rejections(path)) == 1

@@ -124,7 +124,7 @@ def test_the_onion_is_drawn_with_the_cost_of_each_item(page, run):
     assert page.locator("meter").evaluate_all("all => all.map((one) => one.value)") == [0.25, 0.75, 1]
 
 
-def test_an_onion_without_a_clock_says_how_to_get_one(tab, serve, run):
+def test_a_runner_that_is_not_timed_shows_how_to_time_it(tab, serve, run):
     run.timed = False
     tab.goto(serve().url)
     text(tab, "#untimed", "runner.timed()")
@@ -147,7 +147,7 @@ def test_pause_stops_the_curves_and_the_state_shows_it_until_resume(curves, page
     assert run.heard == [("pause", {}), ("resume", {})]
 
 
-def test_step_runs_as_many_batches_as_it_says(page, run):
+def test_step_runs_the_given_number_of_batches(page, run):
     page.fill("#steps", "4")
     page.click("#stepping button")
     text(page, "#answer", "step: done after step 4")
@@ -200,7 +200,7 @@ def test_a_setting_is_set_and_shown(page, run):
     text(page, "#answer", "set parameter_updater.rate: done after step 2")
     text(page, "#commands td", "set parameter_updater.rate=0.25")
     assert page.locator("#commands tr").count() == 1  # the answer and the event are one
-    run.settings["parameter_updater.rate"]["value"] = 0.5  # by somebody else
+    run.settings["parameter_updater.rate"]["value"] = 0.5  # by another client
     run.go(1)
     text(page, "#step", "3")
     assert field.input_value() == "0.5"
@@ -222,7 +222,7 @@ def test_a_ring_is_switched_off_and_on(page, run):
     assert run.heard == [("disable", {"ring": "drop words"}), ("enable", {"ring": "drop words"})]
 
 
-def test_what_is_refused_is_said_and_the_switch_goes_back(page, run):
+def test_a_refusal_is_shown_and_the_switch_goes_back(page, run):
     run.refusal = "No ring can be switched today."
     page.click("#switches label")
     text(page, "#answer", "disable drop words: No ring can be switched today.")
@@ -232,7 +232,7 @@ def test_what_is_refused_is_said_and_the_switch_goes_back(page, run):
 
 
 def test_a_command_that_failed_is_listed_with_its_error_and_each_is_listed_once(page, run):
-    run.ask("save", {})  # by somebody else
+    run.ask("save", {})  # by another client
     text(page, "#commands", "save")
     page.click("button:text('Test')")
     text(page, "#answer", "test failed: the test data are gone")
@@ -384,7 +384,7 @@ def test_without_a_token_the_page_waits_until_it_is_asked_again(tab, serve):
 # -- how it looks ------------------------------------------------------------------------------------------------------
 
 
-def test_without_the_chart_library_it_says_where_the_curves_would_be(tab, serve, run):
+def test_without_the_chart_library_a_text_replaces_the_curves(tab, serve, run):
     tab.route("**/vendor/*", lambda route: route.fulfill(status=404))
     tab.goto(serve().url)
     text(tab, ".plot", "run “make web-assets”")
