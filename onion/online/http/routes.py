@@ -1,5 +1,6 @@
 """All calls: status, Prometheus metrics, commands, samples, predictions, events."""
 
+# No ``from __future__ import annotations``: FastAPI reads the annotations of functions that are defined in functions.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -33,6 +34,8 @@ Reason = Annotated[str, Query(min_length=1, max_length=200)]
 Name = Annotated[str, Path(max_length=200)]
 Label = Annotated[str | None, Query(min_length=1, max_length=200)]
 
+
+# -- status and metrics ------------------------------------------------------------------------------------------------
 
 METHODS = ("GET", "POST", "PATCH")
 SINGLE = {
