@@ -16,8 +16,7 @@ import numpy as np
 
 from onion import GradientMachine, Logger, ParameterUpdater, Runner, Saver
 from onion.online import Spool, SpoolWriter
-from onion.online.learning.drift_detector import DriftDetector
-from onion.online.learning.learning_rate_boost import LearningRateBoost
+from onion.online.learning.drift import DriftDetector, LearningRateBoost
 from onion.online.learning.progressive_validation import ProgressiveValidation
 from onion.online.stream.stream_provider import StreamProvider
 

@@ -72,7 +72,7 @@ def ctl(served, capsys):
         (["step", "25"], "step", {"n": 25}),
         (["save"], "save", {}),
         (["test", "--timeout", "5"], "test", {}),
-        (["stop", "--yes"], "stop", {"why": "asked over the network"}),
+        (["stop", "--yes"], "stop", {"why": "requested over the network"}),
         (["stop", "--yes", "--why", "ça va & co"], "stop", {"why": "ça va & co"}),
         (["set", "learning_rate=0.25"], "set", {"learning_rate": 0.25}),
         (["enable", "replay"], "enable", {"ring": "replay"}),
@@ -113,7 +113,7 @@ def test_the_token_of_a_file(served, ctl, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["set", "learning_rate=7"], "onion: learning_rate=7 does not do.\n"),
+        (["set", "learning_rate=7"], "onion: learning_rate=7 is invalid.\n"),
         (["enable", "no such ring"], "onion: 'no such ring' is no ring.\n"),
         (["enable", "../../stop"], "onion: '../../stop' is no ring.\n"),
     ],

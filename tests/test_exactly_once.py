@@ -1,6 +1,7 @@
 """scripts/online: real processes, real kills, and a proof that can fail."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -28,8 +29,10 @@ def run(script, *words):
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
-@pytest.mark.parametrize("source", ["spool", "folder"])
+@pytest.mark.parametrize("source", ["spool", "folder", "redis"])
 def test_every_sample_is_counted_once(source):
+    if source == "redis" and shutil.which("redis-server") is None:
+        pytest.skip("no redis-server on PATH (Debian: apt-get install redis-server)")
     words = ["--source", source, "--samples", "3000", "--kills", "3", "--seed", "5", "--pause", "0.15"]
     status, lines, errors = run("exactly_once", *words)
     told = json.loads(lines[-1])
@@ -51,7 +54,7 @@ def test_what_is_counted_is_what_the_newest_checkpoint_has(tmp_path):
     checkpoint.make(tmp_path)
     checkpoint.write(tmp_path, checkpoint.Checkpoint(3, run_state, {"counts": {"table.weight": counts}}))
     assert exactly_once.counts_in(tmp_path) == Counter({1.0: 2, 2.0: 1, 0.0: 1})
-    with pytest.raises(SystemExit, match="holds no checkpoint"):
+    with pytest.raises(SystemExit, match="contains no checkpoint"):
         exactly_once.counts_in(tmp_path / "other")
 
 

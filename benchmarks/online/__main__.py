@@ -1,9 +1,9 @@
-"""Run what is missing, one run at a time, and write the page and its picture after each.
+"""Make missing runs, one at a time, and write the page and its picture after each.
 
     python -m benchmarks.online [NAME ...] [--data FOLDER] [--out FOLDER] [--table FILE]
 
-All of it takes a few minutes of one core, most of them for MiniLM's vectors, which are computed once. A run that is
-finished is not made again as long as its data file and this code are the same.
+All of it takes a few minutes of one core, most of them for MiniLM's vectors, which are computed once. A finished run is
+not repeated as long as its data file and this code are the same.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ SEEDS = (1, 2, 3, 4, 5)
 CODE = ("streams.py", "training.py")
 
 Sides = Mapping[str, Sequence[Result]]
-"""Variant -> its results, one a seed; what has not been run is not there."""
+"""Variant -> its results, one per seed; missing ones are left out."""
 
 HEAD = f"""\
 # Learning from a stream that changes
 
-Made by `python -m benchmarks.online`; not edited by hand. Every sample comes once, and is predicted before it is
-trained on (`ProgressiveValidation`). Batches of {BATCH}, a hidden layer of {HIDDEN}, Adam with a learning rate of
-{RATE:g}. Figures are accuracies times 100, means over the seeds (other orders of the samples, other first weights);
-behind ± stands the sample standard deviation. `held out` is at the end of the stream, on up to {HELD_OUT} samples of
-each of its parts that no run learns. Settings were fixed before the first run, and not tuned: where `fast` is better
-than `drift`, the plain rate was too low to begin with.
+Made by `python -m benchmarks.online`; do not edit. Every sample comes once, and is predicted before it is trained on
+(`ProgressiveValidation`). Batches of {BATCH}, a hidden layer of {HIDDEN}, Adam with a learning rate of {RATE:g}. Values
+are accuracies in percent: means over the seeds (different orders of the samples and initial weights) ± the sample
+standard deviation. `held out` is measured after the run, on up to {HELD_OUT} samples of each part of the stream that no
+run trains on. Settings were fixed before the first run and not tuned: where `fast` is better than `drift`, the plain
+rate was too low.
 
 ![Accuracy over time](online_drift.svg)
 
-A point is the accuracy over the latest {SMOOTH * BIN} samples, the mean of all seeds. At the dashed lines the samples
-become others. What the variants add to a plain run:
+A point is the accuracy over the latest {SMOOTH * BIN} samples, averaged over the seeds. Dashed lines mark the changes.
+The variants add to a plain run:
 
 """
 
@@ -63,7 +63,7 @@ class Run:
 
 
 class Online(Study[Run]):
-    """The runs, each of which depends on its code and its data file too."""
+    """The runs; each depends on its code and its data file."""
 
     name, text, noun, table = "online", __doc__, "stream", "online_learning.md"
     libraries = ("paddlepaddle", "river")
@@ -76,7 +76,7 @@ class Online(Study[Run]):
         self._phases = cache(self._made)
 
     def runs(self) -> Iterator[Run]:
-        """Yield the runs, those over the same samples next to each other."""
+        """Yield the runs; those over the same samples are adjacent."""
         for stream in self.streams:
             if self.chosen(stream.name):
                 for seed in SEEDS:
@@ -102,7 +102,7 @@ class Online(Study[Run]):
         return stream.make(self.data / stream.file, seed, self.folder)
 
     def sides(self, stream: Stream) -> Sides:
-        """Return what there is of a stream, by variant."""
+        """Return the results of a stream, by variant."""
         found = {variant: [self.read(Run(stream, seed, variant)) for seed in SEEDS] for variant in VARIANTS}
         return {variant: [each for each in results if each is not None] for variant, results in found.items()}
 

@@ -9,22 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 860, 260, 50, 40, 50
-LOW, HIGH = 0.1, 1.0
-"""The least and the greatest accuracy of a panel."""
+LOW, HIGH = 0.1, 1.0  # the least and the greatest accuracy of a panel
 
 COLOURS = ("#444444", "#1f77b4", "#d62728", "#ff9896", "#2ca02c", "#9467bd")
-SMOOTH = 3
-"""Points over which a line is the mean."""
+SMOOTH = 3  # points over which a line is the mean
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What is drawn of a stream.
+    """The curves of a stream.
 
     Attributes:
-        title: above it.
-        curves: variant -> its curves, one a seed: accuracies of as many samples each.
-        changes: after which points the samples become others.
+        title: above the panel.
+        curves: variant -> its curves, one per seed; each point is the accuracy of as many samples.
+        changes: the points after which the data change.
     """
 
     title: str
@@ -33,12 +31,7 @@ class Panel:
 
 
 def picture(panels: Sequence[Panel], each: int) -> str:
-    """Draw panels, one below the other.
-
-    Args:
-        panels: the streams.
-        each: samples that a point stands for.
-    """
+    """Draw panels, one below the other; a point is ``each`` samples."""
     height = len(panels) * (HEIGHT + TOP + GAP)
     parts = [line for number, panel in enumerate(panels) for line in _panel(panel, number, each)]
     return (
@@ -74,7 +67,7 @@ def _line(variant: str, curves: Sequence[Sequence[float]], place: int, top: int,
 
 
 def _smoothed(values: NDArray[np.float64]) -> list[float]:
-    """Return the mean of each point and those just before it."""
+    """Return the mean of each point and its predecessors."""
     return [float(values[max(0, end - SMOOTH) : end].mean()) for end in range(1, len(values) + 1)]
 
 

@@ -1,4 +1,4 @@
-"""The streams: samples one after the other, and where they become others."""
+"""The streams: their samples, and what changes in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUCKETS, HELD_OUT = 4096, 300
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of a stream in which nothing changes.
+    """A part of a stream without changes.
 
     Attributes:
         inputs: float32 ``[n, width]``.
@@ -41,11 +41,11 @@ class Stream:
 
     Attributes:
         name: on the command line.
-        title: of its part of the page.
-        text: what it is.
-        file: that it is made of, below the folder of data.
-        phases: their names, in their order.
-        make: the file, a seed and a folder for what takes long -> the phases.
+        title: of its section of the page.
+        text: describes it.
+        file: of its samples, in the folder of data.
+        phases: names of the phases, in order.
+        make: (file, seed, folder for results that take long) -> the phases.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Stream:
 
 
 def films(path: Path, seed: int, out: Path, each: int = 2500) -> list[Phase]:
-    """Sentences of SST-2 as vectors of a frozen MiniLM; then others with labels that are turned round."""
+    """Sentences of SST-2 as vectors of a frozen MiniLM; then others with flipped labels."""
     rows = _read(path)[: 2 * each + HELD_OUT]
     vectors, labels = _by_minilm([text for text, _ in rows], out), np.array([label for _, label in rows])
     order = np.random.default_rng(seed).permutation(2 * each)
@@ -90,11 +90,11 @@ WORDS = {
     "books": ["书", "作者", "阅读", "故事", "小说", "看完", "内容", "读"],
     "notebooks": ["笔记本", "电脑", "系统", "散热", "键盘", "屏幕", "驱动", "硬盘", "显卡", "内存", "机器", "本本"],
 }
-"""The file does not tell which review is of what; these words do."""
+"""The file does not contain the domain of a review; these words do."""
 
 
 def domain_of(text: str) -> str | None:
-    """Return the domain most of whose words stand in a review; None: no domain has the most."""
+    """Return the domain with the most words in a review; None: there is no such domain."""
     (most, domain), (second, _) = sorted(
         ((sum(map(text.count, words)), name) for name, words in WORDS.items()), reverse=True
     )[:2]
@@ -102,7 +102,7 @@ def domain_of(text: str) -> str | None:
 
 
 def hashed(text: str) -> NDArray[np.float32]:
-    """Return how often each bucket of characters and pairs of characters is in a text, float32, of length 1."""
+    """Return the normalized counts of hashed characters and pairs of characters in a text, float32."""
     counts = np.zeros(BUCKETS, np.float32)
     for gram in [*text, *map("".join, pairwise(text))]:
         counts[zlib.crc32(gram.encode()) % BUCKETS] += 1
@@ -114,7 +114,7 @@ def _read(path: Path) -> Rows:
 
 
 def _by_minilm(texts: Sequence[str], out: Path) -> NDArray[np.float32]:
-    """Return the mean-pooled vectors of a MiniLM that does not learn; they are computed once."""
+    """Return the mean-pooled vectors of a frozen MiniLM, computed once."""
     path = out / f"minilm-{len(texts)}.npy"
     if not path.exists():
         from onion.tasks.embedding.embedder import Embedder
@@ -130,21 +130,21 @@ def _by_minilm(texts: Sequence[str], out: Path) -> NDArray[np.float32]:
 STREAMS = (
     Stream(
         "films",
-        "An abrupt change: labels turned round",
+        "An abrupt change: flipped labels",
         "The first 5,000 rows of SST-2's train file (Socher et al. 2013), which are sentences and parts of sentences; "
-        "after 2,500 of them what was called positive is called negative. That is made by hand, and the hardest of "
-        "changes: all that was learned is wrong. The inputs are the mean-pooled vectors of MiniLM, which does not "
-        "learn. The next 300 rows are held out; they may have parts of sentences of which other parts are learned.",
+        "after 2,500 of them, positive and negative are exchanged. This artificial change is the hardest one: "
+        "everything learned is wrong. The inputs are the mean-pooled vectors of a frozen MiniLM. The next 300 rows are "
+        "held out; they may contain parts of sentences of which other parts are trained on.",
         "glue/sst-2/train.tsv",
-        ("as labelled", "turned round"),
+        ("original", "flipped"),
         films,
     ),
     Stream(
         "reviews",
         "A change of domain: hotels, books, notebooks",
         "ChnSentiCorp's reviews, each text once: 1,900 of hotels, then as many of books, then of notebooks. The file "
-        "does not tell which is which; words do (`WORDS` in `benchmarks/online/streams.py`), and reviews that they "
-        "leave open are left out. The inputs are hashed characters and pairs of characters; nothing is pretrained.",
+        "does not contain the domains; they are determined by words (`WORDS` in `benchmarks/online/streams.py`), and "
+        "ambiguous reviews are left out. The inputs are hashed characters and pairs of them; nothing is pretrained.",
         "chnsenticorp/train.tsv",
         ("hotels", "books", "notebooks"),
         reviews,

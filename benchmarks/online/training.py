@@ -10,8 +10,7 @@ import numpy as np
 
 from benchmarks.online.streams import Phase
 from onion import DataProvider, GradientMachine, MovingAverage, Observer, ParameterUpdater, Runner, RunnerItem
-from onion.online.learning.drift_detector import DriftDetector
-from onion.online.learning.learning_rate_boost import LearningRateBoost
+from onion.online.learning.drift import DriftDetector, LearningRateBoost
 from onion.online.learning.progressive_validation import ProgressiveValidation
 from onion.online.learning.replay_buffer import ReplayBuffer
 
@@ -21,18 +20,17 @@ import paddle
 from paddle import nn
 
 BATCH, RATE, TIMES, HIDDEN = 16, 1e-3, 5, 64
-BIN = 100
-"""Samples over which a point of the curve is the accuracy."""
+BIN = 100  # samples over which a point of the curve is the accuracy
 
 VARIANTS = {
     "plain": "nothing",
     "replay": "`ReplayBuffer(1000, ratio=1.0)`",
-    "drift": '`DriftDetector(raised.begin, test.of("accuracy"), change="down")`, '
+    "drift": '`DriftDetector(boost.begin, test.of("accuracy"), change="down")`, '
     f"`LearningRateBoost(updater, {TIMES}, 60)`",
-    "fast": "nothing, but the rate that `drift` raises to is there all the time: a control, added after the first run",
+    "fast": "nothing, but the raised rate of `drift` is used from the beginning: a control, added after the first run",
     "average": "`MovingAverage(network, 0.98)`, which is what predicts",
 }
-"""What is added to a plain run, in words."""
+"""What is added to a plain run."""
 
 
 class Classifier(nn.Sequential):
@@ -49,7 +47,7 @@ class Classifier(nn.Sequential):
 
 
 def rings_of(variant: str, network: Any, updater: ParameterUpdater) -> tuple[ProgressiveValidation, list[RunnerItem]]:
-    """Return the test of a variant, and the items that stand between it and the updater."""
+    """Return the test of a variant, and the items between it and the updater."""
     if variant == "average":
         smooth = MovingAverage(network, 0.98)
         return ProgressiveValidation(smooth.average), [smooth]
@@ -57,8 +55,8 @@ def rings_of(variant: str, network: Any, updater: ParameterUpdater) -> tuple[Pro
     if variant == "replay":
         return test, [ReplayBuffer(1000, ratio=1.0)]
     if variant == "drift":
-        raised = LearningRateBoost(updater, TIMES, steps=60)
-        return test, [DriftDetector(raised.begin, test.of("accuracy"), change="down"), raised]
+        boost = LearningRateBoost(updater, TIMES, steps=60)
+        return test, [DriftDetector(boost.begin, test.of("accuracy"), change="down"), boost]
     return test, []
 
 
@@ -100,6 +98,6 @@ def _after_changes(right: np.ndarray, phases: Sequence[Phase], count: int = 1000
 
 
 def _accuracy(test: ProgressiveValidation, phase: Phase) -> float:
-    """Return the accuracy, after the run, of what predicts, on samples that no run learns."""
+    """Return the accuracy, after the run, on samples that no run trains on."""
     inputs, labels = phase.held_out
     return float((test.predict({"inputs": inputs}).argmax(1) == labels).mean())

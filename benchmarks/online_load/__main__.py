@@ -1,9 +1,9 @@
-"""Measure round after round, each in all ways, and write the page after each.
+"""Measure rounds of all modes, and write the page after each.
 
     python -m benchmarks.online_load [--rounds 10] [--steps 30] [--out FOLDER] [--table FILE]
 
-All rounds of a call are one process, which trains with 2 threads. A round that is finished is not run again as long as
-this code is the same. It needs no data.
+All rounds of a call run in one process, which trains with 2 threads. A finished round is not repeated as long as this
+code is the same. It needs no data.
 """
 
 from __future__ import annotations
@@ -30,44 +30,43 @@ CODE = ("client.py", "training.py")
 Result = Mapping[str, Any]
 """Of a round: ``ways`` by name, and where and when."""
 
-BUSY = 1.0
-"""The load average above which a machine has other work."""
+BUSY = 1.0  # the load average above which a machine has other work
 
 HEAD = """\
-# What a service costs a training, and what it bears meanwhile
+# What the service costs the training, and its throughput
 
-Made by `python -m benchmarks.online_load`; not edited by hand. A classifier over an encoder of MiniLM's shape (six
-layers, 384 wide, random weights) is trained with AdamW and {threads} threads on batches of {batch} made-up samples, as
-long as SST-2's sentences. In every round the same batches are trained on in all of these ways, one after the other; the
-order changes from round to round. Clients are processes on the same machine, so what they compute is taken from the
-training too; those that send samples, or write them, go as fast as they can.
+Made by `python -m benchmarks.online_load`; do not edit. A classifier with an encoder of MiniLM's shape (six layers, 384
+wide, random weights) is trained with AdamW and {threads} threads on batches of {batch} synthetic samples, as long as
+the sentences of SST-2. Each round trains on the same batches in all of these modes, one after the other, in an order
+that changes from round to round. Clients are processes on the same machine, so their processor time is taken from the
+training; clients that send or write samples do so as fast as they can.
 """
 
 LOSSES = """\
 ## Speed of the training
 
-`slower` is by how much more time the batches of a round took than with the service off, and `processor` by how much
-more processor time the process of the training took for them, its service included and clients not: medians over the
-rounds, and in brackets the quartiles.
+`slower` is the additional time for the batches of a round compared with the service off; `processor` is the additional
+processor time of the training process, including its service but not the clients. Values are medians over the rounds,
+with quartiles in brackets.
 """
 
 TAKEN = """\
-## Samples taken in meanwhile
+## Throughput of samples
 
-Samples are tokens and a label, {bytes} bytes each in the mean. They are on the disk when the answer comes, and wait
-behind those that are trained on. Medians over the rounds, in brackets the quartiles.
+A sample is tokens and a label, {bytes} bytes on average. It is on disk when it is acknowledged, and waits behind those
+that are trained on. Values are medians over the rounds, with quartiles in brackets.
 """
 
 STEERED = """\
 ## Commands
 
-From sending a `PATCH /settings` to its answer, which tells the step after which it took effect: it waits for the border
-between two batches. Commands come at random moments, one at a time.
+The time from sending a `PATCH /settings` to its answer, which names the step after which it took effect: commands wait
+for a boundary between two batches. They are sent at random times, one at a time.
 """
 
 
 class OnlineLoad(Study[int]):
-    """The rounds, each in all ways; a run is the number of a round."""
+    """The rounds, each in all modes; a run is the number of a round."""
 
     name, text, table = "online_load", __doc__, "online_load.md"
     uses_data = False
@@ -81,7 +80,7 @@ class OnlineLoad(Study[int]):
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
         parser.add_argument("--rounds", type=int, default=10)
-        parser.add_argument("--steps", type=int, default=30, help="batches that count, in each way of a round")
+        parser.add_argument("--steps", type=int, default=30, help="measured batches in each mode of a round")
 
     @cached_property
     def _training(self) -> Training:
@@ -120,7 +119,7 @@ def page(results: Sequence[Result]) -> str:
 
 
 def more(results: Sequence[Result], name: str, what: Callable[[Result, str], float]) -> list[float]:
-    """Return by what part the batches of each round took more of something in one way than with the service off."""
+    """Return by what fraction the batches of each round took more in one mode than with the service off."""
     return [what(result, name) / what(result, OFF.name) - 1 for result in results]
 
 
@@ -173,21 +172,21 @@ def _spread(values: Sequence[float], digits: int, unit: str = "") -> str:
 
 
 def _bytes() -> int:
-    """Return how long a sample is as JSON."""
+    """Return the mean length of a sample as JSON."""
     return round(statistics.mean(len(json.dumps(each)) for each in made_up(1000, seed=7)))
 
 
 def _where(results: Sequence[Result]) -> str:
-    """Return where and when it ran, how often, and whether the machine had other work."""
+    """Return where and when it ran, how many rounds, and whether the machine had other work."""
     if not results:
         return ""
     loads = [result["load"] for result in results]
     busy = (
         f" The machine had other work (a load average of up to {max(loads):.1f} before the start), which changed from "
-        "run to run: what differs by less than the quartiles do says nothing, and with few rounds nothing does."
+        "run to run: differences within the quartiles are not significant, and with few rounds none is."
     )
     steps = len(results[0]["ways"][OFF.name]["batches"])
-    rounds = f"Rounds: {len(results)}, of {steps} batches in each way."
+    rounds = f"Rounds: {len(results)}, of {steps} batches in each mode."
     return f"{where_and_when(results)} {rounds}{busy if max(loads) > BUSY else ''}\n"
 
 

@@ -1,8 +1,7 @@
-"""A client in a process of its own, and the samples, made up, with as many tokens as the sentences of SST-2 have.
+"""A client in a process of its own, and synthetic samples, with as many tokens as the sentences of SST-2.
 
-``python -m benchmarks.online_load.client SPOOL URL WHAT [LOT]`` says ``ready`` when it could begin, begins at the first
-line that it is sent, ends at the second one, and reports what it did as a line of JSON. The token is in the
-environment, as ``onion ctl`` has it.
+``python -m benchmarks.online_load.client SPOOL URL WHAT [LOT]`` prints ``ready``, starts at the first line that it
+receives, stops at the second one, and prints its results as a line of JSON. The token is in the environment.
 """
 
 from __future__ import annotations
@@ -23,26 +22,22 @@ import numpy as np
 
 from onion.online import SpoolWriter
 
-VOCABULARY = 30_522
-"""Of BERT; the first ids are those of special tokens."""
+VOCABULARY = 30_522  # of BERT; the first ids are special tokens
 
 FIRST, CLS, SEP = 1000, 101, 102
 
 MEDIAN, SPREAD, SHORTEST, LONGEST = 11, 0.6, 3, 66
-"""Of the lengths, which are drawn from a log-normal distribution: that gives a mean of 13 tokens, and 32 or so in the
-longest of 32 samples, as the training file of SST-2 does, special tokens included."""
+"""Of the lengths, drawn from a log-normal distribution: that gives a mean of 13 tokens, and about 32 in the longest of
+32 samples, as in the training file of SST-2, special tokens included."""
 
 SETTING = "parameter_updater.learning_rate"
 RATES = (1e-5, 2e-5)
-PAUSE = 0.5
-"""Seconds between a command and the next at most: without a pause each would be sent just after a border."""
-
-LOTS = 50
-"""Different ones that are sent in turns."""
+PAUSE = 0.5  # maximum time between two commands: without a pause each would be sent just after a batch boundary
+LOTS = 50  # number of different ones, sent in turn
 
 
 def made_up(count: int, seed: int) -> list[dict[str, Any]]:
-    """Return samples as they stand in a spool: ``{"ids": [token, ...], "label": 0 or 1}``."""
+    """Return samples as stored in a spool: ``{"ids": [token, ...], "label": 0 or 1}``."""
     random = np.random.default_rng(seed)
     lengths = np.clip(np.rint(random.lognormal(np.log(MEDIAN), SPREAD, count)), SHORTEST, LONGEST).astype(int)
     return [{"ids": _ids(random, length), "label": int(random.integers(2))} for length in lengths]
@@ -53,25 +48,25 @@ def _ids(random: np.random.Generator, length: int) -> list[int]:
 
 
 class Caller:
-    """A connection that is kept, and the token."""
+    """A persistent connection, with the token."""
 
     def __init__(self, url: str) -> None:
         self._connection = HTTPConnection(str(urlsplit(url).netloc), timeout=120)
         self._headers = {"authorization": f"Bearer {os.environ['ONION_TOKEN']}"}
 
     def open(self, method: str, path: str, body: bytes | None = None) -> HTTPResponse:
-        """Send a request; return the answer, not read yet."""
+        """Send a request; return the response, unread."""
         self._connection.request(method, path, body, self._headers)
         return self._connection.getresponse()
 
     def __call__(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
-        """Send a request; return the status of the answer, and its JSON."""
+        """Send a request; return the status and the JSON of the response."""
         answer = self.open(method, path, body)
         return answer.status, json.loads(answer.read())
 
 
 def watch(spool: Path, url: str, over: Event) -> dict[str, Any]:
-    """Ask where the run is once a second; read what happens."""
+    """Request the status once a second; read the events."""
     told, reads = {"statuses": 0, "events": 0}, Event()
 
     def read() -> None:
@@ -110,7 +105,7 @@ def write(spool: Path, url: str, over: Event, lot: int) -> dict[str, Any]:
 
 
 def steer(spool: Path, url: str, over: Event) -> dict[str, Any]:
-    """Set the learning rate again and again, once at least, at moments that are drawn; tell how long answers took."""
+    """Set the learning rate repeatedly, at least once, at random times; return the response times."""
     caller, draw, refused = Caller(url), random.Random(os.getpid()), 0
     seconds: list[float] = []
     while not over.wait(draw.uniform(0, PAUSE)) or not (seconds or refused):
@@ -130,7 +125,7 @@ def _lots(size: int) -> list[list[dict[str, Any]]]:
 
 
 def _put(send: Callable[[int], int], over: Event) -> dict[str, Any]:
-    """Send one lot after the other, one at least; tell how many samples were taken, and how many lots were not."""
+    """Send one lot after the other, at least one; count the samples taken, and the lots refused."""
     begun, number, taken, refused = perf_counter(), 0, 0, 0
     while number == 0 or not over.is_set():
         count = send(number)
@@ -142,7 +137,7 @@ WORK: dict[str, Callable[..., dict[str, Any]]] = {"watch": watch, "post": post, 
 
 
 def main(spool: str, url: str, what: str, *lot: str) -> None:
-    """Do it, from one line to the next."""
+    """Work from one line of standard input to the next."""
     over = Event()
 
     def end() -> None:

@@ -1,4 +1,4 @@
-"""One run over the same batches in one of the ways, its clock, and the client that works meanwhile."""
+"""One run over the same batches in one mode, its clock, and the client that works meanwhile."""
 
 from __future__ import annotations
 
@@ -30,13 +30,10 @@ from onion.tasks.classification import Classifier
 import paddle
 
 BATCH, WARM, COOL = 32, 3, 2
-"""Samples a batch; batches before the clock starts, and after it has stopped, where a client comes to its end."""
+"""Samples per batch; batches before the measured ones, and after them, while a client finishes."""
 
-CAPACITY = 10_000_000
-"""Of the spool: nothing that a client sends is refused for want of room."""
-
-LONG = 600.0
-"""Seconds that a batch waits to be full: all of them are."""
+CAPACITY = 10_000_000  # of the spool, so large that no client is refused
+LONG = 600.0  # seconds that a batch waits to be full: all batches are
 
 MINILM = EncoderConfig(
     vocab_size=VOCABULARY,
@@ -50,13 +47,13 @@ MINILM = EncoderConfig(
 
 @dataclass(frozen=True)
 class Mode:
-    """One way.
+    """One mode.
 
     Attributes:
         name: of it.
         text: for the page.
         served: whether the run has a Journal and a ControlServer with its service.
-        client: what a client does meanwhile, as client.py has it; empty: there is none.
+        client: the work of a client, as in client.py; empty: there is none.
     """
 
     name: str
@@ -65,12 +62,12 @@ class Mode:
     client: tuple[str, ...] = ()
 
 
-OFF = Mode("off", "no Journal, no ControlServer: what the others are held against", served=False)
+OFF = Mode("off", "no Journal, no ControlServer: the baseline", served=False)
 
 WAYS = (
     OFF,
-    Mode("idle", "the service is there, and nobody calls"),
-    Mode("watched", "a client asks for `/status` once a second, and another one reads `/events`", client=("watch",)),
+    Mode("idle", "the service runs without clients"),
+    Mode("watched", "a client requests `/status` once a second, another one reads `/events`", client=("watch",)),
     Mode("http 1", "`POST /samples` of one sample, one call after the other", client=("post", "1")),
     Mode("http 100", "the same, of 100 samples", client=("post", "100")),
     Mode("spool 1", "`SpoolWriter.write` of one sample in another process, one after the other", client=("write", "1")),
@@ -80,18 +77,14 @@ WAYS = (
 
 
 def order(number: int) -> list[Mode]:
-    """Return the ways in the order of a round: two rounds there and back, the next two beginning with another one."""
+    """Return the modes in the order of a round: two rounds forth and back, the next two starting with another one."""
     begin = number // 2 % len(WAYS)
     turned = [*WAYS[begin:], *WAYS[:begin]]
     return turned if number % 2 == 0 else turned[::-1]
 
 
 class Training:
-    """A network and an optimizer that all runs share; the values of the weights do not change the time.
-
-    Args:
-        config: of the encoder. Default: MiniLM's.
-    """
+    """A network and an optimizer that all runs share; the values of the weights do not change the time."""
 
     def __init__(self, config: EncoderConfig = MINILM) -> None:
         paddle.seed(0)
@@ -100,16 +93,11 @@ class Training:
         self.optimizer = paddle.optimizer.AdamW(1e-5, parameters=self.network.parameters())
 
     def run(self, way: Mode, number: int, steps: int) -> dict[str, Any]:
-        """Train on the batches of a round in one way.
-
-        Args:
-            way: in which.
-            number: of the round, which decides about the samples and the dropout.
-            steps: batches, besides those before the clock starts.
+        """Train on the batches of a round in one mode; the number of the round seeds the samples and the dropout.
 
         Returns:
-            ``batches``: the seconds of each, from the end of the one before; ``processor``: the seconds of processors
-            that the training and its service took for them; ``client``: what that told, or None.
+            ``batches``: the seconds of each, from the end of the one before; ``processor``: the processor seconds of
+            the training and its service for them; ``client``: its results, or None.
         """
         paddle.seed(number)
         token = secrets.token_urlsafe()
@@ -127,9 +115,9 @@ class Training:
 
 
 def _filled(path: Path, count: int, seed: int) -> Spool:
-    """Return a spool with the samples that are trained on; those that clients put in stand behind them."""
+    """Return a spool with the samples to train on; those of clients are behind them."""
     spool = Spool(path, CAPACITY)
-    spool.waiting()  # opens it, which tells writers how many may wait
+    spool.waiting()  # opens it, which stores the capacity for writers
     with spool.writer("training") as writer:
         writer.write(made_up(count, seed))
     return spool
@@ -140,14 +128,14 @@ def _example(sample: dict[str, Any]) -> dict[str, Any]:
 
 
 class Watch(RunnerItem):
-    """Note when batches end; have the client work while they count. It goes inside the ControlServer.
+    """Measures batches, and lets the client work meanwhile. Place it inside the ControlServer.
 
     Args:
-        words: what the client does; none: there is no client.
-        spool: the run's.
+        words: the work of the client; none: there is no client.
+        spool: of the run.
         token: of the service.
-        warm: batches before the clock starts.
-        steps: batches that count. Those behind let the client come to its end.
+        warm: batches before the measured ones.
+        steps: measured batches.
     """
 
     def __init__(self, words: Sequence[str], spool: Path, token: str, warm: int, steps: int) -> None:
@@ -157,10 +145,10 @@ class Watch(RunnerItem):
         self._ends: list[float] = []
         self._cpu: list[float] = []
         self.told: dict[str, Any] | None = None
-        """What the client told; None: there was none."""
+        """The results of the client; None: there was none."""
 
     def on_pass(self, state: State) -> HookIterator:
-        """Start the client, which gets ready while the first batches are trained on; hear it after the last."""
+        """Start the client, which gets ready during the first batches; get its results after the last one."""
         if self.words:
             assert state.runner is not None
             self._client = Client(self.words, self.spool, str(state.runner[ControlServer].url), self._token)
@@ -172,7 +160,7 @@ class Watch(RunnerItem):
                 self._client.stop()
 
     def on_batch(self, state: State) -> HookIterator:
-        """Look at the clock, after each batch that counts and the one before them."""
+        """Read the clock after each measured batch and the one before them."""
         yield
         if state.step == self.warm and self._client is not None:
             self._client.begin()
@@ -183,23 +171,16 @@ class Watch(RunnerItem):
             self._client.end()
 
     def batches(self) -> list[float]:
-        """Return the seconds of each batch that counts, from the end of the one before."""
+        """Return the seconds of each measured batch, from the end of the one before."""
         return [end - begin for begin, end in pairwise(self._ends)]
 
     def processor(self) -> float:
-        """Return the seconds of processors that the process has taken for these batches, in all its threads."""
+        """Return the processor seconds of the process for these batches, in all its threads."""
         return self._cpu[-1] - self._cpu[0]
 
 
 class Client:
-    """A process of client.py, which waits for its beginning and its end.
-
-    Args:
-        words: what it does.
-        spool: the run's.
-        url: where the run's service listens.
-        token: of the service.
-    """
+    """A process of client.py, which waits for its start and its end."""
 
     def __init__(self, words: Sequence[str], spool: Path, url: str, token: str) -> None:
         self._process = subprocess.Popen(
@@ -212,18 +193,18 @@ class Client:
         )
 
     def begin(self) -> None:
-        """Wait until it can begin, and let it."""
+        """Wait until it is ready, and start it."""
         self._hear()
         self._say()
 
     def end(self) -> None:
-        """Let it come to its end."""
+        """Stop it."""
         self._say()
 
     def told(self) -> dict[str, Any]:
-        """Return what it tells at its end."""
-        told: dict[str, Any] = json.loads(self._hear())
-        return told
+        """Return its results."""
+        results: dict[str, Any] = json.loads(self._hear())
+        return results
 
     def stop(self) -> None:
         self._process.kill()
@@ -238,5 +219,5 @@ class Client:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise FailedError(f"a client ended with status {self._process.wait()} before its time")
+            raise FailedError(f"a client ended prematurely with status {self._process.wait()}")
         return line

@@ -1,13 +1,13 @@
-"""Kill trainer, producer and redis-server at any moment, and count: each sample has gone into the weights exactly once.
+"""Kill trainer, producer and redis-server at random times, and count: each sample is in the weights exactly once.
 
     python -m scripts.online.exactly_once --samples 100000 --kills 200 --seed 7
     python -m scripts.online.exactly_once --source redis --samples 2000 --kills 5
 
-A producer puts numbered samples in, a trainer learns from them: a network with a parameter a sample, to which the SGD
-of a batch adds 1 for each time that the sample is in it. Processes are killed by SIGKILL after times drawn with the
-seed, and started again; the last samples come when all kills are done. In the end every parameter of the newest
-checkpoint has to be exactly 1. One line of JSON a source; exit status 1 if a count is another. A kill takes the process
-away, not the machine.
+A producer writes numbered samples, a trainer learns from them: a network with a parameter per sample, to which SGD adds
+1 each time that the sample is in a batch. Processes are killed by SIGKILL at times drawn with the seed, and started
+again; the last samples are written after all kills. In the end every parameter of the newest checkpoint has to be
+exactly 1. Prints a line of JSON per source; the exit status is 1 if a count is wrong. A kill ends the process, not the
+machine.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from scripts.online.processes import Child, python
 from scripts.online.producer import HELD
 from scripts.online.sources import PLACES, redis_server
 
-LIMIT = 1800.0
-"""Seconds after which something hangs."""
+LIMIT = 1800.0  # seconds after which a process must have hung
 
 
 def main() -> int:
-    """Try each source that was asked for; return the exit status."""
+    """Test the chosen sources; return the exit status."""
     asked = _asked()
     exact = True
     for kind in asked.source or list(PLACES):
@@ -46,7 +45,7 @@ def main() -> int:
 
 
 def prove(kind: str, folder: Path, samples: int, kills: int, seed: int, pause: float) -> dict[str, object]:
-    """Run trainer and producer of a source with so many kills; count."""
+    """Run the trainer and the producer of a source with some kills; count."""
     draw = random.Random(seed)
     began, held = time.monotonic(), folder / HELD
     if kills:
@@ -91,18 +90,18 @@ def _children(kind: str, folder: Path, samples: int, seed: int, pause: float) ->
 
 def _asked() -> argparse.Namespace:
     parser = parser_of(__doc__)
-    parser.add_argument("--source", action="append", choices=list(PLACES), help="only this one; may be given again")
+    parser.add_argument("--source", action="append", choices=list(PLACES), help="only this one; may be repeated")
     parser.add_argument("--samples", type=int, default=100_000)
-    parser.add_argument("--kills", type=int, default=200, help="for each source")
-    parser.add_argument("--pause", type=float, default=0.25, help="seconds between two lots of a producer")
+    parser.add_argument("--kills", type=int, default=200, help="per source")
+    parser.add_argument("--pause", type=float, default=0.25, help="seconds between two writes of the producer")
     return parser.parse_args()
 
 
 def counts_in(folder: Path) -> Counter[float]:
-    """Return how many parameters of the newest checkpoint have which value."""
+    """Return the number of parameters with each value in the newest checkpoint."""
     newest = checkpoint.newest(folder)
     if newest is None:
-        raise SystemExit(f"{folder} holds no checkpoint")
+        raise SystemExit(f"{folder} contains no checkpoint")
     [table] = newest.items["counts"].values()
     return Counter(float(count) for count in table.ravel())
 

@@ -1,4 +1,4 @@
-"""Processes that are killed and started again; waiting for them, and a port for them."""
+"""Processes that are killed and started again; waiting for them; a free port."""
 
 from __future__ import annotations
 
@@ -16,13 +16,10 @@ ROOT = Path(__file__).parents[2]
 
 
 class Child:
-    """A process that is started as often as it dies.
-
-    Args:
-        start: Starts it.
+    """A process that is started again after each kill.
 
     Attributes:
-        kills: How often it was killed while it lived.
+        kills: How often it was killed while it was running.
     """
 
     def __init__(self, start: Callable[[], subprocess.Popen[Any]]) -> None:
@@ -32,18 +29,14 @@ class Child:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended by itself, and well.
-
-        Raises:
-            SystemExit: It has ended with an error.
-        """
+        """Whether it has ended successfully; raise SystemExit if it has ended with an error."""
         status = self.process.poll()
         if status:
             raise SystemExit(f"{self.process.args!r} has ended with {status}")
         return status == 0
 
     def kill(self) -> None:
-        """Kill it by SIGKILL, if it lives, and start it again."""
+        """Kill it by SIGKILL, if it is running, and start it again."""
         if not self.over:
             self.process.kill()
             self.process.wait()
@@ -55,19 +48,13 @@ class Child:
         self.process = self._start()
 
     def end(self) -> None:
-        """Kill it for good."""
+        """Kill it without starting it again."""
         self.process.kill()
         self.process.wait()
 
 
 def python(module: str, *arguments: object, log: Path | None = None) -> Child:
-    """Start a module of this repository.
-
-    Args:
-        module: its name.
-        arguments: its words.
-        log: a file to which goes what it tells by standard error. Default: where ours goes.
-    """
+    """Start a module of this repository; ``log`` is a file for its standard error. Default: that of this process."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
@@ -81,21 +68,17 @@ def python(module: str, *arguments: object, log: Path | None = None) -> Child:
 
 
 PATIENCE = 600.0
-"""Seconds to wait for anything. Nothing takes that long, however slow or busy the machine, but what never comes."""
+"""Seconds to wait for anything. Nothing takes that long unless it hangs, however slow or busy the machine."""
 
 
 def until(there: Callable[[], object]) -> None:
-    """Wait until a function says that something is there.
-
-    Raises:
-        SystemExit: It has not come in ten minutes.
-    """
+    """Wait until a condition holds; raise SystemExit after ten minutes."""
     if not comes(there):
-        raise SystemExit(f"nothing came of it in {PATIENCE:g} s")
+        raise SystemExit(f"gave up waiting after {PATIENCE:g} s")
 
 
 def comes(there: Callable[[], object]) -> bool:
-    """Wait until a function says that something is there, ten minutes at most; return whether it has come."""
+    """Wait until a condition holds, for ten minutes at most; return whether it does."""
     deadline = time.monotonic() + PATIENCE
     while not there():
         if time.monotonic() > deadline:

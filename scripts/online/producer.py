@@ -1,4 +1,4 @@
-"""A process that puts samples in: ``python -m scripts.online.producer KIND FOLDER SAMPLES PAUSE SEED``."""
+"""A process that writes samples: ``python -m scripts.online.producer KIND FOLDER SAMPLES PAUSE SEED``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 
 from scripts.online.sources import PLACES
 
-HELD = "held"
-"""The file in the folder that lets the last lot wait, as long as it is there."""
+HELD = "held"  # while this file is in the folder, the last lot is held back
 
 
 def main(kind: str, folder: str, samples: str, pause: str, seed: str) -> None:
-    """Put samples in, in lots of 1 to 200, with so many seconds between two."""
+    """Write samples in lots of 1 to 200, with a pause in seconds between two."""
     place, draw = PLACES[kind](Path(folder)), random.Random(int(seed))
     begin, total = place.begin(), int(samples)
     while begin < total:

@@ -1,4 +1,4 @@
-"""Where samples are put and read, for each kind of source."""
+"""Sources, each with its writer."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from typing import Any, Protocol
 from onion.online import Folder, RedisStream, RedisWriter, Spool, SpoolWriter
 from onion.online.sources.source import Source
 
-CAPACITY = 20_000
-"""Samples that may wait to be read."""
+CAPACITY = 20_000  # samples that may wait to be read
 
 
 class Place(Protocol):
-    """A source that a trainer reads and a producer fills; each makes its own from the same folder."""
+    """A source that a trainer reads and a producer fills; each process makes its own from the same folder."""
 
     def source(self) -> Source:
-        """Return what the trainer reads."""
+        """Return the source."""
 
     def begin(self) -> int:
-        """Return the number of the first sample that the producer has not put in."""
+        """Return the number of the first sample that has not been written."""
 
     def put(self, numbers: range) -> None:
-        """Put samples in, all or none."""
+        """Write samples, all or none."""
 
 
 class WriterPlace:
-    """A source that a writer fills, whose mark is the number of the next sample."""
+    """A source with a writer, whose cursor is the number of the next sample."""
 
     def __init__(self, source: Callable[[], Source], writer: SpoolWriter | RedisWriter) -> None:
         self.source, self._writer = source, writer
@@ -45,7 +44,7 @@ class WriterPlace:
 
 
 def spool(folder: Path) -> WriterPlace:
-    """Return a file of SQLite."""
+    """Return an SQLite file."""
     path = folder / "samples.db"
     return WriterPlace(lambda: Spool(path, CAPACITY), SpoolWriter(path, "numbers", block=math.inf))
 
@@ -58,7 +57,7 @@ def redis(folder: Path) -> WriterPlace:
 
 
 class FolderPlace:
-    """Files, a lot each; the name of a file tells what is in it, so that it is put in once."""
+    """Files of a lot each; the name of a file identifies its content, so that it is written once."""
 
     def __init__(self, folder: Path) -> None:
         self._inbox = folder / "inbox"
@@ -68,7 +67,7 @@ class FolderPlace:
         return Folder(self._inbox, settle=0)
 
     def begin(self) -> int:
-        """Return the end of the newest file, wherever it is on its way: looked for in the order of that way."""
+        """Return the end of the newest file, searched for in the order in which files are moved."""
         names = [path.name for each in (".", "taken", "trained") for path in (self._inbox / each).glob("*.jsonl")]
         return max((int(name.removesuffix(".jsonl").rpartition("-")[2]) for name in names), default=0)
 
@@ -84,7 +83,7 @@ PLACES: dict[str, Callable[[Path], Place]] = {"spool": spool, "redis": redis, "f
 
 
 def redis_server(folder: Path) -> subprocess.Popen[bytes]:
-    """Start a redis-server whose answers are on its disk."""
+    """Start a redis-server that syncs before it answers."""
     settings = {"port": "0", "unixsocket": "redis.sock", "appendonly": "yes", "appendfsync": "always", "save": ""}
     words = [word for name, value in settings.items() for word in (f"--{name}", value)]
     server = shutil.which("redis-server")

@@ -1,11 +1,11 @@
-"""Show a run that learns while data arrive, and is steered: a producer, a trainer and a control client on this machine.
+"""Demonstrate a run that learns from arriving data under control: a producer, a trainer and a client on this machine.
 
     python -m scripts.online.steered --samples 20000
 
 The client pauses the run, lets it make steps, changes a learning rate, saves, kills the trainer by SIGKILL and starts
 it again, stops it and starts it again. In the end each sample has to be in the weights exactly once, each command has
-to be in the journal exactly once, and the run repeated from its samples and its journal has to have the same bits. One
-line of JSON; exit status 1 if one of the three does not hold.
+to be in the journal exactly once, and a replay from the samples and the journal has to be bit-identical. Prints a line
+of JSON; the exit status is 1 if one of the three does not hold.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ RATE = "parameter_updater.learning_rate"
 
 
 def main() -> int:
-    """Run the show; return the exit status."""
+    """Run the demonstration; return the exit status."""
     parser = parser_of(__doc__, seed=False)
     parser.add_argument("--samples", type=int, default=20_000)
     samples: int = parser.parse_args().samples
     with tempfile.TemporaryDirectory() as name, ExitStack() as ends:
         folder, port = Path(name), free_port()
-        (folder / HELD).touch()  # the last samples wait, or a slow client would find a run that is over
+        (folder / HELD).touch()  # holds back the last samples, so that a slow client does not find the run ended
         producer = python("scripts.online.producer", "spool", folder, samples, 0.15, 7)
         ends.callback(producer.end)
         trainer = python("scripts.online.trainer", "spool", folder, samples, port)
@@ -49,17 +49,13 @@ def main() -> int:
 
 
 class Client:
-    """``onion ctl``, as a person would call it."""
+    """``onion ctl``, as called on the command line."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     def __call__(self, *words: str) -> dict[str, Any]:
-        """Send a command; return the answer.
-
-        Raises:
-            SystemExit: It was refused.
-        """
+        """Send a command; return the answer, or raise SystemExit if it is refused."""
         done = _onion(["ctl", *words, "--url", self._url])
         if done.returncode:
             raise SystemExit(f"onion ctl {' '.join(words)}: {done.stderr}")

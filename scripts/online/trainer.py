@@ -1,6 +1,6 @@
 """A process that trains: ``python -m scripts.online.trainer KIND FOLDER SAMPLES [PORT]``.
 
-Its network has a parameter a sample, which counts how often the sample was trained on.
+Its network has a parameter per sample, which counts how often the sample was trained on.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from scripts.online.sources import PLACES
 
 
 def main(kind: str, folder: str, samples: str, port: str | None = None) -> None:
-    """Train until all samples are there."""
+    """Train until all samples have been learned."""
     control = None if port is None else ControlServer(port=int(port))
     source = PLACES[kind](Path(folder)).source()
     counting(source, Path(folder, "run"), int(samples), control).run()
 
 
 def again(folder: Path) -> Runner:
-    """Return the onion of a spool that is named in the environment, for ``onion replay``."""
+    """Return the runner of a spool named in the environment, for ``onion replay``."""
     source = PLACES["spool"](Path(os.environ["PLACE"])).source()
     return counting(source, folder, int(os.environ["SAMPLES"]), ControlServer(port=None))
 
 
 class Counts(paddle.nn.Layer):
-    """A parameter a sample. The gradient of the loss is -1 for each time that a sample is in the batch."""
+    """A parameter per sample. The gradient of the loss is -1 for each time that a sample is in the batch."""
 
     def __init__(self, samples: int) -> None:
         super().__init__()
@@ -43,12 +43,12 @@ class Counts(paddle.nn.Layer):
         return self.table(batch["id"])
 
     def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
-        """Return minus their sum, so that SGD with the learning rate 1 adds 1 to each."""
+        """Return minus their sum, so that SGD with a learning rate of 1 adds 1 to each."""
         return -outputs.sum()
 
 
 class Line(paddle.nn.Layer):
-    """A network beside it, whose learning rate may be changed without the counts' being touched."""
+    """A second network, whose learning rate may be changed without affecting the counts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Line(paddle.nn.Layer):
         self.fc = paddle.nn.Linear(1, 1)
 
     def forward(self, batch: dict[str, Any]) -> Any:
-        """Return a guess of the last digit of each sample's number, by its last two."""
+        """Predict the last digit of each sample's number from its last two."""
         return self.fc((batch["id"] % 100).astype("float32").reshape([-1, 1]) / 100)
 
     def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
@@ -66,7 +66,7 @@ class Line(paddle.nn.Layer):
 def counting(
     source: Source, folder: Path, samples: int, control: ControlServer | None = None, every: int = 20
 ) -> Runner:
-    """Return an onion that ends when it has been trained on so many samples."""
+    """Return a runner that ends when it has been trained on all samples."""
     counts, line = Counts(samples), Line()
     provider = StreamProvider(source, batch_size=100, pass_every=5_000, max_wait=0.02)
     counted = ParameterUpdater(paddle.optimizer.SGD(1.0, parameters=counts.parameters()))
@@ -76,7 +76,7 @@ def counting(
 
     def enough(state: State) -> None:
         if provider.log_values()["examples"] >= samples:
-            state.stop("all samples are there")
+            state.stop("all samples have been learned")
 
     return Runner(
         Signals(),

@@ -91,10 +91,10 @@ def result(seconds, load_average=0.1):
 def test_a_page_tells_medians_of_ratios_within_rounds():
     rounds = [result({"off": 1.0, "idle": 1.1}), result({"off": 2.0, "idle": 2.0})]
     page = load.page([*rounds, result({"off": 4.0, "idle": 4.08})])
-    assert "| idle | the service is there, and nobody calls | 2000 | 2.0 % (1.0 to 6.0) | 2.0 % (1.0 to 6.0) |" in page
+    assert "| idle | the service runs without clients | 2000 | 2.0 % (1.0 to 6.0) | 2.0 % (1.0 to 6.0) |" in page
     assert "| http 1 | 250 (250 to 250) | 0 |" in page
     assert "| 300 | 500 | 990 | 1000 | 0 |" in page
-    assert "Rounds: 3, of 2 batches in each way." in page
+    assert "Rounds: 3, of 2 batches in each mode." in page
     assert "other work" not in page
 
 

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from onion import DataProvider, MovingAverage, Runner, RunnerItem
-from onion.online.learning.delayed_labels import DelayedLabels
-from onion.online.learning.drift_detector import DriftDetector
-from onion.online.learning.learning_rate_boost import LearningRateBoost
-from onion.online.learning.progressive_validation import ProgressiveValidation
+from onion.online.learning.drift import DriftDetector, LearningRateBoost
+from onion.online.learning.progressive_validation import DelayedLabels, ProgressiveValidation
 from onion.online.learning.publish import Publish
 from onion.online.learning.replay_buffer import ReplayBuffer
 from tests.onions.parts import EXAMPLES, Network, adamw, begun, data, kept, learning

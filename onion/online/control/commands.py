@@ -1,8 +1,8 @@
-"""The commands of a run: what each one checks and does, and the queue in which they wait for a batch boundary."""
+"""The commands of a run: the check and the action of each, and the queue in which they wait for a batch boundary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from onion.engine.runner import Runner
+from onion.engine.item import RunnerItem
 from onion.engine.state import State
 from onion.errors import OnionError
 from onion.items.saver import Saver
@@ -26,18 +26,17 @@ if TYPE_CHECKING:
 
 Arguments = Mapping[str, Any]
 
-MAX_REASON = 1000
-"""Characters of a reason to stop."""
+MAX_REASON = 1000  # maximum length of a reason to stop
 
 
 @attrs.define
 class Pause:
-    """Whether the run waits, and from where on.
+    """Whether the run is paused, and from which batch.
 
     Attributes:
         on: Whether it waits once it has drawn ``until`` batches.
         until: Counted over the whole run.
-        drawn: Batches drawn by now.
+        drawn: Batches drawn so far.
     """
 
     on: bool = False
@@ -55,57 +54,63 @@ class Command:
     """One kind of command.
 
     Attributes:
-        check: Raises Refused for invalid arguments; nothing has been changed.
-        act: Carries it out between two batches; returns a JSON value.
+        act: Executes it between two batches; returns a JSON value.
+        names: Of its arguments; None: they are names of settings.
+        validate: Raises Refused for invalid arguments, before anything is changed.
     """
 
-    check: Callable[[Runner, Arguments], None]
     act: Callable[[State, Pause, Arguments], Any]
+    names: tuple[str, ...] | None = ()
+    validate: Callable[[Runner, Arguments], None] = lambda runner, arguments: None
+
+    def check(self, runner: Runner, arguments: Arguments) -> None:
+        """Raise Refused if a run cannot execute the command with these arguments."""
+        unknown = [] if self.names is None else sorted(map(str, arguments.keys() - set(self.names)))
+        if unknown:
+            raise Refused(f"unknown argument {unknown[0]!r} of this command; it has {_listed(self.names or ())}.")
+        self.validate(runner, arguments)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
 
 
 def settings_of(runner: Runner) -> dict[str, Adjustable]:
-    """Return what can be adjusted, by ``<item>.<setting>``."""
+    """Return the adjustable settings, by ``<item>.<setting>``."""
     return {
         f"{item.name}.{name}": adjustable for item in runner.walk() for name, adjustable in item.adjustable().items()
     }
 
 
 def switches_of(runner: Runner) -> dict[str, Switch]:
-    """Return the switches by the name of the item in each."""
+    """Return the switches, by the name of the item in each."""
     return {switch.items[0].name: switch for switch in runner.all(Switch)}
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------
 
 
-def _nothing(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments)
+def _set_pause(on: bool) -> Callable[[State, Pause, Arguments], None]:
+    def act(state: State, pause: Pause, arguments: Arguments) -> None:
+        pause.on, pause.until = on, 0
+
+    return act
 
 
 def _check_step(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments, "n")
     n = arguments.get("n", 1)
     if not (is_whole(n) and 1 <= n <= 10**9):
         raise Refused(f"n must be an integer between 1 and 1,000,000,000, got {n!r}.")
 
 
+def _step(state: State, pause: Pause, arguments: Arguments) -> None:
+    pause.on, pause.until = True, pause.drawn + int(arguments.get("n", 1))
+
+
 def _check_stop(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments, "why")
     why = arguments.get("why", "")
     if not isinstance(why, str) or len(why) > MAX_REASON:
         raise Refused(f"why must be a text of at most {MAX_REASON} characters.")
-
-
-def _pause(state: State, pause: Pause, arguments: Arguments) -> None:
-    pause.on, pause.until = True, 0
-
-
-def _resume(state: State, pause: Pause, arguments: Arguments) -> None:
-    pause.on, pause.until = False, 0
-
-
-def _step(state: State, pause: Pause, arguments: Arguments) -> None:
-    pause.on, pause.until = True, pause.drawn + int(arguments.get("n", 1))
 
 
 def _stop(state: State, pause: Pause, arguments: Arguments) -> None:
@@ -115,14 +120,12 @@ def _stop(state: State, pause: Pause, arguments: Arguments) -> None:
 # -- savers and testers ------------------------------------------------------------------------------------------------
 
 
-def _check_save(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments)
-    _require(runner.all(Saver), "the run has no Saver.")
+def _require(kind: type[RunnerItem]) -> Callable[[Runner, Arguments], None]:
+    def check(runner: Runner, arguments: Arguments) -> None:
+        if not runner.all(kind):
+            raise Refused(f"the run has no {kind.__name__}.", 404)
 
-
-def _check_test(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments)
-    _require(runner.all(Tester), "the run has no Tester.")
+    return check
 
 
 def _save(state: State, pause: Pause, arguments: Arguments) -> dict[str, Any]:
@@ -144,7 +147,8 @@ def _test(state: State, pause: Pause, arguments: Arguments) -> dict[str, float]:
 
 def _check_set(runner: Runner, arguments: Arguments) -> None:
     known = settings_of(runner)
-    _require(arguments, "no setting was given.")
+    if not arguments:
+        raise Refused("no setting was given.", 404)
     for name, value in arguments.items():
         try:
             known[_full_name(known, name)].refuse(name, value)
@@ -161,16 +165,15 @@ def _set(state: State, pause: Pause, arguments: Arguments) -> dict[str, float]:
 
 
 def _full_name(known: Mapping[str, Adjustable], name: str) -> str:
-    """Return ``<item>.<setting>`` of a name that may lack the item."""
+    """Return ``<item>.<setting>`` for a name that may lack the item."""
     fits = [full for full in known if name == full or full.partition(".")[2] == name]
     if len(fits) != 1:
         what = "several settings" if fits else "no setting"
-        raise Refused(f"{name!r} is {what}; there are {', '.join(fits or known) or 'none'}.")
+        raise Refused(f"{name!r} is {what}; there are {_listed(fits or known)}.")
     return fits[0]
 
 
 def _check_ring(runner: Runner, arguments: Arguments) -> None:
-    _only(arguments, "ring")
     _switch(runner, arguments.get("ring"))
 
 
@@ -178,7 +181,7 @@ def _switch(runner: Runner, name: object) -> Switch:
     known = switches_of(runner)
     fits = [switch for inner, switch in known.items() if name in (inner, switch.name)]
     if not fits:
-        raise Refused(f"{name!r} is no ring with a Switch; there are {', '.join(known) or 'none'}.", 404)
+        raise Refused(f"{name!r} is no ring with a Switch; there are {_listed(known)}.", 404)
     return fits[0]
 
 
@@ -193,36 +196,23 @@ def _turn(on: bool) -> Callable[[State, Pause, Arguments], None]:
 # -- all of them -------------------------------------------------------------------------------------------------------
 
 COMMANDS: dict[str, Command] = {
-    "pause": Command(_nothing, _pause),
-    "resume": Command(_nothing, _resume),
-    "step": Command(_check_step, _step),
-    "stop": Command(_check_stop, _stop),
-    "save": Command(_check_save, _save),
-    "test": Command(_check_test, _test),
-    "set": Command(_check_set, _set),
-    "enable": Command(_check_ring, _turn(True)),
-    "disable": Command(_check_ring, _turn(False)),
+    "pause": Command(_set_pause(True)),
+    "resume": Command(_set_pause(False)),
+    "step": Command(_step, ("n",), _check_step),
+    "stop": Command(_stop, ("why",), _check_stop),
+    "save": Command(_save, validate=_require(Saver)),
+    "test": Command(_test, validate=_require(Tester)),
+    "set": Command(_set, None, _check_set),
+    "enable": Command(_turn(True), ("ring",), _check_ring),
+    "disable": Command(_turn(False), ("ring",), _check_ring),
 }
 
-
-def _only(arguments: Arguments, *names: str) -> None:
-    unknown = sorted(map(str, arguments.keys() - set(names)))
-    if unknown:
-        raise Refused(f"{unknown[0]!r} is no argument of this command; it has {', '.join(names) or 'none'}.")
-
-
-def _require(there: object, why: str) -> None:
-    if not there:
-        raise Refused(why, 404)
-
-
-MAX_QUEUED = 1000
-"""How many commands wait for the next batch boundary."""
+MAX_QUEUED = 1000  # maximum number of commands that wait for the next batch boundary
 
 
 @attrs.frozen
 class QueuedCommand:
-    """A command, and where its answer goes."""
+    """A command, and the future of its answer."""
 
     command: str
     arguments: dict[str, Any]
@@ -231,9 +221,9 @@ class QueuedCommand:
 
 
 class CommandQueue:
-    """Accepts commands from all threads while a run is under way, and keeps them in order.
+    """Accepts commands from all threads during a run, and keeps them in order.
 
-    ``ask`` is for every thread; all else is for that of the run.
+    ``ask`` is for every thread, the rest for that of the run.
     """
 
     def __init__(self) -> None:
@@ -242,11 +232,11 @@ class CommandQueue:
         self._run: tuple[Runner, Journal] | None = None
 
     def begin(self, runner: Runner, journal: Journal) -> None:
-        """Accept the commands that this run can carry out."""
+        """Accept the commands of this run."""
         self._run = runner, journal
 
     def end(self) -> None:
-        """Accept no more, and refuse what was not carried out."""
+        """Accept no more commands, and refuse those that were not carried out."""
         with self._lock:
             self._run = None
         while (queued := self.take()) is not None:
@@ -256,32 +246,32 @@ class CommandQueue:
         """Queue a command; return the future of its answer.
 
         Raises:
-            Refused: No run is under way, there is no such command, its arguments are invalid there, another command
-                had this key, or too many wait.
+            Refused: There is no run or no such command, its arguments are invalid, another command had this key, or
+                too many are queued.
         """
         with self._lock:
             if self._run is None:
-                raise Refused("no run is under way.", 409)
+                raise Refused("there is no run.", 409)
             runner, journal = self._run
             if (known := journal.answers.of(key)) is not None:
                 if not journal.answers.is_same(key, command, arguments):
-                    raise Refused("this key was another command's; give each command a key of its own.", 409)
+                    raise Refused("another command had this key; use a new key for each command.", 409)
                 return known
             if command not in COMMANDS:
-                raise Refused(f"{command!r} is no command; there are {', '.join(COMMANDS)}.", 404)
+                raise Refused(f"unknown command {command!r}; there are {', '.join(COMMANDS)}.", 404)
             COMMANDS[command].check(runner, arguments)
             if self.count() >= MAX_QUEUED:
-                raise Refused(f"{MAX_QUEUED} commands wait already; try again.", 503)
+                raise Refused(f"{MAX_QUEUED} commands are queued already; try again.", 503)
             queued = QueuedCommand(command, dict(arguments), key, journal.answers.expect(key, command, arguments))
             self._waiting.put(queued)
             return queued.answer
 
     def count(self) -> int:
-        """Return how many wait."""
+        """Return the length of the queue."""
         return self._waiting.qsize()
 
     def take(self, timeout: float = 0.0) -> QueuedCommand | None:
-        """Return the next one; wait for it so many seconds at most. None: there is none."""
+        """Return the next command; wait for it up to this many seconds. None: there is none."""
         try:
             return self._waiting.get(timeout=timeout)
         except Empty:

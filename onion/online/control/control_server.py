@@ -1,4 +1,4 @@
-"""`ControlServer`: a run is watched and controlled over HTTP."""
+"""`ControlServer`: watch and control a run over HTTP."""
 
 from __future__ import annotations
 
@@ -36,25 +36,26 @@ class ControlServer(RunnerItem):
 
         Runner(Saver("run"), Journal(), StreamProvider(spool), ControlServer(port=8765), ParameterUpdater(...), ...)
 
-    What can be asked: ``docs/online.md``, or ``onion ctl --help``. A command takes effect between two batches, in the
-    thread of the run, and is answered with the step after which it did. Commands come one after the other, each once: a
-    key that was there before brings the first one's answer. A command is in the Journal, on the disk, before it takes
-    effect: a run that crashes after it and resumes from an older checkpoint repeats it at the same place.
+    ``docs/online.md`` and ``onion ctl --help`` list the calls. A command takes effect between two batches, in the
+    thread of the run; the answer names the step after which it did. Commands are carried out in the order of arrival,
+    each once: a key that was used before returns the answer of the first command. A command is written to the Journal
+    and synced before it takes effect, so a run that crashes and resumes from an older checkpoint repeats it at the same
+    batch.
 
-    It goes further in than the item that brings the data and than the Journal. Where Accumulate joins several batches,
-    commands wait until the update is complete. A run inside this one that shares the item does not use it. Other
-    threads of the same process may call it too (see ``RunAPI``): ``control.ask("pause", {}).result()``.
+    Place it inside the Journal and inside the item that provides the data. With Accumulate, commands wait until the
+    update is complete. An inner run that shares the item does not use it. Other threads of the process may call it as
+    a ``RunAPI``: ``control.ask("pause", {}).result()``.
 
     Args:
-        host: the address to listen at. Default ``127.0.0.1``: this machine only. Any other needs a token.
-        port: 0: any that is free (see ``url``). None: no service, only calls of this process. Default 8765.
-        token: what a caller has to show. Default: the environment's ``ONION_TOKEN``; none there: no token.
-        token_file: a file with the token, which only its owner can read.
+        host: the address to listen at. Default ``127.0.0.1``. Any other address requires a token.
+        port: 0: any free port (see ``url``). None: no service, only calls of this process. Default 8765.
+        token: required of callers. Default: the environment variable ``ONION_TOKEN``; if it is not set, no token.
+        token_file: a file with the token, readable by its owner only.
         limits: of the service; see ``onion.online.Limits``.
 
     Raises:
-        CompositionError: there is no Journal outside, or the data are brought further in.
-        OnionError: at the run's start: the address is in use, or open to others without a token; the extra is missing.
+        CompositionError: there is no Journal outside, or the item that provides the data is inside.
+        OnionError: when the run starts: the address is in use, or open to others without a token; the extra is missing.
     """
 
     keep_for_inference = False
@@ -80,14 +81,14 @@ class ControlServer(RunnerItem):
         self.reset()
 
     def reset(self) -> None:
-        """Begin unpaused, with no batch drawn."""
+        """Start unpaused, with no batch drawn."""
         self._border: BatchBoundary | None = None
         self._pause = Pause()
         self._batches = 0
         self._at: int | None = None
 
     def check(self, runner: Runner) -> None:
-        """Require a place inside the Journal and inside the item that brings the data, as far as can be seen."""
+        """Require a Journal and the item that provides the data outside, as far as the runner shows."""
         inside = runner.inside(self)
         journals = runner.all(Journal)
         if not journals or any(journal is item for item in inside for journal in journals):
@@ -96,16 +97,18 @@ class ControlServer(RunnerItem):
             )
         for item in inside:
             if item.provides_data:
-                raise CompositionError(f"{self.name} is outside {item.name}, which brings the data; move it in.")
+                raise CompositionError(
+                    f"{self.name} is outside {item.name}, which provides the data; move it inside (after it)."
+                )
 
     def identity(self) -> dict[str, Any]:
-        """Return nothing: where it listens makes no other run of it."""
+        """Return nothing: the address does not identify a run."""
         return {}
 
     # -- in the run ---------------------------------------------------------------------------------------------------
 
     def initialize(self, state: State) -> HookIterator:
-        """Serve during the run; refuse the commands that are left when it ends."""
+        """Serve during the run; at its end, refuse the commands that are still queued."""
         assert state.runner is not None
         self._journal = state.runner[Journal]
         self._status.begin(state)
@@ -140,7 +143,7 @@ class ControlServer(RunnerItem):
     def on_pass(self, state: State) -> HookIterator:
         """Look for commands between two batches."""
         if state.batches is None:
-            raise HookError(f"{self.name} is outside the item that brings the data; put it further in (after it).")
+            raise HookError(f"{self.name} is outside the item that provides the data; move it inside (after it).")
         state.batches = self._border = BatchBoundary(iter(state.batches), state, self._look)
         try:
             yield
@@ -168,7 +171,7 @@ class ControlServer(RunnerItem):
             self._show(state, "running" if arrived else "waiting")
 
     def _read(self, state: State, journal: Journal) -> None:
-        """Take the commands that are queued, and those that come while the run is paused."""
+        """Take the queued commands, and those that arrive while the run is paused."""
         there = self._queue.count()
         while state.pass_stopped is None and (there > 0 or self._pause.holds):
             self._gateway.run_pending()
@@ -188,23 +191,23 @@ class ControlServer(RunnerItem):
             raise
 
     def _carry_out(self, state: State, row: JournalRow, future: Future[Answer] | None) -> None:
-        """Carry a command out, and answer. An error in it is reported, and does not affect the run."""
+        """Carry out a command and answer it. An error in it is reported and does not affect the run."""
         assert self._journal is not None
         if row["command"] not in COMMANDS:
             raise DataError(f"{self.name}: the journal has a command {row['command']!r}, which is unknown.")
         result, error = None, None
         try:
             result = COMMANDS[row["command"]].act(state, self._pause, row["arguments"])
-            result = json.loads(json.dumps(result, default=plain))  # figures may be numpy's
+            result = json.loads(json.dumps(result, default=plain))  # metrics may be numpy scalars
         except Exception as failure:
             log.exception("%s: the command %s failed; the run continues", self.name, row["command"])
             error = describe(failure)
-        except BaseException:  # Ctrl-C, which is meant for the run
+        except BaseException:  # Ctrl-C, which is intended for the run
             settle(future, Refused("the run was interrupted.", 409))
             raise
         answer = self._journal.answer(row, result, error)
         for saver in state.runner.all(Saver) if state.runner is not None else ():
-            saver.note_change()  # else a run that was stopped just after a checkpoint would be stopped at once again
+            saver.note_change()  # or a run that was stopped just after a checkpoint would stop again when it resumes
         log.info("command %d, %s, took effect after step %d", answer.number, answer.command, state.step)
         self._show(state, "paused" if self._pause.holds else "running")
         self.events.publish("command", {**attrs.asdict(answer), "arguments": row["arguments"]})
@@ -223,11 +226,11 @@ class ControlServer(RunnerItem):
         return self._queue.ask(command, arguments, key)
 
     def status(self) -> dict[str, Any]:
-        """Return where the run is."""
+        """Return the status of the run."""
         return self._status.status()
 
     def onion(self) -> dict[str, Any]:
-        """Return the drawing, and what each item costs if the runner is timed."""
+        """Return the drawing, and the cost of each item if the runner is timed."""
         return self._status.onion()
 
     def put(self, samples: Sequence[Any], producer: str, cursor: str | None) -> int:
@@ -243,7 +246,7 @@ class ControlServer(RunnerItem):
         return self.events.subscribe()
 
     def unsubscribe(self, events: Queue[Event | None]) -> None:
-        """Send no more events."""
+        """Unsubscribe the queue."""
         self.events.unsubscribe(events)
 
     # -- saving -------------------------------------------------------------------------------------------------------
@@ -253,5 +256,5 @@ class ControlServer(RunnerItem):
         return {"batches": self._drawn(), "paused": self._pause.on, "until": self._pause.until}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Restore it; a run that was paused is paused again."""
+        """Restore the state; a run that was paused is paused again."""
         self._batches, self._pause = int(saved["batches"]), Pause(bool(saved["paused"]), int(saved["until"]))

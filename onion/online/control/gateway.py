@@ -23,17 +23,16 @@ if TYPE_CHECKING:
     from onion.engine.runner import Runner
 
 STATUS_SECONDS = 1.0
-"""Between two updates of what is expensive to read: the loss, which waits for the device, and readings."""
+"""Between two updates of what is expensive to read: the loss, which synchronizes the device, and log values."""
 
-MAX_EVENTS = 1000
-"""How many events wait for a subscriber."""
+MAX_EVENTS = 1000  # events queued for one subscriber
 
 Event: TypeAlias = "tuple[str, dict[str, Any]]"
-"""The kind, and what happened: JSON values."""
+"""Kind and content; the content is JSON."""
 
 
 class Gateway:
-    """Passes samples and predictions to the items of a run that handle them; any thread may call it."""
+    """Passes samples and inputs to the items of a run that handle them; any thread may call it."""
 
     def __init__(self) -> None:
         self._provider: StreamProvider | None = None
@@ -46,20 +45,20 @@ class Gateway:
         self._publish = next(iter(runner.all(Publish)), None)
 
     def run_pending(self) -> None:
-        """Make, between two batches, the predictions that wait for that; see Publish."""
+        """Make the predictions that wait for a batch boundary; see Publish."""
         if self._publish is not None:
             self._publish.run_pending()
 
     def end(self) -> None:
-        """Make all pending predictions, and from now on each at once: the run has ended."""
+        """Make all pending predictions; later ones are made immediately, as the run has ended."""
         if self._publish is not None:
             self._publish.end()
 
     def put(self, samples: Sequence[Any], producer: str, cursor: str | None) -> int:
-        """Put samples into the stream; return how many were taken; none where the producer's last cursor is this one.
+        """Put samples into the stream and return their number; 0 if the cursor is the producer's last one.
 
         Raises:
-            Refused: The run has no stream that takes samples, or it does not take these.
+            Refused: The run has no stream that accepts samples, or it rejects these.
             Full: There is no room.
         """
         source: Any = None if self._provider is None else self._provider.source
@@ -67,8 +66,8 @@ class Gateway:
         if make_writer is None:
             raise Refused("the run has no stream that takes samples over HTTP; use a Spool or a RedisStream.", 404)
         if len(samples) > getattr(source, "capacity", len(samples)):
-            raise Refused(f"{len(samples)} samples at once never have room; send fewer.", 413)
-        with self._writing, make_writer(producer) as writer:  # one at a time: a producer's cursor is for one writer
+            raise Refused(f"{len(samples)} samples at once exceed the capacity; send fewer.", 413)
+        with self._writing, make_writer(producer) as writer:  # serialized: a producer's cursor is for one writer
             try:
                 return int(writer.write(list(samples), cursor))
             except DataError as error:
@@ -78,7 +77,7 @@ class Gateway:
         """Return predictions of the newest snapshot, and its step.
 
         Raises:
-            Refused: Nothing is published, or an input does not fit.
+            Refused: Nothing is published, or an input is invalid.
         """
         if self._publish is None:
             raise Refused("the run publishes nothing; it has no Publish.", 404)
@@ -87,11 +86,11 @@ class Gateway:
         except Refused:
             raise
         except Exception as error:
-            raise Refused(f"the network does not take these inputs ({describe(error)}).") from error
+            raise Refused(f"the network cannot process these inputs ({describe(error)}).") from error
 
 
 class StatusView:
-    """The latest status of a run. ``update`` is for its thread; what returns something is for any thread.
+    """The latest status of a run. ``begin``, ``update`` and ``end`` are for its thread, the rest for any thread.
 
     Other threads see copies, which the thread of the run makes between two batches.
     """
@@ -108,7 +107,7 @@ class StatusView:
         self._provider: StreamProvider | None = None
 
     def begin(self, state: State) -> None:
-        """Begin with a run."""
+        """Start with a run."""
         runner = state.runner
         assert runner is not None
         self._state, self._runner, self._drawing = state, runner, str(runner)
@@ -122,13 +121,13 @@ class StatusView:
         return monotonic() >= self._next
 
     def update(self, state: State, what: str, drawn: int, commands_given: int = 0) -> dict[str, float]:
-        """Update the status; return the metrics that were reported since the last update.
+        """Update the status; return the metrics reported since the last update.
 
         Args:
             state: of the run.
-            what: it does: ``running``, ``paused``, ``waiting`` (for data).
+            what: ``running``, ``paused``, or ``waiting`` (for data).
             drawn: batches drawn over the whole run.
-            commands_given: commands that took effect, over the whole run.
+            commands_given: commands carried out over the whole run.
         """
         assert self._runner is not None
         now, (then, step) = monotonic(), self._before
@@ -155,17 +154,17 @@ class StatusView:
         return new
 
     def end(self, state: State) -> None:
-        """Note that the run has ended."""
+        """Mark the run as ended."""
         self._seen = {**self._seen, "state": "ended", "step": state.step}
         self._state = None
 
     def status(self) -> dict[str, Any]:
-        """Return the latest status, with the step of this moment."""
+        """Return the latest status, with the current step."""
         seen, state = self._seen, self._state
         return {**seen} if state is None else {**seen, "step": state.step, "pass": state.pass_id}
 
     def onion(self) -> dict[str, Any]:
-        """Return the drawing of the runner, and what each item has cost so far if the runner is timed."""
+        """Return the drawing of the runner, and the cost of each item so far if the runner is timed."""
         clock = None if self._runner is None else self._runner.clock
         costs = [] if clock is None else list(clock.costs.items())
         rings = [
@@ -187,7 +186,7 @@ def _range(setting: Adjustable) -> dict[str, float]:
 
 
 class EventBus:
-    """Sends every event to every subscriber; a slow one loses the oldest, and blocks nobody."""
+    """Sends every event to every subscriber; a slow subscriber loses the oldest events and blocks none."""
 
     def __init__(self) -> None:
         self._queues: list[Queue[Event | None]] = []
@@ -195,7 +194,7 @@ class EventBus:
         self._over = False
 
     def begin(self) -> None:
-        """Begin with a run."""
+        """Start with a run."""
         self._over = False
 
     def subscribe(self) -> Queue[Event | None]:
@@ -208,16 +207,16 @@ class EventBus:
         return queue
 
     def unsubscribe(self, queue: Queue[Event | None]) -> None:
-        """Remove a queue; harmless when called again."""
+        """Remove a queue, if it is still subscribed."""
         with self._lock, suppress(ValueError):
             self._queues.remove(queue)
 
     def publish(self, kind: str, event: dict[str, Any]) -> None:
-        """Put an event into every queue."""
+        """Send an event to all subscribers."""
         self._put((kind, event))
 
     def end(self) -> None:
-        """Put the end, None, into every queue, and into those that are subscribed later."""
+        """Send the end, None, to all subscribers, and to later ones when they subscribe."""
         self._over = True
         self._put(None)
 

@@ -1,4 +1,4 @@
-"""`RunAPI`: what the HTTP service, or any other thread, may ask of a run."""
+"""`RunAPI`: what the HTTP service, or any other thread, may request of a run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import attrs
 
 
-class Refused(Exception):  # noqa: N818  it is no fault of the program's
-    """What was asked for cannot be done; nothing was changed, and nothing recorded.
+class Refused(Exception):  # noqa: N818  the caller's mistake, not an error of the program
+    """The request cannot be carried out; nothing was changed or recorded.
 
     Args:
         reason: For the caller.
@@ -25,14 +25,14 @@ class Refused(Exception):  # noqa: N818  it is no fault of the program's
 
 @attrs.frozen
 class Answer:
-    """What became of a command.
+    """The outcome of a command.
 
     Attributes:
-        number: Of the command, from 1; they take effect in this order.
+        number: Of the command, from 1, in the order of execution.
         command: Its name.
         step: The step after which it took effect.
-        result: What it gave: a JSON value.
-        error: What went wrong, if it did; the run continues.
+        result: A JSON value.
+        error: What went wrong, if anything did; the run continues.
     """
 
     number: int
@@ -43,34 +43,34 @@ class Answer:
 
 
 class RunAPI(Protocol):
-    """A run, seen from other threads. Every method may be called in any of them, and none waits for the loop."""
+    """A run, seen from other threads. Any thread may call any method, and none waits for the loop."""
 
     def ask(self, command: str, arguments: Mapping[str, Any], key: str | None = None) -> Future[Answer]:
-        """Queue a command; it takes effect between two batches, each once, in the order of the calls.
+        """Queue a command; commands take effect between two batches, each once, in the order of the calls.
 
         Args:
             command: ``pause``, ``resume``, ``step`` (``n``), ``save``, ``test``, ``stop`` (``why``), ``set`` (names of
                 settings and their values), ``enable`` and ``disable`` (``ring``).
             arguments: JSON values.
-            key: A command with a key that was there before is not carried out again; its answer is that of the first.
+            key: A command with a key that was used before is not carried out again; it gets the first one's answer.
 
         Raises:
-            Refused: There is no such command, its arguments are invalid, or the run is over (409).
+            Refused: There is no such command, its arguments are invalid, or the run has ended (409).
         """
 
     def status(self) -> dict[str, Any]:
-        """Return where the run is, as of the last border: JSON values (see ``docs/online.md``)."""
+        """Return the status as of the last batch boundary: JSON values (see ``docs/online.md``)."""
 
     def onion(self) -> dict[str, Any]:
         """Return ``{"drawing": text, "timed": bool, "rings": [{name, hook, calls, way_in_us, way_out_us}, ...]}``."""
 
     def put(self, samples: Sequence[Any], producer: str, cursor: str | None) -> int:
-        """Put samples into the stream that the run learns from; return how many were taken.
+        """Put samples into the stream that the run learns from; return their number.
 
-        0: the producer's last cursor is this one, so they were taken before.
+        0: the cursor is the producer's last one, so these samples were written before.
 
         Raises:
-            Refused: The run has no stream that takes samples (404).
+            Refused: The run has no stream that accepts samples (404).
             Full: There is no room.
         """
 
@@ -82,11 +82,11 @@ class RunAPI(Protocol):
         """
 
     def subscribe(self) -> Queue[tuple[str, dict[str, Any]] | None]:
-        """Return a queue of the events to come, ``(kind, JSON)``; None: the run is over.
+        """Return a queue of the events to come, ``(kind, JSON)``; None: the run has ended.
 
-        A slow reader loses the oldest. Kinds: ``status`` (at most one a second), ``command`` (an answer, with its
-        ``arguments``), ``metrics`` (``{"step": ..., "metrics": {name: value}}``).
+        A slow reader loses the oldest events. Kinds: ``status`` (at most one a second), ``command`` (an answer, with
+        its ``arguments``), ``metrics`` (``{"step": ..., "metrics": {name: value}}``).
         """
 
     def unsubscribe(self, events: Queue[tuple[str, dict[str, Any]] | None]) -> None:
-        """Send no more events."""
+        """Unsubscribe the queue."""

@@ -1,4 +1,4 @@
-"""The HTTP service of a run: ``Service`` and its ``Limits``. Everything else is imported when a service is started."""
+"""The HTTP service of a run: ``Service`` and ``Limits``. The web framework is imported when a service starts."""
 
 from onion.online.http.limits import Limits
 from onion.online.http.server import Service

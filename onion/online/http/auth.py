@@ -1,4 +1,4 @@
-"""Who may call: a token, or this machine alone."""
+"""Who may call: holders of the token or, without one, this machine only."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def find_token(token: str | None = None, file: str | Path | None = None) -> str 
         OnionError: Both are given, the token is invalid, or the file cannot be read, or others can read it.
     """
     if token is not None and file is not None:
-        raise OnionError("A token and a token_file were given; give one of them.")
+        raise OnionError("Both a token and a token_file were given; give one of them.")
     if token is not None:
-        return _checked(token, "the token that was given")
+        return _checked(token, "the argument token")
     if file is not None:
         return _checked(_read(Path(file)), str(file))
     token = os.environ.get(VARIABLE)
@@ -45,14 +45,14 @@ def find_token(token: str | None = None, file: str | Path | None = None) -> str 
 
 
 def _checked(token: str, where: str) -> str:
-    """Return a token if it does; the token itself is in no message."""
+    """Return a valid token. The messages never contain the token itself."""
     if len(token) < MIN_LENGTH:
         raise OnionError(
             f"The token in {where} has fewer than {MIN_LENGTH} characters; make one with: "
             "python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     if len(token) > MAX_LENGTH or not all("!" <= letter <= "~" for letter in token):
-        raise OnionError(f"The token in {where} is not up to {MAX_LENGTH} visible ASCII characters without spaces.")
+        raise OnionError(f"The token in {where} must be at most {MAX_LENGTH} visible ASCII characters without spaces.")
     return token
 
 
@@ -60,16 +60,16 @@ def _read(file: Path) -> str:
     try:
         with file.open("rb") as opened:
             status = os.fstat(opened.fileno())
-            # Of the opened file, so that it cannot be another one than that which is read.
+            # Of the opened file, so that it cannot be replaced between the check and the read.
             if stat.S_IMODE(status.st_mode) & 0o077:
-                raise OnionError(f"{file} holds a token and can be used by group or others; run: chmod 600 {file}")
+                raise OnionError(f"{file} holds a token and is accessible to group or others; run: chmod 600 {file}")
             return opened.read(MAX_LENGTH + 2).decode("latin-1").strip()
     except OSError as error:
-        raise OnionError(f"{file}: the token cannot be read: {error.strerror}.") from None
+        raise OnionError(f"{file}: cannot read the token: {error.strerror}.") from None
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine, for this machine: ``localhost`` or an address such as ``127.0.0.1``."""
+    """Return whether a host is a loopback address of this machine: ``localhost``, or such as ``127.0.0.1``."""
     try:
         return host.lower() == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -78,11 +78,11 @@ def is_loopback(host: str) -> bool:
 
 @attrs.frozen
 class Access:
-    """The rule of one service.
+    """The access rule of a service.
 
     Attributes:
-        token: That calls have to bring as ``Authorization: Bearer TOKEN``; None: anyone who can reach this machine's
-            loopback addresses may call.
+        token: Required as ``Authorization: Bearer TOKEN``. None: any caller that reaches a loopback address of this
+            machine is accepted.
     """
 
     token: str | None = attrs.field(repr=False)
@@ -90,16 +90,16 @@ class Access:
     def check(self, path: str, headers: Headers) -> None:
         """Check a request.
 
-        The page's own files need no token: they hold nothing of the run, and the page asks for the token itself.
+        The page's own files need no token: they contain nothing of the run, and the page asks for the token itself.
 
         Raises:
-            Refused: It comes from the page of another site, or has no right token (401), or was sent to a name that is
-                not this machine's while there is no token (403).
+            Refused: It comes from the page of another site, or lacks the right token (401), or there is no token and
+                it was sent to a host name that is not this machine's (403).
         """
         host = _only(headers, b"host")
-        # A foreign page cannot choose the Host header, but it can let its own name lead here (DNS rebinding).
+        # A foreign page cannot choose the Host header, but its own name can resolve to this machine (DNS rebinding).
         if self.token is None and not is_loopback(_name(host)):
-            raise Refused("This service has no token, so it answers to localhost only.", 403)
+            raise Refused("This service has no token, so it accepts calls to localhost only.", 403)
         _refuse_foreign(host, path, headers)
         if self.token is not None and not is_open(path):
             self._check_token(headers)
@@ -108,7 +108,7 @@ class Access:
         scheme, _, given = (_only(headers, b"authorization") or b"").partition(b" ")
         expected = (self.token or "").encode()
         if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), expected):
-            raise Refused("A token is needed: send the header Authorization: Bearer TOKEN.", 401)
+            raise Refused("A token is required: send the header Authorization: Bearer TOKEN.", 401)
 
 
 def is_open(path: str) -> bool:
@@ -117,9 +117,9 @@ def is_open(path: str) -> bool:
 
 
 def _refuse_foreign(host: bytes | None, path: str, headers: Headers) -> None:
-    """Refuse what a page of another site had the browser send; following a link to the page is no such thing."""
+    """Refuse requests made by pages of other sites; following a link to the page is allowed."""
     origins = [value for name, value in headers if name == b"origin"]
-    # Schemes are not compared: a proxy may speak TLS with the browser and none with us.
+    # Schemes are not compared: a proxy may use TLS towards the browser only.
     foreign = any(_netloc(origin) != (host or b"").lower() for origin in origins)
     if foreign or (_only(headers, b"sec-fetch-site") == b"cross-site" and not is_open(path)):
         raise Refused("This call comes from the page of another site.", 403)

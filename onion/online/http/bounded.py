@@ -1,4 +1,4 @@
-"""uvicorn with bounds: what its own protocol and server leave open is limited here, in time and number."""
+"""uvicorn with bounds: limits, in time and number, where its own protocol and server have none."""
 
 from __future__ import annotations
 
@@ -14,30 +14,22 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from onion.online.http.limits import MIB, Limits
 
 LINGER_BYTES = MIB
-"""How much of a request is read and discarded after its response, so that a client that still sends can read it."""
+"""Bytes read and discarded after the response to a request, so that a client that is still sending can read it."""
 
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 ARRIVING = (h11.IDLE, h11.SEND_BODY)
 
-BACKLOG = 128
-"""Connections that wait in the system."""
+BACKLOG = 128  # connections that the system queues
 
 ACCEPTED_AT_ONCE = 16
-"""Connections taken out of the backlog in one turn of the event loop, so open at most in addition to the limit."""
+"""Connections taken from the backlog in one turn of the event loop; at most that many exceed the limit at a time."""
 
-CLOSE_SECONDS = 5
-"""How long responses under way may take when the service stops."""
+CLOSE_SECONDS = 5  # time for responses under way when the service stops
 
 
 def bounded_server(app: Any, limits: Limits, closing: asyncio.Event) -> uvicorn.Server:
-    """Return a server that keeps the limits.
-
-    Args:
-        app: The ASGI application.
-        limits: Of connections and requests.
-        closing: Set when the server closes.
-    """
+    """Return a server that enforces the limits and sets ``closing`` when it stops."""
     config = uvicorn.Config(
         app,
         loop="asyncio",
@@ -48,7 +40,7 @@ def bounded_server(app: Any, limits: Limits, closing: asyncio.Event) -> uvicorn.
         proxy_headers=False,
         server_header=False,
         backlog=ACCEPTED_AT_ONCE,
-        limit_concurrency=limits.connections + 1,  # of calls; those of clients that have gone count too
+        limit_concurrency=limits.connections + 1,  # of calls; those of clients that have disconnected count too
         timeout_keep_alive=limits.keep_alive,  # type: ignore[arg-type]  # given to loop.call_later, which takes floats
         timeout_graceful_shutdown=CLOSE_SECONDS,
         h11_max_incomplete_event_size=limits.header,
@@ -57,14 +49,14 @@ def bounded_server(app: Any, limits: Limits, closing: asyncio.Event) -> uvicorn.
 
 
 class ClosingServer(uvicorn.Server):
-    """A server that keeps no client waiting when it closes, and leaves no connection behind."""
+    """A server that keeps no client waiting when it stops, and leaves no connection open."""
 
     def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
         super().__init__(config)
         self._closing = closing
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen with the whole backlog; uvicorn has one number for it and for what is accepted at once."""
+        """Listen with the whole backlog: uvicorn uses one number for it and for what is accepted at once."""
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(BACKLOG)
@@ -75,11 +67,11 @@ class ClosingServer(uvicorn.Server):
         await super().shutdown(sockets)
         for connection in list(self.server_state.connections):
             connection.transport.abort()
-        await asyncio.sleep(0)  # where they are closed
+        await asyncio.sleep(0)  # which closes them
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection. uvicorn bounds neither the time of a request, nor that of a reader, nor the connections."""
+    """One connection. uvicorn limits neither the time of a request or of a reader, nor the number of connections."""
 
     def __init__(self, limits: Limits, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -90,7 +82,7 @@ class BoundedProtocol(H11Protocol):
         self._discarded: int | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, or close it where there are too many."""
+        """Accept a connection, or close it if there are too many."""
         if len(self.connections) >= self._limits.connections:
             self.transport = transport
             transport.abort()
@@ -109,7 +101,7 @@ class BoundedProtocol(H11Protocol):
             self._unset_keepalive_if_required()  # uvicorn does so only where there was no error
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, or discard it."""
+        """Parse the data, or discard them."""
         if self._discarded is not None:
             self._discard(data)
             return
@@ -117,7 +109,7 @@ class BoundedProtocol(H11Protocol):
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Discard the rest of an answered request; watch the next one."""
+        """Discard the rest of an answered request; watch the next request."""
         is_unread = self.conn.their_state is h11.SEND_BODY
         super().on_response_complete()
         if is_unread:
@@ -136,21 +128,21 @@ class BoundedProtocol(H11Protocol):
         _cancel(self._departure)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer with 400, or close the connection where a response is under way already."""
+        """Answer with 400, or close the connection if a response is under way."""
         try:
             super().send_400_response(msg)
         except h11.LocalProtocolError:  # garbage behind a request that is being answered
             self.transport.abort()
 
     def shutdown(self) -> None:
-        """Close at once a connection whose request is incomplete."""
+        """Close a connection whose request is incomplete immediately."""
         if self.conn.their_state in ARRIVING:
             self.transport.abort()
         else:
             super().shutdown()
 
     def _watch(self) -> None:
-        """Keep one timer from the first byte of a request, or the connection, to its last byte."""
+        """Run one timer from the start of the connection or the first byte of a request to the request's last byte."""
         if self.conn.their_state not in ARRIVING:
             _cancel(self._arrival)
             self._arrival = None
@@ -158,9 +150,9 @@ class BoundedProtocol(H11Protocol):
             self._arrival = self.loop.call_later(self._limits.seconds, self._cut)
 
     def _linger(self) -> None:
-        """Close a connection on which an answered request still comes in: not at once, which loses the response.
+        """Close a connection on which an answered request still arrives, but not at once, which loses the response.
 
-        What comes is not parsed any more: chunks of a byte each would take processor time from the training.
+        What arrives is no longer parsed: chunks of one byte each would take processor time from the training.
         """
         if self.transport.is_closing():
             return
@@ -176,7 +168,7 @@ class BoundedProtocol(H11Protocol):
             self.transport.abort()
 
     def _cut(self) -> None:
-        """Close a connection whose request does not end."""
+        """Close a connection whose request did not arrive in time."""
         if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
             self.transport.write(TOO_SLOW)
         self.transport.close()

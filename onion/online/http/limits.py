@@ -1,4 +1,4 @@
-"""What the service accepts, and no more."""
+"""What the service accepts at most."""
 
 from __future__ import annotations
 
@@ -10,29 +10,27 @@ from onion.validation import is_number, is_whole
 KIB = 1024
 MIB = 1024 * KIB
 
-MAX_WAIT_SECONDS = 60
-"""How long a call may wait for its answer."""
+MAX_WAIT_SECONDS = 60  # longest time that a call may wait for its answer
 
 
 @attrs.frozen
 class Limits:
-    """How much of everything one service accepts. What exceeds it is refused, and the loop is not disturbed.
+    """How much one service accepts. What exceeds a limit is refused without disturbing the loop.
 
-    A process can only have as many open files as the system allows, and the training needs some of them: the number of
-    connections is small.
+    The system limits the open files of a process, and the training needs some: the number of connections is small.
 
     Attributes:
-        body: Bytes of a request's body. Default 64 KiB.
-        samples_body: The same, of ``POST /samples``. Default 16 MiB.
-        sample: Bytes of one sample in it, which is parsed while the loop waits. Default 1 MiB.
+        body: Bytes of a request body. Default 64 KiB.
+        samples_body: The same for ``POST /samples``. Default 16 MiB.
+        sample: Bytes of one sample, whose parsing blocks the loop. Default 1 MiB.
         samples: Samples of one request. Default 100,000.
-        uploads: Concurrent ``POST /samples``, so memory for that many bodies. Default 4.
-        header: Bytes of a request's line and headers. Default 16 KiB.
-        seconds: For a whole request to arrive, from the connection or the end of the previous request; and for the
-            client to read what was sent. Default 30.
-        connections: Open at the same time; further ones are closed unread. Default 64.
+        uploads: Concurrent ``POST /samples``, each of which holds a body in memory. Default 4.
+        header: Bytes of a request line and its headers. Default 16 KiB.
+        seconds: For a request to arrive completely, from the start of the connection or the end of the previous
+            request; and for the client to read a response. Default 30.
+        connections: Concurrent connections; further ones are closed unread. Default 64.
         keep_alive: Seconds that a connection without a request stays open. Default 5.
-        subscribers: Of ``/events``, at the same time. Default 16.
+        subscribers: Concurrent subscribers of ``/events``. Default 16.
 
     Raises:
         OnionError: A limit is not above 0, or a count is not an integer.

@@ -1,30 +1,29 @@
-"""All calls: status, commands, samples and predictions, events."""
+"""All calls: status, Prometheus metrics, commands, samples, predictions, events."""
 
 # No ``from __future__ import annotations``: FastAPI reads the annotations of functions that are defined in functions.
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import asynccontextmanager, suppress
 from queue import Empty, Queue
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import APIRouter, Header, Path, Query
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from onion.online.control.run_api import Answer, Refused, RunAPI
-from onion.online.http import strict_json
 from onion.online.http.limits import MAX_WAIT_SECONDS, Limits
-from onion.online.http.messages import read_body, read_object, reply, retry_after
-from onion.online.http.metrics import Metrics
+from onion.online.http.messages import JsonError, dumps, lines, loads, read_body, read_object, reply, retry_after
 from onion.online.sources.source import Full
 
 MAX_STEPS = 10**9
-POLL_SECONDS = 0.1  # for events: polling costs less than a thread for every subscriber
-HEARTBEAT_SECONDS = 15.0  # proxies close connections that are silent for longer, commonly after 60
+POLL_SECONDS = 0.1  # for events: polling costs less than a thread for each subscriber
+HEARTBEAT_SECONDS = 15.0  # proxies close connections that are silent for longer, often after 60
 
 Result = TypeVar("Result")
 Events: TypeAlias = "Queue[tuple[str, dict[str, Any]] | None]"
@@ -36,8 +35,54 @@ Name = Annotated[str, Path(max_length=200)]
 Label = Annotated[str | None, Query(min_length=1, max_length=200)]
 
 
+# -- status and metrics ------------------------------------------------------------------------------------------------
+
+METHODS = ("GET", "POST", "PATCH")
+SINGLE = {
+    "step": "Batches finished over the whole run.",
+    "pass": "Passes finished.",
+    "loss": "Loss of the last batch.",
+    "queue": "Samples waiting.",
+    "rejected": "Samples rejected.",
+}
+NAMES = {"queue": "queue_samples", "rejected": "rejected_samples"}
+
+
+class Metrics:
+    """The values of one service, in a registry of its own, apart from those of other code in the process."""
+
+    def __init__(self, run: RunAPI) -> None:
+        self._run = run
+        self._registry = CollectorRegistry(auto_describe=False)
+        labels = ["method", "path", "status"]
+        self._requests = Counter("onion_http_requests", "Calls of the service.", labels, registry=self._registry)
+        self._registry.register(self)
+
+    def count(self, method: str, path: str, status: int) -> None:
+        """Count a call by the path of its route: of the paths that are requested, there may be any number."""
+        self._requests.labels(method if method in METHODS else "other", path, str(status)).inc()
+
+    def text(self) -> bytes:
+        """Return all values."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the values of the run."""
+        status = self._run.status()
+        for key, text in SINGLE.items():
+            if (value := status.get(key)) is not None:
+                yield GaugeMetricFamily(f"onion_{NAMES.get(key, key)}", text, value=value)
+        yield CounterMetricFamily("onion_commands", "Commands that took effect.", value=status.get("commands", 0))
+        for key, text in (("metrics", "Metrics as last reported."), ("log_values", "Log values of items.")):
+            family = GaugeMetricFamily(f"onion_{key[:-1]}", text, labels=["name"])
+            for name, value in status.get(key, {}).items():
+                if value is not None:
+                    family.add_metric([name], value)
+            yield family
+
+
 def status_routes(run: RunAPI, metrics: Metrics) -> APIRouter:
-    """Return the routes that only read: ``/status``, ``/onion`` and ``/metrics``."""
+    """Return the read-only routes: ``/status``, ``/onion`` and ``/metrics``."""
     router = APIRouter()
 
     @router.get("/status")
@@ -55,7 +100,7 @@ def status_routes(run: RunAPI, metrics: Metrics) -> APIRouter:
     return router
 
 
-# -- commands: each waits a while for the batch boundary at which it takes effect --------------------------------------
+# -- commands: each waits for the batch boundary at which it takes effect ----------------------------------------------
 
 
 def command_routes(run: RunAPI, limits: Limits, closing: asyncio.Event) -> APIRouter:
@@ -90,7 +135,7 @@ def command_routes(run: RunAPI, limits: Limits, closing: asyncio.Event) -> APIRo
 
     @router.post("/stop")
     async def stop(
-        why: Reason = "asked over the network", timeout: InterruptibleWait = 30.0, key: Key = None
+        why: Reason = "requested over the network", timeout: InterruptibleWait = 30.0, key: Key = None
     ) -> Response:
         return await ask("stop", {"why": why}, timeout, key)
 
@@ -98,24 +143,24 @@ def command_routes(run: RunAPI, limits: Limits, closing: asyncio.Event) -> APIRo
     async def settings(request: Request, timeout: InterruptibleWait = 30.0, key: Key = None) -> Response:
         values = await read_object(request, limits.body)
         if not values:
-            raise Refused("The body names no setting.")
+            raise Refused("The body contains no setting.")
         return await ask("set", values, timeout, key)
 
     return router
 
 
 async def outcome(future: Future[Answer], closing: asyncio.Event, timeout: float) -> Answer | None:
-    """Wait for an answer; None: it did not come in time, or the service closes. It may still come.
+    """Wait for an answer; None: it did not arrive in time, or the service stops. It may still arrive.
 
-    The future is never cancelled, as ``asyncio.wrap_future`` would do: another call with the same key may wait for it.
+    The future is never cancelled, as ``asyncio.wrap_future`` would: another call with the same key may wait for it.
 
     Raises:
-        Refused: The run ended before the command (409), or that is what the answer says.
+        Refused: The run ended before the command (409), or refused it.
     """
     loop, done = asyncio.get_running_loop(), asyncio.Event()
 
     def wake(_: Future[Answer]) -> None:
-        with suppress(RuntimeError):  # the service is closed, and no call waits any more
+        with suppress(RuntimeError):  # the service has stopped, and no call waits any more
             loop.call_soon_threadsafe(done.set)
 
     future.add_done_callback(wake)
@@ -131,7 +176,7 @@ async def outcome(future: Future[Answer], closing: asyncio.Event, timeout: float
         raise Refused("The run ended before the command took effect.", 409) from None
 
 
-# -- samples to learn from, and inputs to predict for ------------------------------------------------------------------
+# -- samples and predictions -------------------------------------------------------------------------------------------
 
 
 def sample_routes(run: RunAPI, limits: Limits) -> APIRouter:
@@ -142,7 +187,7 @@ def sample_routes(run: RunAPI, limits: Limits) -> APIRouter:
     @router.post("/samples")
     async def samples(request: Request, producer: Label = None, cursor: Label = None) -> Response:
         if cursor is not None and producer is None:
-            raise Refused("A cursor needs a producer, whose it is.")
+            raise Refused("A cursor needs a producer.")
         async with uploads.place():
             body = await read_body(request, limits.samples_body)
             try:
@@ -156,58 +201,50 @@ def sample_routes(run: RunAPI, limits: Limits) -> APIRouter:
         async with predictions.place():
             inputs = (await read_object(request, limits.body)).get("inputs")
             if not isinstance(inputs, list):
-                raise Refused('The body is not like {"inputs": [...]}.')
+                raise Refused('The body must be like {"inputs": [...]}.')
             return reply(await predictions.turn(lambda: run.predict(inputs)))
 
     return router
 
 
 class Turns:
-    """A few calls at most are accepted at the same time, and one at a time does its work.
-
-    Args:
-        places: How many are accepted.
-    """
+    """Accepts a few calls at a time, and lets one at a time do its work."""
 
     def __init__(self, places: int) -> None:
         self._places, self._lock = asyncio.Semaphore(places), asyncio.Lock()
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """Hold a place.
-
-        Raises:
-            Refused: There is none (503).
-        """
+        """Occupy a place; raise Refused (503) if all are occupied."""
         if self._places.locked():
-            raise Refused("Too many such calls are under way; try again.", 503)
+            raise Refused("Too many such calls are in progress; try again.", 503)
         async with self._places:
             yield
 
     async def turn(self, work: Callable[[], Result]) -> Result:
-        """Work in a thread, so that other calls are answered meanwhile: a disk or a network may be slow."""
+        """Work in a thread, so that other calls are answered meanwhile: disks and networks may be slow."""
         async with self._lock:
             return await asyncio.to_thread(work)
 
 
 def read_samples(body: bytes, limits: Limits) -> list[Any]:
-    """Return the samples of a body, a JSON value a line.
+    """Return the samples of a body, one JSON value per line.
 
     Raises:
-        Refused: A line is not JSON, or too long (400), there are too many (413), or none (400).
+        Refused: A line is not JSON or too long (400), there are too many (413), or there are none (400).
     """
     samples: list[Any] = []
-    for number, line in strict_json.lines(body):
+    for number, line in lines(body):
         if len(samples) == limits.samples:
-            raise Refused(f"The body has more than {limits.samples:,} samples; nothing was taken.", 413)
+            raise Refused(f"The body has more than {limits.samples:,} samples; no sample was accepted.", 413)
         if len(line) > limits.sample:
-            raise Refused(f"Line {number} has more than {limits.sample:,} bytes; nothing was taken.")
+            raise Refused(f"Line {number} has more than {limits.sample:,} bytes; no sample was accepted.")
         try:
-            samples.append(strict_json.loads(line))
-        except strict_json.JsonError as error:
-            raise Refused(f"Line {number}: {error}; nothing was taken.") from None
+            samples.append(loads(line))
+        except JsonError as error:
+            raise Refused(f"Line {number}: {error}; no sample was accepted.") from None
     if not samples:
-        raise Refused("The body has no line; send a JSON value a line.")
+        raise Refused("The body is empty; send one JSON value per line.")
     return samples
 
 
@@ -215,11 +252,11 @@ def read_samples(body: bytes, limits: Limits) -> list[Any]:
 
 
 def event_routes(run: RunAPI, subscribers: int, closing: asyncio.Event) -> APIRouter:
-    """Return the route ``/events``, for so many subscribers at the same time."""
+    """Return the route ``/events``, for at most that many concurrent subscribers."""
     router, subscribed = APIRouter(), set[int]()
 
     class Stream(StreamingResponse):
-        """A stream that unsubscribes also when its reader has gone, or never begins to read."""
+        """A stream that also unsubscribes if its reader disconnects, or never begins to read."""
 
         def __init__(self, queue: Events) -> None:
             super().__init__(stream(run, queue, closing), media_type="text/event-stream")
@@ -244,7 +281,7 @@ def event_routes(run: RunAPI, subscribers: int, closing: asyncio.Event) -> APIRo
 
 
 async def stream(run: RunAPI, queue: Events, closing: asyncio.Event) -> AsyncIterator[bytes]:
-    """Yield the status, then the events as they come, then the last status; heartbeats while nothing happens."""
+    """Yield the status, the events as they arrive, and the final status; heartbeats while there is nothing to send."""
     yield _event("status", run.status())
     spoke = time.monotonic()
     while True:
@@ -266,4 +303,4 @@ async def stream(run: RunAPI, queue: Events, closing: asyncio.Event) -> AsyncIte
 
 
 def _event(kind: str, data: dict[str, Any]) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (kind.encode(), strict_json.dumps(data))
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), dumps(data))

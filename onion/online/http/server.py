@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("onion")
 
 PORT = 8765
-BACKLOG = 128  # connections that wait in the system until the server is up
+BACKLOG = 128  # connections that the system queues until the server is up
 STOP_SECONDS = 10
 NEEDED = ("fastapi", "prometheus_client", "uvicorn")
 LOGGERS = ("uvicorn.error", "asyncio")
 
 
 class Service:
-    """Answer HTTP calls about a run, in a thread of its own; it handles no signals.
+    """Answer HTTP calls about a run, in a thread of its own. It handles no signals.
 
         service = Service(run, port=0, token_file="token")
         service.start()
@@ -38,15 +38,15 @@ class Service:
     Args:
         run: The run.
         host: Address to listen at. Default ``127.0.0.1``.
-        port: Default 8765; 0: any that is free.
-        token: That calls have to bring: ``Authorization: Bearer TOKEN``. At least 16 characters. Default: the one in
+        port: Default 8765; 0: any free port.
+        token: Required of callers: ``Authorization: Bearer TOKEN``. At least 16 characters. Default: the one in
             ``token_file`` or in the environment variable ``ONION_TOKEN``.
         token_file: A file with the token, which only its owner can read.
         limits: What is accepted.
 
     Raises:
-        OnionError: The extra ``[online]`` is not installed, the token is invalid, there is none while the host is
-            not this machine, or the port is none.
+        OnionError: The extra ``[online]`` is not installed, the token or the port is invalid, or there is no token
+            although the host is not this machine.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class Service:
         self._access = Access(find_token(token, token_file))
         if self._access.token is None and not is_loopback(host):
             raise OnionError(
-                f"The service would listen at {host} without a token, so anybody there could control the run. Give a "
-                f"token (token=, token_file=, or the environment variable {VARIABLE}), or listen at 127.0.0.1."
+                f"The service would listen at {host} without a token, so that anyone there could control the run. Give "
+                f"a token (token=, token_file=, or the environment variable {VARIABLE}), or listen at 127.0.0.1."
             )
         self._server: Server | None = None
         self._thread: Thread | None = None
@@ -75,14 +75,14 @@ class Service:
 
     @property
     def url(self) -> str:
-        """Where it listens, such as ``http://127.0.0.1:8765``; empty before the first start."""
+        """The address, such as ``http://127.0.0.1:8765``; empty before the first start."""
         return self._url
 
     def start(self) -> None:
-        """Listen from now on.
+        """Start to listen.
 
         Raises:
-            OnionError: It listens already, or the host and port cannot be had.
+            OnionError: It listens already, or the host and port are not available.
         """
         if self._thread is not None:
             raise OnionError(f"The service listens already, at {self._url}.")
@@ -91,7 +91,7 @@ class Service:
         self._url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         if self._access.token is None:
             log.warning(
-                "%s has no token: every user and program of this machine can control the run. Set %s to close it.",
+                "%s has no token: every user and program of this machine can control the run. Set %s to protect it.",
                 self._url,
                 VARIABLE,
             )
@@ -100,30 +100,30 @@ class Service:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the calls under way, for 5 seconds at most, and close everything; no effect when it is closed."""
+        """Finish calls in progress, within 5 seconds, and close everything; no effect if it is not running."""
         thread, server = self._thread, self._server
         if thread is None or server is None:
             return
         server.should_exit = True
         thread.join(STOP_SECONDS)
         if thread.is_alive():
-            log.warning("%s: a call is still at work in its thread; it is left behind.", self._url)
+            log.warning("%s: a call is still running in its thread, which is abandoned.", self._url)
         self._thread = self._server = None
 
 
 def _require_extra() -> None:
     for name in NEEDED:
         if find_spec(name) is None:
-            raise OnionError(f"The service needs {name}; install it by: pip install 'onion-paddle[online]'")
+            raise OnionError(f"The service requires {name}; run: pip install 'onion-paddle[online]'")
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens: a caller who connects from now on is answered."""
+    """Return a listening socket: a client that connects from now on is answered."""
     listening = None
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
-        # With its protocol named: asyncio switches Nagle's algorithm off (40 ms a call) where it sees that it is TCP.
+        # The protocol is named so that asyncio recognizes TCP and disables Nagle's algorithm (40 ms a call).
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
@@ -138,7 +138,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _server(run: RunAPI, access: Access, limits: Limits) -> Server:
-    # Imported here: a run without a service loads no web framework, and one without the extra has been told so before.
+    # Imported here: a run without a service loads no web framework, and the missing extra was reported before.
     from onion.online.http.app import make_app
     from onion.online.http.bounded import bounded_server
 
@@ -147,7 +147,7 @@ def _server(run: RunAPI, access: Access, limits: Limits) -> Server:
 
 
 def _serve(server: Server, listening: socket.socket) -> None:
-    """Run a server to its end; its log goes to onion's, at debug level unless it is an error."""
+    """Run a server until it stops; its log goes to onion's, at debug level unless it is an error."""
     ours = _Ours()
     for name in LOGGERS:
         logging.getLogger(name).addFilter(ours)
@@ -162,7 +162,7 @@ def _serve(server: Server, listening: socket.socket) -> None:
 
 
 class _Ours(logging.Filter):
-    """Takes what is logged in this thread over into onion's log; other threads may have servers of their own."""
+    """Moves the messages of this thread to onion's log; other threads may have servers of their own."""
 
     def __init__(self) -> None:
         super().__init__()

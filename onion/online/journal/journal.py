@@ -1,21 +1,22 @@
-"""`Journal`: what came into a run from outside, in the order in which it did: ``journal.jsonl``.
+"""`Journal`: the external inputs of a run, in the order in which they arrived: ``journal.jsonl``.
 
-A row is a JSON object a line. ``batch`` says before which batch of the whole run, counted from 0, something happened:
+A row is a JSON object per line. ``batch`` is the number of the batch, counted over the whole run from 0, before which
+something happened:
 
 ``{"batch": 7, "samples": 3}``
-    The batch had 3 samples: no more came in time.
+    The batch was cut to 3 samples: no more arrived in time.
 ``{"batch": 8, "skipped": 40}``
-    So many samples in front were rejected and passed by, before the batch had a good one.
+    40 rejected samples in front were skipped before the batch had a good one.
 ``{"batch": 9, "pass_end": true}``
-    The time of a pass was up.
+    The time of a pass had elapsed.
 ``{"batch": 9, "number": 1, "command": "set", "arguments": {"learning_rate": 1e-5}, "key": null, "step": 9, ...}``
     A command.
 ``{"answer": 1, "result": null, "error": null, ...}``
-    What became of it.
+    Its outcome.
 
 All else is a function of the samples and the seeds. So a run that follows the rows of another one, with the same
-samples, ends with the same bits: after a crash a run follows those that are younger than its checkpoint, and
-``onion replay`` follows them all.
+samples, is bit-identical to it: after a crash a run follows the rows written after its checkpoint, and ``onion replay``
+follows them all.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import os
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from time import time
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -47,31 +48,30 @@ if TYPE_CHECKING:
 log = logging.getLogger("onion")
 
 FILE, OLD_FILE = "journal.jsonl", "control.jsonl"
-"""Name of the file in the Saver's folder: that of new runs, and that of earlier versions, which is continued."""
+"""Name of the file in the Saver's folder: for new runs, and of earlier versions, which is continued."""
 
 JournalRow: TypeAlias = dict[str, Any]
 
-MAX_KEYS = 10_000
-"""How many of the latest commands are recognised by their keys."""
+MAX_KEYS = 10_000  # number of latest commands that are recognised by their keys
 
 
 class Journal(RunnerItem):
-    """Record all that comes from outside: when data were late, and what commands were given.
+    """Record all external inputs: batches cut because data were late, and commands.
 
         Runner(Saver("run"), Journal(), StreamProvider(spool), ControlServer(), ParameterUpdater(...), ...)
 
-    It goes inside the Saver and outside the items that write to it, which find it by themselves. A row is in the file
-    before it takes effect, a command on the disk. A run that resumes from a checkpoint follows the rows that came after
-    it: it makes the same batches of the samples and repeats the same commands; only then does it accept new ones.
+    Place it inside the Saver and outside the items that write to it, which find it by themselves. A row is in the file
+    before it takes effect; a command is synced to disk. A run that resumes from a checkpoint follows the rows written
+    after it: it makes the same batches of the samples and repeats the same commands, and only then accepts new ones.
 
     Args:
-        path: the file. Default: ``journal.jsonl`` in the folder of the Saver; if an earlier version has written
-            ``control.jsonl`` there, that file.
+        path: of the file. Default: ``journal.jsonl`` in the folder of the Saver; or ``control.jsonl`` if an earlier
+            version has written that file there.
 
     Raises:
-        CompositionError: there are two of them, or neither a path nor a Saver.
-        CheckpointError: the file is not the one that the checkpoint knows.
-        DataError: a line is no row of a journal.
+        CompositionError: there are two journals, or neither a path nor a Saver.
+        CheckpointError: the file is not the one that belongs to the checkpoint.
+        DataError: a line is not a row of a journal.
     """
 
     keep_for_inference = False
@@ -81,7 +81,7 @@ class Journal(RunnerItem):
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else anchored(path)
         self.until = 0
-        """In a replay: how many batches the replayed run had drawn."""
+        """In a replay: the number of batches that the replayed run had drawn."""
         self._file: IO[bytes] | None = None
         self._at = self.path
         self._tail: deque[tuple[int, JournalRow]] = deque()
@@ -93,7 +93,7 @@ class Journal(RunnerItem):
         self._offset = 0
 
     def check(self, runner: Runner) -> None:
-        """Require that a run has one journal."""
+        """Require that the run has one journal."""
         if len(runner.all(Journal)) > 1:
             raise CompositionError(f"{self.name}: a run has one Journal; leave the others out.")
 
@@ -104,36 +104,34 @@ class Journal(RunnerItem):
     # -- the file -----------------------------------------------------------------------------------------------------
 
     def initialize(self, state: State) -> HookIterator:
-        """Keep the file open during the run; find the rows to follow."""
+        """Keep the file open during the run; read the rows to follow."""
         path = self._at = self.path or journal_in(beside_checkpoints(state, FILE, self.name).parent)
-        try:
+        with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._read(path)
             self._file = path.open("ab")
             sync_folder(path.parent)
-        except OSError as error:
-            raise self._refused(error) from error
         if self._tail:
             log.info("%s follows %d rows of %s", self.name, len(self._tail), path)
         try:
             yield
         finally:
             try:
-                self._synced()  # a Saver further out takes the end of the run after this
+                self._synced()  # a Saver outside saves the end of the run after this
             finally:
                 file, self._file = self._file, None
-                with suppress(OSError):  # what was to be written was
+                with suppress(OSError):  # everything has been written
                     file.close()
 
     def _read(self, path: Path) -> None:
-        """Find what came after the checkpoint, and the answers to all commands."""
+        """Read the rows after the checkpoint, and the answers to all commands."""
         self._tail.clear()
         self.answers = Answers()
         size = whole_size(path)
         if size < self._offset:
             raise CheckpointError(
-                f"{path} has {size} bytes, and had {self._offset} when the checkpoint was written; put the file back "
-                "that belongs to it: a run does not forget its commands."
+                f"{path} has {size} bytes, and had {self._offset} when the checkpoint was written; restore the file "
+                "that belongs to the checkpoint: its commands cannot be skipped."
             )
         for end, row in rows_of(path, size):
             self.answers.take(row)
@@ -141,35 +139,35 @@ class Journal(RunnerItem):
                 self._tail.append((end, row))
         self.answers.close(row["number"] for _, row in self._tail if "command" in row)
         if path.exists():
-            os.truncate(path, size)  # what a kill has cut off in the middle of a row
+            os.truncate(path, size)  # the incomplete row of a crash
 
     # -- following ----------------------------------------------------------------------------------------------------
 
     def follows(self, batch: int) -> bool:
-        """Return whether a run that has drawn so many batches still follows earlier rows."""
+        """Return whether a run that has drawn this many batches still follows earlier rows."""
         return bool(self._tail) or batch < self.until
 
     def is_replayed(self, batch: int) -> bool:
-        """Return whether a replay has come to its end; False if this is no replay."""
+        """Return whether a replay has reached its end; False if this is no replay."""
         return self.until > 0 and not self.follows(batch)
 
     def due(self, batch: int, kind: str) -> JournalRow | None:
-        """Take the next row, if it is of this place and kind; else None.
+        """Take the next row, if it is of this batch and kind; otherwise return None.
 
         Args:
-            batch: how many batches the run has drawn.
+            batch: the number of batches that the run has drawn.
             kind: ``samples``, ``pass_end`` or ``command``.
 
         Raises:
-            DataError: the next row is of an earlier place: the journal is another run's.
+            DataError: the next row is for an earlier batch: the journal is another run's.
         """
         if not self._tail:
             return None
         end, row = self._tail[0]
         if row["batch"] < batch:
             raise DataError(
-                f"{self.name}: the journal has a row for batch {row['batch']}, and the run is at batch "
-                f"{batch} already; it is the journal of another run, or some of its samples are missing."
+                f"{self.name}: the journal has a row for batch {row['batch']}, and the run is at batch {batch} "
+                "already; it is the journal of another run, or some of its samples are missing."
             )
         if row["batch"] > batch or kind not in row:
             return None
@@ -180,25 +178,24 @@ class Journal(RunnerItem):
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def note(self, row: JournalRow) -> None:
-        """Write a row of what happens now; it survives the end of the process."""
+        """Write a row; it survives the end of the process."""
         file = self._opened()
-        try:
+        with self._writing():
             write(file, json.dumps(row, default=plain).encode() + b"\n")
             file.flush()
-        except OSError as error:
-            raise self._refused(error) from error
 
     def command(self, batch: int, step: int, command: str, arguments: Mapping[str, Any], key: str | None) -> JournalRow:
-        """Write a command that takes effect now; it is on the disk when this returns."""
+        """Write a command that takes effect now; it is on disk when this returns."""
         row = {"batch": batch, "number": self.answers.number + 1, "command": command, "arguments": dict(arguments)}
         row |= {"key": key, "step": step, "time": time()}
         self.note(row)
-        self._sync(self._opened())
+        with self._writing():
+            sync(self._opened())
         self.answers.number += 1
         return row
 
     def answer(self, row: JournalRow, result: Any, error: str | None) -> Answer:
-        """Return the answer to a command, and write it unless that was done before."""
+        """Return the answer to a command, and write it unless it was written before."""
         given = Answer(row["number"], row["command"], row["step"], result, error)
         if not self.answers.given(given.number):
             kept = {"answer": given.number, "command": given.command, "step": given.step}
@@ -207,12 +204,12 @@ class Journal(RunnerItem):
 
     @property
     def place(self) -> int:
-        """How many bytes of the file are followed or written by now."""
+        """Length of the part of the file that has been followed or written."""
         return self._offset
 
     @property
     def commands(self) -> int:
-        """How many commands were given over the whole run."""
+        """Number of commands over the whole run."""
         return self.answers.number
 
     def _opened(self) -> IO[bytes]:
@@ -222,30 +219,34 @@ class Journal(RunnerItem):
     # -- saving -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the length of the file up to what is in the checkpoint; that much is on the disk."""
+        """Return the length of the file that is in the checkpoint; that much is on disk."""
         return {"offset": self._synced()}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Follow the rows that came after it."""
+        """Follow the rows after the checkpoint."""
         self._offset = int(saved["offset"])
 
     def _synced(self) -> int:
         if self._file is not None and not self._tail:
-            self._sync(self._file)
+            with self._writing():
+                sync(self._file)
             self._offset = self._file.tell()
         return self._offset
 
-    def _sync(self, file: IO[bytes]) -> None:
-        try:
-            sync(file)
-        except OSError as error:
-            raise self._refused(error) from error
-
-    def _refused(self, error: OSError) -> CheckpointError:
-        return CheckpointError(f"cannot write the journal {self._at}: {error.strerror}.")
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(f"the journal {self._at}")
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def writing(what: str) -> Iterator[None]:
+    """Convert the system's errors into CheckpointError; ``what`` is written."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(f"cannot write {what}: {error.strerror}.") from error
 
 
 def journal_in(folder: Path) -> Path:
@@ -254,11 +255,7 @@ def journal_in(folder: Path) -> Path:
 
 
 def beside_checkpoints(state: State, file: str, owner: str) -> Path:
-    """Return the path of a file in the folder of the run's Saver.
-
-    Raises:
-        CompositionError: there is no Saver.
-    """
+    """Return the path of a file in the folder of the run's Saver; raise CompositionError if there is no Saver."""
     savers = [] if state.runner is None else state.runner.all(Saver)
     if not savers:
         raise CompositionError(f"{owner} has no folder for {file}: put a Saver around it, or give it a path.")
@@ -266,7 +263,7 @@ def beside_checkpoints(state: State, file: str, owner: str) -> Path:
 
 
 def whole_size(path: Path) -> int:
-    """Return the bytes of a file up to the end of its last whole line; 0 where there is none."""
+    """Return the length of a file up to the end of its last complete line; 0 if there is none."""
     if not path.exists():
         return 0
     with path.open("rb") as file:
@@ -282,11 +279,7 @@ def whole_size(path: Path) -> int:
 
 
 def rows_of(path: Path, size: int) -> Iterator[tuple[int, JournalRow]]:
-    """Yield the rows of the first bytes of a file, each with the offset where it ends.
-
-    Raises:
-        DataError: a line is no row.
-    """
+    """Yield the rows of the first bytes of a file, each with the offset of its end; raise DataError for other lines."""
     if not size:
         return
     place = 0
@@ -303,15 +296,15 @@ def _parsed(line: bytes, where: str) -> JournalRow:
         row: Any = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{where}: this is no row of a journal ({error}); put the file back as the run wrote it."
+            f"{where}: this is no row of a journal ({error}); restore the file as the run wrote it."
         ) from None
     if not _is_row(row):
-        raise DataError(f"{where}: this is no row of a journal; put the file back as the run wrote it.")
+        raise DataError(f"{where}: this is no row of a journal; restore the file as the run wrote it.")
     return dict(row)
 
 
 def _is_row(row: Any) -> bool:
-    """Return whether a JSON value is a row of one of the kinds that ``journal.py`` lists."""
+    """Return whether a JSON value is a row of one of the kinds listed above."""
     if not isinstance(row, dict):
         return False
     if "answer" in row:
@@ -333,11 +326,7 @@ def _is_key(key: object) -> bool:
 
 
 class Answers:
-    """The latest commands that have a key, with their answers, there or to come.
-
-    Attributes:
-        number: Of the last command.
-    """
+    """The latest commands with a key, and their answers, present or future; ``number`` is that of the last command."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -347,7 +336,7 @@ class Answers:
         self._given: set[int] = set()
 
     def take(self, row: JournalRow) -> None:
-        """Read a row that was written before."""
+        """Read a row."""
         if "command" in row and "number" in row:
             self.number = row["number"]
             if row["key"] is not None:
@@ -360,7 +349,7 @@ class Answers:
                 self._by_key[row["key"]].set_result(answer)
 
     def close(self, to_come: Iterable[int]) -> None:
-        """Answer the commands that took effect, and whose answer was lost in a kill; not those yet to come."""
+        """Answer the commands that took effect but lost their answer in a crash; not those still to be repeated."""
         waiting = set(to_come)
         for key, row in self._rows.items():
             future = self._by_key.get(key)
@@ -370,15 +359,15 @@ class Answers:
         self._given &= waiting
 
     def given(self, number: int) -> bool:
-        """Return whether the answer of a command that is carried out again was written before."""
+        """Return whether the answer of a repeated command was written before."""
         return number in self._given
 
     def of(self, key: str | None) -> Future[Answer] | None:
-        """Return the answer of a command with this key, there or to come."""
+        """Return the answer of the command with this key, present or future."""
         return None if key is None else self._by_key.get(key)
 
     def expect(self, key: str | None, command: str, arguments: Mapping[str, Any]) -> Future[Answer]:
-        """Return the answer to come of a new command, and remember it by its key."""
+        """Return the future answer of a new command, stored by its key."""
         future: Future[Answer] = Future()
         if key is not None:
             self._by_key[key], self._asked[key] = future, (command, dict(arguments))
@@ -388,5 +377,5 @@ class Answers:
         return future
 
     def is_same(self, key: str | None, command: str, arguments: Mapping[str, Any]) -> bool:
-        """Return whether the command that had this key first is this one."""
+        """Return whether the first command with this key is this one."""
         return key is not None and self._asked[key] == (command, dict(arguments))

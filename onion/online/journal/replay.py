@@ -1,4 +1,4 @@
-"""Replay: a run is repeated from its samples and its journal."""
+"""Replay: repeat a run from its samples and its journal."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from onion.online.stream.stream_provider import StreamProvider
 
 
 def replay(folder: Path, make: Callable[[Path], Runner], out: Path) -> dict[str, Any]:
-    """Repeat a run up to its newest checkpoint, and compare the two.
+    """Repeat a run up to its newest checkpoint, and compare the results.
 
-    Sources are read by their ``replay_reader()``: nothing is removed from them, and they must still have all samples
-    from the beginning. No service is started, and nothing in the first run's folder is changed.
+    Sources are read through ``replay_reader()``: nothing is removed from them, and they must still contain all samples
+    from the beginning. No service is started, and nothing in the folder of the original run is changed.
 
     Args:
-        folder: of the run: its checkpoints and its journal.
-        make: returns the runner, with a Saver that saves in the given folder: the function that made the first one.
-        out: the folder of the replay, which does not exist yet or is empty.
+        folder: of the original run, with its checkpoints and its journal.
+        make: returns the runner, with a Saver that saves in the given folder: the function that made the original.
+        out: folder of the replay; it must not exist yet, or be empty.
 
     Returns:
-        ``{"step": the checkpoint's, "commands": carried out, "same": bool, "differs": [item/key, ...]}``.
+        ``{"step": of the checkpoint, "commands": carried out, "same": bool, "differs": [item/key, ...]}``.
 
     Raises:
-        CheckpointError: there is no checkpoint or no journal, or ``out`` holds something.
+        CheckpointError: there is no checkpoint or no journal, or ``out`` is not empty.
         CompositionError: the runner has no Journal, or a source has no ``replay_reader``.
-        DataError: samples are gone.
+        DataError: samples have been removed.
     """
     first = checkpoint.newest(folder)
     if first is None or not journal_in(folder).exists():
-        raise CheckpointError(f"{folder} holds no run with a journal; it needs a checkpoint and {FILE}.")
+        raise CheckpointError(f"{folder} contains no run with a journal; it needs a checkpoint and {FILE}.")
     if out.exists() and any(out.iterdir()):
         raise CheckpointError(f"{out} is not empty; choose another folder for the replay.")
     out.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def replay(folder: Path, make: Callable[[Path], Runner], out: Path) -> dict[str,
 
 
 def _repeat(make: Callable[[], Runner], first: Checkpoint, folder: Path, out: Path) -> Runner:
-    """Run up to a checkpoint, continuing where the first run was stopped and started again; return the last runner."""
+    """Run up to a checkpoint, resuming wherever the original run was stopped and resumed; return the last runner."""
     runner, before = make(), (-1, -1)
     _require_journal(runner)
     with journal_in(folder).open("rb") as journal:  # what came after the checkpoint is not compared
@@ -82,11 +82,11 @@ def _batches(runner: Runner, state: State) -> int:
 
 def _require_journal(runner: Runner) -> None:
     if not runner.all(Journal):
-        raise CompositionError(f"the runner has no Journal, so it is unknown what came into it.\n\n{runner}")
+        raise CompositionError(f"the runner has no Journal, so its inputs are unknown.\n\n{runner}")
 
 
 def _detached(runner: Runner, first: Checkpoint) -> Runner:
-    """Let a runner read its samples without removing them, serve no HTTP, and write no file of the first run."""
+    """Let a runner read samples without removing them, start no service, and write no file of the original run."""
     drawn = [int(saved["batches"]) for name, saved in first.items.items() if "batches" in saved and name in runner]
     for provider in runner.all(StreamProvider):
         replay_reader = getattr(provider.source, "replay_reader", None)
@@ -109,8 +109,7 @@ def _commands(runner: Runner) -> int:
 def _differences(first: Checkpoint, second: Checkpoint, runner: Runner) -> Iterator[str]:
     """Yield what differs in the states of all items, except what may also differ in a resumed run.
 
-    Not of the random generators: one that nobody has seeded is another in each process, and where it was drawn from,
-    the items differ.
+    Random generators are not compared: unseeded ones differ in every process, and where one was used, items differ.
     """
     for name in first.items.keys() | second.items.keys():
         if name not in first.items or name not in second.items:

@@ -1,1 +1,1 @@
-"""Learning from a stream: validation on new batches, drift, replayed samples, snapshots that predict."""
+"""Learning from a stream: validation on new batches, drift detection, replay of old samples, published snapshots."""

@@ -1,6 +1,6 @@
-"""Rows of any form -> a few arrays and texts that a checkpoint can hold, and back, bit-identical.
+"""Rows of any form -> a few arrays and texts that a checkpoint can store, and back, bit-identical.
 
-A row is an array, a JSON value, or a dict or tuple of rows. Thousands of them make one array for each dtype.
+A row is an array, a JSON value, or a dict or tuple of rows. Thousands of rows become one array per dtype.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from onion.errors import CheckpointError, DataError
 
 KINDS, KIND, SHAPES, VALUES, NUMBERS = "kinds", "kind", "shapes", "values", "numbers."
-"""Keys of what rows become: the forms there are, each row's, the lengths of all axes, JSON values, arrays by dtype."""
+"""Keys of the result: the distinct forms, each row's form, the lengths of all axes, JSON values, arrays by dtype."""
 
 
 def as_arrays(rows: Sequence[Any]) -> dict[str, Any]:
     """Return rows as a flat dict of arrays and texts.
 
     Raises:
-        CheckpointError: a row holds what is neither an array of numbers nor a JSON value; the message says what.
+        CheckpointError: a row contains something other than arrays of numbers and JSON values; the message names it.
 
     >>> sorted(as_arrays([{"x": np.zeros([2, 3], "float32"), "text": "a"}]))
     ['kind', 'kinds', 'numbers.float32', 'shapes', 'values']
@@ -33,9 +33,9 @@ def as_arrays(rows: Sequence[Any]) -> dict[str, Any]:
     values: list[Any] = []
 
     def form(value: Any) -> Any:
-        """Put a value's arrays and JSON values in line; return what is left of it."""
+        """Append the arrays and JSON values of a value to the lists; return the rest, its form."""
         if isinstance(value, np.ndarray | np.generic):
-            _refuse_no_numbers(value)
+            _require_numbers(value)
             numbers[value.dtype.name].append(np.ravel(value))
             shapes.extend(value.shape)
             return {"array": value.dtype.name, "axes": value.ndim}
@@ -66,19 +66,19 @@ def from_arrays(saved: Mapping[str, Any]) -> list[Any]:
 
 
 def own(row: Any) -> Any:
-    """Return a row with arrays of its own: a part of a batch would keep the memory of all of it.
+    """Return a row with arrays of its own: a view would keep the memory of its whole batch.
 
     Raises:
-        DataError: it holds a tensor.
+        DataError: it contains a tensor.
     """
     if isinstance(row, np.ndarray):
         return row.copy()
     if isinstance(row, dict):
         return {name: own(each) for name, each in row.items()}
     if isinstance(row, tuple):
-        return tuple(map(own, row))  # of a named one too: a checkpoint does not know its class
+        return tuple(map(own, row))  # of a named one too: a checkpoint does not store its class
     if hasattr(row, "numpy"):
-        raise DataError("samples are kept as numpy arrays, and the batch holds a tensor; keep them further out.")
+        raise DataError("samples are kept as numpy arrays, and the batch contains a tensor; convert it further inside.")
     return row
 
 
@@ -90,7 +90,7 @@ class _Line:
 
     def take(self, count: int) -> NDArray[Any]:
         begin, self._at = self._at, self._at + count
-        return np.array(self._numbers[begin : self._at])  # its own: a row that goes is to free its memory
+        return np.array(self._numbers[begin : self._at])  # a copy: a row that is dropped has to free its memory
 
 
 def _filled(form: Any, numbers: Mapping[str, _Line], shapes: _Line, values: Iterator[Any]) -> Any:
@@ -104,10 +104,10 @@ def _filled(form: Any, numbers: Mapping[str, _Line], shapes: _Line, values: Iter
     return tuple(_filled(each, numbers, shapes, values) for each in form["tuple"])
 
 
-def _refuse_no_numbers(array: NDArray[Any] | np.generic) -> None:
+def _require_numbers(array: NDArray[Any] | np.generic) -> None:
     if array.dtype.kind not in "biuf":
         raise CheckpointError(
-            f"samples hold an array of {array.dtype}, which a checkpoint cannot; make it numbers or a list of texts."
+            f"samples contain an array of {array.dtype}, which cannot be saved; use numbers or a list of texts."
         )
 
 
@@ -115,4 +115,4 @@ def _as_json(values: list[Any]) -> str:
     try:
         return json.dumps(values)
     except (TypeError, ValueError) as error:
-        raise CheckpointError(f"samples hold what a checkpoint cannot ({error}); leave it out of the batch.") from None
+        raise CheckpointError(f"samples contain what cannot be saved ({error}); leave it out of the batch.") from None

@@ -41,7 +41,7 @@ Finish: TypeAlias = Callable[[Any], list[Any]]
 
 @attrs.define(eq=False)
 class _Copy:
-    """A network of its own: who holds the lock may read or write it."""
+    """A copy of the network; the holder of the lock may read or write it."""
 
     network: Any
     step: int = 0
@@ -63,42 +63,37 @@ class Publish(Periodic):
         Runner(Saver("out"), publish, StreamProvider(spool), ControlServer(), smooth, updater, GradientMachine(network))
         publish.predict(["a gripping film"])             # {"predictions": ["positive"], "step": 300}; POST /predict
 
-    There are two copies of the network, in evaluation mode and without gradients. One is predicted from; the other one
-    takes the weights, and then they swap, so no prediction is of a half-updated network. A prediction is one
-    forward pass, one at a time; it takes processor time from the training, and nothing else: the training's bits are
-    those of a run without. Where a prediction that began long ago still holds the copy that is to take the weights, the
-    training does not wait, and the next step tries again.
+    There are two copies of the network, in evaluation mode and without gradients: one serves predictions, the other
+    receives the weights, and then they swap, so no prediction uses a half-updated network. A prediction is one forward
+    pass, one at a time. It takes processor time from the training and nothing else: the training is bit-identical to a
+    run without it. If a long prediction still uses the copy that is to receive the weights, the training does not
+    wait; the next step tries again.
 
-    What draws random numbers to predict (``prepare``, the network in evaluation mode, ``finish``) would take them from
-    the training: the generators are the process's. The first prediction of a run is made by the run itself, between two
-    batches, and shows whether it draws. If it does, so are all others, and what they have drawn is put back: they wait
-    for the end of a batch, or of a test. If it does not, the others are made at once, in the thread that asks. Where
-    one of these draws after all, for some inputs only, that is detected by sampling, and logged as an error. A
+    A prediction that draws random numbers (in ``prepare``, the network in evaluation mode, or ``finish``) would take
+    them from the training, as the generators belong to the process. The first prediction of a run is made by the run
+    itself, between two batches, and shows whether it draws. If it does, all predictions are made at the end of a batch
+    or of a test, and their draws are undone. If it does not, later ones are made immediately, in the calling thread. If
+    one of these draws after all, because of its inputs, that is detected by sampling and logged as an error. A
     ControlServer makes pending predictions while the run is paused or waits for data; without one they wait for the
-    next batch, also where ``with runner:`` is idle.
+    next batch, also while ``with runner:`` is idle.
 
-    The first snapshot is that of the first period; in a resumed run, what was loaded; the last one, the run's end.
+    The first snapshot is taken after the first period, or when a run resumes; the last one at the end of the run.
 
     Args:
-        network: a ``paddle.nn.Layer``; or the MovingAverage of one, whose average is then published.
-        prepare: ``prepare(inputs) -> batch``, of a list of JSON values. What it raises is reported to the caller.
+        network: a ``paddle.nn.Layer``, or a MovingAverage, whose average is then published.
+        prepare: ``prepare(inputs) -> batch``, of a list of JSON values. Its errors are reported to the caller.
         finish: ``finish(outputs) -> list``, of the network's outputs: a JSON value for each input.
         every: steps between two snapshots, a ``timedelta``, or ``"pass"``. Default 100.
-        draws: whether predictions draw random numbers, be it for some inputs only. Default None: the first one shows.
+        draws: whether predictions draw random numbers, even if for some inputs only. Default None: the first one shows.
 
     Raises:
-        CompositionError: ``prepare`` or ``finish`` is no plain function; or it is inside what moves the weights.
+        CompositionError: ``prepare`` or ``finish`` is not a plain function, or the item is inside of what updates the
+            weights.
     """
 
     passive = outermost_only = True
-    transient = (
-        "_copies",
-        "_live",
-        "_late",
-        "_boundary",
-        "_draws",
-        "_unproven",
-    )  # they depend on who predicts, and when
+    # they depend on who predicts, and when
+    transient = ("_copies", "_live", "_late", "_boundary", "_draws", "_unproven")
 
     def __init__(
         self, network: Any, prepare: Prepare, finish: Finish, every: Interval = 100, draws: bool | None = None
@@ -111,23 +106,23 @@ class Publish(Periodic):
         self.network = network if self._average is None else self._average.average
         self.prepare, self.finish, self.draws = prepare, finish, draws
         self._boundary = BoundaryExecutor()
-        self._draws: bool | None = None  # as was found out in this run
+        self._draws: bool | None = None  # as observed in this run
         self._unproven = 0
         self._copies = (_copy_of(self.network), _copy_of(self.network))
         self._live: _Copy | None = None
         self._late = False
 
     def check(self, runner: Runner) -> None:
-        """Require a place outside of what moves the weights, so that they have moved on its way out."""
+        """Require a place outside of what updates the weights, so that they are updated on its way out."""
         super().check(runner)
         for item in around(self, runner):
             if item is self._average or (isinstance(item, ParameterUpdater) and moves(item, self.network)):
                 raise CompositionError(
-                    f"{self.name} is inside {item.name}, which moves the weights after it; move it out (before it)."
+                    f"{self.name} is inside {item.name}, which updates the weights after it; move it out (before it)."
                 )
 
     def initialize(self, state: State) -> HookIterator:
-        """Publish what was loaded if the run is resumed, and the final weights at the end."""
+        """Publish the loaded weights if the run is resumed, and the final weights at the end."""
         self._live, self._late, self._draws, self._unproven = None, False, self.draws, 0
         if state.step:
             self._publish(state, wait=True)
@@ -136,14 +131,14 @@ class Publish(Periodic):
         self._publish(state, wait=True)
 
     def on_batch(self, state: State) -> HookIterator:
-        """Publish after the batch, if it completes a period or the one before was held up."""
+        """Publish after the batch, if it completes a period or the last attempt failed."""
         self._boundary.run_pending()
         yield
         if self.due(state) or self._late:
             self.act(state)
 
     def act(self, state: State) -> None:
-        """Publish, unless a prediction is still under way in the copy that would be written to."""
+        """Publish, unless a prediction still uses the copy to be written to."""
         self._late = not self._publish(state, wait=False)
 
     def _publish(self, state: State, wait: bool) -> bool:
@@ -177,15 +172,15 @@ class Publish(Periodic):
         return self._boundary.call(lambda: self._without_a_trace(inputs))
 
     def run_pending(self) -> None:
-        """Make the pending predictions, in the thread of the run, which draws no random number meanwhile."""
+        """Make the pending predictions, in the thread of the run, while nothing else draws random numbers."""
         self._boundary.run_pending()
 
     def end(self) -> None:
-        """Make the pending predictions, and from now on each at once: the run has ended."""
+        """Make the pending predictions; later ones are made immediately, as the run has ended."""
         self._boundary.end()
 
     def _without_a_trace(self, inputs: Sequence[Any]) -> dict[str, Any]:
-        """Predict where nothing else draws random numbers, and put back what this has drawn."""
+        """Predict while nothing else draws random numbers, and undo the draws."""
         before = rng.capture()
         try:
             answer = self._predicted(inputs)
@@ -201,20 +196,20 @@ class Publish(Periodic):
         try:
             return self._predicted(inputs)
         finally:
-            if self.draws is None and rng.capture() != before:  # most often it was the training that drew
+            if self.draws is None and rng.capture() != before:  # usually because of the training
                 self._unproven += 1
                 if self._unproven.bit_count() == 1:  # the first, second, fourth, ...
                     self._boundary.submit(lambda: self._prove(inputs))
 
     def _prove(self, inputs: Sequence[Any]) -> None:
-        """Find out, where nothing else draws, whether a concurrent prediction has drawn."""
+        """Find out, while nothing else draws, whether a concurrent prediction draws."""
         with suppress(Exception):  # no caller waits for it
             self._without_a_trace(inputs)
         if self._draws:
             log.error(
-                "%s: a prediction has drawn random numbers, though the first of this run had not, so the bits of the "
-                "training are no longer those of a run without. From now on predictions are made between two batches; "
-                "use Publish(..., draws=True) the next time.",
+                "%s: a prediction has drawn random numbers, though the first of this run had not, so the training is "
+                "no longer bit-identical to a run without it. From now on predictions are made between two batches; "
+                "use Publish(..., draws=True) in the next run.",
                 self.name,
             )
 
@@ -225,7 +220,7 @@ class Publish(Periodic):
             batch = self.prepare(list(inputs))
         except Exception as error:
             raise Refused(f"the inputs are invalid: {describe(error)}") from error
-        # A copy that has changed places by now is whole too: it is written to by who holds its lock.
+        # A copy that has been swapped out by now is complete too: only the holder of its lock writes to it.
         with live.lock, paddle().no_grad():
             outputs, step = live.network(to_tensors(batch)), live.step
         return {"predictions": list(self.finish(outputs)), "step": step}
@@ -246,17 +241,17 @@ _Call: TypeAlias = tuple[Callable[[], Any], "Future[Any]"]
 class BoundaryExecutor:
     """Executes functions of other threads in the thread of a run, between two batches.
 
-    ``call`` and ``submit`` are for any thread; all else is for that of the run.
+    ``call`` and ``submit`` are for any thread, the rest for that of the run.
     """
 
     def __init__(self) -> None:
         self._waiting: SimpleQueue[_Call] = SimpleQueue()
         self._lock = Lock()
-        self._thread: int | None = None  # of the run that is under way
+        self._thread: int | None = None  # of the current run
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Accept functions for the run that is under way inside."""
+        """Accept functions during the run inside."""
         before, self._thread = self._thread, get_ident()
         try:
             yield
@@ -264,7 +259,7 @@ class BoundaryExecutor:
             self._deactivate(before)
 
     def end(self) -> None:
-        """Execute what waits; from now on each function is executed at once by its caller: the run has ended."""
+        """Execute pending functions; later ones are executed immediately by their caller, as the run has ended."""
         self._deactivate(None)
 
     def _deactivate(self, thread: int | None) -> None:
@@ -274,20 +269,16 @@ class BoundaryExecutor:
 
     @property
     def is_idle(self) -> bool:
-        """Whether this thread may execute a function itself: no run is under way, or this is its thread."""
+        """Whether this thread may execute a function itself: there is no run, or this is its thread."""
         return self._thread in (None, get_ident())
 
     def call(self, work: Callable[[], Result]) -> Result:
-        """Execute a function between two batches, and return its result; at once where no run is under way.
-
-        Raises:
-            BaseException: what the function raises.
-        """
+        """Execute a function between two batches, or immediately if there is no run; return its result or raise."""
         future = self.submit(work)
         return work() if future is None else future.result()
 
     def submit(self, work: Callable[[], Result]) -> Future[Result] | None:
-        """Queue a function for the next batch boundary; None: this thread may execute it itself, now."""
+        """Queue a function for the next batch boundary; None: this thread may execute it itself."""
         with self._lock:
             if self.is_idle:
                 return None
@@ -296,16 +287,14 @@ class BoundaryExecutor:
             return future
 
     def run_pending(self) -> None:
-        """Execute what waits, in the thread of the run."""
-        for _ in range(
-            self._waiting.qsize()
-        ):  # no more: a caller that submits again and again would block the run forever
+        """Execute pending functions, in the thread of the run."""
+        for _ in range(self._waiting.qsize()):  # no more: a caller that submits repeatedly would block the run for ever
             work, future = self._waiting.get()
             try:
                 result = work()
             except BaseException as error:
                 future.set_exception(error)
                 if not isinstance(error, Exception):
-                    raise  # Ctrl-C, which is meant for the run
+                    raise  # Ctrl-C, which is intended for the run
             else:
                 future.set_result(result)

@@ -1,4 +1,4 @@
-"""`ReplayBuffer`: old samples among the new ones."""
+"""`ReplayBuffer`: old samples mixed into new batches."""
 
 from __future__ import annotations
 
@@ -19,33 +19,32 @@ from onion.training.adjustable import Adjustable
 from onion.validation import is_number, is_whole
 
 MAX_RATIO = 16.0
-"""The greatest ratio."""
 
 
 class ReplayBuffer(RunnerItem):
-    """Keep a fair sample of all samples that came, and mix some of it into each batch.
+    """Keep a uniform random sample of all samples so far, and mix some of it into each batch.
 
         Runner(..., StreamProvider(spool), ProgressiveValidation(network), ReplayBuffer(10_000, 0.5), updater, ...)
 
-    Every sample that came is in the buffer with the same probability (reservoir sampling, algorithm R; Vitter 1985).
-    To a batch of ``n`` samples ``ratio * n`` others are added on the way in, drawn from the buffer without replacement,
-    the old ones first; what a ratio leaves over of a sample is owed to the next batch. The buffer takes the new samples
-    after that, so none meets itself. The choice depends on ``seed`` alone and draws from no global generator.
+    Every sample so far is in the buffer with the same probability (reservoir sampling, algorithm R; Vitter 1985). On
+    the way in, ``ratio * n`` samples, drawn from the buffer without replacement, are put before the ``n`` new ones;
+    fractions are carried over to the next batch. The buffer takes the new samples after that, so no sample meets
+    itself. The choice depends on ``seed`` only and draws from no global generator.
 
-    A batch is what ``onion.data.batch_parts`` can cut: arrays ``[n, ...]`` and lists of length n, also in dicts and
-    tuples. The mixed batch stays on the state: outputs further out are of it. A batch that is run again (Repeat
-    outside) is not mixed again. The buffer's samples are in the checkpoint, as arrays.
+    A batch is anything that ``onion.data.batch_parts`` can split: arrays ``[n, ...]`` and lists of length n, also in
+    dicts and tuples. The mixed batch stays on the state, so items outside see outputs of the mixed batch. A batch that
+    is run again (Repeat outside) is not mixed again. The samples of the buffer are in the checkpoint, as arrays.
 
     Args:
         size: of the buffer, in samples.
-        ratio: old samples for each new one, from 0 to 16. It can be adjusted during the run. Default 0.5.
+        ratio: old samples per new one, from 0 to 16; adjustable during the run. Default 0.5.
         seed: of the choice. Default 0.
-        join: makes a batch of a list of batches, those of the old samples (of one sample each) and the new one as the
-            last. Default: put them together along the first axis, for which texts have to be padded to one length.
+        join: makes a batch of a list of batches: the old samples (one each), and the new batch as the last. Default:
+            concatenation along the first axis, which requires texts padded to one length.
 
     Raises:
-        CompositionError: ``size`` or ``ratio`` is out of its range.
-        DataError: a batch cannot be cut, holds tensors, or does not go together with older ones.
+        CompositionError: ``size`` or ``ratio`` is out of range.
+        DataError: a batch cannot be split, contains tensors, or cannot be joined with older ones.
     """
 
     keep_for_inference = False
@@ -64,7 +63,7 @@ class ReplayBuffer(RunnerItem):
         self.reset()
 
     def reset(self) -> None:
-        """Begin with an empty buffer."""
+        """Start with an empty buffer."""
         self._rows: list[Any] = []
         self._seen = 0
         self._owed = 0.0
@@ -73,7 +72,7 @@ class ReplayBuffer(RunnerItem):
 
     def on_batch(self, state: State) -> None:
         """Mix old samples in; keep the new ones."""
-        if state.batch is not self._mixed:  # else it is run again
+        if state.batch is not self._mixed:  # otherwise it is run again
             self._mixed = state.batch = self._with_old(state.batch)
 
     def _with_old(self, batch: Any) -> Any:
@@ -87,7 +86,7 @@ class ReplayBuffer(RunnerItem):
         return self._joined([*old, batch]) if old else copy(batch)
 
     def _chosen(self, count: int) -> list[int]:
-        """Choose so many places in the buffer, each set of them with the same probability (Floyd's algorithm)."""
+        """Choose places in the buffer, each set of them with the same probability (Floyd's algorithm)."""
         chosen: dict[int, None] = {}
         for last in range(len(self._rows) - count, len(self._rows)):
             place = self._below(last + 1)
@@ -95,7 +94,7 @@ class ReplayBuffer(RunnerItem):
         return list(chosen)
 
     def _take(self, row: Any) -> None:
-        """Put a row into the buffer with the probability that all have."""
+        """Put a row into the buffer with the probability that all rows have."""
         self._seen += 1
         if len(self._rows) < self.size:
             self._rows.append(row)
@@ -103,8 +102,8 @@ class ReplayBuffer(RunnerItem):
             self._rows[place] = row
 
     def _below(self, bound: int) -> int:
-        # Of raw bits, not by numpy's Generator: that may draw otherwise in the version that resumes the run. What the
-        # remainder prefers is less than bound / 2**64.
+        # Of raw bits, not by numpy's Generator, whose draws may differ in the version that resumes the run. The bias of
+        # the remainder is below bound / 2**64.
         return int(self._random.random_raw()) % bound
 
     def _joined(self, parts: list[Any]) -> Any:
@@ -112,7 +111,7 @@ class ReplayBuffer(RunnerItem):
             return self.join(parts)
         except Exception as error:
             raise DataError(
-                f"{self.name}: samples of earlier batches do not go together with this one ({error}); pad all to one "
+                f"{self.name}: samples of earlier batches cannot be joined with this one ({error}); pad all to one "
                 "length, or give join=, which makes a batch of a list of batches."
             ) from error
 
@@ -128,7 +127,7 @@ class ReplayBuffer(RunnerItem):
         return {"buffered": len(self._rows)}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the samples, the state of the choice, and the ratio, which may have been set by hand."""
+        """Return the samples, the state of the generator, and the ratio, which may have been adjusted."""
         counts = {"seen": self._seen, "owed": self._owed, "ratio": self.ratio}
         return {**as_arrays(self._rows), **counts, "generator": json.dumps(self._random.state)}
 

@@ -1,4 +1,4 @@
-"""`Switch`: an item that is turned on and off from outside."""
+"""`Switch`: turn an item on and off from outside."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from onion.engine.state import State
 
 
 class Switch(Conditional):
-    """Let an item's batch ring be there while the switch is on; otherwise the inside runs without it.
+    """Run an item's batch hook while the switch is on; otherwise the inside runs without it.
 
         Runner(..., StreamProvider(spool), ControlServer(), Switch(ReplayBuffer(10_000, 0.5), on=False), ...)
 
-    A ControlServer turns it on and off between two batches, ``POST /rings/<name>/enable``, by the name of the item in
-    it or of the switch; a program sets ``on``. Whether it is on is in the checkpoint. See also
+    A ControlServer turns it on and off between two batches with ``POST /rings/<name>/enable``, by the name of the item
+    or of the switch; a program sets ``on``, which is saved in checkpoints. See also
     ``onion.engine.conditional.Conditional``: the item's hooks around the run and the passes always run.
 
     Args:
         item: the item, or a Runner.
-        on: at the beginning of a run that is not resumed. Default True.
+        on: the initial position, unless the run is resumed. Default True.
 
     Raises:
-        CompositionError: ``item`` is no item.
+        CompositionError: ``item`` is not an item.
     """
 
     def __init__(self, item: RunnerItem, on: bool = True) -> None:
@@ -36,7 +36,7 @@ class Switch(Conditional):
         return self.on
 
     def identity(self) -> dict[str, Any]:
-        """Return nothing: on or off, it is the same onion."""
+        """Return nothing: on or off, the run is the same."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:

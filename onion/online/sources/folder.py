@@ -1,4 +1,4 @@
-"""`Folder`: samples out of files that are put into a folder."""
+"""`Folder`: samples from files that are put into a folder."""
 
 from __future__ import annotations
 
@@ -21,37 +21,36 @@ from onion.validation import is_number
 
 log = logging.getLogger("onion")
 
-POLL_SECONDS = 0.1
-"""Between two looks for new files."""
+POLL_SECONDS = 0.1  # seconds between two looks for new files
 
 
 class Folder(Source):
-    """Samples out of files that are put into a folder: .jsonl, .csv and .tsv, a row a sample (see ``iter_rows``).
+    """Samples from files that are put into a folder: .jsonl, .csv and .tsv, one row per sample (see ``iter_rows``).
 
         folder = Folder("inbox")
         Runner(Saver("run"), StreamProvider(folder, pass_every=10_000), ParameterUpdater(...), ...).run()
 
-    Each file is read once, whole or not at all. Write it under a name that begins with ``.`` or ends with ``.partial``
-    or ``.tmp``, and rename it; or leave it alone for ``settle`` seconds. Files come in the order of their names, as
-    far as they are there at the same time. A file's way:
+    Each file is read once, as a whole or not at all. Write it under a name that begins with ``.`` or ends with
+    ``.partial`` or ``.tmp``, and rename it; or leave it unchanged for ``settle`` seconds. Files present at the same
+    time come in the order of their names. Each file is processed in these steps:
 
-    * it is looked through, which takes no memory however large it is; one that cannot be read to its end goes to
-      ``rejected/``, with a row ``{"file", "line", "reason"}`` in ``rejected/rejected.jsonl``;
-    * it goes to ``taken/<number>-<name>``, and then its rows are read. Its content must not change any more;
-    * once no checkpoint asks for it, it goes to ``trained/``, and is removed when it is older than is to be kept.
+    * it is checked, in constant memory; one that cannot be read to its end is moved to ``rejected/``, with a row
+      ``{"file", "line", "reason"}`` in ``rejected/rejected.jsonl``;
+    * it is moved to ``taken/<number>-<name>``, and then its rows are read; its content must not change any more;
+    * once no checkpoint needs it, it is moved to ``trained/``, and removed after its retention.
 
-    One run reads a folder. A position is the number of a file and a line of it, that of the last row that was read,
-    ``3:120``; ``4:0`` is behind the last row of file 3; and the folder's random id, ``@0123456789abcdef``: another
-    folder in its place is refused. The beginning is the oldest file that is still there.
+    One run reads a folder. A position is the number of a file and the line of the last row that was read, ``3:120``;
+    ``4:0`` is behind the last row of file 3; and the folder's random id, ``@0123456789abcdef``: another folder in its
+    place is refused. The beginning is the oldest file that is still present.
 
     Args:
-        path: the folder; made where there is none, with those in it. All of it is on one file system.
-        retention: how long files stay that no checkpoint asks for any more, for a replay of the run: a ``timedelta``
-            since they were last changed, or how many bytes of them. Default: a day.
-        settle: seconds for which a file has not changed, by the clock of its file system. Default 1.
+        path: the folder; created with its subfolders if needed. All of it is on one file system.
+        retention: how long files that no checkpoint needs any more are kept, for a replay of the run: a ``timedelta``
+            since their last change, or their total size in bytes. Default: a day.
+        settle: seconds for which a file must not have changed, by the clock of its file system. Default 1.
 
     Raises:
-        CompositionError: an argument is none of these.
+        CompositionError: an argument is invalid.
     """
 
     def __init__(self, path: str | Path, retention: Retention = timedelta(days=1), settle: float = 1.0) -> None:
@@ -82,7 +81,7 @@ class Folder(Source):
         """Return the next rows; see ``Source.read``.
 
         Raises:
-            DataError: the folder cannot be read, another process reads it, or files are gone that come next.
+            DataError: the folder cannot be read, another process reads it, or the next files are gone.
         """
         deadline = monotonic() + timeout
         self._open()
@@ -110,7 +109,7 @@ class Folder(Source):
         """Return None: rows are not counted before they are read."""
 
     def replay_reader(self) -> Source:
-        """Return a source of the files that a run has taken; it takes no file."""
+        """Return a source of the files that a run has taken; it takes no files itself."""
         reader = Folder(self.path, self.retention, self.settle)
         reader._consumes = False
         return ReplayReader(reader, first=position_of((1, 0), None))
@@ -127,7 +126,7 @@ class Folder(Source):
         return f"Folder({shortened(self.path)!r})"
 
     def _forget(self) -> None:
-        """Release the file that is read, and of its row that was read ahead."""
+        """Forget the current file, and the row read ahead."""
         self._rows, self._coming = iter(()), None
 
     # -- reading ------------------------------------------------------------------------------------------------------
@@ -149,7 +148,7 @@ class Folder(Source):
                 self._lock = stack.pop_all()
 
     def _some(self, n: int) -> list[Sample]:
-        """Return rows that are there; none: all files have been read."""
+        """Return available rows; none: all files have been read."""
         samples: list[Sample] = []
         while len(samples) < n and self._ready():
             assert self._coming is not None
@@ -171,11 +170,11 @@ class Folder(Source):
             self._rows = (each for each in iter_rows(path) if each[0] > line)
             self._go(number, line)
             if line > 0 and self._coming is None:
-                raise DataError(f"{path}: it has no row behind line {line} any more; put it back as it was.")
+                raise DataError(f"{path}: it has no row after line {line} any more; restore the original file.")
         return True
 
     def _go(self, number: int, line: int) -> None:
-        """Be behind a line, and know the row that comes next in this file; behind the last one, be in the next file.
+        """Advance behind a line and read the next row of the file ahead; after the last one, go to the next file.
 
         So the place shows whether a file has been read to its end: only then may it be moved.
         """
@@ -187,7 +186,7 @@ class Folder(Source):
         if origin not in (None, self._archive.origin):
             raise DataError(
                 f"{self.path}: its id is {self._archive.origin}, and that of the folder that was read up to position "
-                f"{line[0]}:{line[1]} is {origin}; put that one back, or start a new run."
+                f"{line[0]}:{line[1]} is {origin}; restore that folder, or start a new run."
             )
 
     def _begin(self) -> Line:
@@ -195,7 +194,7 @@ class Folder(Source):
             return self._place
         oldest = self._archive.oldest
         if oldest > 1 and self._archive.path_at((oldest, 0)) is not None:
-            log.warning("%s: the first %d files have been removed; reading begins behind them", self.path, oldest - 1)
+            log.warning("%s: the first %d files have been removed; reading starts after them", self.path, oldest - 1)
         return oldest, 0
 
 
@@ -205,14 +204,10 @@ def position_of(line: Line, origin: str | None) -> Position:
 
 
 def place_of(position: Position) -> tuple[Line | None, str | None]:
-    """Return the number of the file and the line, None at the beginning; and the id of the folder, if it has one.
-
-    Raises:
-        DataError: it is no position in a folder.
-    """
+    """Return the file number and line, None at the beginning, and the id of the folder; raise DataError if invalid."""
     if not position:
         return None, None
     found = re.fullmatch(r"(\d+):(\d+)(?:@([0-9a-f]{16}))?", position, re.ASCII)
     if found is None:
-        raise DataError(f"{position!r} is no position in a folder; it is like 3:120@0123456789abcdef, or empty.")
+        raise DataError(f"{position!r} is no position in a folder; it must be like 3:120@0123456789abcdef, or empty.")
     return (int(found[1]), int(found[2])), found[3]

@@ -1,4 +1,4 @@
-"""The files of a `Folder`: `FolderWatcher` takes or rejects new ones, `FolderArchive` keeps those taken."""
+"""The files of a `Folder`: `FolderWatcher` takes or rejects new files, `FolderArchive` keeps the taken ones."""
 
 from __future__ import annotations
 
@@ -26,23 +26,19 @@ from onion.online.sources.source import Retention
 log = logging.getLogger("onion")
 
 Line: TypeAlias = tuple[int, int]
-"""The number of a file, from 1, and a line in it; 0 is before its first."""
+"""The number of a file, from 1, and a line in it; line 0 is before the first."""
 
-REMOVED = ".removed"
-"""The file with the number of files removed, so that their numbers are never used again."""
+REMOVED = ".removed"  # the file with the number of removed files, so that their numbers are never used again
 
 ORIGIN = ".origin"
-"""The file with the random id of this folder; another one of its name has other files under the same numbers."""
+"""The file with the random id of this folder, as another folder has other files under the same numbers."""
 
 
 class FolderArchive:
     """The numbered files, ``<nine digits>-<name>``, in ``taken`` and ``trained``.
 
-    Args:
-        path: the folder.
-
     Raises:
-        DataError: in all methods: the disk refuses, or files are missing.
+        DataError: in all methods: the disk fails, or files are missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,11 +46,11 @@ class FolderArchive:
         self._files: dict[int, Path] = {}
         self._removed = 0
         self.origin: str | None = None
-        """The folder's id, 16 hex digits, once it was looked at; None: an earlier version has made it."""
+        """The folder's id, 16 hex digits, after a scan; None: the folder was made by an earlier version."""
 
     @property
     def oldest(self) -> int:
-        """The number of the first file that is there, or will be."""
+        """The number of the first file that is present, or will be."""
         return self._removed + 1
 
     @property
@@ -63,7 +59,7 @@ class FolderArchive:
         return max(self._files, default=self._removed) + 1
 
     def make(self) -> None:
-        """Make the folders that are not there."""
+        """Create missing folders."""
         with explained(self.path):
             for folder in (self.taken, self.trained):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -75,44 +71,40 @@ class FolderArchive:
                 replace_file(self.taken / ORIGIN, secrets.token_hex(8).encode())
 
     def scan(self) -> None:
-        """Read what is there."""
+        """Read the names of the files."""
         with explained(self.path):
             mark = self.taken / ORIGIN
             self.origin = mark.read_text("ascii") if mark.exists() else None
             self._files = {number: path for folder in (self.trained, self.taken) for number, path in _numbered(folder)}
             removed = self.taken / REMOVED
             self._removed = int(removed.read_bytes()) if removed.exists() else 0
-        for number in [each for each in self._files if each <= self._removed]:  # a kill came before they were removed
+        for number in [each for each in self._files if each <= self._removed]:  # a crash came before their removal
             with explained(self.path):
                 self._files.pop(number).unlink(missing_ok=True)
         for number in range(self.oldest, self.next):
             if number not in self._files:
                 raise DataError(
-                    f"{self.path}: there is no file {number:09}-... in taken or trained, and there are later ones; put "
-                    "it back."
+                    f"{self.path}: there is no file {number:09}-... in taken or trained, although there are later "
+                    "ones; restore it."
                 )
 
     def path_at(self, line: Line) -> Path | None:
-        """Return the file that a place is in; None: it is still to come.
-
-        Raises:
-            DataError: it is gone, or there never was such a place.
-        """
+        """Return the file of a place, None if it is still to come; raise DataError if it is gone or never existed."""
         number, row = line
         if number < self.oldest:
             raise DataError(
                 f"{self.path}: the files behind position {number}:{row} have been removed, up to number "
-                f"{self._removed}; resume from a newer checkpoint. How long they stay is Folder's retention."
+                f"{self._removed}; resume from a newer checkpoint. How long they are kept is Folder's retention."
             )
         if number > self.next or (number == self.next and row > 0):
             raise DataError(
                 f"{self.path}: position {number}:{row} is behind the last file, number {self.next - 1}, so this is not "
-                "the folder that was read; put that one back, or start a new run."
+                "the folder that was read; restore that folder, or start a new run."
             )
         return self._files.get(number)
 
     def take(self, path: Path) -> None:
-        """Give a file the next number; its content is on the disk, and the new name too."""
+        """Give a file the next number; its content and new name are on disk when this returns."""
         target = self.taken / f"{self.next:09}-{fitting(path.name)}"
         with explained(path):
             with path.open("rb") as file:
@@ -123,7 +115,7 @@ class FolderArchive:
         self._files[self.next] = target
 
     def move_to_trained(self, before: int) -> None:
-        """Put the files that were taken, up to a number and without it, to those that were trained on."""
+        """Move the taken files before a number to those that were trained on."""
         moved = [number for number, path in self._files.items() if number < before and path.parent == self.taken]
         for number in moved:
             path = self._files[number]
@@ -136,7 +128,7 @@ class FolderArchive:
                 sync_folder(self.taken)
 
     def prune(self, before: int, retention: Retention) -> None:
-        """Remove the files before a number that are not to be kept, the first ones first."""
+        """Remove the files before a number that are past their retention, the first ones first."""
         expired = list(self._expired(before, retention))
         if not expired:
             return
@@ -162,13 +154,13 @@ class FolderArchive:
 
 
 def fitting(name: str) -> str:
-    """Return a name that has room for something in front; a name has at most 255 bytes. Its end is what is kept."""
+    """Return a name with room for a prefix: the end of one of more than 240 bytes; file systems allow 255."""
     return name if len(os.fsencode(name)) <= 240 else name[-60:]
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn the system's errors into ours."""
+    """Convert the system's errors into DataError."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -185,22 +177,13 @@ def _numbered(folder: Path) -> Iterator[tuple[int, Path]]:
 ENDINGS = (".jsonl", ".csv", ".tsv")
 UNFINISHED = (PARTIAL, ".tmp")
 
-CLOCK = ".clock"
-"""A file that is touched to learn the time of the file system."""
-
-ROWS_AT_A_TIME = 1000
-"""How many rows are looked through between two looks at the time."""
+CLOCK = ".clock"  # a file that is touched to read the clock of the file system
+ROWS_AT_A_TIME = 1000  # rows checked between two looks at the time
 
 
 @attrs.define
 class _Look:
-    """A file that is being looked through.
-
-    Attributes:
-        path: Of the file.
-        stamp: Its size and times when that began.
-        rows: The rows that are left.
-    """
+    """A file that is being checked: the rows that are left, and its size and time of change when that began."""
 
     path: Path
     stamp: tuple[int, int]
@@ -208,12 +191,10 @@ class _Look:
 
 
 class FolderWatcher:
-    """Take the files of a folder one by one, in the order of their names.
+    """Takes the files of a folder one by one, in the order of their names, once they have settled.
 
-    Args:
-        path: the folder.
-        archive: where they go.
-        settle: seconds for which a file has not changed.
+    Raises:
+        DataError: in all methods: the disk fails.
     """
 
     def __init__(self, path: Path, archive: FolderArchive, settle: float) -> None:
@@ -227,10 +208,7 @@ class FolderWatcher:
         """Take or reject the next file, if there is one; return whether something was done.
 
         Args:
-            deadline: of ``time.monotonic()``, at which to stop looking through a file; the next call continues with it.
-
-        Raises:
-            DataError: the disk refuses.
+            deadline: of ``time.monotonic()``, at which to stop checking a file; the next call continues with it.
         """
         look = self._look or self._next()
         if look is None:
@@ -242,16 +220,16 @@ class FolderWatcher:
                     return False
         except DataError as error:
             self._look = None
-            if look.path.exists():  # or else it was taken away again
+            if look.path.exists():  # otherwise it was removed meanwhile
                 self._reject(look.path, str(error))
             return True
         self._look = None
-        if _stamp(look.path) == look.stamp:  # or else it has changed meanwhile, and is looked through again
+        if _stamp(look.path) == look.stamp:  # otherwise it has changed meanwhile, and is checked again
             self._archive.take(look.path)
         return True
 
     def close(self) -> None:
-        """Forget what was seen."""
+        """Forget what was begun."""
         self._look = None
         self._names.clear()
 
@@ -263,7 +241,7 @@ class FolderWatcher:
         while self._names:
             path = self.path / self._names.popleft()
             stamp = _stamp(path)
-            # A time to come was set on purpose, when the file was complete: tools that copy do so.
+            # A time in the future was set on purpose, by a tool that copied the complete file.
             if stamp is not None and not 0 <= now - stamp[1] / 1e9 < self.settle:
                 return _Look(path, stamp, iter_rows(path))
         return None
@@ -276,18 +254,18 @@ class FolderWatcher:
             if not name.lower().endswith(ENDINGS) and name not in self._ignored:
                 self._ignored.add(name)
                 path = _printable(self.path / name)
-                log.warning("%s is left where it is: its name ends with none of %s", path, ", ".join(ENDINGS))
+                log.warning("%s is ignored: its name ends with none of %s", path, ", ".join(ENDINGS))
         return [name for name in there if name.lower().endswith(ENDINGS)]
 
     def _now(self) -> float:
-        """Return the time, in seconds, by the clock that files get their times from."""
+        """Return the time, in seconds, by the clock that sets the times of files."""
         clock = self._archive.taken / CLOCK
         with explained(clock):
             clock.touch()
             return clock.stat().st_mtime
 
     def _some(self, look: _Look) -> bool:
-        """Look through some more rows; return whether there may be others."""
+        """Check some more rows; return whether there may be others."""
         return sum(1 for _ in zip(range(ROWS_AT_A_TIME), look.rows, strict=False)) == ROWS_AT_A_TIME
 
     def _reject(self, path: Path, error: str) -> None:
@@ -306,7 +284,7 @@ class FolderWatcher:
             sync_folder(self.path)
 
     def _free(self, name: str) -> Path:
-        """Return an unused path for a rejected file; the name of the log is in use."""
+        """Return an unused path for a rejected file; the name of the log is reserved."""
         target, number = self.rejected / name, 2
         while target.exists() or target.name == "rejected.jsonl":
             target, number = self.rejected / f"{number}-{name}", number + 1
@@ -323,7 +301,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def _printable(words: object) -> str:
-    """Return a text that every log takes; the names of files may hold bytes that are no text (PEP 383)."""
+    """Return a text that every log accepts; the names of files may contain undecodable bytes (PEP 383)."""
     return str(words).encode(errors="backslashreplace").decode()
 
 

@@ -1,4 +1,4 @@
-"""One connection to a Redis server that may be away for a while, and the Lua scripts it runs, each all or nothing."""
+"""A connection to a Redis server that may be unreachable for a while, and the Lua scripts it runs atomically."""
 
 from __future__ import annotations
 
@@ -9,19 +9,13 @@ from urllib.parse import urlsplit
 from onion.errors import DataError, OnionError
 
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.05, 1.0
-"""Seconds until the second try to reach a server, and between the later ones at most; each waits twice as long."""
+"""Seconds before the second attempt to connect, and the maximum between later ones; the delay doubles each time."""
 
-CONNECT_SECONDS, ANSWER_SECONDS = 2.0, 10.0
-"""Seconds to wait for a connection, and for an answer."""
+CONNECT_SECONDS, ANSWER_SECONDS = 2.0, 10.0  # time limits for a connection and for an answer, in seconds
 
 
 class AwayError(Exception):
-    """The server cannot be reached, or not yet.
-
-    Args:
-        reason: for a person.
-        sent: whether a command may have got through.
-    """
+    """The server cannot be reached, or not yet; ``sent``: a command may have reached it."""
 
     def __init__(self, reason: str, sent: bool) -> None:
         super().__init__(reason)
@@ -29,12 +23,7 @@ class AwayError(Exception):
 
 
 class RefusedError(Exception):
-    """The server has answered with an error.
-
-    Args:
-        answer: the server's words.
-        code: what they begin with, as ``NOGROUP``.
-    """
+    """The server has answered with an error; ``code`` is its first word, such as ``NOGROUP``."""
 
     def __init__(self, answer: str, code: str) -> None:
         super().__init__(answer)
@@ -44,15 +33,15 @@ class RefusedError(Exception):
 class RedisServer:
     """Send commands and return the plain answers (RESP 2), over one connection that is opened when it is needed.
 
-    Nothing is sent twice, and no lost connection is replaced silently, as clients like to do: only the caller knows
-    what has to be looked at then. ``connections`` counts how many there have been.
+    Nothing is sent twice, and a lost connection is not replaced silently, as clients usually do: only the caller knows
+    what has to be checked then. ``connections`` counts the connections so far.
 
     Args:
         url: ``redis://[user:password@]host[:port][/db]``, ``rediss://`` (TLS), ``unix:///path``.
 
     Raises:
         OnionError: the package redis is missing.
-        DataError: the URL is none.
+        DataError: the URL is invalid.
     """
 
     def __init__(self, url: str) -> None:
@@ -63,18 +52,18 @@ class RedisServer:
 
     @property
     def name(self) -> str:
-        """Where the server is, for a person: the URL without its password."""
+        """The URL without its password, for messages."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection, as far as is known."""
+        """Whether there is a connection, as far as known."""
         return self._connection is not None
 
     @property
     def pause(self) -> float:
-        """Seconds until the next try to reach a server that is away; 0: now."""
+        """Seconds until the next attempt to reach a server that is away; 0: now."""
         return 0.0 if self.is_connected else max(0.0, self._due - monotonic())
 
     def call(self, *command: str | int) -> Any:
@@ -83,7 +72,7 @@ class RedisServer:
         Raises:
             AwayError: the server cannot be reached.
             RefusedError: it has answered with an error.
-            DataError: it does not let us in.
+            DataError: it denies access.
         """
         connection = self._connection or self._connect()
         import redis
@@ -93,16 +82,16 @@ class RedisServer:
             answer = connection.read_response()
         except redis.BusyLoadingError as error:
             raise self._away(error, sent=False) from error
-        except redis.AuthenticationError as error:  # a kind of ConnectionError
-            raise self._not_let_in(error) from error
+        except redis.AuthenticationError as error:  # a subclass of ConnectionError
+            raise self._denied(error) from error
         except redis.ResponseError as error:
-            words = str(error)  # of "OOM ..." the client cuts the code off
+            words = str(error)  # the client removes the code of "OOM ..."
             code = "OOM" if isinstance(error, redis.OutOfMemoryError) else words.partition(" ")[0]
             raise RefusedError(words, code) from error
         except (redis.RedisError, OSError) as error:
             raise self._away(error, sent=True) from error
         except BaseException:
-            self.drop()  # an answer that was not read would be taken for that of the next command
+            self.drop()  # otherwise the unread answer would be taken for that of the next command
             raise
         self._wait = FIRST_RETRY_SECONDS
         return answer
@@ -126,14 +115,14 @@ class RedisServer:
             connection: Any = pool.make_connection()
         except ValueError as error:
             raise DataError(
-                f"{self.name} is no URL of a Redis server ({error}); it is like redis://host:6379/0."
+                f"{self.name} is not the URL of a Redis server ({error}); it must be like redis://host:6379/0."
             ) from None
         try:
             connection.connect()
         except redis.BusyLoadingError as error:
             raise self._away(error, sent=False) from error
         except (redis.AuthenticationError, redis.ResponseError) as error:
-            raise self._not_let_in(error) from error
+            raise self._denied(error) from error
         except (redis.RedisError, OSError) as error:
             raise self._away(error, sent=False) from error
         self._connection = connection
@@ -146,9 +135,9 @@ class RedisServer:
         self._wait = min(MAX_RETRY_SECONDS, 2 * self._wait)
         return AwayError(str(error), sent)
 
-    def _not_let_in(self, error: Exception) -> DataError:
+    def _denied(self, error: Exception) -> DataError:
         self.drop()
-        return DataError(f"{self.name} does not let us in ({error}); check user and password in the URL.")
+        return DataError(f"{self.name} denies access ({error}); check user and password in the URL.")
 
 
 _COMMON = """
@@ -193,13 +182,13 @@ end
 return lot
 """
 )
-"""Keys: stream, marks, count. Arguments: producer, 1 or 0 for a mark, the mark, the most that may wait, the samples.
+"""Keys: stream, marks, count. Arguments: producer, 1 or 0 for a mark, the mark, the capacity, the samples.
 
-Returns how many were taken; -1: there is no room for them.
+Returns the number of samples taken; -1: there is no room for them.
 """
 
 UNREAD = _COMMON + "return unread(KEYS[1], KEYS[2], ARGV[1])"
-"""Keys: stream, count. Argument: an id. Returns how many entries are behind it."""
+"""Keys: stream, count. Argument: an id. Returns the number of entries behind it."""
 
 COMMIT = (
     _COMMON
@@ -229,7 +218,7 @@ redis.call('XTRIM', stream, 'MINID', least)
 return 0
 """
 )
-"""Key: stream. Arguments: group, id, how many at once, milliseconds for which entries stay.
+"""Key: stream. Arguments: group, id, entries acknowledged at once, milliseconds of retention.
 
-Acknowledges what the group has up to an id; then removes what all groups have acknowledged. Returns 1: there is more.
+Acknowledges the group's entries up to an id; then removes what all groups have acknowledged. Returns 1: there is more.
 """

@@ -1,8 +1,8 @@
-"""What brings samples one after the other, from outside and without an end: `Source`, and what writes to one.
+"""Providers of samples that arrive one after the other, without an end: `Source`, and writers.
 
-A position is a place between two samples, written as a string that only its source reads; ``""`` is the beginning. It
-is saved in the same checkpoint as the weights, and so identifies exactly which samples are in them. Samples stay at
-their source until the checkpoints have gone past them (``commit``): what was read, and is not in a checkpoint, is read
+A position is a place between two samples, a string that only its source interprets; ``""`` is the beginning. It is
+saved in the same checkpoint as the weights, and so identifies exactly which samples are in them. Samples stay in their
+source until the checkpoints have advanced past them (``commit``): what was read, but is not in a checkpoint, is read
 again after a crash.
 """
 
@@ -23,15 +23,15 @@ from onion.validation import is_whole
 Position: TypeAlias = str
 
 Retention: TypeAlias = timedelta | int
-"""How long samples stay that were trained on: a time, or a size in bytes."""
+"""How long samples are kept after training on them: a time, or a size in bytes."""
 
 
 @attrs.frozen
 class Sample:
-    """One sample as it was put in.
+    """One sample.
 
     Attributes:
-        data: A JSON value, most often a dict.
+        data: A JSON value, usually a dict.
         position: The place just behind it.
     """
 
@@ -40,11 +40,11 @@ class Sample:
 
 
 class Source(Protocol):
-    """Samples in an order that never changes, whoever reads them and as often as they are read.
+    """Samples in an order that never changes, however often they are read.
 
-    It is opened at the first read, and only one thread uses it at a time. One that ``onion replay`` can read has a
-    method ``replay_reader()``, which returns a source of the same samples from the first one on; reading it removes
-    and changes nothing.
+    It is opened by the first read, and only one thread uses it at a time. A source that ``onion replay`` can read has a
+    method ``replay_reader()``, which returns a source of the same samples from the first one on; reading that one
+    removes and changes nothing.
     """
 
     @property
@@ -63,27 +63,27 @@ class Source(Protocol):
             timeout: Seconds to wait at most; 0: not at all. Then the list is empty.
 
         Raises:
-            DataError: The source is gone or damaged, or no longer has what comes at this place. A source that is only
-                away for a while (a server that restarts) is waited for, as an empty one is.
+            DataError: The source is gone or damaged, or no longer has the samples at this place. A source that is
+                only away for a while (a server that restarts) is waited for, as an empty one is.
         """
 
     def commit(self, position: Position) -> None:
-        """Take notice that samples before a position will not be asked for again, so that they may be removed."""
+        """Allow the removal of the samples before a position: they will not be read again."""
 
     def waiting(self) -> int | None:
-        """Return how many samples have not been read yet; None where that is not known."""
+        """Return how many samples have not been read yet; None: unknown."""
 
     def close(self) -> None:
         """Release files and connections; a later read opens them again."""
 
 
 class ReplayReader(Source):
-    """Read all samples of a source from its first one on, for a replay of its run.
+    """Reads all samples of a source from the first one on, to replay its run.
 
     Args:
         source: A source that was opened for reading only: it removes, moves and acknowledges nothing.
-        first: Its position before the very first sample. If samples were removed, reading from there is a DataError,
-            whereas ``""`` is the oldest sample that is still there.
+        first: Its position before the very first sample. If samples were removed, reading from there raises DataError,
+            whereas ``""`` is the oldest sample that is still present.
     """
 
     def __init__(self, source: Source, first: Position) -> None:
@@ -118,15 +118,15 @@ class ReplayReader(Source):
 
 
 class SampleWriter(ABC):
-    """What puts samples into a source. It is a context manager, which closes it.
+    """Puts samples into a source; a context manager, which closes it.
 
     Attributes:
-        producer: Whose cursor it is. One process at a time writes for a producer that has cursors.
-        block: Seconds to wait for room; ``math.inf``: as long as it takes; None: not at all.
+        producer: Owner of the cursor. One process at a time writes for a producer that has cursors.
+        block: Seconds to wait for room; ``math.inf``: without limit; None: not at all.
     """
 
     POLL_SECONDS = 0.02
-    """How long to wait before looking for room again."""
+    """Time between two attempts, in seconds."""
 
     producer: str
     block: float | None
@@ -136,15 +136,15 @@ class SampleWriter(ABC):
 
         Args:
             samples: JSON values.
-            cursor: How far the producer has got, kept in the same transaction as the samples, so that a producer that
-                was killed can continue where it was. None leaves the cursor as it is.
+            cursor: The producer's progress, stored in the same transaction as the samples, so that a producer that
+                was killed can continue where it was. None leaves the cursor unchanged.
 
         Returns:
-            How many were taken; 0 where this cursor was written before.
+            The number of samples taken; 0 if this cursor is already stored.
 
         Raises:
             Full: There is no room.
-            DataError: A sample is no JSON value, or there are more than could ever have room.
+            DataError: A sample is not a JSON value, or there are more than the capacity.
         """
         texts = to_json_lines(samples)
         if not texts and cursor is None:
@@ -177,7 +177,7 @@ class SampleWriter(ABC):
         self.close()
 
 
-class Full(Exception):  # noqa: N818  it is no fault of the program's
+class Full(Exception):  # noqa: N818  not an error of the program
     """There is no room for more samples.
 
     Args:
@@ -190,11 +190,7 @@ class Full(Exception):  # noqa: N818  it is no fault of the program's
 
 
 def check_retention(owner: str, retention: object) -> None:
-    """Require a time or a number of bytes.
-
-    Raises:
-        CompositionError: It is neither.
-    """
+    """Require a duration or a number of bytes; otherwise raise CompositionError."""
     if isinstance(retention, timedelta) and retention >= timedelta(0):
         return
     if not (is_whole(retention) and retention >= 0):
@@ -208,22 +204,18 @@ def to_json_lines(samples: Iterable[Any]) -> list[str]:
     """Return each sample as one line of JSON that UTF-8 can encode.
 
     Raises:
-        DataError: One of them is no JSON value; NaN and infinities are none.
+        DataError: One of them is not a JSON value; NaN and infinities are not.
     """
     return [_to_json(number, sample) for number, sample in enumerate(samples, 1)]
 
 
 def from_json(text: str, where: str) -> Any:
-    """Return the sample that a line of JSON is.
-
-    Raises:
-        DataError: It is none; ``where`` begins the message.
-    """
+    """Return the sample in a line of JSON; if it is damaged, raise DataError, whose message begins with ``where``."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{where}: what is stored there is not JSON ({error}); it is damaged, restore it as it was."
+            f"{where}: the stored text is not JSON ({error}); it is damaged, restore the original."
         ) from None
 
 
@@ -234,14 +226,14 @@ def _to_json(number: int, sample: Any) -> str:
             text = json.dumps(sample, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(
-            f"sample {number} of this write is no JSON value ({error}); make it of dicts, lists, texts, finite "
-            "numbers, true, false and null. Nothing was taken."
+            f"sample {number} of this write is not a JSON value ({error}); use dicts, lists, texts, finite numbers, "
+            "true, false and null. No sample was taken."
         ) from None
     return text
 
 
 def _fits_utf8(text: str) -> bool:
-    """Return whether it contains no half of a surrogate pair."""
+    """Return whether a text contains no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

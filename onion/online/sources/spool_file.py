@@ -16,17 +16,10 @@ from onion.errors import DataError
 from onion.paths import anchored
 
 FORMAT = 1
-APPLICATION = 0x6F6E696F
-"""In the file's header; it distinguishes spools from other SQLite files."""
-
-CAPACITY = 100_000
-"""Samples that may wait in a file that no Spool has opened yet."""
-
-BUSY_SECONDS = 30.0
-"""Seconds to wait for another process that changes the file."""
-
-LOG_BYTES = 64 * 2**20
-"""Bytes that the write-ahead log keeps once it has been emptied."""
+APPLICATION = 0x6F6E696F  # in the file's header; distinguishes spools from other SQLite files
+CAPACITY = 100_000  # samples that may wait in a file that no Spool has opened yet
+BUSY_SECONDS = 30.0  # seconds to wait for another process that changes the file
+LOG_BYTES = 64 * 2**20  # maximum size of the write-ahead log after it has been emptied
 
 _SCHEMA = """
 PRAGMA auto_vacuum = INCREMENTAL;
@@ -43,7 +36,7 @@ CREATE TABLE origin (
     one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, removed INTEGER NOT NULL, removed_at REAL NOT NULL
 )
 """
-"""Which file this is, and the last sample that was removed from it. Files of earlier versions have none."""
+"""The id of the file, and the last sample that was removed from it. Files of earlier versions have none."""
 
 
 _GIVE = "INSERT INTO origin VALUES (1, ?, 0, 0)"
@@ -58,15 +51,15 @@ class NoSpaceError(DataError):
 
 
 class SpoolFile:
-    """A spool's file, opened when it is first asked, and made where there is none.
+    """A spool's file, opened at its first use, and created if needed.
 
     Args:
-        path: its folder exists.
-        synchronous: SQLite's setting: ``FULL``: a change is on the disk before it counts; ``NORMAL``: some time later,
-            and never half.
+        path: its folder must exist.
+        synchronous: SQLite's setting: ``FULL``: a change is on disk before it counts; ``NORMAL``: some time later, and
+            never partially.
 
     Raises:
-        DataError: in all methods: it cannot be made, opened, read or changed; there are kinds, BusyError and
+        DataError: in all methods: the file cannot be created, opened, read or changed; subclasses are BusyError and
             NoSpaceError.
     """
 
@@ -78,27 +71,23 @@ class SpoolFile:
         self._inherited: list[sqlite3.Connection] = []
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
-        """Return what a query gives."""
+        """Return the rows of a query."""
         with explained(self.path):
             return self._opened().execute(sql, values).fetchall()
 
     def value(self, sql: str, *values: Any) -> Any:
-        """Return the first value that a query gives; None where it gives nothing."""
+        """Return the first value of a query; None if it has no rows."""
         rows = self.rows(sql, *values)
         return rows[0][0] if rows else None
 
     def execute(self, sql: str, *rows: tuple[Any, ...]) -> None:
-        """Change something, once for each row of values."""
+        """Execute a change, once for each row of values."""
         with explained(self.path):
             self._opened().executemany(sql, rows)
 
     @contextmanager
     def transaction(self, patience: float = BUSY_SECONDS) -> Iterator[None]:
-        """Make one change of all that is done inside; none of it happens if it fails.
-
-        Args:
-            patience: seconds to wait for another process that changes the file.
-        """
+        """Make all changes inside atomic; wait for another writer up to this many seconds."""
         with self._patient(patience) as database:
             database.execute("BEGIN IMMEDIATE")
         try:
@@ -106,61 +95,57 @@ class SpoolFile:
             with explained(self.path):
                 database.execute("COMMIT")
         except BaseException:
-            with suppress(sqlite3.Error):  # a full disk may have rolled it back already
+            with suppress(sqlite3.Error):  # a full disk may have caused a rollback already
                 database.execute("ROLLBACK")
             raise
 
     def shrink(self, pages: int, patience: float = BUSY_SECONDS) -> None:
-        """Give so many unused pages back to the disk."""
+        """Return unused pages to the disk."""
         with self._patient(patience) as database:
-            # A script, since execute() would free a single one: it takes one step where no rows come back.
+            # A script, as execute() would free a single page: it takes one step of a statement that returns no rows.
             database.executescript(f"PRAGMA incremental_vacuum({pages})")
 
     def last(self) -> int:
-        """Return the id of the last sample that was ever put in; 0 before the first."""
+        """Return the id of the last sample ever put in; 0 before the first."""
         return int(self.value("SELECT seq FROM sqlite_sequence WHERE name = 'samples'") or 0)
 
     def origin(self) -> str | None:
-        """Return the id that the file was given at random, 16 hex digits; None: an earlier version has made it."""
+        """Return the file's random id, 16 hex digits; None: it was created by an earlier version."""
         if self.value("SELECT count(*) FROM sqlite_master WHERE name = 'origin'") == 0:
             return None
         return str(self.value("SELECT id FROM origin"))
 
     def ensure_origin(self) -> str:
-        """Give the file an id unless it has one, and return that."""
+        """Give the file an id unless it has one, and return the id."""
         if (there := self.origin()) is not None:
             return there
         with self.transaction():
-            if self.origin() is None:  # or else another process was faster
+            if self.origin() is None:  # otherwise another process was faster
                 self.rows(_ORIGIN)
                 self.execute(_GIVE, (_random(),))
         return self.ensure_origin()
 
     def written_at(self, number: int) -> float | None:
-        """Return when a sample was put in, in seconds since 1970; None: it was removed, and not as the last one."""
+        """Return when a sample was put in, in seconds since 1970; None: removed, and not as the last one."""
         at: float | None = self.value("SELECT at FROM samples WHERE id = ?", number)
         if at is None:
             at = self.value("SELECT removed_at FROM origin WHERE removed = ?", number)
         return at
 
     def check_not_replaced(self) -> None:
-        """Require that the open file is still the one at the path.
-
-        Raises:
-            DataError: it is not.
-        """
+        """Require that the open file is still the one at the path; otherwise raise DataError."""
         try:
             there = self.path.stat()
         except OSError:
             there = None
         if self._database is not None and (there is None or (there.st_dev, there.st_ino) != self._place):
             raise DataError(
-                f"{self.path} was removed or replaced while it was in use; stop what puts samples in, put the file "
-                "back with those beside it (-wal, -shm), and start again."
+                f"{self.path} was removed or replaced while it was in use; stop its writers, restore the file with "
+                "those beside it (-wal, -shm), and start again."
             )
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         database, self._database = self._database, None
         if database is not None and self._process == os.getpid():
             with explained(self.path):
@@ -168,7 +153,7 @@ class SpoolFile:
 
     @contextmanager
     def _patient(self, seconds: float) -> Iterator[sqlite3.Connection]:
-        """Wait so long for another process, only here."""
+        """Wait up to this many seconds for another process, only inside."""
         with explained(self.path):
             database = self._opened()
             database.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
@@ -203,17 +188,13 @@ class SpoolFile:
 
 
 def make(path: Path) -> None:
-    """Make an empty spool, whole or not at all; where there is one already, leave it.
-
-    Raises:
-        DataError: it cannot be made.
-    """
+    """Create an empty spool atomically, unless there is one; raise DataError if that is impossible."""
     temporary = path.with_name(f".{path.name}{PARTIAL}")
     try:
         with locked(path.parent, wait=True):
             if not _is_missing(path):
                 return
-            # A log that a removed file has left would be taken for this one's.
+            # The log of a removed file would be taken for this one's.
             for rest in (temporary, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
                 rest.unlink(missing_ok=True)
             database = sqlite3.connect(temporary, isolation_level=None)
@@ -230,7 +211,7 @@ def make(path: Path) -> None:
             sync_folder(path.parent)
     except OSError as error:
         raise DataError(
-            f"{path}: the spool cannot be made ({error.strerror}); check that its folder is there, and who may write "
+            f"{path}: the spool cannot be created ({error.strerror}); check that its folder exists, and who may write "
             "to it."
         ) from error
 
@@ -241,7 +222,7 @@ def _random() -> str:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours."""
+    """Convert SQLite's errors into DataError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -252,18 +233,18 @@ def explained(path: Path) -> Iterator[None]:
 
 
 _MEANINGS: tuple[tuple[str, type[DataError], str], ...] = (
-    ("locked", BusyError, "another process has held it for long: end that, or wait for it"),
-    ("is full", NoSpaceError, "make room on the disk"),
+    ("locked", BusyError, "another process has locked it for long: end that process, or wait for it"),
+    ("is full", NoSpaceError, "free some space on the disk"),
     ("not a database", DataError, "this is another kind of file; choose another path for the spool"),
-    ("malformed", DataError, "the file is damaged: put a whole copy in its place, or remove it to start again"),
-    ("no such table", DataError, "the file is damaged: put a whole copy in its place, or remove it to start again"),
-    ("readonly", DataError, "samples are put into this file and removed: let this user write it and its folder"),
+    ("malformed", DataError, "the file is damaged: restore a complete copy, or remove it to start again"),
+    ("no such table", DataError, "the file is damaged: restore a complete copy, or remove it to start again"),
+    ("readonly", DataError, "reading a spool changes the file: let this user write to it and its folder"),
 )
-"""Signs in SQLite's messages: their numbers are known to Python from 3.11 on only."""
+"""Parts of SQLite's messages: its error codes are available from Python 3.11 on only."""
 
 
 def _is_missing(path: Path) -> bool:
-    """Return whether there is no file; an empty one counts as none, as for SQLite."""
+    """Return whether there is no file; as for SQLite, an empty one counts as none."""
     try:
         return path.stat().st_size == 0
     except FileNotFoundError:
@@ -278,5 +259,5 @@ def _check_format(path: Path, database: sqlite3.Connection) -> None:
     (form,) = database.execute("SELECT format FROM meta").fetchone() or (None,)
     if form != FORMAT:
         raise DataError(
-            f"{path}: this spool has format {form}, and this onion knows {FORMAT}; update onion, or begin a new file."
+            f"{path}: this spool has format {form}, and this onion knows {FORMAT}; update onion, or use a new file."
         )

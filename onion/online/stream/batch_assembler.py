@@ -34,13 +34,13 @@ class _Entry:
 
 @attrs.frozen
 class AssembledBatch:
-    """What was taken of the source for one batch.
+    """The samples taken from the source for one batch.
 
     Attributes:
-        batch: As ``collate`` made it; None where there were no good samples.
-        samples: How many good ones are in it.
-        rejected: Those that stood among them.
-        position: The place behind the last of them all.
+        batch: Made by ``collate``; None if there are no good samples.
+        samples: Number of good samples in it.
+        rejected: Those among them that cannot be used.
+        position: Behind the last of all of them.
     """
 
     batch: Any
@@ -52,12 +52,12 @@ class AssembledBatch:
 class BatchAssembler:
     """Read samples ahead, as far as the next batch needs them, and separate those that cannot be used.
 
-    A rejected sample goes with the good one behind it. So what a batch takes of the source depends on the samples
-    alone, and not on when they came.
+    A rejected sample belongs to the batch of the next good one. So what a batch takes from the source depends on the
+    samples only, and not on when they arrive.
 
     Args:
-        source: Where they come from.
-        prepare: Makes an example of a sample's data; what it raises is the reason for a rejection.
+        source: Of the samples.
+        prepare: Makes an example of a sample's data; its error is the reason of a rejection.
         collate: Makes a batch of examples.
     """
 
@@ -66,18 +66,18 @@ class BatchAssembler:
         self._entries: deque[_Entry] = deque()
         self._like: list[Any] = []
         self.like: Any = None
-        """The data of a sample that was in the last batch; the next ones have to go with it."""
+        """The data of a sample of the last batch; the next ones must collate with it."""
         self.good = 0
         self._came: float | None = None
 
     @property
     def age(self) -> float:
-        """Seconds since the first good sample came; 0 without one."""
+        """Seconds since the first good sample arrived; 0 if there is none."""
         return 0.0 if self._came is None else monotonic() - self._came
 
     @property
     def overdue(self) -> int:
-        """How many rejected samples wait for a good one behind them, with none before them."""
+        """Number of rejected samples at the front, which wait for a good one."""
         return sum(1 for _ in takewhile(lambda entry: entry.reason is not None, self._entries))
 
     def go_with(self, data: Any) -> None:
@@ -86,11 +86,7 @@ class BatchAssembler:
             self._like, self.like = [data if self._prepare is None else self._prepare(data)], data
 
     def more(self, n: int, timeout: float) -> None:
-        """Read up to ``n`` more samples; wait for the first of them.
-
-        Raises:
-            DataError: The source has no more to give.
-        """
+        """Read up to ``n`` more samples; wait for the first of them."""
         for sample in self._source.read(n, timeout):
             entry = _Entry(sample)
             try:
@@ -103,25 +99,22 @@ class BatchAssembler:
             self._entries.append(entry)
 
     def take(self, n: int) -> AssembledBatch | None:
-        """Return a batch of the first ``n`` good samples; None if some of them do not go with the others.
-
-        Then these are rejected, and more are wanted.
-        """
+        """Return a batch of the first ``n`` good samples; None if some of them do not collate and were rejected."""
         chosen = self._first(n)
         good = [entry for entry in chosen if entry.reason is None]
         try:
-            if self._like:  # all of a batch may be odd in the same way
+            if self._like:  # all samples of a batch may be wrong in the same way
                 self._collate([*self._like, good[0].example])
             batch = self._collate([entry.example for entry in good])
         except Exception:
             if not self._sift(good):
-                raise  # each goes with the others and all do not: collate is to blame, and not a sample
+                raise  # each collates with the others and all do not: an error of collate, not of a sample
             return None
         self._like, self.like = [good[0].example], good[0].sample.data
         return self._taken(chosen, batch)
 
     def skip(self, n: int) -> AssembledBatch:
-        """Take the first ``n`` samples, rejected ones that have no good one before them."""
+        """Take the first ``n`` samples, all of which are rejected."""
         return self._taken(list(islice(self._entries, n)), None)
 
     def _first(self, n: int) -> list[_Entry]:
@@ -144,7 +137,7 @@ class BatchAssembler:
         return any(reason is not None for reason in reasons)
 
     def _usual(self, entries: list[_Entry]) -> list[Any]:
-        """Return the first example that most of the others go with; the first of all where there is no such."""
+        """Return the first example that collates with most of the others; if none does, the first of all."""
         for entry in entries:
             clashes = sum(self._clash([entry.example, other.example]) is not None for other in entries)
             if 2 * clashes < len(entries):
@@ -152,7 +145,7 @@ class BatchAssembler:
         return [entry.example for entry in entries[:1] if self._clash([entry.example]) is None]
 
     def _clash(self, examples: list[Any]) -> str | None:
-        """Return why examples make no batch; None: they do."""
+        """Return why examples cannot be collated; None: they can."""
         try:
             self._collate(examples)
         except Exception as error:
@@ -170,6 +163,6 @@ class BatchAssembler:
 
 
 def describe(error: Exception) -> str:
-    """Return the kind and the words of an error in one line, as a reason; a stranger's sample may be in it."""
+    """Return the kind and the message of an error in one printable line; it may contain a stranger's sample."""
     words = f"{type(error).__name__}: {error}"[:500]
     return "".join(letter if letter.isprintable() else " " for letter in words)

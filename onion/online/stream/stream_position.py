@@ -1,4 +1,4 @@
-"""How far a run has read its stream: `StreamPosition`, and the samples it could not use: `DeadLetters`."""
+"""`StreamPosition`: how far a run has read its stream; `DeadLetters`: the samples it could not use."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from onion.checkpointing.atomic_files import sync, write
-from onion.errors import CheckpointError
+from onion.online.journal.journal import writing
 from onion.online.sources.source import Position
 from onion.online.stream.batch_assembler import AssembledBatch, RejectedSample
 
 log = logging.getLogger("onion")
 
 
-MAX_BYTES = 64 * 2**20
-"""How large the file gets."""
-
-MAX_SAMPLE = 10_000
-"""How many characters of a sample's JSON are written."""
+MAX_BYTES = 64 * 2**20  # the file stops growing beyond this
+MAX_SAMPLE = 10_000  # characters of a sample's JSON that are written
 
 
 class DeadLetters:
-    """Rows ``{"position", "reason", "sample"}``, one JSON object a line; after 64 MiB they are counted only.
+    """Rows ``{"position", "reason", "sample"}``, one JSON object per line; above 64 MiB, samples are only counted.
 
     Attributes:
-        path: The file, made with the first row. None: they are only counted.
-        count: How many samples were rejected.
-        offset: The length of the file.
+        path: The file, created with the first row. None: samples are only counted.
+        count: Number of rejected samples.
+        offset: Length of the file.
+
+    Raises:
+        CheckpointError: In all methods: the file cannot be written.
     """
 
     def __init__(self) -> None:
@@ -40,24 +41,14 @@ class DeadLetters:
         self.count = self.offset = 0
 
     def open(self, path: Path) -> None:
-        """Cut off the rows that came after the checkpoint: their samples come again.
-
-        Raises:
-            CheckpointError: The file cannot be written.
-        """
+        """Remove the rows after the checkpoint: their samples are read again."""
         self.path = path
-        try:
+        with self._writing():
             if path.exists() and path.stat().st_size > self.offset:
                 os.truncate(path, self.offset)
-        except OSError as error:
-            raise self._refused(error) from error
 
     def add(self, rejected: Sequence[RejectedSample]) -> None:
-        """Write a row for each.
-
-        Raises:
-            CheckpointError: The file cannot be written.
-        """
+        """Write a row for each."""
         if not rejected:
             return
         if self.count == 0:
@@ -66,28 +57,18 @@ class DeadLetters:
         if self.path is None or self.offset >= MAX_BYTES:
             return
         content = b"".join(_row(each) for each in rejected)
-        try:
-            with self.path.open("ab") as file:
-                write(file, content)
-            self.offset += len(content)
-        except OSError as error:
-            raise self._refused(error) from error
+        with self._writing(), self.path.open("ab") as file:
+            write(file, content)
+        self.offset += len(content)
 
     def settle(self) -> None:
-        """Bring the file to the disk.
+        """Sync the file."""
+        if self.path is not None and self.offset and self.path.exists():
+            with self._writing(), self.path.open("ab") as file:
+                sync(file)
 
-        Raises:
-            CheckpointError: It cannot be written.
-        """
-        try:
-            if self.path is not None and self.offset and self.path.exists():
-                with self.path.open("ab") as file:
-                    sync(file)
-        except OSError as error:
-            raise self._refused(error) from error
-
-    def _refused(self, error: OSError) -> CheckpointError:
-        return CheckpointError(f"cannot write the rejected samples to {self.path}: {error.strerror}.")
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(f"the rejected samples to {self.path}")
 
 
 def _row(rejected: RejectedSample) -> bytes:
@@ -101,14 +82,14 @@ def _row(rejected: RejectedSample) -> bytes:
 
 @attrs.define
 class StreamPosition:
-    """What was taken of a stream, from the beginning of the first run on.
+    """What was read of a stream since the beginning of the first run.
 
     Attributes:
-        position: The place behind the last sample; ``""``: the beginning.
-        batches: How many were handed out.
-        samples: How many are in them.
-        in_pass: How many of these are in the pass under way.
-        dead_letters: Those that could not be used.
+        position: Behind the last sample; ``""``: the beginning.
+        batches: Number of batches drawn.
+        samples: Number of samples in them.
+        in_pass: Number of samples in the current pass.
+        dead_letters: Samples that could not be used.
     """
 
     position: Position = ""
@@ -118,18 +99,14 @@ class StreamPosition:
     dead_letters: DeadLetters = attrs.field(factory=DeadLetters)
 
     def add(self, taken: AssembledBatch) -> None:
-        """Be behind what was taken.
-
-        Raises:
-            CheckpointError: The rejected samples among it cannot be written.
-        """
+        """Advance past an assembled batch."""
         self.position = taken.position
         self.samples += taken.samples
         self.in_pass += taken.samples
         self.dead_letters.add(taken.rejected)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON scalars; what was rejected so far is on the disk."""
+        """Return all of it as JSON scalars; the rejected samples so far are on disk."""
         self.dead_letters.settle()
         return {
             "position": self.position,
@@ -142,7 +119,7 @@ class StreamPosition:
 
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> StreamPosition:
-        """Return what ``state_dict`` gave; other keys do not matter."""
+        """Restore what ``state_dict`` returned, ignoring other keys."""
         dead_letters = DeadLetters()
         dead_letters.count, dead_letters.offset = int(saved["rejected"]), int(saved["rejected_bytes"])
         batches, samples, in_pass = (int(saved[name]) for name in ("batches", "samples", "in_pass"))

@@ -31,42 +31,42 @@ if TYPE_CHECKING:
 
 
 class StreamProvider(RunnerItem):
-    """Make batches of samples as they arrive, from a source that never ends.
+    """Make batches of samples as they arrive from an endless source.
 
         spool = Spool("samples.db")
         Runner(Saver("run", every=500), Journal(), StreamProvider(spool, batch_size=32, pass_every=10_000), ...).run()
 
-    A batch is full, or as large as it got in ``max_wait`` seconds since its first sample came. A pass is a number of
-    samples, or a time; so what acts at the ends of passes (Saver, Tester) works on a stream too.
+    A batch is full, or as large as it got within ``max_wait`` seconds of its first sample. A pass is a number of
+    samples, or a duration, so items that act at the ends of passes (Saver, Tester) work on streams too.
 
-    **Each sample goes into the weights exactly once.** The place in the source is saved in the checkpoint that has the
-    weights: what was delivered and is not in it is delivered again after a crash, what is in it is not. The source may
-    remove what is in all checkpoints that the run may resume from.
+    **Each sample is trained on exactly once.** The position in the source is saved in the same checkpoint as the
+    weights: after a crash, samples that were delivered but are not in the checkpoint are delivered again, and those
+    that are in it are not. The source may remove what is in all checkpoints that the run may resume from.
 
-    With a Journal further out a run can be replayed bit by bit, though the sizes of batches, and the ends of passes by
-    time, depend on when samples came. While nothing comes, a Mailbox or a ControlServer further in is served.
+    The sizes of batches, and the ends of passes by time, depend on when samples arrived; with a Journal outside, a run
+    can still be replayed bit by bit. While no sample arrives, a Mailbox or a ControlServer inside is served.
 
     Args:
-        source: where samples come from: ``Spool``, ``RedisStream``, ``Folder``, or yours (see ``sources/source.py``).
-        batch_size: samples a batch. Default 32.
-        max_wait: seconds from a batch's first sample until it is given though it is not full. Default 1.
-        pass_every: a number of samples, from 1, or a ``timedelta``. By time, a pass has a batch at least, and one that
-            was cut and is resumed has its whole time once more.
-        prepare: makes an example of a sample's data (JSON); what it raises is the reason why the sample is rejected.
+        source: of the samples: ``Spool``, ``RedisStream``, ``Folder``, or your own (see ``sources/source.py``).
+        batch_size: samples per batch. Default 32.
+        max_wait: seconds from the first sample of a batch until it is given even if it is not full. Default 1.
+        pass_every: a number of samples, from 1, or a ``timedelta``. A pass by time has at least one batch; one that was
+            interrupted and is resumed gets its whole time again.
+        prepare: makes an example of a sample's data (JSON); its error is the reason why the sample is rejected.
             Default: the data are the example.
-        collate: makes a batch of a list of examples. One that does not go with the others is rejected. Default: stack
-            arrays and numbers field by field.
-        rejected: the file for samples that cannot be used. Default: ``rejected.jsonl`` in the Saver's folder; without a
-            Saver they are only counted.
+        collate: makes a batch of a list of examples. An example that cannot be collated with the others is rejected.
+            Default: stack arrays and numbers field by field.
+        rejected: file for rejected samples. Default: ``rejected.jsonl`` in the Saver's folder; without a Saver they are
+            only counted.
 
     Raises:
-        CompositionError: an argument is none of these, or another item brings data too.
-        DataError: in the run: the source is broken, or lacks what has to come next.
-        HookError: a run inside this one reads the stream too.
+        CompositionError: an argument is invalid, or another item provides data too.
+        DataError: during the run: the source is damaged, or lacks the samples that come next.
+        HookError: an inner run reads the stream too.
     """
 
     provides_data = True
-    # Samples read ahead are read again; when the time of a pass is up is nothing that a resumed run repeats.
+    # Samples read ahead are read again; a resumed run does not repeat the time at which a pass ended.
     transient = ("_assembler", "_places", "_decisions", "source", "_state", "_like")
 
     def __init__(
@@ -91,28 +91,28 @@ class StreamProvider(RunnerItem):
         self.reset()
 
     def reset(self) -> None:
-        """Begin at the beginning of the source."""
+        """Start at the beginning of the source."""
         self._progress = StreamPosition()
         self._places: dict[int, Position] = {}
-        """Where the run stood in the source at each checkpoint, by its step."""
+        """Position in the source at each checkpoint, by its step."""
         self._like: Any = None
 
     def check(self, runner: Runner) -> None:
-        """Require that no other item brings data, and that the Journal is outside."""
+        """Require that no other item provides data, and that the Journal is outside."""
         refuse_other_data(self, runner)
         inside = runner.inside(self)
         for journal in runner.all(Journal):
             if any(journal is item for item in inside):
-                raise CompositionError(f"{journal.name} is inside {self.name}; move it further out (before it).")
+                raise CompositionError(f"{journal.name} is inside {self.name}; move it out (before it).")
 
     # -- running ------------------------------------------------------------------------------------------------------
 
     def initialize(self, state: State) -> HookIterator:
-        """Continue behind the last sample that is in the weights; release the source at the end."""
+        """Continue after the last sample that was trained on; release the source at the end."""
         if self._under_way:
             raise HookError(
-                f"{self.name} is read by the run around this one, and a sample is delivered once; give the inner run "
-                "data of its own."
+                f"{self.name} is in use by the outer run, and a sample is delivered once; give the inner run its own "
+                "data."
             )
         self._under_way, self._state = True, weakref.ref(state)
         self._decisions = BatchDecisions(_journal_of(state))
@@ -144,7 +144,7 @@ class StreamProvider(RunnerItem):
             self.source.commit(self._progress.position)
 
     def is_ready(self, timeout: float) -> bool:
-        """Return whether a batch can be given, or the pass is over; wait for samples so many seconds at most."""
+        """Return whether a batch is ready, or the pass is over; wait for samples up to this many seconds."""
         if self.is_over():
             return True
         assembler, wanted = self._assembler, self._wanted()
@@ -155,13 +155,13 @@ class StreamProvider(RunnerItem):
         return assembler.good >= wanted or self._patience() == 0.0
 
     def is_over(self) -> bool:
-        """Return whether the pass is over; and stays so."""
+        """Return whether the pass is over; once True, it stays so."""
         if isinstance(self.pass_every, timedelta):
             return self._decisions.ends_pass(self._progress.batches, begun=self._progress.in_pass > 0)
         return self._progress.in_pass >= self.pass_every
 
     def give(self) -> Any:
-        """Return the next batch, once it is ready; None if its samples turned out not to go together."""
+        """Return the next batch, once it is ready; None if its samples cannot be collated."""
         wanted = self._wanted()
         assembled = self._assembler.take(min(wanted, self._assembler.good))
         if assembled is None:
@@ -172,7 +172,7 @@ class StreamProvider(RunnerItem):
         return assembled.batch
 
     def _wanted(self) -> int:
-        """Return how many samples the next batch has, if they come in time."""
+        """Return the intended size of the next batch."""
         size = self._decisions.size(self._progress.batches)
         if size is not None:
             return size
@@ -181,25 +181,25 @@ class StreamProvider(RunnerItem):
         return min(self.batch_size, self.pass_every - self._progress.in_pass)
 
     def _patience(self) -> float:
-        """Return for how many seconds the next batch waits to be full; inf: until it has its samples."""
+        """Return the seconds that the next batch still waits to be full; inf: until it has its samples."""
         if self._assembler.good == 0 or self._decisions.waits(self._progress.batches):
             return inf
         return max(0.0, self.max_wait - self._assembler.age)
 
     @property
     def place(self) -> str:
-        """Where the next sample is, for a person to read."""
+        """The position of the next sample, for messages."""
         progress = self._progress
-        return f"{self.name}, batch {progress.batches} of the run, behind {progress.position or 'the beginning'}"
+        return f"{self.name}, batch {progress.batches} of the run, after {progress.position or 'the beginning'}"
 
     # -- log values and saving ----------------------------------------------------------------------------------------
 
     def on_checkpoints_pruned(self, steps: Sequence[int]) -> None:
-        """Let the source remove what no checkpoint asks for again.
+        """Let the source remove what no checkpoint needs any more.
 
         Args:
-            steps: of the checkpoints that the run may resume from. Where one is from before the last start, and so its
-                place not known, nothing is removed yet.
+            steps: of the checkpoints that the run may resume from. If the position of one is unknown, because it was
+                written before the last start, nothing is removed yet.
         """
         if steps and all(step in self._places for step in steps):
             self.source.commit(self._places[min(steps)])
@@ -208,36 +208,36 @@ class StreamProvider(RunnerItem):
                 self.source.close()
 
     def identity(self) -> dict[str, Any]:
-        """Return the kind of the source: a place is one of its own. Sizes of batches and passes may change."""
+        """Return the kind of the source, which interprets the position. Sizes of batches and passes may change."""
         return {"source": type(self.source).__name__}
 
     def log_values(self) -> dict[str, float]:
-        """Return samples handed out and rejected, resumed runs included, and how many wait, where that is known."""
+        """Return how many samples were delivered and rejected, resumed runs included, and how many wait, if known."""
         waiting = self.waiting()
         queue = {} if waiting is None else {"queue": float(waiting)}
         return {"examples": self._progress.samples, "rejected": self._progress.dead_letters.count, **queue}
 
     @property
     def rejected_count(self) -> int:
-        """How many samples were rejected, resumed runs included."""
+        """Number of rejected samples, resumed runs included."""
         return self._progress.dead_letters.count
 
     def waiting(self) -> int | None:
-        """Return how many samples wait to be handed out; None: the source does not know. For the run's thread."""
+        """Return how many samples wait; None: the source does not know. Only for the run's thread."""
         waiting = self.source.waiting()
         return None if waiting is None else waiting + self._assembler.good
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the place behind the last batch, and the counts; what was rejected so far is on the disk."""
+        """Return the position behind the last batch, and the counts; the rejected samples so far are on disk."""
         saved = self._progress.state_dict()
         state = None if self._state is None else self._state()
         if state is not None:
-            # Where a step is saved twice, with samples passed by in between, only the first is known to be there.
+            # If a step is saved twice, with samples skipped in between, only the first checkpoint is sure to exist.
             self._places.setdefault(state.step, self._progress.position)
         return {**saved, "step": -1 if state is None else state.step, "like": json.dumps(self._assembler.like)}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Restore the place."""
+        """Restore the position."""
         self._progress = StreamPosition.of(saved)
         self._places = {int(saved["step"]): self._progress.position}
         self._like = json.loads(saved["like"])
@@ -245,7 +245,7 @@ class StreamProvider(RunnerItem):
 
 def _check_arguments(source: object, batch_size: object, max_wait: object, pass_every: object) -> None:
     if not callable(getattr(source, "read", None)) or not hasattr(source, "position"):
-        raise CompositionError(f"StreamProvider reads a Source, such as Spool(path), and not {source!r}.")
+        raise CompositionError(f"StreamProvider: source must be a Source, such as Spool(path), got {source!r}.")
     if not (is_whole(batch_size) and batch_size >= 1):
         raise CompositionError(f"StreamProvider: batch_size must be an integer >= 1, got {batch_size!r}.")
     if not (is_number(max_wait) and max_wait >= 0):
@@ -264,10 +264,7 @@ def _journal_of(state: State) -> Journal | None:
 
 
 class StreamBatches(Iterator[Any]):
-    """The batches of a pass.
-
-    Where a batch is under way that wants another one, as that of Accumulate does, a stop waits for it, as elsewhere.
-    """
+    """The batches of a pass. A stop waits for the end of a group of batches, such as one of Accumulate."""
 
     def __init__(self, provider: StreamProvider, state: State) -> None:
         self._provider, self._state = provider, weakref.ref(state)
@@ -291,7 +288,7 @@ class StreamBatches(Iterator[Any]):
         raise StopIteration
 
     def ready(self, timeout: float) -> bool:
-        """Return whether the next batch is there, or the pass over."""
+        """Return whether the next batch is ready, or the pass is over."""
         return self._provider.is_ready(timeout)
 
     def __length_hint__(self) -> Any:

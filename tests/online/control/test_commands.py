@@ -1,4 +1,4 @@
-"""CommandQueue: what is asked of a run is looked at, and waits in order until it is taken or refused."""
+"""CommandQueue: commands are checked, and wait in order until they are taken or refused."""
 
 from concurrent.futures import Future
 
@@ -9,20 +9,20 @@ from onion.online.control.commands import CommandQueue, settle
 from onion.online.control.run_api import Answer, Refused
 from onion.online.journal.journal import Journal
 from tests.online.control.steered import samples, steered
-from tests.online.lines import Line
+from tests.online.toys import Line, refusal
 from tests.patience import PATIENCE
 
 
 @pytest.fixture
 def queue(tmp_path):
-    """Of a run that has just begun."""
+    """The queue of a run that has just begun."""
     runner = steered(Line(samples(8)), tmp_path)
     begun = CommandQueue()
     begun.begin(runner, runner[Journal])
     return begun
 
 
-def test_they_are_taken_in_the_order_in_which_they_came(queue):
+def test_commands_are_taken_in_order(queue):
     asked = [queue.ask("step", {"n": n}) for n in (3, 1, 2)]
     assert queue.count() == 3
     taken = [queue.take(PATIENCE) for _ in asked]
@@ -31,7 +31,7 @@ def test_they_are_taken_in_the_order_in_which_they_came(queue):
     assert (queue.count(), queue.take()) == (0, None)
 
 
-def test_a_key_that_was_there_brings_the_first_one_s_answer(queue):
+def test_a_repeated_key_returns_the_first_answer(queue):
     first = queue.ask("step", {"n": 2}, "k")
     assert queue.ask("step", {"n": 2}, "k") is first
     assert queue.ask("step", {"n": 2}, "another") is not first
@@ -41,19 +41,17 @@ def test_a_key_that_was_there_brings_the_first_one_s_answer(queue):
 @pytest.mark.parametrize(("command", "arguments"), [("stop", {}), ("step", {"n": 3})])
 def test_a_key_of_another_command_is_refused(queue, command, arguments):
     queue.ask("step", {"n": 2}, "k")
-    with pytest.raises(Refused, match="this key was another command's") as refused:
-        queue.ask(command, arguments, "k")
-    assert (refused.value.status, queue.count()) == (409, 1)
+    words = "another command had this key; use a new key for each command."
+    assert refusal(queue.ask, command, arguments, "k") == (409, words)
+    assert queue.count() == 1
 
 
 @pytest.mark.parametrize(
     ("command", "arguments", "words", "status"),
     [
-        ("dance", {}, "no command", 404),
-        ("pause", {"for": 3}, "'for' is no argument", 400),
-        ("step", {"n": 0}, "must be an integer between 1 and", 400),
-        ("step", {"n": True}, "must be an integer between 1 and", 400),
-        ("step", {"n": 10**30}, "must be an integer between 1 and", 400),
+        ("dance", {}, "unknown command 'dance'", 404),
+        ("pause", {"for": 3}, "unknown argument 'for'", 400),
+        *(("step", {"n": n}, "must be an integer between 1 and", 400) for n in (0, True, 10**30)),
         ("stop", {"why": "x" * 2000}, "at most 1000 characters", 400),
         ("set", {}, "no setting was given", 404),
         ("set", {"learning_rate": 100}, "from 1e-12 to 10", 400),
@@ -63,49 +61,39 @@ def test_a_key_of_another_command_is_refused(queue, command, arguments):
         ("enable", {"ring": "saver"}, "'saver' is no ring with a Switch; there are double", 404),
     ],
 )
-def test_what_cannot_be_done_is_refused(queue, command, arguments, words, status):
-    with pytest.raises(Refused) as refused:
-        queue.ask(command, arguments, "k")
-    assert words in str(refused.value)
-    assert (refused.value.status, queue.count()) == (status, 0)
-    queue.ask("save", {}, "k")  # the key is free still
+def test_invalid_commands_are_refused(queue, command, arguments, words, status):
+    found, reason = refusal(queue.ask, command, arguments, "k")
+    assert words in reason
+    assert (found, queue.count()) == (status, 0)
+    queue.ask("save", {}, "k")  # the key is still free
     assert queue.take().command == "save"
 
 
-def test_more_than_may_wait_are_refused_until_some_are_taken(queue, monkeypatch):
+def test_a_full_queue_refuses_commands_until_some_are_taken(queue, monkeypatch):
     monkeypatch.setattr(module, "MAX_QUEUED", 2)
     for _ in range(2):
         queue.ask("save", {})
-    with pytest.raises(Refused, match="2 commands wait already") as refused:
-        queue.ask("save", {})
-    assert refused.value.status == 503
+    assert refusal(queue.ask, "save", {}) == (503, "2 commands are queued already; try again.")
     queue.take()
     queue.ask("save", {})
     assert queue.count() == 2
 
 
-def test_without_a_run_everything_is_refused():
-    with pytest.raises(Refused, match="no run is under way") as refused:
-        CommandQueue().ask("pause", {})
-    assert refused.value.status == 409
-
-
-def test_at_the_end_of_a_run_those_that_wait_are_refused_and_no_more_come(queue):
+def test_without_a_run_every_command_is_refused(queue):
+    assert refusal(CommandQueue().ask, "pause", {}) == (409, "there is no run.")
     asked = [queue.ask("save", {}) for _ in range(2)]
     queue.end()
     for answer in asked:
-        with pytest.raises(Refused, match="was not carried out"):
-            answer.result(PATIENCE)
-    with pytest.raises(Refused, match="no run is under way"):
-        queue.ask("save", {})
+        assert refusal(answer.result, PATIENCE) == (409, "the run has ended; the command was not carried out.")
+    assert refusal(queue.ask, "save", {}) == (409, "there is no run.")
     assert queue.count() == 0
 
 
-def test_who_waits_has_the_first_outcome():
+def test_the_first_outcome_of_a_command_counts():
     answer, future = Answer(1, "save", 5), Future()
     settle(future, answer)
     settle(future, Refused("too late"))
-    settle(None, answer)  # of a command that nobody waits for, which a run does again
+    settle(None, answer)  # of a command that a run repeats, for which no caller waits
     assert future.result(PATIENCE) is answer
     refused = Future()
     settle(refused, Refused("no"))

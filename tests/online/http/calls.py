@@ -11,7 +11,7 @@ from tests.patience import PATIENCE
 
 
 def call(service, method, path, body=None, *, token=TOKEN, headers=(), host=None):
-    """Return status, headers and the body; JSON is read."""
+    """Return the status, the headers and the body; JSON is parsed."""
     given = dict(headers)
     if token is not None:
         given.setdefault("Authorization", f"Bearer {token}")
@@ -37,7 +37,7 @@ def dialled(service):
 
 
 def rest(connection):
-    """Return what comes until the other side closes."""
+    """Return what arrives until the other side closes the connection."""
     parts = []
     try:
         while part := connection.recv(65536):
@@ -49,7 +49,7 @@ def rest(connection):
 
 @contextmanager
 def streaming(service, token=TOKEN):
-    """Yield the answer to /events, which has begun."""
+    """Yield the response of /events, which has begun."""
     with closing(http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=PATIENCE)) as connection:
         connection.request("GET", "/events", headers={"Authorization": f"Bearer {token}"})
         with connection.getresponse() as answer:
@@ -59,7 +59,7 @@ def streaming(service, token=TOKEN):
 
 @contextmanager
 def listening(service, token=TOKEN):
-    """Yield the events of /events as they come: kind, JSON."""
+    """Yield the events of /events as they arrive: kind, JSON."""
     with streaming(service, token) as answer:
         yield events_of(answer)
 

@@ -5,6 +5,11 @@ import pytest
 from tests.online.http.memory_run import serving
 
 
+@pytest.fixture(autouse=True)
+def _no_token(monkeypatch):
+    monkeypatch.delenv("ONION_TOKEN", raising=False)
+
+
 @pytest.fixture
 def served():
     with serving() as (run, service):

@@ -1,4 +1,4 @@
-"""A run without a training behind it: a thread carries commands out, and everything that was heard is kept."""
+"""A run without a training: a thread executes its commands, and everything received is recorded."""
 
 import threading
 from collections.abc import Callable
@@ -22,11 +22,11 @@ class MemoryRun:
     """Attributes:
     heard: commands in the order in which they took effect: name, arguments.
     samples: what was put in, with producer.
-    open: cleared, commands wait in line.
-    failing: commands that go wrong, with the reason.
+    open: while it is cleared, commands wait in the queue.
+    failing: commands that fail, with the reason.
     on_put: called before samples are taken; it may raise.
-    asked: set when a command has come.
-    left: set when nobody listens any more.
+    asked: set when a command has arrived.
+    left: set when the last subscriber has left.
     """
 
     heard: list = attrs.field(factory=list)
@@ -35,6 +35,9 @@ class MemoryRun:
     failing: dict = attrs.field(factory=dict)
     on_put: Callable[[], None] = lambda: None
     state: str = "running"
+    step: int = 10
+    queue: int = 7
+    result: dict | None = attrs.field(factory=lambda: {"done": True})
     loss: float = 0.5
     metrics: dict = attrs.field(factory=lambda: {"tester.accuracy": 0.75})
     settings: dict = attrs.field(factory=lambda: {"learning_rate": {"value": 0.1, "low": 0.0, "high": 1.0}})
@@ -64,15 +67,15 @@ class MemoryRun:
             assert self.open.wait(PATIENCE)
             command, arguments, future = queued
             self.heard.append((command, arguments))
-            self._take_effect(command, arguments)
-            answer = Answer(len(self.heard), command, 10, {"done": True}, self.failing.get(command))
-            self.events.publish("command", attrs.asdict(answer))
+            self.take_effect(command, arguments)
+            answer = Answer(len(self.heard), command, self.step, self.result, self.failing.get(command))
+            self.events.publish("command", {**attrs.asdict(answer), "arguments": arguments})
             if command == "stop":
                 self.events.end()
             if not future.done():
                 future.set_result(answer)
 
-    def _take_effect(self, command, arguments):
+    def take_effect(self, command, arguments):
         self.state = {"pause": "paused", "step": "paused", "resume": "running", "stop": "ended"}.get(
             command, self.state
         )
@@ -92,7 +95,7 @@ class MemoryRun:
         for name, value in arguments.items() if command == "set" else ():
             setting = self.settings.get(name)
             if setting is None or not isinstance(value, int | float) or not setting["low"] <= value <= setting["high"]:
-                raise Refused(f"{name}={value!r} does not do.")
+                raise Refused(f"{name}={value!r} is invalid.")
         if "ring" in arguments and arguments["ring"] not in self.rings:
             raise Refused(f"{arguments['ring']!r} is no ring.", 404)
         if key in self._keys:
@@ -107,13 +110,13 @@ class MemoryRun:
     def status(self):
         return {
             "state": self.state,
-            "step": 10,
+            "step": self.step,
             "pass": 1,
             "batch": 2,
             "loss": self.loss,
             "metrics": self.metrics,
             "log_values": {"learning_rate": 0.1},
-            "queue": 7,
+            "queue": self.queue,
             "rejected": 3,
             "steps_per_second": 12.5,
             "since": 1_700_000_000.0,
@@ -136,7 +139,7 @@ class MemoryRun:
 
     def predict(self, inputs):
         if "bad" in inputs:
-            raise Refused("an input does not do.", 400)
+            raise Refused("an input is invalid.", 400)
         return {"predictions": [len(each) for each in inputs], "step": 10}
 
     def subscribe(self):
@@ -153,7 +156,7 @@ class MemoryRun:
 
 @contextmanager
 def serving(token=TOKEN, limits=None, **options):
-    """Serve a run of its own; yield both."""
+    """Serve a run of its own; yield the run and the service."""
     with MemoryRun() as run:
         service = Service(run, port=0, token=token, limits=limits or Limits(), **options)
         service.start()

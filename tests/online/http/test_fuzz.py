@@ -1,4 +1,4 @@
-"""Whatever is sent: the run hears what was validly asked for, nothing else, and the service still answers."""
+"""Whatever is sent: the run receives only what was validly requested, and the service still answers."""
 
 import json
 import math
@@ -23,39 +23,29 @@ VALID = [
 ]
 WITHOUT = [request.replace(TOKEN.encode(), b"x" * 16) for request in VALID]
 COMMANDS = {"pause", "resume", "save", "test", "step", "stop"}
-THERE = {
-    *COMMANDS,
-    "settings",
-    "samples",
-    "predict",
-    "events",
-    "status",
-    "onion",
-    "metrics",
-    "replay",
-    *read_page(PAGE),
-}
-"""What a path may name. Hypothesis draws words of the modules that happen to be loaded too, such as these."""
+OTHERS = {"settings", "samples", "predict", "events", "status", "onion", "metrics", "replay"}
+THERE = {*COMMANDS, *OTHERS, *read_page(PAGE)}
+"""What a path may name. Hypothesis also draws words of loaded modules, such as these."""
 quick = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")
 def called():
-    """A service whose connections are as patient as by default."""
+    """A service with the default limits of time."""
     with serving() as (run, service):
         yield run, service
 
 
 @pytest.fixture(scope="module")
 def fuzzed():
-    """A service whose every connection ends soon."""
+    """A service whose connections end soon."""
     with serving(limits=Limits(seconds=5.0, keep_alive=0.2)) as (run, service):
         yield run, service
         assert call(service, "GET", "/status")[0] == 200
 
 
 def sent(service, raw):
-    """Send bytes and an end; return the answer."""
+    """Send bytes and the end of the stream; return the answer."""
     with dialled(service) as connection:
         try:
             connection.sendall(raw)
@@ -84,7 +74,7 @@ def test_half_requests(fuzzed, request_, share):
 
 @given(st.sampled_from(WITHOUT), st.data())
 @quick
-def test_requests_that_are_damaged_and_have_no_token(fuzzed, request_, data):
+def test_damaged_requests_without_a_token(fuzzed, request_, data):
     run, service = fuzzed
     damaged = bytearray(request_)
     for _ in range(data.draw(st.integers(0, 5))):
@@ -167,7 +157,7 @@ def test_any_samples(called, values):
 
 
 def plain(value):
-    """Tell whether a value is JSON that the service takes."""
+    """Return whether the service accepts a value as JSON."""
     if isinstance(value, dict):
         return all(map(plain, value)) and all(map(plain, value.values()))
     if isinstance(value, list):

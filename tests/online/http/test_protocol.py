@@ -1,8 +1,7 @@
 """Connections: slow ones, many of them, and what they cannot do."""
 
-import socket
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import h11
 import pytest
@@ -29,7 +28,7 @@ SLOW = b"HTTP/1.1 408 Request Timeout"
         b"POST /nothing " + HEAD + b"Content-Length: 10\r\n\r\n1\n",
     ],
 )
-def test_a_request_that_does_not_end_is_cut_off(begun):
+def test_an_incomplete_request_is_cut_off(begun):
     limits = Limits(seconds=0.1)
     with serving(limits=limits) as (run, service), dialled(service) as connection:
         connection.sendall(begun)
@@ -41,15 +40,15 @@ def test_a_request_that_does_not_end_is_cut_off(begun):
 
 
 def give(limits, seconds):
-    """Change what requests may take from now on: those of a friend on a busy machine take longer than a test waits."""
+    """Change the time limit of later requests: valid ones may take longer on a busy machine."""
     object.__setattr__(limits, "seconds", seconds)
 
 
-def test_bytes_one_by_one_do_not_move_the_end():
+def test_single_bytes_do_not_extend_the_time():
     limits = Limits(seconds=0.2)
     with serving(limits=limits) as (_, service), dialled(service) as connection:
         connection.settimeout(0.01)
-        for letter in b"GET /status " + HEAD + b"X: " + b"x" * 15_000:  # for minutes, if nobody cuts it off
+        for letter in b"GET /status " + HEAD + b"X: " + b"x" * 15_000:  # for minutes, unless it is cut off
             try:
                 connection.sendall(bytes([letter]))
                 assert connection.recv(1000).startswith((SLOW, b""))
@@ -59,12 +58,12 @@ def test_bytes_one_by_one_do_not_move_the_end():
             except ConnectionError:
                 break
         else:
-            pytest.fail("all of it was taken")
+            pytest.fail("all of it was accepted")
         give(limits, PATIENCE)
         assert call(service, "GET", "/status")[0] == 200
 
 
-def test_a_command_may_wait_longer_than_a_request_may_take_to_arrive():
+def test_a_command_may_take_longer_than_the_time_limit_of_requests():
     for seconds in (0.05, 0.5, 5.0, 50.0):  # until one arrives in time
         with serving(limits=Limits(seconds=seconds)) as (run, service):
             run.open.clear()
@@ -79,23 +78,18 @@ def test_a_command_may_wait_longer_than_a_request_may_take_to_arrive():
     pytest.fail("no request has arrived")
 
 
-def test_connections_beyond_the_limit_are_closed_unheard():
-    with serving(limits=Limits(connections=5)) as (_, service):
-        address = service.url.removeprefix("http://").split(":")
-        sockets = [socket.create_connection((address[0], int(address[1])), PATIENCE) for _ in range(5)]
-        surplus = [socket.create_connection((address[0], int(address[1])), PATIENCE) for _ in range(200)]
-        try:
-            assert {rest(each) for each in surplus} == {b""}
-            for each in sockets:  # those that were there first are served
-                each.sendall(b"GET /status " + HEAD + b"Connection: close\r\n\r\n")
-                assert rest(each).startswith(b"HTTP/1.1 200")
-        finally:
-            for each in sockets + surplus:
-                each.close()
+def test_connections_beyond_the_limit_are_closed_unread():
+    with serving(limits=Limits(connections=5)) as (_, service), ExitStack() as stack:
+        first, surplus = ([stack.enter_context(dialled(service)) for _ in range(count)] for count in (5, 200))
+        assert {rest(each) for each in surplus} == {b""}
+        for each in first:
+            each.sendall(b"GET /status " + HEAD + b"Connection: close\r\n\r\n")
+            assert rest(each).startswith(b"HTTP/1.1 200")
+        stack.close()
         assert call(service, "GET", "/status")[0] == 200
 
 
-def test_who_does_not_read_is_cut_off():
+def test_a_client_that_does_not_read_is_cut_off():
     limits = Limits(seconds=PATIENCE, subscribers=1)
     with serving(limits=limits) as (run, service), listening(service) as events:
         next(events)
@@ -107,7 +101,7 @@ def test_who_does_not_read_is_cut_off():
         assert run.listeners == 0
 
 
-def test_requests_behind_each_other_are_answered_in_order():
+def test_pipelined_requests_are_answered_in_order():
     with serving() as (run, service), dialled(service) as connection:
         connection.sendall(
             (b"POST /step?n=1 " + HEAD + b"\r\n") * 3 + b"POST /pause " + HEAD + b"Connection: close\r\n\r\n"
@@ -117,7 +111,7 @@ def test_requests_behind_each_other_are_answered_in_order():
         assert [command for command, _ in run.heard] == ["step"] * 3 + ["pause"]
 
 
-def test_half_a_request_behind_another_is_cut_off():
+def test_half_a_pipelined_request_is_cut_off():
     limits = Limits(seconds=PATIENCE)
     with serving(limits=limits) as (run, service), dialled(service) as connection:
         run.open.clear()
@@ -135,7 +129,7 @@ def test_an_idle_connection_is_closed():
         assert rest(connection).startswith(b"HTTP/1.1 200")
 
 
-def test_rubbish_in_a_body_that_was_answered_ends_the_connection(caplog):
+def test_garbage_in_an_answered_body_closes_the_connection(caplog):
     with serving() as (_, service), dialled(service) as connection:
         connection.sendall(b"POST /nothing " + HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 404")
@@ -145,7 +139,7 @@ def test_rubbish_in_a_body_that_was_answered_ends_the_connection(caplog):
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-def test_rubbish_behind_a_request_is_refused_after_its_answer():
+def test_garbage_behind_a_request_is_refused_after_its_answer():
     with serving() as (run, service), dialled(service) as connection:
         connection.sendall(b"POST /save " + HEAD + b"Content-Length: 5\r\n\r\n12345\x00\x00rubbish\r\n\r\n")
         answer = rest(connection)
@@ -154,14 +148,14 @@ def test_rubbish_behind_a_request_is_refused_after_its_answer():
         assert run.heard == [("save", {})]
 
 
-# -- bodies that nobody asks for any more ------------------------------------------------------------------------------
+# -- bodies of answered requests ---------------------------------------------------------------------------------------
 
 STRANGER = b"POST /samples HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKS = b"1\r\nx\r\n" * 10_000
 
 
 def poured(connection, piece):
-    """Send a piece again and again until the other side closes; return how many bytes it took."""
+    """Send a piece repeatedly until the other side closes; return the number of bytes sent."""
     taken = 0
     with suppress(ConnectionError):
         while True:
@@ -174,18 +168,18 @@ def poured(connection, piece):
     ("header", "piece"),
     [(b"Transfer-Encoding: chunked\r\n\r\n", CHUNKS), (b"Content-Length: 999999999999\r\n\r\n", b"x" * 60_000)],
 )
-def test_a_body_without_an_end_is_not_taken_after_its_answer(header, piece):
+def test_an_endless_body_is_not_read_after_its_answer(header, piece):
     with serving(limits=Limits(seconds=PATIENCE, keep_alive=PATIENCE)) as (run, service):
         with dialled(service) as connection:
             connection.sendall(STRANGER + header)
-            assert rest(connection).startswith(b"HTTP/1.1 401")  # and has an end, for who reads while sending
+            assert rest(connection).startswith(b"HTTP/1.1 401")  # and has an end, for clients that read while sending
             on_the_way = 32 * 2**20  # what the buffers of the system may hold at most
             assert poured(connection, piece) < LINGER_BYTES + on_the_way
         assert run.samples == []
         assert call(service, "GET", "/status")[0] == 200
 
 
-def test_a_body_that_was_refused_before_it_came_is_taken_so_that_the_answer_is_read():
+def test_a_body_that_was_refused_early_is_read_so_that_the_client_gets_the_answer():
     with serving() as (_, service), dialled(service) as connection:
         body = b"x" * (LINGER_BYTES // 2)
         connection.sendall(STRANGER + b"Content-Length: %d\r\n\r\n" % len(body))
@@ -193,7 +187,7 @@ def test_a_body_that_was_refused_before_it_came_is_taken_so_that_the_answer_is_r
         assert rest(connection).startswith(b"HTTP/1.1 401")
 
 
-def test_who_stays_after_the_answer_is_cut_off():
+def test_a_client_that_stays_after_the_answer_is_cut_off():
     limits = Limits(seconds=PATIENCE, keep_alive=0.05, connections=1)
     with serving(limits=limits) as (_, service), dialled(service) as connection:
         connection.sendall(STRANGER + b"Content-Length: 10\r\n\r\n")
@@ -204,8 +198,8 @@ def test_who_stays_after_the_answer_is_cut_off():
                 break
 
 
-def test_what_is_parsed_at_a_stretch_is_bounded(monkeypatch):
-    """Chunks of a byte each take a thousand times as long to parse as to receive, and all of it before the answer."""
+def test_the_bytes_parsed_at_a_time_are_bounded(monkeypatch):
+    """Chunks of one byte take a thousand times as long to parse as to receive, all of it before the answer."""
     pieces, receive = [], h11.Connection.receive_data
 
     def counted(connection, data):

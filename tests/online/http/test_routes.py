@@ -1,4 +1,4 @@
-"""The calls that steer a run, bring samples, predict, and tell of events."""
+"""The calls: commands, samples, predictions, events."""
 
 import math
 import threading
@@ -22,7 +22,7 @@ from tests.patience import PATIENCE
         ("POST", "/step?n=25&timeout=5", None, "step", {"n": 25}),
         ("POST", "/save", None, "save", {}),
         ("POST", "/test", None, "test", {}),
-        ("POST", "/stop", None, "stop", {"why": "asked over the network"}),
+        ("POST", "/stop", None, "stop", {"why": "requested over the network"}),
         ("POST", "/stop?why=seen%20enough", None, "stop", {"why": "seen enough"}),
         ("PATCH", "/settings", {"learning_rate": 0.25}, "set", {"learning_rate": 0.25}),
         ("POST", "/rings/replay/enable", None, "enable", {"ring": "replay"}),
@@ -37,16 +37,14 @@ def test_a_command_is_answered_with_its_step(served, method, path, body, command
     assert run.heard == [(command, arguments)]
 
 
-def test_a_command_that_fails_says_so(served):
+def test_a_command_that_fails_is_answered_with_its_error(served):
     run, service = served
     run.failing["save"] = "the disk is full"
     status, _, answer = call(service, "POST", "/save")
-    assert status == 500
-    assert answer["error"] == "the disk is full"
-    assert answer["step"] == 10
+    assert (status, answer["error"], answer["step"]) == (500, "the disk is full", 10)
 
 
-def test_a_command_that_takes_long_stays_in_line_and_is_carried_out_once(served):
+def test_a_slow_command_stays_queued_and_is_carried_out_once(served):
     run, service = served
     run.open.clear()
     for _ in range(2):
@@ -58,7 +56,7 @@ def test_a_command_that_takes_long_stays_in_line_and_is_carried_out_once(served)
     assert call(service, "POST", "/save", headers={"Idempotency-Key": "k 2"})[2]["number"] == 2
 
 
-def test_two_wait_for_one_answer_and_the_one_who_leaves_does_not_take_it_along(served):
+def test_two_calls_wait_for_one_answer_and_one_that_leaves_does_not_cancel_it(served):
     run, service = served
     run.open.clear()
     key = {"Idempotency-Key": "shared"}
@@ -71,7 +69,7 @@ def test_two_wait_for_one_answer_and_the_one_who_leaves_does_not_take_it_along(s
     assert answers[0][0] == 200
 
 
-def test_a_run_that_ends_refuses_what_waits(served):
+def test_a_run_that_ends_refuses_pending_commands(served):
     run, service = served
     future = run.ask("save", {}, "lost")
     future.result(PATIENCE)
@@ -84,7 +82,7 @@ def test_a_run_that_ends_refuses_what_waits(served):
         assert "ended" in answer["error"]
 
 
-def test_what_the_run_refuses_is_refused_with_its_words(shared):
+def test_a_refusal_of_the_run_is_passed_on(shared):
     run, service = shared
     status, _, answer = call(service, "POST", "/rings/nothing/enable")
     assert (status, answer) == (404, {"error": "'nothing' is no ring."})
@@ -104,18 +102,14 @@ def test_a_key_is_short_and_printable(shared, key):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("", "Expecting value"),
-        ("[]", "no JSON object"),
-        ("{}", "names no setting"),
-        ('{"learning_rate": NaN}', "NaN is no JSON"),
-        ('{"learning_rate": 1e999}', "64 bits"),
-        ('{"learning_rate": ' + "9" * 5000 + "}", "64 bits"),
+        *(("", "Expecting value"), ("[]", "not a JSON object"), ("{}", "contains no setting"), (b"\xff\xfe", "UTF-8")),
+        ('{"learning_rate": NaN}', "NaN is not JSON"),
+        *((f'{{"learning_rate": {number}}}', "64 bits") for number in ("1e999", "9" * 5000)),
         ('{"learning_rate": 0.1, "learning_rate": 0.2}', "twice"),
-        ('{"learning_rate": ' + "[" * 20000 + "]" * 20000 + "}", "64 lists"),
-        (b"\xff\xfe", "UTF-8"),
+        ('{"learning_rate": ' + "[" * 20000 + "]" * 20000 + "}", "64 nested lists"),
     ],
 )
-def test_settings_are_plain_json(shared, body, words):
+def test_settings_are_strict_json(shared, body, words):
     run, service = shared
     status, _, answer = call(service, "PATCH", "/settings", body)
     assert status == 400
@@ -126,21 +120,11 @@ def test_settings_are_plain_json(shared, body, words):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/step?n=0", "n: "),
-        ("/step?n=-1", "n: "),
-        ("/step?n=1.5", "n: "),
-        ("/step?n=1000000001", "n: "),
-        ("/step?n=" + "9" * 6000, "n: "),
-        ("/step?m=5", "'m' is no parameter"),
-        ("/pause?n=5", "'n' is no parameter"),
-        ("/pause?key=k", "'key' is no parameter"),
-        ("/save?path=/etc", "'path' is no parameter"),
-        ("/pause?timeout=61", "timeout: "),
-        ("/pause?timeout=-1", "timeout: "),
-        ("/pause?timeout=nan", "timeout: "),
-        ("/pause?timeout=1e999", "timeout: "),
-        ("/stop?why=" + "x" * 201, "why: "),
-        ("/stop?why=", "why: "),
+        *((f"/step?n={n}", "n: ") for n in ("0", "-1", "1.5", "1000000001", "9" * 6000)),
+        *((f"/pause?timeout={timeout}", "timeout: ") for timeout in ("61", "-1", "nan", "1e999")),
+        *((f"/stop?why={why}", "why: ") for why in ("", "x" * 201)),
+        *(("/step?m=5", "Unknown parameter 'm'"), ("/pause?n=5", "Unknown parameter 'n'")),
+        *(("/pause?key=k", "Unknown parameter 'key'"), ("/save?path=/etc", "Unknown parameter 'path'")),
     ],
 )
 def test_a_wrong_parameter_is_refused(shared, path, words):
@@ -158,7 +142,7 @@ def test_samples(served):
     assert run.samples == [("http", {"text": "好"}), ("http", [1, 2.5, None]), ("http", "last")]
 
 
-def test_a_mark_keeps_samples_from_being_taken_twice(served):
+def test_samples_with_a_known_cursor_are_not_taken_again(served):
     run, service = served
     for taken in (1, 0):
         assert call(service, "POST", "/samples?producer=p&cursor=m", "5")[2] == {"taken": taken}
@@ -166,7 +150,7 @@ def test_a_mark_keeps_samples_from_being_taken_twice(served):
 
 
 @pytest.mark.parametrize("query", ["cursor=m", "producer=", "producer=" + "p" * 201, "path=/tmp/x"])
-def test_who_brings_samples_is_named_well(shared, query):
+def test_invalid_producers_and_cursors_are_refused(shared, query):
     run, service = shared
     assert call(service, "POST", f"/samples?{query}", "5")[0] == 400
     assert run.samples == []
@@ -175,16 +159,16 @@ def test_who_brings_samples_is_named_well(shared, query):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b'1\n{"a": }\n3', "Line 2: Expecting value at character 7; nothing was taken."),
-        (b"1\n\n\nInfinity", "Line 4: Infinity is no JSON"),
+        (b'1\n{"a": }\n3', "Line 2: Expecting value at character 7; no sample was accepted."),
+        (b"1\n\n\nInfinity", "Line 4: Infinity is not JSON"),
         (b"1\n" + b"7" * 5000, "Line 2: the number 77777777777777777777... does not fit"),
-        (b"[" * 100_000, "Line 1: more than 64 lists"),
-        (rb'"\ud800"', "Line 1: a string has half a surrogate pair"),
+        (b"[" * 100_000, "Line 1: more than 64 nested lists"),
+        (rb'"\ud800"', "Line 1: a string contains half a surrogate pair"),
         (b"1\n\xff", "Line 2: byte 1 is not UTF-8"),
-        (b"\n \n", "The body has no line"),
+        (b"\n \n", "The body is empty"),
     ],
 )
-def test_a_bad_line_is_named_and_nothing_is_taken(shared, body, words):
+def test_an_invalid_line_is_named_and_no_sample_is_accepted(shared, body, words):
     run, service = shared
     status, _, answer = call(service, "POST", "/samples", body)
     assert status == 400
@@ -192,7 +176,7 @@ def test_a_bad_line_is_named_and_nothing_is_taken(shared, body, words):
     assert run.samples == []
 
 
-def test_a_full_stream_says_when_to_come_again(served):
+def test_a_full_stream_says_when_to_try_again(served):
     run, service = served
 
     def full():
@@ -205,30 +189,40 @@ def test_a_full_stream_says_when_to_come_again(served):
     assert "no room" in answer["error"]
 
 
-def test_bodies_have_limits():
+@pytest.mark.parametrize(
+    ("method", "path", "length"), [("PATCH", "/settings", 101), ("POST", "/predict", 101), ("POST", "/samples", 1001)]
+)
+def test_bodies_have_limits(limited, method, path, length):
+    run, service = limited
+    whole = b"1" * length
+    assert call(service, method, path, whole)[0] == 413
+    assert call(service, method, path, iter([whole[:50], whole[50:]]))[0] == 413  # chunked: without a length
+    assert run.samples == run.heard == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b'"' + b"x" * 300 + b'"', 400), (b"1\n" * 21, 413), (b'"' + b"x" * 298 + b'"', 200), (b"1\n" * 20, 200)],
+)
+def test_samples_have_limits(limited, body, status):
+    run, service = limited
+    assert call(service, "POST", "/samples", body)[0] == status
+    assert bool(run.samples) == (status == 200)
+
+
+@pytest.fixture
+def limited():
     with serving(limits=Limits(body=100, samples_body=1000, sample=300, samples=20)) as (run, service):
-        for method, path, length in (
-            ("PATCH", "/settings", 101),
-            ("POST", "/predict", 101),
-            ("POST", "/samples", 1001),
-        ):
-            whole = b"1" * length
-            assert call(service, method, path, whole)[0] == 413
-            assert call(service, method, path, iter([whole[:50], whole[50:]]))[0] == 413  # chunked: no length is said
-        assert call(service, "POST", "/samples", b'"' + b"x" * 300 + b'"')[0] == 400
-        assert call(service, "POST", "/samples", b"1\n" * 21)[0] == 413
-        assert run.samples == run.heard == []
-        assert call(service, "POST", "/samples", b'"' + b"x" * 298 + b'"')[0] == 200
-        assert call(service, "POST", "/samples", b"1\n" * 20)[2] == {"taken": 20}
+        yield run, service
 
 
-def test_a_packed_body_is_refused(shared):
+def test_a_compressed_body_is_refused(shared):
     run, service = shared
     assert call(service, "POST", "/samples", b"1", headers={"Content-Encoding": "gzip"})[0] == 415
     assert run.samples == []
 
 
-def test_only_so_many_uploads_at_once():
+def test_concurrent_uploads_are_limited():
     with serving(limits=Limits(uploads=1)) as (run, service):
         inside, go_on = threading.Event(), threading.Event()
 
@@ -242,21 +236,19 @@ def test_only_so_many_uploads_at_once():
         assert inside.wait(PATIENCE)
         status, headers, _ = call(service, "POST", "/samples", "2")
         assert (status, headers["retry-after"]) == (503, "1")
-        assert call(service, "POST", "/pause")[0] == 200  # other calls go on
+        assert call(service, "POST", "/pause")[0] == 200  # other calls are answered
         go_on.set()
         first.join(PATIENCE)
         assert run.samples == [("http", 1)]
 
 
 def test_predict(shared):
-    service = shared[1]
-    assert call(service, "POST", "/predict", {"inputs": ["a", "bcd"]})[2] == {"predictions": [1, 3], "step": 10}
-    assert call(service, "POST", "/predict", {"inputs": ["bad"]})[0] == 400
-    assert call(service, "POST", "/predict", ["a"])[0] == 400
-    assert call(service, "POST", "/predict", {"input": "a"})[0] == 400
+    assert call(shared[1], "POST", "/predict", {"inputs": ["a", "bcd"]})[2] == {"predictions": [1, 3], "step": 10}
+    for wrong in ({"inputs": ["bad"]}, ["a"], {"input": "a"}):
+        assert call(shared[1], "POST", "/predict", wrong)[0] == 400
 
 
-def test_events_come_until_the_run_ends(served):
+def test_events_arrive_until_the_run_ends(served):
     run, service = served
     with listening(service) as events:
         assert next(events) == ("status", run.status())
@@ -271,7 +263,7 @@ def test_events_come_until_the_run_ends(served):
     assert run.left.wait(PATIENCE)
 
 
-def test_a_listener_who_leaves_is_forgotten_and_makes_room():
+def test_a_subscriber_that_leaves_makes_room():
     with serving(limits=Limits(subscribers=1)) as (run, service):
         with listening(service) as events:
             next(events)

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,21 +20,16 @@ from tests.patience import PATIENCE
 STATUS = f"GET /status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
 
 
-@pytest.fixture(autouse=True)
-def _no_token_around(monkeypatch):
-    monkeypatch.delenv("ONION_TOKEN", raising=False)
-
-
 def open_files():
     folder = Path("/proc/self/fd")
     return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
-# -- start and stop -----------------------------------------------------------------------------------------
+# -- start and stop ----------------------------------------------------------------------------------------------------
 
 
 def test_it_leaves_nothing_behind(caplog):
-    with serving():  # what is opened once for good, is now
+    with serving():  # what is opened once per process is open now
         pass
     gc.collect()
     threads, files, filters = set(threading.enumerate()), open_files(), list(logging.getLogger("asyncio").filters)
@@ -53,7 +49,7 @@ def test_it_leaves_nothing_behind(caplog):
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-def test_a_command_in_line_is_answered_when_the_service_stops():
+def test_a_queued_command_is_answered_when_the_service_stops():
     with serving() as (run, service):
         run.open.clear()
         answers = []
@@ -65,7 +61,7 @@ def test_a_command_in_line_is_answered_when_the_service_stops():
         assert [(status, body) for status, _, body in answers] == [(202, {"queued": True})]
 
 
-def test_a_call_that_hangs_does_not_hold_the_stop_up(monkeypatch, caplog):
+def test_a_hanging_call_does_not_delay_the_stop(monkeypatch, caplog):
     monkeypatch.setattr(server, "STOP_SECONDS", 0.2)
     monkeypatch.setattr(bounded, "CLOSE_SECONDS", 0.1)
     go_on, inside = threading.Event(), threading.Event()
@@ -84,10 +80,10 @@ def test_a_call_that_hangs_does_not_hold_the_stop_up(monkeypatch, caplog):
         go_on.set()
         thread.join(PATIENCE)
         assert not thread.is_alive()
-    assert "still at work" in caplog.text
+    assert "is still running in its thread" in caplog.text
 
 
-def test_answers_are_sent_at_once():
+def test_answers_are_sent_without_delay():
     with serving(limits=Limits(keep_alive=PATIENCE)) as (_, service), dialled(service) as connection:
         connection.sendall(STATUS)
         connection.recv(65536)
@@ -114,60 +110,52 @@ def test_it_starts_again_and_stops_twice():
                 service.start()
             service.stop()
             service.stop()
-
-
-def test_it_stops_at_once_after_its_start():
-    with MemoryRun() as run:
-        service = Service(run, port=0, token=TOKEN)
         service.start()
-        service.stop()
+        service.stop()  # at once
         with pytest.raises(OSError):
             call(service, "GET", "/status")
 
 
-def test_a_port_that_is_taken():
+def test_a_port_in_use():
     with socket.create_server(("127.0.0.1", 0)) as taken, MemoryRun() as run:
         port = taken.getsockname()[1]
-        with pytest.raises(OnionError) as error:
+        with pytest.raises(OnionError, match=f"port {port}: Address already in use. Choose another port"):
             Service(run, port=port, token=TOKEN).start()
-        assert f"port {port}: Address already in use. Choose another port" in str(error.value)
 
 
-def test_a_name_that_leads_nowhere():
+def test_an_unknown_host():
     with MemoryRun() as run, pytest.raises(OnionError, match=r"cannot listen at nowhere\.invalid"):
         Service(run, "nowhere.invalid", token=TOKEN).start()
 
 
 @pytest.mark.parametrize("port", [-1, 65536])
-def test_no_port(port):
+def test_an_invalid_port(port):
     with pytest.raises(OnionError, match=f"got {port}"):
         Service(MemoryRun(), port=port)
 
 
-def test_the_other_loopback():
+def test_the_loopback_address_of_ipv6():
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")
-    with MemoryRun() as run:
+    with MemoryRun() as run, ExitStack() as stack:
         service = Service(run, "::1", port=0)
         try:
             service.start()
         except OnionError:
             pytest.skip("no IPv6 loopback here")
-        try:
-            assert service.url.startswith("http://[::1]:")
-            assert call(service, "GET", "/status", token=None)[0] == 200
-        finally:
-            service.stop()
+        stack.callback(service.stop)
+        assert service.url.startswith("http://[::1]:")
+        assert call(service, "GET", "/status", token=None)[0] == 200
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1", "example.org"])
-def test_no_other_machine_is_let_in_without_a_token(host):
+def test_other_addresses_require_a_token(host):
     with pytest.raises(OnionError, match="without a token"):
         Service(MemoryRun(), host)
     Service(MemoryRun(), host, token=TOKEN)
 
 
-def test_without_a_token_it_warns_once(caplog):
+def test_a_service_without_a_token_logs_one_warning(caplog):
     with serving(token=None) as (_, service):
         assert call(service, "GET", "/status", token=None)[0] == 200
         assert call(service, "GET", "/status", token=None, host="evil.example")[0] == 403
@@ -176,7 +164,7 @@ def test_without_a_token_it_warns_once(caplog):
     assert "ONION_TOKEN" in warnings[0].getMessage()
 
 
-def test_it_is_quiet_and_leaves_other_servers_logs_alone(caplog):
+def test_it_is_quiet_and_leaves_the_logs_of_other_servers_alone(caplog):
     caplog.set_level(logging.DEBUG)
     with serving() as (_, service):
         with dialled(service) as connection:
@@ -191,18 +179,7 @@ def test_it_is_quiet_and_leaves_other_servers_logs_alone(caplog):
     assert not any(TOKEN in record.getMessage() for record in caplog.records)
 
 
-def test_importing_it_loads_no_server():
-    code = """
-import sys
-import onion.cli.control, onion.cli.remote, onion.online.http.auth
-from onion.online import ControlServer, Limits
-from onion.online.http import Service
-print(sorted({"fastapi", "starlette", "uvicorn", "prometheus_client", "pydantic"} & set(sys.modules)))
-"""
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-def test_a_missing_extra_is_said():
+def test_a_missing_extra_is_an_error():
     code = """
 import sys
 sys.modules["uvicorn"] = None
@@ -213,5 +190,5 @@ try:
 except OnionError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "The service needs uvicorn; install it by: pip install 'onion-paddle[online]'\n"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed == "The service requires uvicorn; run: pip install 'onion-paddle[online]'\n"

@@ -1,4 +1,4 @@
-"""Journal: where its file is, what it writes and follows; its rows, and answers that are known again."""
+"""Journal: where its file is, what it writes and follows; its rows; answers by key."""
 
 import errno
 import json
@@ -14,12 +14,15 @@ from onion.online.journal import journal as module
 from onion.online.journal.journal import Answers, Journal, rows_of, whole_size
 from onion.testing import Batches
 from tests.online.control.steered import samples, steered
-from tests.online.lines import Line
+from tests.online.toys import Line, rows_in
 from tests.patience import PATIENCE
 
 
-def rows(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def ignore(journal, state): ...
+
+
+def note(journal, state):
+    journal.note({"batch": 9, "samples": 1})
 
 
 def in_run(path, act, *, saver=None, steps=3):
@@ -37,33 +40,33 @@ def test_rows_are_in_the_file_at_once_and_commands_have_numbers(tmp_path):
         journal.note({"batch": state.step, "samples": 2})
         row = journal.command(state.step, state.step, "set", {"a": 1}, None)
         journal.answer(row, {"a": 1}, None)
-        sizes.append(len(rows(path)))
+        sizes.append(len(rows_in(path)))
 
     journal = in_run(path, act)
     assert sizes == [3, 6, 9]
-    assert [row["number"] for row in rows(path) if "number" in row] == [1, 2, 3]
+    assert [row["number"] for row in rows_in(path) if "number" in row] == [1, 2, 3]
     assert journal.commands == 3
 
 
-def test_its_place_is_beside_the_checkpoints(tmp_path):
-    in_run(None, lambda journal, state: journal.note({"batch": 9, "samples": 1}), saver=Saver(tmp_path))
-    assert len(rows(tmp_path / "journal.jsonl")) == 3
+def test_its_default_place_is_beside_the_checkpoints(tmp_path):
+    in_run(None, note, saver=Saver(tmp_path))
+    assert len(rows_in(tmp_path / "journal.jsonl")) == 3
 
 
 def test_a_file_of_an_earlier_version_is_continued(tmp_path):
     (tmp_path / "control.jsonl").write_text('{"batch": 1, "samples": 2}\n')
     in_run(None, lambda journal, state: journal.due(state.step, "samples"), saver=Saver(tmp_path))
-    in_run(None, lambda journal, state: journal.note({"batch": 9, "samples": 1}), saver=Saver(tmp_path), steps=4)
-    assert [row["batch"] for row in rows(tmp_path / "control.jsonl")] == [1, 9]
+    in_run(None, note, saver=Saver(tmp_path), steps=4)
+    assert [row["batch"] for row in rows_in(tmp_path / "control.jsonl")] == [1, 9]
     assert not (tmp_path / "journal.jsonl").exists()
 
 
-def test_without_a_place_and_a_saver_it_says_so():
+def test_without_a_path_and_a_saver_it_is_refused():
     with pytest.raises(CompositionError, match=r"journal has no folder for journal.jsonl: put a Saver around it"):
-        in_run(None, lambda journal, state: None)
+        in_run(None, ignore)
 
 
-def test_two_of_them_are_refused(tmp_path):
+def test_two_journals_are_refused(tmp_path):
     with pytest.raises(CompositionError, match="a run has one Journal"):
         Runner(Journal(tmp_path / "a"), Journal(tmp_path / "b"), Batches(1))
 
@@ -74,7 +77,7 @@ def test_a_run_without_a_checkpoint_follows_what_is_there(tmp_path):
 
     def act(journal, state):
         found.append(
-            (journal.follows(state.step), journal.due(state.step, "samples"), journal.due(state.step, "pass_end"))
+            (journal.follows(state.step), *(journal.due(state.step, kind) for kind in ("samples", "pass_end")))
         )
 
     in_run(path, act)
@@ -85,7 +88,7 @@ def test_a_run_without_a_checkpoint_follows_what_is_there(tmp_path):
     ]
 
 
-def test_a_checkpoint_during_the_following_knows_what_was_followed(tmp_path):
+def test_a_checkpoint_during_the_following_stores_what_was_followed(tmp_path):
     path = tmp_path / "journal.jsonl"
     path.write_text("".join(json.dumps({"batch": number, "samples": 2}) + "\n" for number in (1, 3)))
     in_run(None, lambda journal, state: journal.due(state.step, "samples"), saver=Saver(tmp_path), steps=2)
@@ -94,16 +97,16 @@ def test_a_checkpoint_during_the_following_knows_what_was_followed(tmp_path):
     assert left == [{"batch": 3, "samples": 2}, None]
 
 
-def test_a_run_inside_that_shares_it_leaves_it_open(tmp_path):
+def test_an_inner_run_that_shares_it_leaves_it_open(tmp_path):
     journal = Journal(tmp_path / "journal.jsonl")
     inner = Runner(journal, Batches(1))
     watch = Observer(on_batch_end=lambda state: (inner.run(passes=1, parent=state), journal.note({"batch": 0})))
     Runner(journal, Batches(2), watch).run(passes=1)
-    assert len(rows(journal.path)) == 2
+    assert len(rows_in(journal.path)) == 2
 
 
 class FullDisk(Files):
-    """Refuses the journal's rows, and only those."""
+    """Refuses the journal's rows only."""
 
     def write(self, file, content):
         if b'"batch"' in content:
@@ -130,7 +133,7 @@ def test_a_command_that_cannot_be_recorded_does_not_take_effect(tmp_path):
     ("content", "size"),
     [(b"", 0), (b"{}", 0), (b"{}\n", 3), (b"{}\n{", 3), (b"\n", 1), (b"a" * 10_000, 0), (b"a\n" + b"b" * 10_000, 2)],
 )
-def test_the_whole_size_ends_with_the_last_whole_line(tmp_path, content, size):
+def test_the_whole_size_is_that_of_the_complete_lines(tmp_path, content, size):
     file = tmp_path / "journal"
     file.write_bytes(content)
     assert whole_size(file) == size
@@ -138,14 +141,14 @@ def test_the_whole_size_ends_with_the_last_whole_line(tmp_path, content, size):
 
 
 @given(st.binary(max_size=20), st.integers(0, 9000))
-def test_it_does_wherever_the_last_line_ends(tmp_path_factory, rest, length):
+def test_the_whole_size_for_any_length_of_the_last_line(tmp_path_factory, rest, length):
     file = tmp_path_factory.mktemp("whole") / "journal"
     content = b"x" * length + b"\n" + rest.replace(b"\n", b" ")
     file.write_bytes(content)
     assert whole_size(file) == length + 1
 
 
-def test_rows_come_with_the_place_where_they_end_and_no_further_than_wanted(tmp_path):
+def test_rows_come_with_the_offsets_of_their_ends_up_to_a_size(tmp_path):
     file = tmp_path / "journal"
     lines = [json.dumps({"batch": number, "samples": 3}).encode() + b"\n" for number in range(3)]
     file.write_bytes(b"".join(lines))
@@ -155,33 +158,34 @@ def test_rows_come_with_the_place_where_they_end_and_no_further_than_wanted(tmp_
     assert list(rows_of(file, 0)) == []
 
 
-def test_a_line_that_is_no_row_is_said(tmp_path):
-    file = tmp_path / "journal"
-    content = b'{"batch": 1, "samples": 2}\n\xff\n'
-    file.write_bytes(content)
-    with pytest.raises(DataError, match="journal, line 2: this is no row of a journal"):
-        list(rows_of(file, len(content)))
-
-
 @pytest.mark.parametrize(
-    "row",
+    "line",
     [
-        {"batch": 1},
-        {"batch": -1, "samples": 2},
-        {"batch": 1, "samples": 0},
-        {"batch": True, "samples": 2},
-        {"batch": 1, "pass_end": 1},
-        {"batch": 1, "command": "set", "arguments": [], "number": 1, "step": 1},
-        {"batch": 1, "command": "set", "arguments": {}, "number": "1", "step": 1},
-        {"batch": 1, "command": "set", "arguments": {}, "number": 1, "step": 1, "key": 3},
-        {"answer": 1},
-        [1],
+        b"\xff",
+        b"nonsense",
+        b"[]",
+        *(
+            json.dumps(row).encode()
+            for row in (
+                {"batch": 1},
+                {"step": 1},
+                {"batch": -1, "samples": 2},
+                {"batch": 1, "samples": 0},
+                {"batch": True, "samples": 2},
+                {"batch": 1, "pass_end": 1},
+                {"batch": 1, "command": "set", "arguments": [], "number": 1, "step": 1},
+                {"batch": 1, "command": "set", "arguments": {}, "number": "1", "step": 1},
+                {"batch": 1, "command": "set", "arguments": {}, "number": 1, "step": 1, "key": 3},
+                {"answer": 1},
+                [1],
+            )
+        ),
     ],
 )
-def test_what_looks_like_a_row_and_is_none_is_said(tmp_path, row):
+def test_a_line_that_is_not_a_row_is_an_error_with_its_number(tmp_path, line):
     file = tmp_path / "journal"
-    file.write_text(json.dumps(row) + "\n")
-    with pytest.raises(DataError, match="line 1: this is no row"):
+    file.write_bytes(b'{"batch": 1, "samples": 2}\n' + line + b"\n")
+    with pytest.raises(DataError, match="journal, line 2: this is no row of a journal"):
         list(rows_of(file, file.stat().st_size))
 
 
@@ -205,15 +209,15 @@ def test_answers_are_known_by_their_keys():
     assert answers.of(None) is None
 
 
-def test_a_command_whose_answer_was_cut_off_is_answered_unless_it_is_yet_to_come():
+def test_a_command_whose_answer_was_lost_is_answered_unless_it_will_be_repeated():
     answers = Answers()
     answers.take(command(1, "a"))
     answers.close([])
-    assert answers.of("a").result(0).number == 1
-    assert answers.of("a").result(0).error is None
+    answer = answers.of("a").result(0)
+    assert (answer.number, answer.error) == (1, None)
 
 
-def test_an_answer_that_was_written_is_not_written_again_for_a_command_that_is_yet_to_come():
+def test_the_answer_of_a_repeated_command_is_written_once():
     answers = Answers()
     for row in (command(1, None), answer(1, None), command(2, None), answer(2, None), command(3, None)):
         answers.take(row)
@@ -222,7 +226,7 @@ def test_an_answer_that_was_written_is_not_written_again_for_a_command_that_is_y
     assert not answers.given(3)
 
 
-def test_only_so_many_keys_are_remembered(monkeypatch):
+def test_a_limited_number_of_keys_is_remembered(monkeypatch):
     monkeypatch.setattr(module, "MAX_KEYS", 3)
     answers = Answers()
     for number, key in enumerate("abcd", 1):

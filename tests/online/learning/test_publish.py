@@ -1,10 +1,9 @@
-"""Publish: predictions from snapshots while the training goes on; and work that other threads leave to the run."""
+"""Publish: predictions from snapshots during the training; BoundaryExecutor: work that a run does for other threads."""
 
 import random
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import paddle
@@ -26,6 +25,7 @@ from onion.online.learning.publish import BoundaryExecutor, Publish
 from onion.testing import Batches, PlannedError, assert_resumes_exactly, toy_examples, toy_network
 from tests.abilities import needs_draws_again
 from tests.onions.learning_online import LEARNING_ONLINE
+from tests.online.toys import learning, submissions
 from tests.patience import PATIENCE
 from tests.toys import Dropped, bits
 
@@ -46,8 +46,8 @@ class Counter(paddle.nn.Layer):
         return -(self.first.sum() + self.last.sum())
 
 
-def counting(network, rate=1.0):
-    optimizer = paddle.optimizer.SGD(rate, parameters=[network.first, network.last])
+def counting(network):
+    optimizer = paddle.optimizer.SGD(1.0, parameters=[network.first, network.last])
     return [ParameterUpdater(optimizer), GradientMachine(network)]
 
 
@@ -55,57 +55,84 @@ def prepare(inputs):
     return {"x": np.array(inputs, "float32").reshape(-1, 1)}
 
 
+def rows_of(inputs):
+    return {"x": np.array(inputs, "float32")}
+
+
 def finish(outputs):
     return outputs.tolist()
+
+
+@contextmanager
+def asking(publish, inputs, threads):
+    """Predict in other threads, again and again; yield the answers, and an event that is set with each."""
+    over, come, answers = threading.Event(), threading.Event(), []
+
+    def ask():
+        while not over.is_set():
+            try:
+                answers.append(publish.predict(inputs))
+            except Refused:
+                continue
+            come.set()
+
+    with ThreadPoolExecutor(threads) as pool:
+        asked = [pool.submit(ask) for _ in range(threads)]
+        try:
+            yield answers, come
+        finally:
+            over.set()
+        for each in asked:
+            each.result(PATIENCE)
 
 
 def publishing(network, **options):
     return Publish(network, prepare, finish, **{"every": 1, **options})
 
 
-def ones(count):
-    return Batches([{"x": np.ones([2, 1], "float32")}] * count)
+def counter_run(*inner, count=5, every=1, network=None, outer=()):
+    """Return a Publish of a counter, and a runner with ``inner`` items inside of it and ``outer`` ones outside."""
+    network = network or Counter()
+    publish = publishing(network, every=every)
+    batches = Batches([{"x": np.ones([2, 1], "float32")}] * count)
+    return publish, Runner(*outer, publish, *inner, batches, *counting(network))
 
 
-def test_predictions_are_of_the_newest_snapshot_and_tell_its_step():
-    network, told = Counter(), []
-    publish = publishing(network, every=2)
+def test_predictions_are_of_the_newest_snapshot_and_name_its_step():
+    found = []
 
     def ask(state):
         try:
-            told.append(publish.predict([1, 10]))
+            found.append(publish.predict([1, 10]))
         except Refused as refused:
-            told.append(refused.status)
+            found.append(refused.status)
 
-    look = Observer(on_batch_end=ask)
-    Runner(look, publish, ones(5), *counting(network)).run(passes=1)
+    publish, runner = counter_run(every=2, outer=[Observer(on_batch_end=ask)])
+    runner.run(passes=1)
     two, four = ({"predictions": [[n, n], [10 * n, 10 * n]], "step": n} for n in (2, 4))
-    assert told == [503, two, two, four, four]
+    assert found == [503, two, two, four, four]
     assert publish.predict([1]) == {"predictions": [[5, 5]], "step": 5}, "the end of the run is published too"
 
 
-def test_before_the_first_snapshot_it_says_so():
-    publish = publishing(Counter())
+def test_refused_predictions():
+    publish, runner = counter_run(count=2, every=2)
     with pytest.raises(Refused, match="nothing is published yet") as caught:
         publish.predict([1])
     assert caught.value.status == 503
-
-
-def test_inputs_that_do_not_do_are_refused_with_the_reason():
-    network = Counter()
-    publish = publishing(network)
-    Runner(publish, ones(1), *counting(network)).run(passes=1)
+    runner.run(passes=1)
     with pytest.raises(Refused, match="the inputs are invalid: ValueError: could not convert") as caught:
         publish.predict(["a"])
     assert caught.value.status == 400
+    asked = Observer(on_batch_begin=lambda state: publish.predict([1]))
+    with pytest.raises(Refused, match="nothing is published yet"):  # in a second run, before its first period
+        runner.insert_before(ParameterUpdater, asked).run(passes=1)
 
 
 def test_the_average_is_what_is_published():
     network = toy_network()
     smooth = MovingAverage(network, 0.5)
-    publish = Publish(smooth, lambda inputs: {"x": np.array(inputs, "float32")}, finish, every=1)
-    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
-    Runner(publish, DataProvider(toy_examples(12), 4), smooth, updater, GradientMachine(network)).run(passes=1)
+    publish = Publish(smooth, rows_of, finish, every=1)
+    Runner(publish, DataProvider(toy_examples(12), 4), smooth, *learning(network, 0.1)).run(passes=1)
     row = toy_examples(1)[0]["x"]
     wanted, own = (each({"x": paddle.to_tensor(row[None])}).tolist() for each in (smooth.average, network))
     assert publish.predict([row.tolist()])["predictions"] == wanted != own
@@ -127,9 +154,6 @@ def test_a_snapshot_has_buffers_and_is_in_evaluation_mode():
 @pytest.mark.parametrize("threads", [1, 3])
 def test_no_prediction_is_of_a_half_updated_network(threads):
     """Its first and its last parameter count the same steps."""
-    network, over, found = Counter(size=100_000), threading.Event(), []
-    publish = publishing(network)
-    come = threading.Event()
 
     def wait_for_another(state):
         publish.predict([1])  # draws nothing, so others need not wait for the run, which waits for them
@@ -137,79 +161,44 @@ def test_no_prediction_is_of_a_half_updated_network(threads):
             come.clear()
             assert come.wait(PATIENCE)
 
-    def ask():
-        while not over.is_set():
-            try:
-                answer = publish.predict([1])
-            except Refused:
-                continue
-            found.append((*answer["predictions"][0], answer["step"]))
-            come.set()
-
-    with ThreadPoolExecutor(threads) as pool:
-        asking = [pool.submit(ask) for _ in range(threads)]
-        try:
-            Runner(Observer(on_batch_end=wait_for_another), publish, ones(150), *counting(network)).run(passes=1)
-        finally:
-            over.set()
-        for each in asking:
-            each.result(PATIENCE)
+    look = Observer(on_batch_end=wait_for_another)
+    publish, runner = counter_run(count=150, network=Counter(size=100_000), outer=[look])
+    with asking(publish, [1], threads) as (answers, come):
+        runner.run(passes=1)
+    found = [(*answer["predictions"][0], answer["step"]) for answer in answers]
     assert all(first == last == step for first, last, step in found)
     assert len({step for _, _, step in found}) > 5
 
 
-def trained(publish_it, tmp_path):
-    """The bits of a run with dropout, momentum and clipping, and the place of Paddle's generator."""
+def trained(publish_it, folder):
+    """Return the bits of a run with dropout, momentum and clipping, and the state of Paddle's generator."""
     paddle.seed(7)
     network = Dropped()
     smooth = MovingAverage(network, 0.9)
     clip = paddle.nn.ClipGradByGlobalNorm(0.5)
     optimizer = paddle.optimizer.AdamW(0.02, parameters=network.parameters(), grad_clip=clip)
-    publish = Publish(smooth, lambda inputs: {"x": np.array(inputs, "float32")}, finish, every=3)
-    over, come, answers, errors = threading.Event(), threading.Event(), [], []
-    row = toy_examples(1)[0]["x"].tolist()
-
-    def ask():
-        while not over.is_set():
-            try:
-                answers.append(publish.predict([row] * 5))
-                come.set()
-            except Refused:
-                continue
-            except Exception as error:
-                errors.append(error)
-                return
+    publish, inputs = Publish(smooth, rows_of, finish, every=3), [ROW] * 5
 
     def wait_for_one(state):
         if publish_it and state.step == 50:
-            publish.predict([row] * 5)  # draws nothing, so others need not wait for the run, which waits for them
+            publish.predict(inputs)  # draws nothing, so others need not wait for the run, which waits for them
             come.wait(PATIENCE)
 
     data = DataProvider(toy_examples(64), 4, shuffle=True)
     look = Observer(on_batch_end=wait_for_one)
-    rings = [Saver(tmp_path), look, publish, data, smooth, ParameterUpdater(optimizer), GradientMachine(network)]
-    runner = Runner(*rings)
-    threads = [threading.Thread(target=ask) for _ in range(3 if publish_it else 0)]
-    for thread in threads:
-        thread.start()
-    try:
+    runner = Runner(Saver(folder), look, publish, data, smooth, ParameterUpdater(optimizer), GradientMachine(network))
+    with asking(publish, inputs, 3) if publish_it else nullcontext(([], None)) as (answers, come):
         state = runner.run(passes=6)
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join(PATIENCE)
-    assert errors == []
     assert bool(answers) == publish_it
-    generator = paddle.get_rng_state()[0].__getstate__()
-    return bits(network), bits(smooth.average), float(state.loss), generator
+    return bits(network), bits(smooth.average), float(state.loss), paddle.get_rng_state()[0].__getstate__()
 
 
-def test_the_training_comes_to_the_same_bits_whoever_predicts(tmp_path):
+def test_predictions_of_other_threads_change_no_bit_of_the_training(tmp_path):
     assert trained(True, tmp_path / "with") == trained(False, tmp_path / "without")
 
 
 class Noisy(Dropped):
-    """A network that draws random numbers of every kind, in evaluation mode too, for inputs that are asked for."""
+    """A network that draws random numbers of every kind, in evaluation mode too, for the inputs chosen by ``asks``."""
 
     asks = staticmethod(lambda batch: True)
 
@@ -221,7 +210,7 @@ class Noisy(Dropped):
 
 
 def noisily_trained(ask=lambda publish, state: None, network=Noisy, prepare=prepare, **options):
-    """The bits of a run in which predictions draw random numbers, and the places of the generators at its end.
+    """Return the bits of a run in which predictions draw random numbers, and the states of the generators at its end.
 
     ``ask`` is called within each batch; the last thing that a batch does is to draw a number of each kind.
     """
@@ -245,18 +234,13 @@ def noisily_trained(ask=lambda publish, state: None, network=Noisy, prepare=prep
 ROW = toy_examples(1)[0]["x"].tolist()
 
 
-def rows_of(inputs):
-    return {"x": np.array(inputs, "float32")}
-
-
 def rows_with_noise(inputs):
-    noise = np.random.random() + random.random()
-    return {"x": np.array(inputs, "float32") + noise}
+    return {"x": np.array(inputs, "float32") + np.random.random() + random.random()}
 
 
 @needs_draws_again
 @pytest.mark.parametrize(("network", "make"), [(Noisy, rows_of), (Dropped, rows_with_noise)])
-def test_random_numbers_that_a_prediction_draws_are_not_missed_by_the_training(network, make):
+def test_random_numbers_drawn_by_a_prediction_are_restored(network, make):
     def ask(publish, state):
         publish.predict([ROW])
         with pytest.raises(Refused):
@@ -267,24 +251,16 @@ def test_random_numbers_that_a_prediction_draws_are_not_missed_by_the_training(n
 
 
 class Waiting:
-    """Predictions of another thread, one a batch; the run goes on once it waits for them."""
+    """Predictions of another thread, one a batch; the run continues once it waits for them."""
 
-    def __init__(self, pool, inputs):
-        self.pool, self.inputs, self.asked, self.threads, self.answers = pool, inputs, threading.Event(), [], []
+    def __init__(self, pool):
+        self.pool, self.submitted, self.answers = pool, None, []
 
     def __call__(self, publish, state):
-        if not self.answers:
-            submit = publish._boundary.submit
-
-            def tell(work):
-                future = submit(work)
-                self.asked.set()
-                return future
-
-            publish._boundary.submit = tell
-        self.asked.clear()
-        self.answers.append(self.pool.submit(publish.predict, self.inputs))
-        assert self.asked.wait(PATIENCE)
+        self.submitted = self.submitted or submissions(publish._boundary)
+        self.submitted.clear()
+        self.answers.append(self.pool.submit(publish.predict, [ROW]))
+        assert self.submitted.wait(PATIENCE)
 
 
 @needs_draws_again
@@ -297,7 +273,7 @@ def test_other_threads_that_draw_to_predict_wait_for_the_end_of_the_batch(option
     threads = []
     alone = noisily_trained(prepare=rows_of)
     with ThreadPoolExecutor(1) as pool:
-        ask = Waiting(pool, [ROW])
+        ask = Waiting(pool)
         assert noisily_trained(ask, prepare=make, **options) == alone
         steps = [answer.result(PATIENCE)["step"] for answer in ask.answers]
     assert steps == list(range(1, 17)), "each of the snapshot of the batch in which it came"
@@ -318,7 +294,7 @@ def test_other_threads_that_draw_nothing_do_not_wait():
 
 
 @needs_draws_again
-def test_random_numbers_that_only_some_inputs_need_are_told(caplog):
+def test_draws_for_some_inputs_only_are_detected(caplog):
     class Rarely(Noisy):
         asks = staticmethod(lambda batch: bool((batch["x"] > 100).any()))
 
@@ -336,32 +312,7 @@ def test_random_numbers_that_only_some_inputs_need_are_told(caplog):
     assert error.startswith("publish: a prediction has drawn random numbers, though the first of this run had not")
 
 
-def test_gradients_and_modes_of_threads_do_not_touch_each_other():
-    """What Publish relies on: Paddle's switch for gradients is of a thread, and not of the process."""
-    inside, checked, seen = threading.Event(), threading.Event(), []
-
-    def predict():
-        with paddle.no_grad():
-            inside.set()
-            checked.wait(PATIENCE)
-
-    thread = threading.Thread(target=predict)
-    thread.start()
-    inside.wait(PATIENCE)
-    weight = paddle.ones([2])
-    weight.stop_gradient = False
-    (weight * 2).sum().backward()
-    checked.set()
-    thread.join(PATIENCE)
-    with paddle.no_grad():
-        other = threading.Thread(target=lambda: seen.append((weight * 2).stop_gradient))
-        other.start()
-        other.join(PATIENCE)
-    assert weight.grad.tolist() == [2, 2]
-    assert seen == [False]
-
-
-def test_a_prediction_that_takes_long_does_not_hold_the_training_up_and_the_next_step_tries_again():
+def test_a_slow_prediction_does_not_delay_the_training_and_the_next_step_tries_again():
     steps, answer = [], []
     held, may_go = threading.Event(), threading.Event()
 
@@ -371,9 +322,6 @@ def test_a_prediction_that_takes_long_does_not_hold_the_training_up_and_the_next
                 held.set()
                 assert may_go.wait(PATIENCE)
             return super().forward(batch)
-
-    network = Slow()
-    publish = publishing(network, every=3)
 
     def look(state):
         if state.step == 4:
@@ -385,19 +333,17 @@ def test_a_prediction_that_takes_long_does_not_hold_the_training_up_and_the_next
             answer[0].result(PATIENCE)
         steps.append(publish._live.step if publish._live else None)
 
+    publish, runner = counter_run(count=11, every=3, network=Slow(), outer=[Observer(on_batch_end=look)])
     with ThreadPoolExecutor(1) as pool:
-        Runner(Observer(on_batch_end=look), publish, ones(11), *counting(network)).run(passes=1)
+        runner.run(passes=1)
     assert steps == [None, None, 3, 3, 3, 6, 6, 6, 6, 6, 11]
     assert answer[0].result() == {"predictions": [[21, 21]], "step": 3}
 
 
-def test_a_resumed_run_publishes_what_was_loaded(tmp_path):
+def test_a_resumed_run_publishes_the_loaded_weights(tmp_path):
     def run(steps, ask=lambda state: None):
-        network = Counter()
-        publish = publishing(network, every=100)
-        look = Observer(on_batch_begin=ask)
-        rings = [Saver(tmp_path, every=1), publish, look, ones(9), *counting(network)]
-        Runner(*rings).run(steps=steps)
+        saver = Saver(tmp_path, every=1)
+        counter_run(Observer(on_batch_begin=ask), count=9, every=100, outer=[saver])[1].run(steps=steps)
 
     run(3)
     seen = []
@@ -405,77 +351,49 @@ def test_a_resumed_run_publishes_what_was_loaded(tmp_path):
     assert seen == [{"predictions": [[3, 3]], "step": 3}]
 
 
-def test_a_second_run_has_published_nothing_before_its_first_period():
-    network = Counter()
-    publish = publishing(network, every=2)
-    Runner(publish, ones(2), *counting(network)).run(passes=1)
-    asked = Observer(on_batch_begin=lambda state: publish.predict([1]))
-    with pytest.raises(Refused, match="nothing is published yet"):
-        Runner(publish, asked, ones(2), *counting(network)).run(passes=1)
-
-
 def test_a_run_that_fails_leaves_the_last_snapshot():
-    network = Counter()
-    publish = publishing(network, every=2)
-
     def fail(state):
         if state.step == 3:
             raise PlannedError
 
+    publish, runner = counter_run(Observer(on_batch_begin=fail), every=2)
     with pytest.raises(PlannedError):
-        Runner(publish, Observer(on_batch_begin=fail), ones(5), *counting(network)).run(passes=1)
+        runner.run(passes=1)
     assert publish.predict([1]) == {"predictions": [[2, 2]], "step": 2}
 
 
 @needs_draws_again
-def test_a_resumed_run_comes_to_the_same_bits(tmp_path):
+def test_a_resumed_run_is_bit_identical(tmp_path):
     kind = LEARNING_ONLINE["publish"]
     assert_resumes_exactly(kind.make, tmp_path, passes=kind.passes, cuts=[1, 4])
 
 
-def test_a_run_may_go_on_with_it_or_without(tmp_path):
-    for publishes in (False, True, False):
-        network = Counter()
-        rings = [publishing(network)] if publishes else []
-        runner = Runner(Saver(tmp_path, every=1), *rings, ones(9), *counting(network))
-        state = runner.run(steps=1 if not rings and not list(tmp_path.iterdir()) else 2)
-    assert state.step == 2
+def test_a_run_may_continue_with_it_or_without(tmp_path):
+    for steps, publishes in ((1, False), (2, True), (3, False)):
+        _, runner = counter_run(count=9, outer=[Saver(tmp_path, every=1)])
+        assert (runner if publishes else runner.without("publish")).run(steps=steps).step == steps
 
 
 async def coroutine(inputs): ...
 
 
 @pytest.mark.parametrize("functions", [(None, finish), (prepare, 3), (coroutine, finish)])
-def test_what_is_no_plain_function_is_refused(functions):
+def test_only_plain_functions_are_accepted(functions):
     with pytest.raises(CompositionError, match="must be plain functions"):
         Publish(Counter(), *functions)
 
 
-def test_standing_inside_what_moves_the_weights_is_refused():
+def test_a_place_inside_of_what_updates_the_weights_is_refused():
     network = Counter()
     updater, machine = counting(network)
-    with pytest.raises(CompositionError, match="publish is inside parameter_updater, which moves the weights"):
-        Runner(ones(1), updater, publishing(network), machine)
+    with pytest.raises(CompositionError, match="publish is inside parameter_updater, which updates the weights"):
+        Runner(Batches(1), updater, publishing(network), machine)
     smooth = MovingAverage(network)
-    with pytest.raises(CompositionError, match="publish is inside moving_average, which moves the weights"):
-        Runner(ones(1), smooth, publishing(smooth), updater, machine)
+    with pytest.raises(CompositionError, match="publish is inside moving_average, which updates the weights"):
+        Runner(Batches(1), smooth, publishing(smooth), updater, machine)
 
 
-MODULES = (
-    "delayed_labels",
-    "drift_detector",
-    "progressive_validation",
-    "publish",
-    "learning_rate_boost",
-    "replay_buffer",
-)
-
-
-def test_the_items_that_learn_from_a_stream_load_neither_paddle_nor_river_when_they_are_imported():
-    imports = "; ".join(f"import onion.online.learning.{name}" for name in MODULES)
-    code = f"import sys; {imports}; print([name for name in ('paddle', 'river') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
-    assert done.stdout.strip() == "[]"
+# -- BoundaryExecutor --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -484,8 +402,7 @@ def pool():
         yield made
 
 
-def here():
-    return threading.get_ident()
+here = threading.get_ident
 
 
 def left(executor, pool, work):
@@ -493,14 +410,14 @@ def left(executor, pool, work):
     return pool.submit(executor.submit, work).result(PATIENCE)
 
 
-def test_without_a_run_it_is_done_at_once(pool):
+def test_without_a_run_work_is_done_at_once(pool):
     executor = BoundaryExecutor()
     assert executor.is_idle
     assert executor.call(here) == here()
     assert pool.submit(executor.call, here).result(PATIENCE) != here()
 
 
-def test_a_run_does_it_in_its_own_thread_when_it_stands_still(pool):
+def test_a_run_does_the_work_in_its_own_thread(pool):
     executor = BoundaryExecutor()
     with executor.active():
         assert executor.is_idle
@@ -514,48 +431,32 @@ def test_a_run_does_it_in_its_own_thread_when_it_stands_still(pool):
         assert executor.call(here) == here()
 
 
-def test_who_waits_gets_what_came_of_it(pool):
-    executor, asked = BoundaryExecutor(), threading.Event()
-    submit = executor.submit
-
-    def tell(work):
-        future = submit(work)
-        asked.set()
-        return future
-
-    executor.submit = tell
+def test_the_caller_gets_the_result(pool):
+    executor = BoundaryExecutor()
+    submitted = submissions(executor)
     with executor.active():
         waiting = pool.submit(executor.call, here)
-        assert asked.wait(PATIENCE)
+        assert submitted.wait(PATIENCE)
         executor.run_pending()
         assert waiting.result(PATIENCE) == here()
 
 
 @pytest.mark.parametrize("how", ["over", "failed", "ended"])
-def test_what_waits_at_the_end_of_a_run_is_done(pool, how):
+def test_pending_work_is_done_at_the_end_of_a_run(pool, how):
     executor = BoundaryExecutor()
-    futures = []
-
-    def run():
-        with executor.active():
-            futures.append(left(executor, pool, here))
-            if how == "failed":
-                raise KeyError
-            if how == "ended":
-                executor.end()
-                assert futures[0].done()
-                assert left(executor, pool, here) is None
-
-    if how == "failed":
-        with pytest.raises(KeyError):
-            run()
-    else:
-        run()
-    assert futures[0].result(0) == here()
+    with pytest.raises(KeyError) if how == "failed" else nullcontext(), executor.active():
+        future = left(executor, pool, here)
+        if how == "failed":
+            raise KeyError
+        if how == "ended":
+            executor.end()
+            assert future.done()
+            assert left(executor, pool, here) is None
+    assert future.result(0) == here()
     assert left(executor, pool, here) is None
 
 
-def test_a_run_inside_leaves_the_outer_one_under_way(pool):
+def test_an_inner_run_leaves_the_outer_one_active(pool):
     executor = BoundaryExecutor()
     with executor.active():
         with executor.active():
@@ -563,7 +464,7 @@ def test_a_run_inside_leaves_the_outer_one_under_way(pool):
         assert left(executor, pool, here) is not None
 
 
-def test_who_asks_again_and_again_does_not_hold_the_run_up(pool):
+def test_a_caller_that_submits_repeatedly_does_not_block_the_run(pool):
     executor, done = BoundaryExecutor(), []
 
     def again():

@@ -1,4 +1,4 @@
-"""ReplayBuffer: a fair sample of what came, mixed into each batch. Rows as arrays: what a checkpoint has of them."""
+"""ReplayBuffer: a fair sample of the past, mixed into each batch. Rows as arrays, as a checkpoint stores them."""
 
 import json
 from collections import Counter, namedtuple
@@ -15,9 +15,7 @@ from onion import (
     DataError,
     DataProvider,
     Evaluator,
-    GradientMachine,
     Observer,
-    ParameterUpdater,
     Repeat,
     Runner,
     RunnerItem,
@@ -29,15 +27,16 @@ from onion.online.learning.replay_buffer import MAX_RATIO, ReplayBuffer
 from onion.testing import Batches, Failing, PlannedError, assert_resumes_exactly, toy_examples, toy_network
 from tests.abilities import needs_draws_again
 from tests.onions.learning_online import LEARNING_ONLINE
+from tests.online.toys import Each, learning
 
 
 def numbered(count, size, start=0):
-    """Batches of samples that are their numbers."""
+    """Return batches of samples that are their numbers."""
     return [np.arange(begin, begin + size) for begin in range(start, start + count * size, size)]
 
 
 def mixed(batches, buffer, *outer):
-    """The batches as they were further in."""
+    """Return the batches as seen inside of the buffer."""
     seen = []
     inside = Observer(on_batch_begin=lambda state: seen.append(state.batch))
     Runner(Batches(batches), *outer, buffer, inside).run(passes=1)
@@ -47,7 +46,7 @@ def mixed(batches, buffer, *outer):
 # -- mixing ------------------------------------------------------------------------------------------------------------
 
 
-def test_old_samples_come_first_and_none_twice_and_never_new_ones():
+def test_old_samples_come_first_none_twice_and_never_new_ones():
     batches = numbered(30, 4)
     for number, (batch, found) in enumerate(zip(batches, mixed(batches, ReplayBuffer(50, 2.0)), strict=True)):
         old, new = found[:-4].tolist(), found[-4:].tolist()
@@ -59,7 +58,7 @@ def test_old_samples_come_first_and_none_twice_and_never_new_ones():
 @pytest.mark.parametrize(
     ("ratio", "added"), [(0.0, [0, 0, 0, 0]), (0.5, [0, 1, 1, 1]), (0.3, [0, 1, 0, 1]), (2, [0, 2, 4, 4])]
 )
-def test_the_ratio_holds_in_the_long_run_and_what_is_left_over_is_owed(ratio, added):
+def test_the_ratio_holds_in_the_long_run_and_fractions_are_carried_over(ratio, added):
     found = mixed(numbered(4, 2), ReplayBuffer(100, ratio))
     assert [len(each) - 2 for each in found] == added
 
@@ -88,7 +87,7 @@ def test_lists_and_named_tuples_are_batches_too():
     assert len(found.x) == len(found.y) == 4
 
 
-def test_the_data_items_own_batch_is_left_as_it_was():
+def test_the_data_items_own_batch_is_not_changed():
     batch = {"x": np.arange(2)}
     mixed([batch, batch], ReplayBuffer(10, 1.0))
     assert batch.keys() == {"x"}
@@ -104,12 +103,12 @@ def test_a_batch_that_is_run_again_is_mixed_and_kept_once(ratio):
 
 
 def test_the_same_batch_given_twice_is_two_batches():
-    batch, buffer = np.arange(2), ReplayBuffer(100, 0.0)
-    mixed([batch, batch], buffer)
+    buffer = ReplayBuffer(100, 0.0)
+    mixed([np.arange(2)] * 2, buffer)
     assert buffer.log_values() == {"buffered": 4}
 
 
-def test_a_batch_that_is_tried_again_after_an_error_is_the_same():
+def test_a_batch_that_is_retried_after_an_error_is_the_same():
     class Retry(RunnerItem):
         def on_batch(self, state):
             try:
@@ -126,33 +125,21 @@ def test_a_batch_that_is_tried_again_after_an_error_is_the_same():
 
 
 def test_an_evaluator_outside_sees_outputs_and_batch_of_one_length():
-    network, lengths = toy_network(), []
-
-    class Lengths:
-        def reset(self): ...
-
-        def update(self, outputs, batch):
-            lengths.append((len(outputs), len(batch["x"])))
-
-        def result(self):
-            return {}
-
-    updater = ParameterUpdater(paddle.optimizer.SGD(0.01, parameters=network.parameters()))
+    lengths = []
+    evaluator = Evaluator(Each(lambda outputs, batch: lengths.append((len(outputs), len(batch["x"])))))
     data = DataProvider(toy_examples(12), 4)
-    Runner(Evaluator(Lengths()), data, ReplayBuffer(10, 1.0), updater, GradientMachine(network)).run(passes=1)
+    Runner(evaluator, data, ReplayBuffer(10, 1.0), *learning(toy_network())).run(passes=1)
     assert lengths == [(4, 4), (8, 8), (8, 8)]
 
 
-def test_batches_of_different_lengths_go_together_by_a_function_of_the_users():
+def test_batches_of_different_lengths_are_joined_by_the_users_function():
     def join(parts):
         longest = max(part.shape[1] for part in parts)
         return np.concatenate([np.pad(part, [(0, 0), (0, longest - part.shape[1])]) for part in parts])
 
     batches = [np.ones([2, 3], int), np.ones([2, 5], int)]
     assert mixed(batches, ReplayBuffer(9, 1.0, join=join))[1].tolist() == [[1, 1, 1, 0, 0]] * 2 + [[1] * 5] * 2
-    with pytest.raises(
-        DataError, match=r"replay_buffer: .* do not go together .*; pad all to one length, or give join="
-    ):
+    with pytest.raises(DataError, match=r"replay_buffer: .* cannot be joined .*; pad all to one length, or give join="):
         mixed(batches, ReplayBuffer(9, 1.0))
 
 
@@ -195,13 +182,13 @@ def test_the_choice_depends_on_the_seed_alone_and_draws_from_no_global_generator
     assert found(2) != first
 
 
-def test_a_second_run_begins_with_an_empty_buffer():
+def test_a_second_run_starts_with_an_empty_buffer():
     buffer = ReplayBuffer(20, 1.0)
     first = [each.tolist() for each in mixed(numbered(9, 4), buffer)]
     assert [each.tolist() for each in mixed(numbered(9, 4), buffer)] == first
 
 
-def test_memory_is_bounded_by_the_size_and_no_batch_is_held_by_a_row_of_it():
+def test_memory_is_bounded_and_no_row_keeps_its_batch():
     buffer = ReplayBuffer(10, 1.0)
     mixed([{"x": each} for each in numbered(50, 8)], buffer)
     assert buffer.log_values() == {"buffered": 10}
@@ -210,10 +197,10 @@ def test_memory_is_bounded_by_the_size_and_no_batch_is_held_by_a_row_of_it():
     assert all(row["x"].nbytes == 8 and (row["x"].base is None or row["x"].base.nbytes == 8) for row in buffer._rows)
 
 
-# -- adjusted, saved ---------------------------------------------------------------------------------------------------
+# -- adjusted and saved ------------------------------------------------------------------------------------------------
 
 
-def test_the_ratio_can_be_adjusted_while_the_run_goes_on_and_is_saved():
+def test_the_ratio_can_be_adjusted_during_the_run_and_is_saved():
     buffer = ReplayBuffer(100, 0.0)
     setting = buffer.adjustable()["ratio"]
     look = Observer(on_batch_begin=lambda state: setting.set(1) if state.batch_id == 2 else None)
@@ -231,10 +218,8 @@ def test_a_resumed_run_has_the_same_buffer_and_draws_the_same(tmp_path):
 
 
 def test_its_checkpoint_is_a_few_arrays(tmp_path):
-    network = toy_network()
-    updater = ParameterUpdater(paddle.optimizer.SGD(0.01, parameters=network.parameters()))
     data, buffer = DataProvider(toy_examples(64), 4), ReplayBuffer(50, 1.0)
-    Runner(Saver(tmp_path), data, buffer, updater, GradientMachine(network)).run(passes=1)
+    Runner(Saver(tmp_path), data, buffer, *learning(toy_network())).run(passes=1)
     saved = checkpoint.newest(tmp_path).items["replay_buffer"]
     assert {key: each.shape for key, each in saved.items() if hasattr(each, "shape")} == {
         "kind": (50,),
@@ -270,14 +255,14 @@ def same(one, other):
 
 @settings(max_examples=150)
 @given(st.lists(ROWS, max_size=6))
-def test_rows_come_back_to_the_bit_by_way_of_what_a_checkpoint_holds(rows):
+def test_rows_are_restored_bit_identical_from_what_a_checkpoint_stores(rows):
     saved = as_arrays(rows)
     for key, value in saved.items():
         assert isinstance(value, np.ndarray | str), key
     assert same(tuple(rows), tuple(from_arrays(saved)))
 
 
-def test_numbers_of_numpy_come_back_as_such():
+def test_numpy_scalars_stay_numpy_scalars():
     (row,) = from_arrays(as_arrays([{"a": np.float32(1.5), "b": np.int64(2)}]))
     assert (type(row["a"]), type(row["b"])) == (np.float32, np.int64)
 
@@ -287,19 +272,19 @@ def test_rows_of_one_form_share_its_description():
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
-        ({"x": np.array(["a"])}, "an array of <U1, which a checkpoint cannot"),
+        ({"x": np.array(["a"])}, "an array of <U1, which cannot be saved"),
         ({"x": object()}, "Object of type object is not JSON serializable"),
     ],
 )
-def test_what_a_checkpoint_cannot_hold_is_refused(row, told):
-    with pytest.raises(CheckpointError, match=told):
+def test_what_a_checkpoint_cannot_store_is_refused(row, message):
+    with pytest.raises(CheckpointError, match=message):
         as_arrays([row])
 
 
 def test_a_tensor_is_refused():
-    with pytest.raises(DataError, match=r"the batch holds a tensor; keep them further out"):
+    with pytest.raises(DataError, match=r"the batch contains a tensor; convert it further inside"):
         own({"x": paddle.zeros([1])})
 
 
@@ -307,7 +292,7 @@ def test_a_tensor_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((0,), "size .*, got 0"),
         ((1.5,), r"size .*, got 1\.5"),
@@ -316,8 +301,8 @@ def test_a_tensor_is_refused():
         ((9, 17), "ratio .*, got 17"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, told):
-    with pytest.raises(CompositionError, match=told):
+def test_wrong_arguments_are_refused(arguments, message):
+    with pytest.raises(CompositionError, match=message):
         ReplayBuffer(*arguments)
 
 

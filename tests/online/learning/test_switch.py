@@ -1,4 +1,4 @@
-"""Switch: a ring that is turned on and off."""
+"""Switch: an item that is turned on and off."""
 
 import pytest
 
@@ -7,29 +7,24 @@ from onion.online.learning.switch import Switch
 from onion.testing import Batches, Recorder
 
 
-def turned(trace, switch, plan):
-    return Runner(
-        Batches(4), Observer(on_batch_begin=lambda state: setattr(switch, "on", plan[state.batch_id])), switch
-    ).run(passes=1)
-
-
-def test_the_ring_is_there_while_it_is_on_and_the_batch_counts_anyhow():
+@pytest.mark.parametrize("on", [True, False])
+def test_it_starts_as_configured(on):
     trace = []
+    Runner(Batches(2), Switch(Recorder("inner", trace), on=on)).run(passes=1)
+    assert ("inner.on_batch:in" in trace) is on
+
+
+def test_the_item_runs_while_it_is_on_and_every_batch_counts():
+    trace, plan = [], [True, False, False, True]
     switch = Switch(Recorder("inner", trace))
-    state = turned(trace, switch, [True, False, False, True])
+    turn = Observer(on_batch_begin=lambda state: setattr(switch, "on", plan[state.batch_id]))
+    state = Runner(Batches(4), turn, switch).run(passes=1)
     assert trace.count("inner.on_batch:in") == trace.count("inner.on_batch:out") == 2
     assert state.step == 4
     assert trace.count("inner.on_pass:in") == 1
 
 
-def test_it_begins_as_it_is_told():
-    for on in (True, False):
-        trace = []
-        Runner(Batches(2), Switch(Recorder("inner", trace), on=on)).run(passes=1)
-        assert ("inner.on_batch:in" in trace) is on
-
-
-def test_a_resumed_run_has_it_as_it_was(tmp_path):
+def test_a_resumed_run_restores_it(tmp_path):
     def run(steps, on):
         trace = []
         switch = Switch(Recorder("inner", trace))
@@ -46,6 +41,6 @@ def test_it_holds_an_item():
         Switch(3)
 
 
-def test_it_is_one_onion_on_or_off(tmp_path):
+def test_it_is_the_same_run_on_or_off(tmp_path):
     Runner(Saver(tmp_path), Batches(4), Switch(Recorder("inner", []), on=True)).run(steps=2)
     assert Runner(Saver(tmp_path), Batches(4), Switch(Recorder("inner", []), on=False)).run(steps=3).step == 3

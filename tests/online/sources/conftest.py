@@ -1,4 +1,6 @@
-"""A redis-server for the tests of this folder, and a plain client to look at it."""
+"""A redis-server for the tests of this folder, a plain client to look at it, and sources that are closed at the end."""
+
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -6,9 +8,16 @@ from onion.online.sources.redis_server import RedisServer
 from tests.online.sources.redis_process import REDIS, RedisProcess
 
 
+@pytest.fixture
+def opened():
+    """Return a function that returns what it is given, to be closed at the end."""
+    with ExitStack() as sources:
+        yield lambda source: sources.enter_context(closing(source))
+
+
 @pytest.fixture(scope="session")
 def shared_redis(tmp_path_factory):
-    """One for all tests that leave it running."""
+    """A server for all tests that leave it running."""
     if REDIS is None:
         pytest.skip("no redis-server on PATH (Debian: apt-get install redis-server)")
     pytest.importorskip("redis", reason="the package redis is not installed (extra redis)")
@@ -35,7 +44,7 @@ def ask(url):
 
 @pytest.fixture
 def own_redis(tmp_path, shared_redis):
-    """One that the test may kill and start."""
+    """A server that the test may kill and start."""
     process = RedisProcess(tmp_path / "redis").start()
     yield process
     process.kill()

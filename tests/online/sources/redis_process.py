@@ -1,4 +1,4 @@
-"""A real redis-server that a test starts, and kills."""
+"""A redis-server that a test starts and kills."""
 
 import random
 import shutil
@@ -9,7 +9,7 @@ REDIS = shutil.which("redis-server")
 
 
 def free_port():
-    """Return a port that nobody listens at, and that the system gives to no outgoing connection."""
+    """Return a port at which no process listens, and that the system gives to no outgoing connection."""
     ports = list(range(20_000, 30_000))
     random.SystemRandom().shuffle(ports)
     for port in ports:
@@ -20,7 +20,7 @@ def free_port():
 
 
 class RedisProcess:
-    """Listens at a port of this machine; what it takes in is on the disk before it answers."""
+    """Listens at a port of this machine; what it accepts is on disk before it answers."""
 
     def __init__(self, folder, **settings):
         folder.mkdir(exist_ok=True)
@@ -47,7 +47,7 @@ class RedisProcess:
         raise AssertionError(f"redis-server has ended: {''.join(said)}")
 
     def kill(self):
-        """Kill it, as a crash would; tell whether it lived."""
+        """Kill it, as a crash would; return whether it was alive."""
         lived = self.process is not None and self.process.poll() is None
         if self.process is not None:
             self.process.kill()

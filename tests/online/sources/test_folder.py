@@ -1,4 +1,4 @@
-"""Folder: each file once, whole or not at all; places; and what becomes of a file."""
+"""Folder: each file once, as a whole or not at all; positions; and what becomes of a file."""
 
 import json
 import os
@@ -22,16 +22,8 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def open_folder(path):
-    opened = []
-
-    def open_it(**settings):
-        opened.append(Folder(path, **{"settle": 0, **settings}))
-        return opened[-1]
-
-    yield open_it
-    for each in opened:
-        each.close()
+def open_folder(path, opened):
+    return lambda **settings: opened(Folder(path, **{"settle": 0, **settings}))
 
 
 @pytest.fixture
@@ -54,10 +46,15 @@ def ids(samples):
 
 
 def place(there):
-    """The place that a position tells, without the id of the folder."""
+    """Return the file and line of a position, without the id of the folder."""
     line, _, origin = there.position.partition("@")
     assert len(origin) == 16
     return line
+
+
+def drain(source):
+    while source.read(1, 0):
+        pass
 
 
 def names(path):
@@ -82,11 +79,10 @@ def test_files_come_in_the_order_of_their_names(path, source):
     assert source.waiting() is None
 
 
-def test_rows_of_several_files_that_were_taken_come_together(path, source):
+def test_rows_of_several_taken_files_are_read_together(path, source):
     for name in "abc":
         put(path, f"{name}.jsonl", rows(name))
-    while source.read(1, 0):
-        pass
+    drain(source)
     source.position = "1:0"
     samples = source.read(9, 0)
     assert ids(samples) == ["a", "b", "c"]
@@ -109,7 +105,7 @@ def test_tables_are_read(path, source, name, text, there):
     assert len(source.read(9, 0)) == len(there) - 1
 
 
-def test_a_file_without_rows_is_passed_over(path, source):
+def test_a_file_without_rows_is_skipped(path, source):
     put(path, "a.jsonl", [])
     put(path, "b.jsonl", rows(1))
     (sample,) = source.read(9, 0)
@@ -132,17 +128,16 @@ def test_another_folder_of_the_same_name_is_refused(path, source, open_folder):
     path.mkdir()
     for name in "defg":
         put(path, f"{name}.jsonl", rows(name))
-    while other.read(1, 0):  # another run has taken them
-        pass
+    drain(other)  # another run has taken them
     other.close()
     source.position = position
     for attempt in (lambda: source.read(1, 0), lambda: source.commit(position)):
-        with pytest.raises(DataError, match=r"its id is [0-9a-f]{16}, and that of the folder .* put that one back"):
+        with pytest.raises(DataError, match=r"its id is [0-9a-f]{16}, and that of the folder .* restore that folder"):
             attempt()
     assert len(names(path)) == 4
 
 
-def test_positions_of_an_earlier_version_go_on(path, source, open_folder):
+def test_positions_of_an_earlier_version_are_valid(path, source, open_folder):
     put(path, "a.jsonl", rows(1, 2))
     source.read(1, 0)
     source.close()
@@ -153,7 +148,7 @@ def test_positions_of_an_earlier_version_go_on(path, source, open_folder):
     assert place(again) == "2:0"
 
 
-def test_a_second_run_is_kept_out(path, source, open_folder):
+def test_a_second_run_is_refused(path, source, open_folder):
     source.read(1, 0)
     with pytest.raises(DataError, match="is in use by another run of this process"):
         open_folder().read(1, 0)
@@ -164,51 +159,55 @@ def test_a_second_run_is_kept_out(path, source, open_folder):
     assert open_folder().read(1, 0) == []
 
 
-@pytest.mark.parametrize("position", ["3:0", "2:1"])
-def test_a_place_behind_the_last_file_is_told(path, source, position):
-    put(path, "a.jsonl", rows(1))
-    source.read(1, 0)
-    source.position = position
-    with pytest.raises(DataError, match=r"is behind the last file, number 1, .* put that one back"):
-        source.read(1, 0)
-
-
-def test_a_file_that_has_changed_is_told(path, source):
-    put(path, "a.jsonl", rows(1, 2))
-    source.read(1, 0)
+def shortened(path, source):
     put(path / "taken", "000000001-a.jsonl", rows(1))
     source.position = source.position
-    with pytest.raises(DataError, match="has no row behind line 1 any more; put it back as it was"):
+
+
+def lost(path, source):
+    put(path, "b.jsonl", rows(2))
+    assert ids(source.read(2, 0) + source.read(2, 0)) == [2, 2]
+    source.close()
+    (path / "taken" / "000000001-a.jsonl").unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda path, source: setattr(source, "position", "3:0"),
+            r"behind the last file, number 1, .* restore that folder",
+        ),
+        (
+            lambda path, source: setattr(source, "position", "2:1"),
+            r"behind the last file, number 1, .* restore that folder",
+        ),
+        (shortened, "has no row after line 1 any more; restore the original file"),
+        (lost, r"there is no file 000000001-\.\.\. in taken or trained, .*; restore it"),
+    ],
+)
+def test_files_that_are_not_as_they_were_are_an_error(path, source, change, message):
+    put(path, "a.jsonl", rows(1, 2))
+    source.read(1, 0)
+    change(path, source)
+    with pytest.raises(DataError, match=message):
         source.read(1, 0)
 
 
-def test_a_missing_file_is_told(path, source, open_folder):
-    put(path, "a.jsonl", rows(1))
-    put(path, "b.jsonl", rows(2))
-    source.read(1, 0)
-    source.read(1, 0)
-    source.close()
-    (path / "taken" / "000000001-a.jsonl").unlink()
-    with pytest.raises(DataError, match=r"there is no file 000000001-\.\.\. in taken or trained, .*; put it back"):
-        open_folder().read(1, 0)
-
-
-def test_a_path_that_is_a_file_is_told(tmp_path):
+def test_a_path_that_is_a_file_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="check the disk, and who may read and write this folder"):
         Folder(tmp_path / "file").read(1, 0)
 
 
-def test_a_missing_folder_is_made(tmp_path):
-    source = Folder(tmp_path / "new" / "inbox")
-    assert source.read(1, 0) == []
-    source.close()
+def test_a_missing_folder_is_created(tmp_path, opened):
+    assert opened(Folder(tmp_path / "new" / "inbox")).read(1, 0) == []
 
 
 # -- what becomes of files ---------------------------------------------------------------------------------------------
 
 
-def test_a_commit_puts_away_what_is_read_to_its_end(path, open_folder):
+def test_a_commit_moves_files_that_were_read_to_their_end(path, open_folder):
     source = open_folder()
     put(path, "a.jsonl", rows(1, 2))
     put(path, "b.jsonl", rows(3, 4))
@@ -226,29 +225,25 @@ def test_old_files_are_removed_once_they_are_committed(path, open_folder):
     put(path, "a.jsonl", rows(1), age=2 * 86400)
     put(path, "b.jsonl", rows(2))
     put(path, "c.jsonl", rows(3), age=2 * 86400)
-    while source.read(1, 0):
-        pass
+    drain(source)
     source.commit("")
     assert len(names(path)) == 3
     source.commit(source.position)
-    assert names(path) == ["trained/000000002-b.jsonl", "trained/000000003-c.jsonl"]  # no holes
+    assert names(path) == ["trained/000000002-b.jsonl", "trained/000000003-c.jsonl"]  # no gaps
 
 
 def test_files_are_removed_down_to_a_size(path, open_folder):
     source = open_folder(retention=30)
     for name in "abcd":
         put(path, f"{name}.jsonl", rows(1))  # 10 bytes
-    while source.read(1, 0):
-        pass
+    drain(source)
     source.commit("4:0")
-    assert names(path) == [f"{folder}/00000000{n}-{name}.jsonl" for folder, n, name in [("taken", 4, "d")]] + [
-        f"trained/00000000{n}-{name}.jsonl" for n, name in [(1, "a"), (2, "b"), (3, "c")]
-    ]
+    assert names(path) == ["taken/000000004-d.jsonl", *(f"trained/00000000{n}-{' abc'[n]}.jsonl" for n in (1, 2, 3))]
     source.commit("5:0")
-    assert names(path) == [f"trained/00000000{n}-{name}.jsonl" for n, name in [(2, "b"), (3, "c"), (4, "d")]]
+    assert names(path) == [f"trained/00000000{n}-{' abcd'[n]}.jsonl" for n in (2, 3, 4)]
 
 
-def test_numbers_do_not_come_again(path, source, open_folder):
+def test_numbers_are_not_used_again(path, source, open_folder):
     put(path, "a.jsonl", rows(1))
     source.read(1, 0)
     source.commit("2:0")

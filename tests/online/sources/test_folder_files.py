@@ -1,6 +1,5 @@
 """FolderWatcher and FolderArchive: files are taken or rejected, numbered, moved, removed."""
 
-import json
 import math
 import os
 import tracemalloc
@@ -13,6 +12,7 @@ from onion.data.files import iter_rows
 from onion.errors import DataError
 from onion.online.sources import folder_files
 from onion.online.sources.folder_files import REMOVED, FolderArchive, FolderWatcher
+from tests.online.toys import rows_in
 
 ROW = '{"id": 1}\n'
 
@@ -39,7 +39,7 @@ def names(folder):
 
 
 def rejections(path):
-    return [json.loads(line) for line in (path / "rejected" / "rejected.jsonl").read_text().splitlines()]
+    return rows_in(path / "rejected" / "rejected.jsonl")
 
 
 def take_all(watcher):
@@ -48,7 +48,7 @@ def take_all(watcher):
 
 
 @pytest.mark.parametrize("name", [".a.jsonl", "a.jsonl.partial", "a.jsonl.tmp", ".hidden"])
-def test_a_file_that_is_not_ready_by_its_name_waits(path, archive, watcher, name, caplog):
+def test_a_file_that_is_unfinished_by_its_name_waits(path, archive, watcher, name, caplog):
     (path / name).write_text(ROW)
     take_all(watcher)
     assert names(archive.taken) == []
@@ -59,14 +59,14 @@ def test_a_file_that_is_not_ready_by_its_name_waits(path, archive, watcher, name
     assert names(archive.taken) == ["000000001-ready.jsonl"]
 
 
-def test_other_endings_folders_and_links_are_left_alone(path, archive, watcher, caplog):
+def test_other_endings_folders_and_links_are_ignored(path, archive, watcher, caplog):
     (path / "notes.txt").write_text("notes")
     (path / "folder.jsonl").mkdir()
     (path / "link.jsonl").symlink_to(path / "notes.txt")
     take_all(watcher)
     take_all(watcher)
     assert names(path) == ["folder.jsonl", "link.jsonl", "notes.txt", "taken", "trained"]
-    assert caplog.text.count("notes.txt is left where it is: its name ends with none of .jsonl, .csv, .tsv") == 1
+    assert caplog.text.count("notes.txt is ignored: its name ends with none of .jsonl, .csv, .tsv") == 1
 
 
 def test_a_file_settles_by_the_clock_of_its_file_system(path, archive, monkeypatch):
@@ -84,24 +84,18 @@ def test_a_file_settles_by_the_clock_of_its_file_system(path, archive, monkeypat
     assert names(archive.taken) == ["000000001-a.jsonl"]
 
 
-def test_that_clock_is_the_time_files_get(path, watcher):
+def test_that_clock_is_the_one_that_sets_the_times_of_files(path, watcher):
     before = watcher._now()
     (path / "a").touch()
     assert before <= (path / "a").stat().st_mtime <= watcher._now()
 
 
-def test_a_time_to_come_was_set_on_purpose(path, archive):
-    (path / "a.jsonl").write_text(ROW)
-    os.utime(path / "a.jsonl", (0, 2**32))
-    take_all(FolderWatcher(path, archive, 5.0))
-    assert names(archive.taken) == ["000000001-a.jsonl"]
-
-
-def test_one_that_is_not_settled_does_not_hold_up_others(path, archive):
+@pytest.mark.parametrize(("settle", "time"), [(5.0, 2**32), (3600.0, 1.0)], ids=["in the future", "past"])
+def test_times_that_were_set_on_purpose_are_settled_and_other_files_wait(path, archive, settle, time):
     for name in ("a.jsonl", "b.jsonl"):
         (path / name).write_text(ROW)
-    os.utime(path / "b.jsonl", (0, 1.0))
-    take_all(FolderWatcher(path, archive, 3600.0))
+    os.utime(path / "b.jsonl", (0, time))
+    take_all(FolderWatcher(path, archive, settle))
     assert names(archive.taken) == ["000000001-b.jsonl"]
 
 
@@ -116,7 +110,7 @@ def test_one_that_is_not_settled_does_not_hold_up_others(path, archive):
         ("a.tsv", b"", 1, "no header"),
     ],
 )
-def test_a_file_that_cannot_be_read_whole_is_rejected(path, archive, watcher, name, content, line, reason, caplog):
+def test_a_file_that_cannot_be_read_to_its_end_is_rejected(path, archive, watcher, name, content, line, reason, caplog):
     (path / name).write_bytes(content)
     (path / f"b{name}").write_bytes(b"text\na\n" if "jsonl" not in name else ROW.encode())
     take_all(watcher)
@@ -128,7 +122,7 @@ def test_a_file_that_cannot_be_read_whole_is_rejected(path, archive, watcher, na
     assert "is rejected" in caplog.text
 
 
-def test_rejected_files_of_the_same_name_stand_beside_each_other(path, archive, watcher):
+def test_rejected_files_of_the_same_name_get_numbers(path, archive, watcher):
     for content in ("{1", "{2", "{3"):
         (path / "a.jsonl").write_text(content)
         take_all(watcher)
@@ -146,7 +140,7 @@ def test_long_names_find_room(path, archive, watcher):
     assert sorted(len(name) for name in names(path / "rejected")) == [len("rejected.jsonl"), 60]
 
 
-def test_a_large_file_is_looked_through_little_by_little_and_not_in_memory(path, archive, watcher):
+def test_a_large_file_is_checked_in_portions_and_in_constant_memory(path, archive, watcher):
     with (path / "a.jsonl").open("w") as file:
         file.writelines(f'{{"id": {number}, "text": "{"x" * 500}"}}\n' for number in range(10_500))
     tracemalloc.start()
@@ -161,28 +155,19 @@ def test_a_large_file_is_looked_through_little_by_little_and_not_in_memory(path,
     assert names(archive.taken) == ["000000001-a.jsonl"]
 
 
-def test_a_file_that_changes_while_it_is_looked_through_is_looked_through_anew(path, archive, watcher):
-    (path / "a.jsonl").write_text(ROW * 1500)
-    assert not watcher.take(-math.inf)
-    with (path / "a.jsonl").open("a") as file:
-        file.write("{\n")
-    take_all(watcher)
-    assert names(archive.taken) == []
-    assert rejections(path)[0]["line"] == 1501
-
-
-def test_so_is_one_that_changes_where_it_was_looked_at_before(path, archive, watcher):
+@pytest.mark.parametrize(("mode", "text", "line"), [("a", "{\n", 1501), ("r+", "{{", 1)], ids=["end", "checked part"])
+def test_a_file_that_changes_while_it_is_checked_is_checked_again(path, archive, watcher, mode, text, line):
     (path / "a.jsonl").write_text(ROW * 1500)
     os.utime(path / "a.jsonl", (0, 1.0))
     assert not watcher.take(-math.inf)
-    with (path / "a.jsonl").open("r+") as file:
-        file.write("{{")
+    with (path / "a.jsonl").open(mode) as file:
+        file.write(text)
     take_all(watcher)
     assert names(archive.taken) == []
-    assert rejections(path)[0]["line"] == 1
+    assert rejections(path)[0]["line"] == line
 
 
-def test_a_file_that_is_gone_before_it_is_opened_is_forgotten(path, archive, watcher, monkeypatch):
+def test_a_file_that_is_removed_before_it_is_opened_is_forgotten(path, archive, watcher, monkeypatch):
     def too_late(file):
         file.unlink()
         return iter_rows(file)
@@ -193,14 +178,14 @@ def test_a_file_that_is_gone_before_it_is_opened_is_forgotten(path, archive, wat
     assert not (path / "rejected").exists()
 
 
-def test_the_first_file_that_is_rejected_may_have_the_name_of_the_log(path, archive, watcher):
+def test_the_first_rejected_file_may_have_the_name_of_the_log(path, archive, watcher):
     (path / "rejected.jsonl").write_text("{")
     take_all(watcher)
     assert names(path / "rejected") == ["2-rejected.jsonl", "rejected.jsonl"]
     assert len(rejections(path)) == 1
 
 
-def test_a_file_that_is_taken_away_meanwhile_is_forgotten(path, archive, watcher):
+def test_a_file_that_is_removed_before_its_turn_is_forgotten(path, archive, watcher):
     for name in "ab":
         (path / f"{name}.jsonl").write_text(ROW)
     assert watcher.take(math.inf)
@@ -210,7 +195,7 @@ def test_a_file_that_is_taken_away_meanwhile_is_forgotten(path, archive, watcher
     assert not (path / "rejected").exists()
 
 
-def test_what_was_begun_is_forgotten_when_it_is_closed(path, archive, watcher):
+def test_a_started_check_is_forgotten_when_it_is_closed(path, archive, watcher):
     (path / "a.jsonl").write_text(ROW * 1500)
     assert not watcher.take(-math.inf)
     (path / "a.jsonl").unlink()
@@ -219,7 +204,7 @@ def test_what_was_begun_is_forgotten_when_it_is_closed(path, archive, watcher):
 
 
 @pytest.mark.parametrize("content", [ROW, "{"])
-def test_a_disk_that_refuses_is_told_and_the_file_stays(path, archive, watcher, content):
+def test_a_failing_disk_is_an_error_and_the_file_stays(path, archive, watcher, content):
     class Refusing(Files):
         def rename(self, source, target):
             raise OSError(28, "No space left on device")
@@ -230,7 +215,7 @@ def test_a_disk_that_refuses_is_told_and_the_file_stays(path, archive, watcher, 
     assert (path / "a.jsonl").read_text() == content
 
 
-def test_what_is_taken_is_on_the_disk(path, archive, watcher):
+def test_what_is_taken_is_on_disk(path, archive, watcher):
     done = []
 
     class Telling(Files):
@@ -249,30 +234,22 @@ def test_what_is_taken_is_on_the_disk(path, archive, watcher):
     assert done == ["a.jsonl", "rename", "taken", path.name]
 
 
-@pytest.mark.parametrize(
-    ("ending", "told", "count"), [("jsonl", "is rejected: ", 1), ("txt", "is left where it is: ", 0)]
-)
-def test_names_that_are_no_text_are_told_as_text(path, archive, watcher, caplog, ending, told, count):
+@pytest.mark.parametrize(("ending", "words"), [("jsonl", "is rejected: "), ("txt", "is ignored: ")])
+def test_undecodable_names_are_logged_as_text(path, archive, watcher, caplog, ending, words):
     (path / os.fsdecode(b"a\xff." + ending.encode())).write_text("{")
     take_all(watcher)
-    assert f"{path}/a\\udcff.{ending} {told}" in caplog.text
+    assert f"{path}/a\\udcff.{ending} {words}" in caplog.text
     assert caplog.text.encode()  # a log in a file is UTF-8
-    assert (path / "rejected").exists() == (count > 0)
-    assert count == 0 or len(rejections(path)) == count
-
-
-def test_the_endings_are_those_that_rows_are_read_of():
-    assert folder_files.ENDINGS == (".jsonl", ".csv", ".tsv")
+    assert (path / "rejected").exists() == (ending == "jsonl")
+    assert ending == "txt" or len(rejections(path)) == 1
 
 
 @pytest.fixture
-def filled(tmp_path):
-    filled = FolderArchive(tmp_path)
-    filled.make()
+def filled(archive, path):
     for name in "abc":
-        (tmp_path / name).write_text(name)
-        filled.take(tmp_path / name)
-    return filled
+        (path / name).write_text(name)
+        archive.take(path / name)
+    return archive
 
 
 def fresh(filled):
@@ -281,7 +258,7 @@ def fresh(filled):
     return other
 
 
-def test_what_it_knows_is_what_stands_there(filled):
+def test_what_it_knows_is_what_is_on_disk(filled):
     filled.move_to_trained(3)
     filled.prune(2, 0)
     for each in (filled, fresh(filled)):
@@ -293,7 +270,7 @@ def test_what_it_knows_is_what_stands_there(filled):
 
 
 class Dying(Files):
-    """The process is gone before the n-th rename."""
+    """The process dies before the n-th rename."""
 
     def __init__(self, n):
         self.left = n
@@ -306,7 +283,7 @@ class Dying(Files):
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_a_crash_while_files_are_put_away(filled, n):
+def test_a_crash_while_files_are_moved(filled, n):
     with through(Dying(n)), pytest.raises(KeyboardInterrupt):
         filled.move_to_trained(4)
     again = fresh(filled)
@@ -315,14 +292,14 @@ def test_a_crash_while_files_are_put_away(filled, n):
     assert names(again.trained) == ["000000001-a", "000000002-b", "000000003-c"]
 
 
-def test_a_crash_before_it_is_noted_what_is_removed(filled):
+def test_a_crash_before_the_removal_is_recorded(filled):
     filled.move_to_trained(3)
     with through(Dying(1)), pytest.raises(KeyboardInterrupt):
         filled.prune(3, 0)
     assert fresh(filled).oldest == 1
 
 
-def test_a_crash_between_the_note_and_the_removal(filled, monkeypatch):
+def test_a_crash_between_the_record_and_the_removal(filled, monkeypatch):
     def die(self, missing_ok):
         raise KeyboardInterrupt
 
@@ -337,13 +314,13 @@ def test_a_crash_between_the_note_and_the_removal(filled, monkeypatch):
     assert names(filled.trained) == []
 
 
-def test_a_damaged_note_is_told(filled):
+def test_a_damaged_record_is_an_error(filled):
     (filled.taken / REMOVED).write_text("many")
     with pytest.raises(DataError, match="invalid literal"):
         fresh(filled)
 
 
-def test_many_files_have_more_digits(filled):
+def test_more_than_nine_digits(filled):
     (filled.taken / REMOVED).write_text("999999999")
     for path in filled.taken.glob("0*"):
         path.unlink()

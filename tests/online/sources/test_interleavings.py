@@ -1,13 +1,13 @@
-"""However writing, reading, going back, committing and opening anew come one after the other: the same samples."""
+"""In whatever order a source is written, read, set back, committed and opened again: the samples are the same."""
 
 import itertools
-import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from onion.online import Folder, RedisStream, Spool
+from onion.online import Spool
+from tests.online.sources.kinds import FolderKind, RedisKind, SpoolKind, kind_of
 
 SHARE = st.floats(0, 1)
 STEPS = st.lists(
@@ -23,7 +23,7 @@ STEPS = st.lists(
 
 
 def follow(steps, open_source, write):
-    """Do the steps; after each read, what came is what was written, from the place on."""
+    """Take the steps; after each read, the samples are those that were written, from the position on."""
     source, written, places, at, committed = open_source(), [], [""], 0, 0
     try:
         for kind, value in [*steps, ("read", 1000)]:
@@ -56,39 +56,18 @@ def follow(steps, open_source, write):
 
 
 lots = itertools.count()
-quietly = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@quietly
-@given(STEPS)
-def test_spool(tmp_path, steps):
-    spool = Spool(tmp_path / f"{next(lots)}.db", retention=0)
-    with spool.writer() as writer:
-        follow(steps, lambda: Spool(spool.path, retention=0), writer.write)
-
-
-@quietly
-@given(STEPS)
-def test_folder(tmp_path, steps):
-    folder = tmp_path / str(next(lots))
-    folder.mkdir()
-
-    def write(lot):
-        (folder / f"{next(lots):06}.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in lot))
-
-    follow(steps, lambda: Folder(folder, retention=0, settle=0), write)
-
-
-@quietly
-@given(STEPS)
-def test_redis_stream(url, steps):
-    stream = RedisStream(url, f"s{next(lots)}")
-    with stream.writer() as writer:
-        follow(steps, lambda: RedisStream(url, stream.stream), writer.write)
+@pytest.mark.parametrize("kind", [SpoolKind, FolderKind, RedisKind])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_any_order(request, tmp_path, kind, steps):
+    made = kind_of(request, kind, tmp_path / f"lot{next(lots)}")
+    follow(steps, lambda: made.make(retention=made.removed), made.put)
 
 
 @pytest.mark.parametrize("steps", [[("write", 3), ("read", 2), ("commit", 1.0), ("reopen", None), ("back", 0.0)]])
-def test_follow_notices_a_source_that_repeats(steps, tmp_path):
+def test_follow_detects_a_source_that_repeats(steps, tmp_path):
     class Repeating(Spool):
         def read(self, n, timeout):
             samples = super().read(n, timeout)

@@ -1,4 +1,4 @@
-"""One connection to a Redis server: what is sent once, what a server that is away looks like."""
+"""RedisServer: a connection that sends a command once, to a server that may be unreachable."""
 
 import socket
 import sys
@@ -13,7 +13,7 @@ from tests.online.sources.redis_process import RedisProcess
 from tests.patience import PATIENCE
 
 
-def test_it_sends_and_gives_plain_answers(url):
+def test_it_sends_commands_and_returns_plain_answers(url):
     server = RedisServer(url)
     assert not server.is_connected
     assert server.call("SET", "a", "旅") == b"OK"
@@ -29,7 +29,7 @@ def test_it_sends_and_gives_plain_answers(url):
     server.drop()
 
 
-def test_an_error_of_the_server_is_told_with_its_code(url):
+def test_an_error_of_the_server_has_its_code(url):
     server = RedisServer(url)
     server.call("SET", "a", "1")
     with pytest.raises(RefusedError, match="WRONGTYPE") as caught:
@@ -54,13 +54,13 @@ def test_a_server_that_is_not_there_is_away(monkeypatch):
     assert pauses == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
 
 
-def test_a_server_that_was_killed_is_away_and_then_there_again(own_redis):
+def test_a_killed_server_is_away_and_then_back(own_redis):
     server = RedisServer(own_redis.url)
     server.call("SET", "a", "1")
     own_redis.kill()
     with pytest.raises(AwayError) as caught:
         server.call("GET", "a")
-    assert caught.value.sent  # or so it may be, for all we know
+    assert caught.value.sent  # or it may be, as far as is known
     own_redis.start()
     assert server.call("GET", "a") == b"1"
     assert server.connections == 2
@@ -71,7 +71,7 @@ def test_a_server_that_was_killed_is_away_and_then_there_again(own_redis):
 
 
 def test_nothing_is_sent_twice():
-    """A server that takes a command and goes away without an answer gets it once."""
+    """A server that accepts a command and disconnects without an answer gets it once."""
     heard = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -100,13 +100,13 @@ def test_nothing_is_sent_twice():
     assert [words for words in heard if words[0] == b"INCR"] == [[b"INCR", b"a"]]
 
 
-def test_a_wrong_password_is_told_without_it(tmp_path, shared_redis):
+def test_a_wrong_password_is_refused_and_not_shown(tmp_path, shared_redis):
     with RedisProcess(tmp_path / "redis", requirepass="right") as process:
         right = RedisServer(process.url_with("right"))
         assert right.call("PING") == b"PONG"
         right.drop()
         for url in (process.url_with("secret"), process.url):
-            with pytest.raises(DataError, match=r"does not let us in .*; check user and password") as caught:
+            with pytest.raises(DataError, match=r"denies access .*; check user and password") as caught:
                 RedisServer(url).call("PING")
             assert "secret" not in str(caught.value)
 
@@ -126,12 +126,12 @@ def test_an_interrupted_call_leaves_no_answer_behind(url, monkeypatch):
 
 
 @pytest.mark.parametrize("url", ["http://host", "nonsense", "redis://host:port"])
-def test_what_is_no_url_is_told(url):
-    with pytest.raises(DataError, match=r"no URL of a Redis server .*; it is like redis://host:6379/0"):
+def test_an_invalid_url_is_refused(url):
+    with pytest.raises(DataError, match=r"not the URL of a Redis server .*; it must be like redis://host:6379/0"):
         RedisServer(url).call("PING")
 
 
-def test_a_missing_package_is_told(monkeypatch):
+def test_a_missing_package_is_an_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(OnionError, match=r"pip install 'onion-paddle\[redis\]'"):
         RedisServer("redis://host").call("PING")

@@ -1,4 +1,4 @@
-"""Samples out of a Redis Stream, and positions in it."""
+"""RedisStream: samples from a Redis Stream, and positions in it."""
 
 import threading
 from datetime import timedelta
@@ -15,16 +15,8 @@ from tests.patience import PATIENCE
 
 
 @pytest.fixture
-def open_stream(url):
-    opened = []
-
-    def open_it(*words, at=url, **settings):
-        opened.append(RedisStream(at, "s", *words, **settings))
-        return opened[-1]
-
-    yield open_it
-    for each in opened:
-        each.close()
+def open_stream(url, opened):
+    return lambda *words, at=url, **settings: opened(RedisStream(at, "s", *words, **settings))
 
 
 @pytest.fixture
@@ -38,9 +30,11 @@ def writer(url):
         yield writer
 
 
-def put(url):
-    with RedisWriter(url, "s") as writer:
-        writer.write(["a"])
+def again(stream):
+    """Close a stream and set it to its position, as a resumed run does."""
+    position = stream.position
+    stream.close()
+    stream.position = position
 
 
 def data(samples):
@@ -54,23 +48,13 @@ def pending(ask, group="onion"):
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_there_before_the_first_read_is_read(stream, writer):
-    writer.write([1])
-    assert stream.waiting() is None
-    assert data(stream.read(9, 0)) == [1]
-
-
-def test_another_stream_of_the_same_key_loses_no_sample_in_silence(stream, ask):
-    """Entries are numbered, and their ids are times: so a stream that was made anew does not go on where it stood."""
-    with RedisWriter(stream.url, "s") as writer:
-        writer.write(list(range(5)))
+def test_another_stream_of_the_same_key_loses_no_sample_silently(stream, writer, ask):
+    """Entries are numbered: the numbers of a new stream do not continue those of the old one."""
+    writer.write(list(range(5)))
     assert len(stream.read(9, 0)) == 5
     ask("DEL", "s", "s:count", "s:marks")
-    with RedisWriter(stream.url, "s") as writer:
-        writer.write(list(range(9)))
-    position = stream.position
-    stream.close()
-    stream.position = position
+    writer.write(list(range(9)))
+    again(stream)
     with pytest.raises(DataError, match="have been removed; resume from a newer checkpoint"):
         stream.read(9, 0)
 
@@ -80,35 +64,39 @@ def test_entries_of_others_in_another_stream_of_the_same_key_are_read(stream, as
     assert data(stream.read(9, 0)) == [1]
     ask("DEL", "s")
     ask("XADD", "s", "*", "data", "2")
-    position = stream.position
-    stream.close()
-    stream.position = position
+    again(stream)
     assert data(stream.read(9, 0)) == [2]
 
 
-def test_it_waits_for_the_first(stream, url):
+def test_it_waits_for_the_first(stream, writer):
     stream.read(1, 0)
-    thread = threading.Thread(target=put, args=(url,))
+    thread = threading.Thread(target=writer.write, args=(["a"],))
     thread.start()
     assert data(stream.read(5, PATIENCE)) == ["a"]
     thread.join()
 
 
-def test_nothing_comes_twice_where_somebody_else_moves_the_group(ask, stream, writer):
-    writer.write([1, 2, 3])
-    assert data(stream.read(2, 0)) == [1, 2]
-    ask("XGROUP", "SETID", "s", "onion", "0")
-    assert data(stream.read(9, 0)) == [3]
-    ask("XGROUP", "SETID", "s", "onion", "0")
+MOVE = ("XGROUP", "SETID", "s", "onion", "0")
+
+
+@pytest.mark.parametrize(
+    ("command", "numbered"),
+    [
+        pytest.param(MOVE, True, id="moves it"),
+        pytest.param(MOVE, False, id="moves it, entries without numbers"),
+        pytest.param(("XREADGROUP", "GROUP", "onion", "b", "COUNT", 1, "STREAMS", "s", ">"), True, id="reads for it"),
+        pytest.param(("XGROUP", "DESTROY", "s", "onion"), True, id="destroys it"),
+    ],
+)
+def test_no_sample_is_lost_or_repeated_whatever_another_client_does_to_the_group(ask, stream, command, numbered):
+    with RedisWriter(stream.url, "s") as writer:
+        for number in range(3):
+            writer.write([number]) if numbered else ask("XADD", "s", "*", "data", str(number))
+    assert data(stream.read(1, 0)) == [0]
+    ask(*command)
+    assert data(stream.read(9, 1)) == [1, 2]
+    ask(*MOVE)
     assert stream.read(9, 0) == []
-
-
-def test_nor_do_entries_without_a_number(ask, stream):
-    for number in range(3):
-        ask("XADD", "s", "*", "data", str(number))
-    assert data(stream.read(2, 0)) == [0, 1]
-    ask("XGROUP", "SETID", "s", "onion", "0")
-    assert data(stream.read(9, 0)) == [2]
 
 
 def test_entries_whose_answer_was_lost_come_again(stream, writer, monkeypatch):
@@ -129,26 +117,6 @@ def test_entries_whose_answer_was_lost_come_again(stream, writer, monkeypatch):
     assert data(stream.read(9, 0)) == [1, 2]
 
 
-def test_nothing_is_left_out_where_somebody_else_reads_for_the_group(ask, stream, writer):
-    writer.write([1, 2, 3])
-    assert data(stream.read(1, 0)) == [1]
-    ask("XREADGROUP", "GROUP", "onion", "other", "COUNT", 1, "STREAMS", "s", ">")
-    assert data(stream.read(9, 0)) == [2, 3]
-
-
-def test_a_group_that_was_destroyed_is_made_again(ask, stream, writer):
-    writer.write([1, 2])
-    assert data(stream.read(1, 0)) == [1]
-    ask("XGROUP", "DESTROY", "s", "onion")
-    assert data(stream.read(9, 1)) == [2]
-
-
-def test_two_groups_read_all(open_stream, writer):
-    writer.write([1, 2])
-    assert data(open_stream("a").read(9, 0)) == [1, 2]
-    assert data(open_stream("b").read(9, 0)) == [1, 2]
-
-
 @pytest.mark.parametrize(
     ("fields", "sample"),
     [
@@ -159,7 +127,7 @@ def test_two_groups_read_all(open_stream, writer):
         (["n", "7", "text", "a"], {"n": "7", "text": "a"}),
     ],
 )
-def test_entries_that_others_wrote_are_read(ask, stream, writer, fields, sample):
+def test_entries_written_by_others_are_read(ask, stream, writer, fields, sample):
     writer.write([1])
     ask("XADD", "s", "*", *fields)
     writer.write([2])
@@ -171,41 +139,39 @@ def test_entries_that_others_wrote_are_read(ask, stream, writer, fields, sample)
 # -- entries that are gone ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lost", ["all", "stream", "the end"])
-def test_a_server_that_has_forgotten_is_told(ask, stream, writer, lost):
+@pytest.mark.parametrize(
+    ("commands", "resumed", "message"),
+    [
+        pytest.param([["FLUSHALL"]], True, "the last entry is none, .*; the server has lost data", id="all"),
+        pytest.param([["DEL", "s"]], True, "the last entry is none, .*; the server has lost data", id="the stream"),
+        pytest.param([["DEL", "s"]], False, "the last entry is none", id="the stream, while it is read"),
+        pytest.param(
+            [["DEL", "s"], ["XADD", "s", "1-1", "n", "1", "data", "1"]],
+            *(True, r"this run has read up to .*; the server has lost data"),
+            id="the end",
+        ),
+        pytest.param(
+            [["FLUSHALL"], *(["XADD", "s", "*", "n", str(number), "data", "1"] for number in (1, 2, 3))],
+            *(False, "have been removed; resume from a newer checkpoint"),
+            id="all, while others came",
+        ),
+        pytest.param(
+            [["DEL", "s"], ["SET", "s", "1"]], True, r"WRONGTYPE.*; check the key and the server", id="the kind"
+        ),
+    ],
+)
+def test_what_the_server_has_lost_is_an_error(ask, stream, writer, commands, resumed, message):
     writer.write([1, 2])
     stream.read(2, 0)
-    position = stream.position
-    stream.close()
-    if lost == "all":
-        ask("FLUSHALL")
-    else:
-        ask("DEL", "s")
-    if lost == "the end":
-        ask("XADD", "s", "1-1", "n", "1", "data", "1")
-    stream.position = position
-    with pytest.raises(DataError, match=r"this run has read up to .*; the server has forgotten"):
-        stream.read(1, 0)
-
-
-def test_a_stream_that_is_deleted_while_it_is_read_is_told(ask, stream, writer):
-    writer.write([1])
-    stream.read(1, 0)
-    ask("DEL", "s")
-    with pytest.raises(DataError, match="the last entry there is none"):
+    for command in commands:
+        ask(*command)
+    if resumed:
+        again(stream)
+    with pytest.raises(DataError, match=message):
         stream.read(1, 5)
 
 
-def test_entries_that_were_forgotten_while_others_came_are_told(ask, stream, writer):
-    writer.write([1, 2])
-    stream.read(2, 0)
-    ask("FLUSHALL")
-    writer.write([1, 2, 3])
-    with pytest.raises(DataError, match="have been removed; resume from a newer checkpoint"):
-        stream.read(1, 5)
-
-
-def test_entries_that_others_removed_are_told(ask, stream, writer):
+def test_entries_that_others_removed_are_an_error(ask, stream, writer):
     writer.write([1, 2, 3, 4])
     stream.read(1, 0)
     ask("XTRIM", "s", "MAXLEN", 2)
@@ -213,12 +179,6 @@ def test_entries_that_others_removed_are_told(ask, stream, writer):
         stream.read(9, 0)
     stream.position = ""
     assert data(stream.read(9, 0)) == [3, 4]
-
-
-def test_a_key_of_another_kind_is_told(ask, stream):
-    ask("SET", "s", "1")
-    with pytest.raises(DataError, match=r"WRONGTYPE.*; check the key and the server"):
-        stream.read(1, 0)
 
 
 # -- acknowledging and removing ----------------------------------------------------------------------------------------
@@ -249,7 +209,7 @@ def test_what_another_group_has_not_acknowledged_stays(ask, open_stream, writer)
     assert data(slow.read(9, 0)) == [3]
 
 
-def test_what_has_been_set_back_and_not_read_again_stays(ask, stream, writer):
+def test_entries_behind_a_position_that_was_set_back_stay(ask, stream, writer):
     writer.write([1, 2, 3, 4])
     samples = stream.read(4, 0)
     stream.commit(samples[0].position)
@@ -259,7 +219,7 @@ def test_what_has_been_set_back_and_not_read_again_stays(ask, stream, writer):
     assert data(stream.read(9, 0)) == [4]
 
 
-def test_entries_stay_as_long_as_they_are_to_be_kept(ask, open_stream, writer):
+def test_entries_stay_for_their_retention(ask, open_stream, writer):
     stream = open_stream(retention=timedelta(days=1))
     day = 24 * 3600 * 1000
     now = int(ask("TIME")[0]) * 1000
@@ -274,7 +234,7 @@ def test_entries_stay_as_long_as_they_are_to_be_kept(ask, open_stream, writer):
     assert data(stream.read(9, 0)) == [2, 3]
 
 
-def test_many_are_acknowledged_in_portions(ask, stream, writer, monkeypatch):
+def test_large_commits_are_acknowledged_in_portions(ask, stream, writer, monkeypatch):
     monkeypatch.setattr(redis_stream, "MAX_ACKNOWLEDGED", 3)
     writer.write(list(range(10)))
     samples = stream.read(10, 0)
@@ -283,10 +243,10 @@ def test_many_are_acknowledged_in_portions(ask, stream, writer, monkeypatch):
     assert ask("XLEN", "s") == 2
 
 
-# -- a server that goes away -------------------------------------------------------------------------------------------
+# -- a server that is away ---------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_was_killed_is_waited_for(own_redis, open_stream, monkeypatch, caplog):
+def test_a_killed_server_is_waited_for(own_redis, open_stream, caplog):
     stream = open_stream(at=own_redis.url)
     with RedisWriter(own_redis.url, "s") as writer:
         writer.write([1, 2, 3], cursor="a")
@@ -300,7 +260,7 @@ def test_a_server_that_was_killed_is_waited_for(own_redis, open_stream, monkeypa
         assert data(stream.read(9, PATIENCE)) == [2, 3]
         writer.write([4], cursor="b")
         assert data(stream.read(9, PATIENCE)) == [4]
-        assert stream._server.call("XPENDING", "s", "onion")[0] == 3  # the commit has been made up for
+        assert stream._server.call("XPENDING", "s", "onion")[0] == 3  # the commit was made later
     assert caplog.text.count("is away") == 1
 
 
@@ -324,19 +284,19 @@ def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path, shared_redis, op
     ("settings", "warned"),
     [({}, ""), ({"appendfsync": "everysec"}, "has appendfsync everysec"), ({"appendonly": "no"}, "has appendonly no")],
 )
-def test_a_server_that_may_forget_is_told_once(tmp_path, shared_redis, open_stream, settings, warned, caplog):
+def test_a_server_that_may_lose_samples_is_logged_once(tmp_path, shared_redis, open_stream, settings, warned, caplog):
     with RedisProcess(tmp_path / "redis", **settings) as process:
         stream = open_stream(at=process.url)
         stream.read(1, 0)
         stream.position = ""
         stream.read(1, 0)
         stream.close()
-    assert caplog.text.count("samples that it took may be gone when it crashes") == bool(warned)
+    assert caplog.text.count("accepted samples may be lost when it crashes") == bool(warned)
     assert warned in caplog.text
 
 
 @pytest.mark.parametrize("place", [Place(), Place("1700-2"), Place("1700-2", 5)])
-def test_a_place_can_be_written_and_read(place):
+def test_a_place_can_be_written_and_parsed(place):
     assert Place.parse(str(place)) == place
 
 
@@ -357,5 +317,5 @@ def test_ids_are_sorted_as_numbers():
         (Place("5-0"), "4-9", None, None),
     ],
 )
-def test_only_what_comes_next_is_behind(before, entry, number, behind):
+def test_only_the_next_entry_follows(before, entry, number, behind):
     assert before.then(entry, number) == behind

@@ -1,6 +1,7 @@
-"""Spool: samples in order, places, bounds, and what is removed when."""
+"""Spool: samples in order, positions, bounds, and removal."""
 
 import sqlite3
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -22,47 +23,32 @@ def writer(path):
 
 
 @pytest.fixture
-def open_spool(path):
-    opened = []
-
-    def open_it(**settings):
-        opened.append(Spool(path, **settings))
-        return opened[-1]
-
-    yield open_it
-    for each in opened:
-        each.close()
+def open_spool(path, opened):
+    return lambda **settings: opened(Spool(path, **settings))
 
 
 def data(samples):
     return [sample.data for sample in samples]
 
 
-def place(sample):
-    """The place that a position tells, without what it tells of the file."""
-    number, _, rest = sample.position.partition("@")
-    assert rest
-    return number
+def sql(path, statement):
+    """Execute a statement in the file; return its rows."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        return database.execute(statement).fetchall()
 
 
 def numbers(path):
-    database = sqlite3.connect(path)
-    rows = database.execute("SELECT id FROM samples ORDER BY id").fetchall()
-    database.close()
-    return [number for (number,) in rows]
+    return [number for (number,) in sql(path, "SELECT id FROM samples ORDER BY id")]
 
 
 def meta(path, column):
-    database = sqlite3.connect(path)
-    ((value,),) = database.execute(f"SELECT {column} FROM meta").fetchall()
-    database.close()
-    return value
+    return sql(path, f"SELECT {column} FROM meta")[0][0]
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def test_it_waits_for_the_first_and_not_for_the_others(open_spool, writer, monkeypatch):
+def test_it_waits_for_the_first_sample_only(open_spool, writer, monkeypatch):
     source = open_spool()
     waits = []
     monkeypatch.setattr(spool, "sleep", lambda seconds: waits.append(seconds) or writer.write(["a"]))
@@ -70,31 +56,35 @@ def test_it_waits_for_the_first_and_not_for_the_others(open_spool, writer, monke
     assert waits == [spool.POLL_SECONDS]
 
 
-def test_a_place_behind_the_last_sample_is_told(open_spool, writer):
+def test_a_position_behind_the_last_sample_is_an_error(open_spool, writer):
     writer.write([1, 2])
     source = open_spool()
     source.position = "3"
-    with pytest.raises(DataError, match=r"position 3 is behind the last sample, 2, .* put that one back"):
+    with pytest.raises(DataError, match=r"position 3 is behind the last sample, 2, .* restore that file"):
         source.read(1, 0)
 
 
-def test_a_hole_is_told(open_spool, path, writer):
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM samples WHERE id = 2", "have been removed"),
+        ("UPDATE samples SET data = '{' WHERE id = 1", "sample 1: the stored text is not JSON"),
+    ],
+)
+def test_a_gap_and_a_damaged_sample_are_errors(open_spool, path, writer, statement, message):
     writer.write([1, 2, 3])
-    database = sqlite3.connect(path)
-    database.execute("DELETE FROM samples WHERE id = 2")
-    database.commit()
-    database.close()
-    with pytest.raises(DataError, match="have been removed"):
+    sql(path, statement)
+    with pytest.raises(DataError, match=message):
         open_spool().read(9, 0)
 
 
-def test_the_beginning_is_the_oldest_there_is(open_spool, writer, caplog):
+def test_the_beginning_is_the_oldest_sample(open_spool, writer, caplog):
     writer.write([1, 2, 3])
     source = open_spool(retention=0)
     source.commit("2")
     assert source.waiting() == 1
     assert data(source.read(9, 0)) == [3]
-    assert "the first 2 samples have been removed; reading begins behind them" in caplog.text
+    assert "the first 2 samples have been removed; reading starts after them" in caplog.text
     caplog.clear()
     source.commit("3")
     source.position = ""
@@ -104,17 +94,7 @@ def test_the_beginning_is_the_oldest_there_is(open_spool, writer, caplog):
     assert data(source.read(9, 0)) == [4]
 
 
-def test_a_damaged_sample_is_told(open_spool, path, writer):
-    writer.write([1])
-    database = sqlite3.connect(path)
-    database.execute("UPDATE samples SET data = '{'")
-    database.commit()
-    database.close()
-    with pytest.raises(DataError, match="sample 1: what is stored there is not JSON"):
-        open_spool().read(1, 0)
-
-
-def test_a_file_that_is_taken_away_is_noticed(open_spool, path, monkeypatch):
+def test_a_file_that_is_removed_is_noticed(open_spool, path, monkeypatch):
     source = open_spool()
     source.read(1, 0)
     monkeypatch.setattr(spool, "sleep", lambda seconds: path.unlink(missing_ok=True))
@@ -126,7 +106,7 @@ def test_a_file_that_is_taken_away_is_noticed(open_spool, path, monkeypatch):
 
 
 def learned(path, count=500):
-    """Put samples in, read all there are, and return the position, as a checkpoint has it."""
+    """Put samples in, read all of them, and return the position, as a checkpoint has it."""
     source = Spool(path)
     with source.writer() as writer:
         writer.write(list(range(count)))
@@ -135,14 +115,14 @@ def learned(path, count=500):
     return source.position
 
 
-def refuses(path, position, match):
-    """Insist that a run that goes on from a position reads nothing, removes nothing, and is told why."""
+def assert_refused(path, position, match):
+    """Assert that a run that resumes from a position reads nothing, removes nothing, and gets the reason."""
     source, before = Spool(path, retention=0), numbers(path)
     source.position = position
     for attempt in (lambda: source.read(9, 0), lambda: source.commit(position)):
         with pytest.raises(DataError, match=match) as error:
             attempt()
-        assert "put that one back with those beside it (-wal, -shm), or start a new run" in str(error.value)
+        assert "restore that file with those beside it (-wal, -shm), or start a new run" in str(error.value)
     source.close()
     assert numbers(path) == before
 
@@ -152,13 +132,13 @@ def test_another_file_of_the_same_name_is_refused(path):
     path.unlink()
     with SpoolWriter(path) as writer:
         writer.write(list(range(1000)))
-    refuses(path, position, r"its id is [0-9a-f]{16}, that of the one that was read is [0-9a-f]{16}")
+    assert_refused(path, position, r"its id is [0-9a-f]{16}, that of the file that was read is [0-9a-f]{16}")
 
 
 @pytest.mark.parametrize(
     ("since", "match"), [(0, "is behind the last sample, 300"), (300, "sample 500 is another one")]
 )
-def test_an_older_copy_is_refused_also_if_it_was_written_to_since(path, since, match):
+def test_an_older_copy_is_refused_even_if_it_was_written_to_since(path, since, match):
     learned(path, 300)
     copy = path.read_bytes()
     position = learned(path, 200)
@@ -167,10 +147,10 @@ def test_an_older_copy_is_refused_also_if_it_was_written_to_since(path, since, m
     if since:
         with SpoolWriter(path) as writer:
             writer.write(list(range(since)))
-    refuses(path, position, match)
+    assert_refused(path, position, match)
 
 
-def test_an_older_copy_is_refused_where_the_last_sample_was_removed_too(path):
+def test_an_older_copy_is_refused_even_if_the_last_sample_was_removed(path):
     copy = learned(path, 300) and path.read_bytes()
     position = learned(path, 200)
     source = Spool(path, retention=0)
@@ -188,23 +168,19 @@ def test_an_older_copy_is_refused_where_the_last_sample_was_removed_too(path):
     source.close()
 
 
-def test_a_copy_that_has_all_that_was_read_goes_on(path):
+def test_a_copy_with_all_samples_that_were_read_is_accepted(path, open_spool):
     position = learned(path, 3)
     with SpoolWriter(path) as writer:
         writer.write(["more"])
     path.write_bytes(path.read_bytes())
-    source = Spool(path)
+    source = open_spool()
     source.position = position
     assert data(source.read(9, 0)) == ["more"]
-    source.close()
 
 
-def test_a_file_of_an_earlier_version_gets_an_id_when_it_is_read_and_old_positions_go_on(path):
+def test_a_file_of_an_earlier_version_gets_an_id_when_it_is_read_and_old_positions_are_valid(path):
     learned(path, 3)
-    database = sqlite3.connect(path)
-    database.execute("DROP TABLE origin")
-    database.commit()
-    database.close()
+    sql(path, "DROP TABLE origin")
     source = Spool(path)
     aside = source.replay_reader()
     assert [sample.position for sample in aside.read(9, 0)] == ["1", "2", "3"]
@@ -218,13 +194,13 @@ def test_a_file_of_an_earlier_version_gets_an_id_when_it_is_read_and_old_positio
     source.close()
     path.unlink()
     learned(path, 9)
-    refuses(path, position, "its id is")
+    assert_refused(path, position, "its id is")
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_capacity_is_in_the_file(open_spool, path):
+def test_the_capacity_is_stored_in_the_file(open_spool, path):
     open_spool(capacity=7).read(1, 0)
     assert meta(path, "capacity") == 7
     closed = open_spool(capacity=8)
@@ -236,7 +212,7 @@ def test_the_capacity_is_in_the_file(open_spool, path):
     assert meta(path, "capacity") == 8
 
 
-def test_how_far_it_has_read_is_noted_at_times_and_when_there_is_no_more(open_spool, path, writer, monkeypatch):
+def test_progress_is_stored_periodically_and_when_there_are_no_more_samples(open_spool, path, writer, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(spool, "monotonic", lambda: now[0])
     source = open_spool()
@@ -253,7 +229,7 @@ def test_how_far_it_has_read_is_noted_at_times_and_when_there_is_no_more(open_sp
     assert meta(path, "read") == 4
 
 
-def test_going_back_is_noted_too(open_spool, path, writer):
+def test_going_back_is_stored_too(open_spool, path, writer):
     writer.write([1, 2, 3])
     source = open_spool()
     source.read(3, 0)
@@ -265,7 +241,7 @@ def test_going_back_is_noted_too(open_spool, path, writer):
     assert meta(path, "read") == 3
 
 
-def test_a_writer_at_work_does_not_hold_up_a_read(open_spool, path, writer, monkeypatch):
+def test_a_concurrent_writer_does_not_delay_a_read(open_spool, path, writer, monkeypatch):
     monkeypatch.setattr(spool, "BUSY_SECONDS", 0.0)
     source = open_spool()
     source.read(1, 0)
@@ -290,10 +266,14 @@ def drain(source):
         pass
 
 
-def test_what_is_committed_goes_once_it_is_old(open_spool, path, writer, monkeypatch):
+@pytest.fixture
+def now(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(spool, "time", lambda: now[0])
-    monkeypatch.setattr("onion.online.sources.spool_writer.time", lambda: now[0])
+    return now
+
+
+def test_committed_samples_are_removed_after_their_retention(open_spool, path, writer, now):
     source = open_spool(retention=timedelta(seconds=10))
     writer.write([1, 2])
     now[0] = 1005.0
@@ -308,20 +288,16 @@ def test_what_is_committed_goes_once_it_is_old(open_spool, path, writer, monkeyp
     assert numbers(path) == [3]
 
 
-def test_a_clock_that_went_back_makes_no_hole(open_spool, path, writer, monkeypatch):
-    now = [1000.0]
-    monkeypatch.setattr(spool, "time", lambda: now[0])
-    monkeypatch.setattr("onion.online.sources.spool_writer.time", lambda: now[0])
+def test_a_clock_that_went_back_makes_no_gap(open_spool, path, writer, now):
     writer.write([1])
     now[0] = 10.0
     writer.write([2])
     now[0] = 500.0
-    source = open_spool(retention=timedelta(seconds=10))
-    source.commit("2")
+    open_spool(retention=timedelta(seconds=10)).commit("2")
     assert numbers(path) == [1, 2]
 
 
-def test_by_default_a_day_is_kept(open_spool, path, writer):
+def test_the_default_retention_is_a_day(open_spool, path, writer):
     writer.write([1])
     source = open_spool()
     source.commit("1")
@@ -329,7 +305,7 @@ def test_by_default_a_day_is_kept(open_spool, path, writer):
     assert numbers(path) == [1]
 
 
-def test_by_size_the_file_stays_small(open_spool, path, writer, monkeypatch):
+def test_a_retention_in_bytes_keeps_the_file_small(open_spool, path, writer, monkeypatch):
     monkeypatch.setattr(spool, "MAX_REMOVED", 20)
     source = open_spool(retention=200_000)
     for _ in range(10):
@@ -344,7 +320,7 @@ def test_by_size_the_file_stays_small(open_spool, path, writer, monkeypatch):
     assert path.stat().st_size < 300_000
 
 
-def test_the_file_gets_smaller_again(open_spool, path, writer):
+def test_the_file_shrinks(open_spool, path, writer):
     source = open_spool(retention=0)
     writer.write(["x" * 1000] * 900)
     writer.close()
@@ -354,7 +330,7 @@ def test_the_file_gets_smaller_again(open_spool, path, writer):
     assert path.stat().st_size < 50_000
 
 
-def test_removing_goes_on_in_portions_with_each_read(open_spool, path, writer, monkeypatch):
+def test_removal_continues_in_portions_with_each_read(open_spool, path, writer, monkeypatch):
     monkeypatch.setattr(spool, "MAX_REMOVED", 3)
     source = open_spool(retention=0)
     writer.write(list(range(10)))

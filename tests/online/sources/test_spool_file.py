@@ -1,9 +1,10 @@
-"""The file of a spool: made whole, opened by many, and errors that say what to do."""
+"""SpoolFile: created atomically, opened by several processes, with errors that state what to do."""
 
 import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -25,11 +26,12 @@ def file(path):
     file.close()
 
 
-def put(file, text="1"):
-    file.execute("INSERT INTO samples (data, at) VALUES (?, 0)", (text,))
+def put(file, text="1", times=1):
+    with file.transaction():
+        file.execute("INSERT INTO samples (data, at) VALUES (?, 0)", *[(text,)] * times)
 
 
-def test_it_is_made_when_it_is_asked_first(path, file):
+def test_it_is_created_by_its_first_use(path, file):
     assert not path.exists()
     assert file.last() == 0
     assert file.rows("SELECT one, format, capacity, read FROM meta") == [(1, 1, 100_000, 0)]
@@ -43,24 +45,21 @@ def test_a_file_without_a_byte_counts_as_none(path, file):
     assert file.last() == 0
 
 
-def test_many_may_make_it_at_once(path):
+def test_several_threads_may_create_it_at_once(path, file):
     def open_and_put(_):
         file = SpoolFile(path, "FULL")
-        with file.transaction():
-            put(file)
+        put(file)
         file.close()
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(open_and_put, range(16)))
-    file = SpoolFile(path, "FULL")
     assert file.last() == 16
     file.close()
     assert [each.name for each in path.parent.iterdir()] == ["samples.db"]
 
 
-def test_a_log_that_a_removed_file_has_left_is_not_taken_for_its_own(path, file):
-    with file.transaction():
-        put(file)
+def test_the_log_of_a_removed_file_is_not_taken_for_its_own(path, file):
+    put(file)
     log = path.with_name("samples.db-wal")
     rest = log.read_bytes()
     file.close()
@@ -69,35 +68,32 @@ def test_a_log_that_a_removed_file_has_left_is_not_taken_for_its_own(path, file)
     assert file.last() == 0
 
 
-def test_a_kill_while_it_is_made_leaves_none(path, file):
+def test_a_failure_while_it_is_created_leaves_none(path, file):
     class Refusing(Files):
         def rename(self, source, target):
             raise OSError(28, "No space left on device")
 
-    with through(Refusing()), pytest.raises(DataError, match=r"cannot be made .No space left"):
+    with through(Refusing()), pytest.raises(DataError, match=r"cannot be created .No space left"):
         file.last()
     assert not path.exists()
     assert file.last() == 0
 
 
-def test_a_change_is_whole_or_not_at_all(file):
+def test_a_transaction_is_atomic(file):
     def put_and_fail():
         with file.transaction():
-            put(file)
+            file.execute("INSERT INTO samples (data, at) VALUES (?, 0)", ("1",))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         put_and_fail()
     assert file.last() == 0
-    with file.transaction():
-        put(file)
+    put(file)
     assert file.last() == 1
 
 
-def test_pages_are_given_back(path, file):
-    with file.transaction():
-        for _ in range(100):
-            put(file, "x" * 10_000)
+def test_pages_are_returned_to_the_disk(path, file):
+    put(file, "x" * 10_000, times=100)
     with file.transaction():
         file.execute("DELETE FROM samples", ())
     free = file.value("PRAGMA freelist_count")
@@ -108,29 +104,28 @@ def test_pages_are_given_back(path, file):
     assert path.stat().st_size < 50_000
 
 
-def test_a_held_file_is_told(path, file, monkeypatch):
+def test_a_locked_file_is_an_error(path, file):
     file.last()
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(BusyError, match="locked; another process has held it for long"), file.transaction(0.0):
+    with pytest.raises(BusyError, match="locked; another process has locked it for long"), file.transaction(0.0):
         pass
     other.execute("ROLLBACK")
     other.close()
-    with file.transaction(0.0):
-        put(file)
+    put(file)
 
 
-def test_a_short_patience_is_for_one_change_only(file):
+def test_a_short_wait_is_for_one_change_only(file):
     with file.transaction(0.0):
         assert file.value("PRAGMA busy_timeout") == 30_000
     file.shrink(1, 0.0)
     assert file.value("PRAGMA busy_timeout") == 30_000
 
 
-def test_a_full_disk_is_told_and_changes_nothing(file):
+def test_a_full_disk_is_an_error_and_changes_nothing(file):
     file.last()
     file.rows(f"PRAGMA max_page_count = {file.value('PRAGMA page_count')}")
-    with pytest.raises(NoSpaceError, match="full; make room on the disk"), file.transaction():
+    with pytest.raises(NoSpaceError, match="full; free some space on the disk"):
         put(file, "x" * 100_000)
     file.rows("PRAGMA max_page_count = 1000000")
     assert file.last() == 0
@@ -154,17 +149,11 @@ def newer(path):
 
 def torn(path):
     file = SpoolFile(path, "FULL")
-    with file.transaction():
-        for _ in range(100):
-            put(file, "x" * 1000)
+    put(file, "x" * 1000, times=100)
     file.close()
     with path.open("r+b") as opened:
         opened.seek(4096)
         opened.write(b"\xff" * (path.stat().st_size - 4096))
-
-
-def folder(path):
-    path.mkdir()
 
 
 @pytest.mark.parametrize(
@@ -174,17 +163,17 @@ def folder(path):
         (other_tables, "this SQLite file is no spool; choose another path"),
         (newer, "has format 2, and this onion knows 1"),
         (torn, "malformed; the file is damaged"),
-        (folder, "check the disk, and who may read"),
+        (Path.mkdir, "check the disk, and who may read"),
     ],
 )
-def test_another_kind_of_file_is_told(path, file, make, message):
+def test_another_kind_of_file_is_an_error(path, file, make, message):
     make(path)
     with pytest.raises(DataError, match=message) as caught:
         file.rows("SELECT * FROM samples")
     assert str(path) in str(caught.value)
 
 
-def test_another_kind_of_file_is_left_as_it_is(path, file):
+def test_another_kind_of_file_is_not_changed(path, file):
     other_tables(path)
     before = path.read_bytes()
     with pytest.raises(DataError):
@@ -192,21 +181,21 @@ def test_another_kind_of_file_is_left_as_it_is(path, file):
     assert path.read_bytes() == before
 
 
-def test_a_missing_folder_is_told(tmp_path):
+def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(
-        DataError, match=r"cannot be made \(No such file or directory\); check that its folder is there"
+        DataError, match=r"cannot be created \(No such file or directory\); check that its folder exists"
     ):
         SpoolFile(tmp_path / "none" / "s.db", "FULL").last()
 
 
 @pytest.mark.parametrize("error", ["attempt to write a readonly database", "something new"])
-def test_every_error_of_sqlite_is_told(path, error):
+def test_every_error_of_sqlite_is_a_data_error(path, error):
     with pytest.raises(DataError, match=error), explained(path):
         raise sqlite3.OperationalError(error)
 
 
 @pytest.mark.parametrize("replace", [True, False])
-def test_a_file_that_was_taken_away_is_noticed(path, file, replace):
+def test_a_file_that_was_removed_or_replaced_is_noticed(path, file, replace):
     file.check_not_replaced()
     file.last()
     file.check_not_replaced()
@@ -218,14 +207,13 @@ def test_a_file_that_was_taken_away_is_noticed(path, file, replace):
 
 
 def test_it_is_opened_again_after_it_was_closed(file):
-    with file.transaction():
-        put(file)
+    put(file)
     file.close()
     file.close()
     assert file.last() == 1
 
 
-def test_a_forked_child_opens_its_own(path):
+def test_a_forked_child_opens_its_own(path, file):
     code = (
         "import os, sys\n"
         "from onion.online.sources.spool_file import SpoolFile\n"
@@ -245,6 +233,4 @@ def test_a_forked_child_opens_its_own(path):
     )
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    file = SpoolFile(path, "FULL")
     assert file.last() == 3
-    file.close()

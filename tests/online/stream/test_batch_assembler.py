@@ -1,4 +1,4 @@
-"""BatchAssembler: what a batch takes of the source depends on the samples alone."""
+"""BatchAssembler: what a batch takes from the source depends on the samples only."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from onion.data.batching import collate
 from onion.online.stream.batch_assembler import BatchAssembler, describe
-from tests.online.lines import Line
+from tests.online.toys import Line
 
 
 def refuse_negative(number):
@@ -17,7 +17,7 @@ def refuse_negative(number):
 
 
 def assembled(numbers, n, reads=None):
-    """Read all, in lots, then take batches of n."""
+    """Read all samples, in portions, then take batches of n."""
     assembler = BatchAssembler(Line(numbers), refuse_negative, list)
     for lot in reads or [max(1, len(numbers))]:
         assembler.more(lot, 0)
@@ -27,7 +27,7 @@ def assembled(numbers, n, reads=None):
     return found, assembler
 
 
-def test_a_rejected_sample_goes_with_the_good_one_behind_it():
+def test_a_rejected_sample_belongs_to_the_batch_of_the_next_good_one():
     found, assembler = assembled([1, -2, 3, -4, -5, 6, -7], 2)
     assert [each.batch for each in found] == [[1, 3], [6]]
     assert [[rejected.sample.data for rejected in each.rejected] for each in found] == [[-2], [-4, -5]]
@@ -43,11 +43,9 @@ def test_a_rejected_sample_goes_with_the_good_one_behind_it():
     st.integers(1, 5),
     st.lists(st.integers(1, 7), min_size=30, max_size=30),
 )
-def test_it_does_not_depend_on_how_they_were_read(numbers, n, reads):
-    at_once, _ = assembled(numbers, n)
-    in_lots, _ = assembled(numbers, n, reads)
-    told_of = [(each.batch, each.samples, each.position, each.rejected) for each in at_once]
-    assert told_of == [(each.batch, each.samples, each.position, each.rejected) for each in in_lots]
+def test_batches_do_not_depend_on_how_samples_were_read(numbers, n, reads):
+    at_once, in_portions = assembled(numbers, n)[0], assembled(numbers, n, reads)[0]
+    assert at_once == in_portions
     assert [number for each in at_once for number in each.batch] == [number for number in numbers if number >= 0]
 
 
@@ -68,7 +66,7 @@ def arrays(*lengths):
 @pytest.mark.parametrize(
     ("lengths", "kept"), [((3, 3, 2, 3), 3), ((2, 3, 3, 3), 3), ((3, 3, 3, 2), 3), ((2, 2, 3, 3, 3), 3)]
 )
-def test_in_the_first_batch_the_most_decide_what_goes_together(lengths, kept):
+def test_in_the_first_batch_the_majority_decides_what_collates(lengths, kept):
     assembler = BatchAssembler(Line(arrays(*lengths)), None, collate)
     assembler.more(9, 0)
     assert assembler.take(len(lengths)) is None
@@ -76,7 +74,7 @@ def test_in_the_first_batch_the_most_decide_what_goes_together(lengths, kept):
     assert assembler.take(kept).batch["x"].shape == (kept, 3)
 
 
-def test_later_the_batch_before_decides():
+def test_later_the_previous_batch_decides():
     assembler = BatchAssembler(Line(arrays(3, 2, 2, 2, 3)), None, collate)
     assembler.more(9, 0)
     assembler.take(1)
@@ -86,7 +84,7 @@ def test_later_the_batch_before_decides():
     assert (len(taken.rejected), taken.position) == (3, "5")
 
 
-def test_examples_that_do_not_even_go_alone_are_all_rejected():
+def test_examples_that_do_not_collate_alone_are_all_rejected():
     def breaks(examples):
         raise TypeError("no")
 
@@ -96,7 +94,7 @@ def test_examples_that_do_not_even_go_alone_are_all_rejected():
     assert assembler.good == 0
 
 
-def test_where_all_go_together_two_by_two_collate_is_to_blame():
+def test_if_all_collate_two_by_two_the_error_is_of_collate():
     def breaks(examples):
         if len(examples) > 2:
             raise TypeError("no")

@@ -1,10 +1,11 @@
-"""A real Chromium without a window, and in it the page of a real service; only the run behind it pretends."""
+"""A real Chromium without a window, and in it the page of a real service; only the run behind it is simulated."""
 
 import shutil
 from contextlib import ExitStack
 
 import pytest
 
+from onion.online.control import gateway
 from onion.online.http.app import PAGE
 from onion.online.http.server import Service
 from tests.online.http.page.in_memory import InMemoryRun
@@ -16,7 +17,7 @@ LIBRARY = "uPlot.iife.min.js"
 
 @pytest.fixture(scope="module")
 def chromium():
-    """The browser; playwright drives the one of the system."""
+    """The browser of the system, driven by playwright."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
     if CHROMIUM is None:
         pytest.skip("no chromium on PATH (Debian: apt-get install chromium)")
@@ -38,13 +39,15 @@ def curves():
 
 
 @pytest.fixture
-def run():
-    return InMemoryRun()
+def run(monkeypatch):
+    monkeypatch.setattr(gateway, "MAX_EVENTS", 100_000)  # a test sends faster than the page reads
+    with InMemoryRun() as run:
+        yield run
 
 
 @pytest.fixture
 def serve(run):
-    """Start services of the run; they are stopped at the end."""
+    """Start services of the run, which are stopped at the end."""
     with ExitStack() as running:
 
         def start(**settings):
@@ -58,9 +61,9 @@ def serve(run):
 
 @pytest.fixture
 def tab(chromium):
-    """An empty tab; what goes wrong in it stands in ``tab.complaints``: console errors, uncaught ones, the policy's.
+    """An empty tab; ``tab.complaints`` collects console errors, uncaught ones, and violations of the policy.
 
-    That the chart library is missed where there is none is nothing wrong.
+    That the chart library is missing where there is none is not an error.
     """
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
     context.set_default_timeout(1000 * PATIENCE)
@@ -80,7 +83,7 @@ def tab(chromium):
 
 @pytest.fixture
 def page(tab, serve):
-    """The page of a run, connected; at the end nothing may have gone wrong in it."""
+    """The page of a run, connected; at the end there must be no complaints."""
     tab.goto(serve().url)
     tab.wait_for_selector("#state[data-state=running]")
     tab.evaluate("async () => { window.curves = (await import('/static/curves.js')).curves; }")

@@ -1,11 +1,7 @@
-"""A run that only pretends: a RunAPI whose steps go on when a test says so."""
+"""A simulated run whose steps a test makes."""
 
-from concurrent.futures import Future
-from queue import Queue
-
-import attrs
-
-from onion.online.control.run_api import Answer, Refused
+from onion.online.control.run_api import Refused
+from tests.online.http.memory_run import MemoryRun
 
 DRAWING = """\
 Runner                                  initialize  pass  batch
@@ -16,131 +12,50 @@ Runner                                  initialize  pass  batch
 ╰"""
 
 
-class InMemoryRun:
-    """What the page may ask of a run.
-
-    Attributes:
-        asked: the commands that were carried out, with their arguments.
-        metrics: the latest, by name; ``go`` tells them with every step.
-    """
+class InMemoryRun(MemoryRun):
+    """What the page may request of a run; its tests fail."""
 
     def __init__(self):
-        self.state = "running"
-        self.step = 0
-        self.loss = 2.0
-        self.metrics = {}
-        self.queue = 7
-        self.rings = {"drop words": True}
-        self.settings = {"parameter_updater.rate": {"value": 0.1, "low": 0.0, "high": 1.0}}
+        super().__init__(
+            step=0,
+            loss=2.0,
+            metrics={},
+            result=None,
+            failing={"test": "the test data are gone"},
+            settings={"parameter_updater.rate": {"value": 0.1, "low": 0.0, "high": 1.0}},
+            rings={"drop words": True},
+        )
         self.timed = True
-        self.asked = []
-        self._answers = {}
-        self._refusal = None
-        self._listeners = []
+        self.refusal = None
+        """Why every command is refused, if it is."""
 
     def go(self, steps, loss=None):
-        """Run so many batches, if the run is not paused, and tell of each of them."""
+        """Make steps, if the run is not paused, and send the status after each."""
         for _ in range(steps if self.state == "running" else 0):
             self.step += 1
             self.loss = 2.0 / self.step if loss is None else loss
             self.tell("status", self.status())
 
     def tell(self, kind, event):
-        for listener in list(self._listeners):
-            listener.put((kind, event))
-
-    def end_events(self):
-        for listener in list(self._listeners):
-            listener.put(None)
-
-    @property
-    def listeners(self):
-        return len(self._listeners)
-
-    def refuse(self, reason):
-        """Refuse every command from now on."""
-        self._refusal = reason
+        self.events.publish(kind, event)
 
     def ask(self, command, arguments, key=None):
-        if self._refusal:
-            raise Refused(self._refusal)
-        if key is None or key not in self._answers:
-            self._answers[key] = self._carried_out(command, arguments)
-        future = Future()
-        future.set_result(self._answers[key])
-        return future
+        if self.refusal:
+            raise Refused(self.refusal)
+        return super().ask(command, arguments, key)
 
-    def _carried_out(self, command, arguments):
-        act = getattr(self, f"_{command}", None)
-        result = act(**arguments) if act else None
-        self.asked.append((command, dict(arguments)))
-        answer = Answer(len(self.asked), command, self.step, result)
-        if command == "test":
-            answer = Answer(len(self.asked), command, self.step, None, "the test data are gone")
-        self.tell("command", {**attrs.asdict(answer), "arguments": dict(arguments)})
+    def take_effect(self, command, arguments):
+        if command == "step":
+            self.state = "running"
+            self.go(arguments["n"])
+        super().take_effect(command, arguments)
         self.tell("status", self.status())
-        if command == "stop":
-            self.end_events()
-        return answer
-
-    def _pause(self):
-        self.state = "paused"
-
-    def _resume(self):
-        self.state = "running"
-
-    def _step(self, n=1):
-        self._resume()
-        self.go(n)
-        self._pause()
-
-    def _stop(self, why=""):
-        self.state = "ended"
-
-    def _set(self, **values):
-        for name, value in values.items():
-            if not self.settings[name]["low"] <= value <= self.settings[name]["high"]:
-                raise Refused(f"{name}={value} is too much.")
-            self.settings[name]["value"] = value
-        return values
-
-    def _enable(self, ring):
-        self.rings[ring] = True
-
-    def _disable(self, ring):
-        self.rings[ring] = False
-
-    def status(self):
-        return {
-            "state": self.state,
-            "step": self.step,
-            "pass": 0,
-            "batch": self.step,
-            "loss": self.loss,
-            "metrics": dict(self.metrics),
-            "log_values": {"examples": 32.0 * self.step},
-            "queue": self.queue,
-            "rejected": 3,
-            "steps_per_second": 12.345678,
-            "since": 1_800_000_000,
-            "settings": {name: dict(setting) for name, setting in self.settings.items()},
-            "rings": dict(self.rings),
-            "commands": len(self.asked),
-        }
 
     def onion(self):
-        loss = {"hook": "on_batch", "calls": self.step}
+        calls = {"hook": "on_batch", "calls": self.step}
         rings = [
             {"name": "control_server", "hook": "initialize", "calls": 1, "way_in_us": 40.0, "way_out_us": 0.0},
-            {"name": "control_server", **loss, "way_in_us": 1.0, "way_out_us": 2.0},
-            {"name": "gradient_machine", **loss, "way_in_us": 9.0, "way_out_us": 0.0},
+            {"name": "control_server", **calls, "way_in_us": 1.0, "way_out_us": 2.0},
+            {"name": "gradient_machine", **calls, "way_in_us": 9.0, "way_out_us": 0.0},
         ]
         return {"drawing": DRAWING, "timed": self.timed, "rings": rings if self.timed else []}
-
-    def subscribe(self):
-        events = Queue()
-        self._listeners.append(events)
-        return events
-
-    def unsubscribe(self, events):
-        self._listeners.remove(events)

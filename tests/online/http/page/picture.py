@@ -1,9 +1,9 @@
-"""Take the README's picture of the page: a real browser, before a real run that learns handwritten digits as they come.
+"""Take the README's picture of the page: a real browser, and a real run that learns handwritten digits as they arrive.
 
     python -m tests.online.http.page.picture docs/page.png
 
-The run is steered through the page's own buttons while it goes on. The digits are scikit-learn's; they arrive in
-bursts, and now and then comes one that cannot be used. It takes about 40 seconds.
+The run is controlled by the page's own buttons. The digits are scikit-learn's; they arrive in bursts, and a few cannot
+be used. It takes about 40 seconds.
 """
 
 import os
@@ -11,7 +11,6 @@ import random
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 from onion import DataProvider, Evaluator, Forward, GradientMachine, ParameterUpdater, Runner, Saver, Tester  # isort: skip
@@ -20,21 +19,17 @@ import paddle
 from playwright.sync_api import sync_playwright
 from sklearn.datasets import load_digits
 
-from onion.online.control.control_server import ControlServer
-from onion.online.journal.journal import Journal
-from onion.online.sources.source import Sample
-from onion.online.stream.stream_provider import StreamProvider
+from onion.online import ControlServer, Journal, Spool, SpoolWriter, StreamProvider
 from tests.online.http.page.conftest import CHROMIUM
 
 SIZE = {"width": 1280, "height": 800}
-HELD_OUT = 400
-WIDTH = 512
+HELD_OUT, WIDTH = 400, 512
 DRAWN = """() => document.getElementById("state").textContent === "running" &&
     document.getElementById("loss").textContent === document.querySelector("figcaption .value").textContent"""
 
 
 class Network(paddle.nn.Layer):
-    """Three layers; a tenth of what is between the last two is dropped."""
+    """Three layers, with dropout between the last two."""
 
     def __init__(self):
         super().__init__()
@@ -51,46 +46,14 @@ class Network(paddle.nn.Layer):
         return paddle.nn.functional.cross_entropy(outputs, batch["digit"])
 
 
-class Bursts:
-    """A source of digits that come some hundreds at a time, every second or so."""
-
-    def __init__(self, pixels, digits):
-        self._pixels, self._digits, self.position = pixels, digits, ""
-        self._draw, self._there = random.Random(7), 0
-        self._next = time.monotonic()
-
-    def _arrive(self):
-        while time.monotonic() >= self._next:
-            self._there += self._draw.randint(500, 2500)
-            self._next += self._draw.uniform(0.4, 1.0)
-
-    @property
-    def _place(self):
-        return int(self.position or 0)
-
-    def read(self, n, timeout):
-        if not self.waiting():
-            time.sleep(min(timeout, 0.05))
-        places = range(self._place, min(self._place + n, self._there))
-        samples = [Sample(self._sample(place), str(place + 1)) for place in places]
-        self.position = samples[-1].position if samples else self.position
-        return samples
-
-    def _sample(self, place):
-        if place % 5000 == 777:
-            return {"digit": 3}  # without its pixels
-        row = place * 31 % len(self._digits)
-        return {"pixels": self._pixels[row].tolist(), "digit": int(self._digits[row])}
-
-    def waiting(self):
-        self._arrive()
-        return self._there - self._place
-
-    def commit(self, position):
-        pass
-
-    def close(self):
-        pass
+def feed(path, over):
+    """Write the numbers of digits until it is over: 500 to 2500 every second or so. One in 5000 is missing."""
+    draw, row = random.Random(7), 0
+    with SpoolWriter(path, block=60) as writer:
+        while not over.wait(draw.uniform(0.4, 1.0)):
+            rows = range(row, row + draw.randint(500, 2500))
+            writer.write([{"row": each if each % 5000 != 777 else None} for each in rows])
+            row = rows.stop
 
 
 class Accuracy:
@@ -107,51 +70,58 @@ class Accuracy:
         return {"accuracy": self._right / max(self._all, 1)}
 
 
-def prepare(sample):
-    """Make an example of a sample; one without pixels is rejected."""
-    return {"pixels": np.array(sample["pixels"], "float32") / 16, "digit": np.int64(sample["digit"])}
-
-
-def onion():
-    """Return the onion, with a clock between each two rings."""
+def examples():
+    """Return the digits as examples."""
     data = load_digits()
-    pixels, digits = data.data, data.target
-    network = Network()
-    optimizer = paddle.optimizer.SGD(learning_rate=0.02, parameters=network.parameters())
-    held_out = [prepare({"pixels": row, "digit": digit}) for row, digit in zip(pixels, digits, strict=True)][:HELD_OUT]
+    pixels = data.data.astype("float32") / 16
+    return [{"pixels": row, "digit": np.int64(digit)} for row, digit in zip(pixels, data.target, strict=True)]
+
+
+def runner_of(path):
+    """Return the runner, timed, for a spool of numbers of digits."""
+    network, digits = Network(), examples()
+    held_out, others = digits[:HELD_OUT], digits[HELD_OUT:]
     test = Runner(DataProvider(held_out, batch_size=100), Evaluator(Accuracy()), Forward(network))
+    prepare = lambda sample: others[sample["row"] * 31 % len(others)]  # noqa: E731 - raises for a missing number
     return Runner(
         Saver("run", every=500),
         Journal(),
-        StreamProvider(Bursts(pixels[HELD_OUT:], digits[HELD_OUT:]), batch_size=16, pass_every=10_000, prepare=prepare),
+        StreamProvider(Spool(path), batch_size=16, pass_every=10_000, prepare=prepare),
         ControlServer(port=0),
         Tester(test, every=100),
-        ParameterUpdater(optimizer),
+        ParameterUpdater(paddle.optimizer.SGD(learning_rate=0.02, parameters=network.parameters())),
         GradientMachine(network),
     ).timed()
 
 
 def main(path):
-    """Run the onion in a thread, and the browser before it."""
-    path = Path(path).absolute()
+    """Run the runner and its producer in threads, and the browser in front of it."""
+    path, over = Path(path).absolute(), threading.Event()
     paddle.seed(3)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        os.chdir(folder)  # the drawing names the Saver's folder
-        runner = onion()
-        run = threading.Thread(target=runner.run, kwargs={"passes": 1000}, daemon=True)
-        run.start()
-        while runner[ControlServer].url is None:
-            time.sleep(0.01)
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        os.chdir(folder)  # the drawing contains the Saver's folder
+        runner = runner_of("samples.db")
+        control = runner[ControlServer]
+        threads = [
+            threading.Thread(target=runner.run, kwargs={"passes": 1000}, daemon=True),
+            threading.Thread(target=feed, args=("samples.db", over), daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)  # takes longer than the first batch
         try:
             page = browser.new_page(viewport=SIZE)
-            page.goto(runner[ControlServer].url)
+            while control.url is None:
+                page.wait_for_timeout(10)
+            page.goto(control.url)
             steer(page)
             page.screenshot(path=path)
         finally:
             browser.close()
-            runner[ControlServer].ask("stop", {}).result()
-            run.join()
+            over.set()
+            control.ask("stop", {}).result()
+            for thread in threads:
+                thread.join()
     print(f"{path}: {path.stat().st_size} bytes")
 
 

@@ -1,4 +1,4 @@
-"""The page's modules on their own, in the browser that they are written for."""
+"""The page's modules by themselves, in a browser."""
 
 import json
 from itertools import pairwise
@@ -29,12 +29,12 @@ PARSER = """
 """
 
 
-def test_a_series_keeps_what_it_was_given(module):
+def test_a_series_has_its_points(module):
     assert module(SERIES, []) == {"x": [], "y": [], "length": 0, "last": None}
     assert module(SERIES, [[1, 5], [2, 6]]) == {"x": [1, 2], "y": [5, 6], "length": 2, "last": 6}
 
 
-def test_a_later_point_at_the_same_or_an_earlier_step_takes_the_place_of_what_was_there(module):
+def test_a_later_point_at_the_same_or_an_earlier_step_replaces_what_was_there(module):
     assert module(SERIES, [[1, 5], [2, 6], [2, 7]])["y"] == [5, 7]
     assert module(SERIES, [[1, 5], [2, 6], [3, 7], [2, 8]])["y"] == [5, 8]
 
@@ -49,7 +49,7 @@ def test_the_last_5000_points_stay_and_the_older_ones_are_thinned_evenly(module)
     assert older[0] == 1
 
 
-def test_a_run_that_goes_far_back_takes_older_points_along(module):
+def test_a_run_that_goes_far_back_removes_older_points(module):
     kept = module(SERIES, [*([step, 0] for step in range(1, 10_001)), [101, 1]])
     assert kept["x"] == [*range(1, 101, 2), 101]
     assert kept["last"] == 1
@@ -66,13 +66,13 @@ def test_events_are_read_however_lines_end_and_wherever_they_are_cut(module, end
         assert [event for found in module(PARSER, [*pieces, ":\n"]) for event in found] == wanted
 
 
-def test_what_is_cut_off_is_no_event(module):
+def test_an_incomplete_event_is_none(module):
     assert module(PARSER, ["data: a"]) == [[]]
     assert module(PARSER, ["data: a\n", "\n"]) == [[], [{"kind": "message", "data": "a"}]]
 
 
 @pytest.mark.parametrize("text", ["data: " + "a" * 5_000_000, ("data: " + "a" * 1000 + "\n") * 5000])
-def test_an_event_without_end_is_an_error_and_no_memory(module, text):
+def test_an_endless_event_is_an_error(module, text):
     code = PARSER.replace("return", "try { return").rstrip() + "} catch (error) { return error.message; }"
     assert module(code, [text]) == "The run sent an event that is too long."
 

@@ -1,4 +1,4 @@
-"""The page in a real browser, in front of a service whose run the test drives."""
+"""The page in a real browser, in front of a service whose run the test controls."""
 
 import pytest
 
@@ -12,14 +12,14 @@ TOKEN = "a-token-that-is-long"
 
 
 def text(page, selector, wanted):
-    """Wait until an element says something; return it."""
+    """Wait until an element has a text; return it."""
     element = page.locator(selector)
     element.filter(has_text=wanted).first.wait_for(state="attached")
     return element
 
 
 def points(page, key="loss"):
-    """The points of a curve, as the chart has them: steps and values."""
+    """Return the points of a curve, as the chart has them: steps and values."""
     return page.evaluate("(key) => curves.get(key).chart.data.map((part) => [...part])", key)
 
 
@@ -31,21 +31,50 @@ def drawn(page, count, key="loss"):
 
 
 def picture(page):
-    """The loss's chart as it looks."""
+    """Return the chart of the loss as it looks."""
     return page.locator("figure canvas").first.evaluate("(canvas) => canvas.toDataURL()")
+
+
+def save(page, run):
+    """Save, and assert that this is the only command so far."""
+    page.click("text=Save")
+    text(page, "#answer", "save: done")
+    assert run.heard == [("save", {})]
+
+
+def leave_dialog(page, leave):
+    page.wait_for_selector("#stop-dialog[open]")
+    leave()
+    page.wait_for_selector("#stop-dialog", state="hidden")
+
+
+def connect(tab, service):
+    tab.goto(service.url)
+    text(tab, "#state", "running")
+    return service
+
+
+def restart(serve, service, stopped=lambda: None):
+    """Stop a service, and serve the run at the same port again."""
+    service.stop()
+    stopped()
+    serve(port=int(service.url.rpartition(":")[2]))
 
 
 # -- what it shows -----------------------------------------------------------------------------------------------------
 
 
-def test_the_figures_are_those_of_the_run(page, run):
+def test_the_values_are_those_of_the_run(page, run):
     run.go(3)
     text(page, "#step", "3")
-    assert page.inner_text("#loss") == "0.66667"
-    assert page.inner_text("#speed") == "12.3"
-    assert page.inner_text("#queue") == "7"
-    assert page.inner_text("#rejected") == "3"
-    assert page.inner_text("#log_values") == "examples\t96"
+    shown = {name: page.inner_text(f"#{name}") for name in ("loss", "speed", "queue", "rejected", "log_values")}
+    assert shown == {
+        "loss": "0.66667",
+        "speed": "12.5",
+        "queue": "7",
+        "rejected": "3",
+        "log_values": "learning_rate\t0.1",
+    }
     assert page.title() == "running · onion"
 
 
@@ -86,21 +115,16 @@ def test_a_run_that_went_back_to_its_checkpoint_draws_over_what_was_lost(curves,
     assert drawn(page, 7) == [[0, 1, 2, 3, 4, 5, 6], [2.0, 2.0, 1.0, 2 / 3, 0.5, 0.4, 9.0]]
 
 
-def test_the_onion_is_drawn_with_the_cost_of_each_ring(page, run):
+def test_the_onion_is_drawn_with_the_cost_of_each_item(page, run):
     assert page.locator("#drawing").text_content() == DRAWING
     run.go(5)
     text(page, "#costs td", "5")  # asked for again after a few seconds
-    assert page.locator("#costs tr").first.inner_text().split("\t")[:5] == [
-        "control_server",
-        "on_batch",
-        "5",
-        "1.0",
-        "2.0",
-    ]
+    cells = page.locator("#costs tr").first.inner_text().split("\t")
+    assert cells[:5] == ["control_server", "on_batch", "5", "1.0", "2.0"]
     assert page.locator("meter").evaluate_all("all => all.map((one) => one.value)") == [0.25, 0.75, 1]
 
 
-def test_an_onion_without_a_clock_says_how_to_get_one(tab, serve, run):
+def test_a_runner_that_is_not_timed_shows_how_to_time_it(tab, serve, run):
     run.timed = False
     tab.goto(serve().url)
     text(tab, "#untimed", "runner.timed()")
@@ -110,7 +134,7 @@ def test_an_onion_without_a_clock_says_how_to_get_one(tab, serve, run):
 # -- what it does ------------------------------------------------------------------------------------------------------
 
 
-def test_pause_stops_the_curves_and_the_state_says_so_until_resume(curves, page, run):
+def test_pause_stops_the_curves_and_the_state_shows_it_until_resume(curves, page, run):
     run.go(5)
     drawn(page, 6)
     page.click("text=Pause")
@@ -120,60 +144,48 @@ def test_pause_stops_the_curves_and_the_state_says_so_until_resume(curves, page,
     page.click("text=Resume")
     text(page, "#state", "running")
     assert len(points(page)[0]) == 6
-    assert run.asked == [("pause", {}), ("resume", {})]
+    assert run.heard == [("pause", {}), ("resume", {})]
 
 
-def test_step_runs_as_many_batches_as_it_says(page, run):
+def test_step_runs_the_given_number_of_batches(page, run):
     page.fill("#steps", "4")
     page.click("#stepping button")
     text(page, "#answer", "step: done after step 4")
     page.fill("#steps", "0")
     page.click("#stepping button")  # the browser refuses it
-    assert run.asked == [("step", {"n": 4})]
+    assert run.heard == [("step", {"n": 4})]
 
 
 def test_stop_asks_first_and_does_nothing_on_cancel(page, run):
     for leave in (lambda: page.click("#stop-dialog >> text=Cancel"), lambda: page.keyboard.press("Escape")):
         page.click("#stop")
-        page.wait_for_selector("#stop-dialog[open]")
-        leave()
-        page.wait_for_selector("#stop-dialog", state="hidden")
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert run.asked == [("save", {})]
-
+        leave_dialog(page, leave)
+    save(page, run)
     page.click("#stop")
     page.click("#stop-dialog >> button:text('Stop the run')")
     text(page, "#state", "ended")
     text(page, "#lost", "The run has ended.")
-    assert run.asked[1:] == [("stop", {"why": "asked on the page"})]
+    assert run.heard[1:] == [("stop", {"why": "asked on the page"})]
     assert page.is_disabled("text=Pause")
 
 
 def test_a_stop_that_was_refused_is_not_repeated_by_escape(page, run):
-    run.refuse("not now")
+    run.refusal = "not now"
     page.click("#stop")
     page.click("#stop-dialog >> button:text('Stop the run')")
     text(page, "#answer", "stop: not now")
-    run.refuse(None)
+    run.refusal = None
     page.click("#stop")
-    page.keyboard.press("Escape")
-    page.wait_for_selector("#stop-dialog", state="hidden")
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert run.asked == [("save", {})]
+    leave_dialog(page, lambda: page.keyboard.press("Escape"))
+    save(page, run)
     assert page.complaints.pop().startswith("Failed to load resource")
 
 
-def test_stop_on_the_keyboard_does_nothing_by_one_key(page, run):
+def test_one_key_does_not_stop_the_run(page, run):
     page.focus("#stop")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#stop-dialog[open]")
-    page.keyboard.press("Enter")  # the first button is Cancel
-    page.wait_for_selector("#stop-dialog", state="hidden")
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert run.asked == [("save", {})]
+    leave_dialog(page, lambda: page.keyboard.press("Enter"))  # the first button is Cancel
+    save(page, run)
 
 
 def test_a_setting_is_set_and_shown(page, run):
@@ -188,20 +200,18 @@ def test_a_setting_is_set_and_shown(page, run):
     text(page, "#answer", "set parameter_updater.rate: done after step 2")
     text(page, "#commands td", "set parameter_updater.rate=0.25")
     assert page.locator("#commands tr").count() == 1  # the answer and the event are one
-    run.settings["parameter_updater.rate"]["value"] = 0.5  # by somebody else
+    run.settings["parameter_updater.rate"]["value"] = 0.5  # by another client
     run.go(1)
     text(page, "#step", "3")
     assert field.input_value() == "0.5"
-    assert run.asked == [("set", {"parameter_updater.rate": 0.25})]
+    assert run.heard == [("set", {"parameter_updater.rate": 0.25})]
 
 
 def test_a_setting_beyond_its_range_is_not_sent(page, run):
     page.get_by_role("spinbutton", name="parameter_updater.rate").fill("2")
     page.click("button:text('Set')")
     assert not page.evaluate("document.querySelector('.setting').checkValidity()")
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert run.asked == [("save", {})]
+    save(page, run)
 
 
 def test_a_ring_is_switched_off_and_on(page, run):
@@ -209,11 +219,11 @@ def test_a_ring_is_switched_off_and_on(page, run):
     text(page, "#answer", "disable drop words: done")
     page.check("#switches input")
     text(page, "#answer", "enable drop words: done")
-    assert run.asked == [("disable", {"ring": "drop words"}), ("enable", {"ring": "drop words"})]
+    assert run.heard == [("disable", {"ring": "drop words"}), ("enable", {"ring": "drop words"})]
 
 
-def test_what_is_refused_is_said_and_the_switch_goes_back(page, run):
-    run.refuse("No ring can be switched today.")
+def test_a_refusal_is_shown_and_the_switch_goes_back(page, run):
+    run.refusal = "No ring can be switched today."
     page.click("#switches label")
     text(page, "#answer", "disable drop words: No ring can be switched today.")
     page.wait_for_function("() => document.querySelector('#switches input').checked")
@@ -222,7 +232,7 @@ def test_what_is_refused_is_said_and_the_switch_goes_back(page, run):
 
 
 def test_a_command_that_failed_is_listed_with_its_error_and_each_is_listed_once(page, run):
-    run.ask("save", {})  # by somebody else
+    run.ask("save", {})  # by another client
     text(page, "#commands", "save")
     page.click("button:text('Test')")
     text(page, "#answer", "test failed: the test data are gone")
@@ -234,7 +244,7 @@ def test_a_command_that_failed_is_listed_with_its_error_and_each_is_listed_once(
     assert page.complaints.pop().startswith("Failed to load resource")
 
 
-def test_the_answer_of_a_call_takes_no_arguments_from_the_list(page):
+def test_the_answer_of_a_call_keeps_the_arguments_of_the_event(page):
     code = "async (row) => (await import('/static/commands.js')).answered(row)"
     row = {"number": 1, "command": "step", "step": 5, "result": None}
     page.evaluate(code, {**row, "arguments": {"n": 5}})
@@ -243,10 +253,10 @@ def test_the_answer_of_a_call_takes_no_arguments_from_the_list(page):
 
 
 def calls(page, *answers):
-    """Let the next calls of ``save`` go to the service, but answer the page so: a status, or None: not at all.
+    """Let the next calls of ``save`` reach the service, but give the page these answers: a status, or None: no answer.
 
     Returns:
-        The idempotency keys of all of them, as they come.
+        The idempotency keys of all of them, as they arrive.
     """
     keys, left = [], list(answers)
 
@@ -266,23 +276,13 @@ def calls(page, *answers):
     return keys
 
 
-def test_a_command_that_stays_in_line_is_asked_for_again_with_the_same_key(page, run):
-    keys = calls(page, 202)
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert len(keys) == 2
-    assert len(set(keys)) == 1
-    assert run.asked == [("save", {})]
-
-
-def test_a_command_whose_answer_was_lost_is_carried_out_once(page, run):
-    keys = calls(page, None)
-    page.click("text=Save")
-    text(page, "#answer", "save: done")
-    assert len(keys) == 2
-    assert len(set(keys)) == 1
-    assert run.asked == [("save", {})]
-    assert page.complaints.pop().startswith("Failed to load resource")
+@pytest.mark.parametrize("answer", [202, None], ids=["still queued", "lost"])
+def test_a_command_without_a_final_answer_is_repeated_with_the_same_key(page, run, answer):
+    keys = calls(page, answer)
+    save(page, run)
+    assert (len(keys), len(set(keys))) == (2, 1)
+    if answer is None:
+        assert page.complaints.pop().startswith("Failed to load resource")
 
 
 def test_two_commands_have_two_keys(page, run):
@@ -328,15 +328,13 @@ def test_memory_is_bounded_after_20_000_events(page, run):
 # -- connection and token ----------------------------------------------------------------------------------------------
 
 
-def test_a_lost_connection_is_said_and_taken_up_again(tab, serve, run):
-    service = serve()
-    tab.goto(service.url)
-    text(tab, "#state", "running")
-    service.stop()
-    text(tab, "#state", "lost")
-    text(tab, "#lost", "Trying again.")
-    run.go(7)
-    serve(port=int(service.url.rpartition(":")[2]))
+def test_a_lost_connection_is_shown_and_restored(tab, serve, run):
+    def look():
+        text(tab, "#state", "lost")
+        text(tab, "#lost", "Trying again.")
+        run.go(7)
+
+    restart(serve, connect(tab, serve()), look)
     tab.dispatch_event("#again", "click")  # on a busy machine it may have tried by itself, and hidden the button
     text(tab, "#state", "running")
     text(tab, "#step", "7")
@@ -344,20 +342,13 @@ def test_a_lost_connection_is_said_and_taken_up_again(tab, serve, run):
     assert all("ERR_" in said for said in tab.complaints)  # what the browser says of a connection
 
 
-def test_it_is_taken_up_again_without_a_hand(tab, serve, run):
-    service = serve()
-    tab.goto(service.url)
-    text(tab, "#state", "running")
-    service.stop()
-    text(tab, "#state", "lost")
-    serve(port=int(service.url.rpartition(":")[2]))
+def test_it_reconnects_by_itself(tab, serve):
+    restart(serve, connect(tab, serve()), lambda: text(tab, "#state", "lost"))
     text(tab, "#state", "running")
 
 
-def test_a_service_that_refuses_its_events_is_quoted(tab, serve):
-    full = serve(limits=Limits(subscribers=1))
-    tab.goto(full.url)
-    text(tab, "#state", "running")
+def test_a_refusal_of_events_is_shown(tab, serve):
+    full = connect(tab, serve(limits=Limits(subscribers=1)))
     other = tab.context.new_page()
     other.goto(full.url)
     text(other, "#lost", "There are 1 subscribers already. Trying again.")
@@ -393,7 +384,7 @@ def test_without_a_token_the_page_waits_until_it_is_asked_again(tab, serve):
 # -- how it looks ------------------------------------------------------------------------------------------------------
 
 
-def test_without_the_chart_library_it_says_where_the_curves_would_be(tab, serve, run):
+def test_without_the_chart_library_a_text_replaces_the_curves(tab, serve, run):
     tab.route("**/vendor/*", lambda route: route.fulfill(status=404))
     tab.goto(serve().url)
     text(tab, ".plot", "run “make web-assets”")

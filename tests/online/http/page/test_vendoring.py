@@ -24,7 +24,7 @@ def archive(folder, files):
     return path
 
 
-def test_a_package_with_another_hash_is_refused_and_both_are_said(tmp_path):
+def test_a_package_with_another_hash_is_refused(tmp_path):
     path = archive(tmp_path, {"package/a.js": b"1"})
     digest = web_assets.INTEGRITY.removeprefix("sha512-")
     with pytest.raises(SystemExit, match=rf"package-1\.tgz is not what is pinned(?s:.*){re.escape(digest)}") as refused:
@@ -34,7 +34,7 @@ def test_a_package_with_another_hash_is_refused_and_both_are_said(tmp_path):
     assert web_assets.checked(path, found) == path
 
 
-def test_only_the_files_that_are_taken_are_unpacked_and_known_afterwards(tmp_path):
+def test_only_the_listed_files_are_unpacked_and_complete_afterwards(tmp_path):
     taken = {"package/dist/a.js": b"1", "package/LICENSE": b"3"}
     path = archive(tmp_path, {**taken, "package/../../evil": b"2"})
     files = {name: hashlib.sha256(content).hexdigest() for name, content in taken.items()}
@@ -47,13 +47,13 @@ def test_only_the_files_that_are_taken_are_unpacked_and_known_afterwards(tmp_pat
     assert not web_assets.complete(vendor, files)
 
 
-def test_without_npm_it_says_what_to_do(tmp_path, monkeypatch):
+def test_without_npm_the_error_states_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match=r"npm is not on PATH; install Node\.js"):
         web_assets.packed(tmp_path)
 
 
-def test_npms_own_words_are_passed_on_when_it_fails(tmp_path, monkeypatch):
+def test_the_message_of_npm_is_passed_on_when_it_fails(tmp_path, monkeypatch):
     npm = tmp_path / "npm"
     npm.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no such registry')\n")
     npm.chmod(0o755)
