@@ -7,14 +7,12 @@ import pytest
 from onion.errors import WeightsError
 from onion.models.encoder import Encoder
 from onion.models.pretraining_heads import EncoderForPretraining
-from onion.tasks.finetune.fine_tune import fine_tune, seed_everything, train
+from onion.tasks.finetune.fine_tune import seed_everything, train
 from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
 from onion.tasks.finetune.initialization import Initialization
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.masked_lm.task import MaskedLM
 from tests.tasks.helpers import BAD, GOOD, HIDDEN, IDS, PLAIN, POSITIONS, log_rows, tiny_encoder, write_tsv
-
-# -- where it begins ---------------------------------------------------------------------------------------------------
 
 
 def begun(folder):
@@ -51,8 +49,6 @@ def test_a_pretrained_head_that_does_not_fit(tmp_path, encoder_folder):
         begun(tmp_path)
 
 
-# -- from the text to the guesses --------------------------------------------------------------------------------------
-
 SENTENCES = [" ".join(words) for words in zip(GOOD, PLAIN, BAD, PLAIN[6:], strict=False)]
 """Six sentences of four words, no word in two of them; so any word tells the others."""
 
@@ -76,14 +72,9 @@ def calm(tmp_path_factory):
 @pytest.fixture(scope="module")
 def make(texts, calm):
     def make(**changes):
-        usual = {
-            "task": "masked-lm",
-            "train": str(texts / "train.txt"),
-            "dev": str(texts / "dev.txt"),
-            "encoder": str(calm),
-        }
-        usual |= {"passes": 8, "batch_size": 16, "learning_rate": 1e-2, "options": {"max_length": 16, "guesses": 4}}
-        return Settings(**(usual | changes))
+        files = {name: str(texts / f"{name}.txt") for name in ("train", "dev")}
+        usual = {"task": "masked-lm", "encoder": str(calm), "passes": 8, "batch_size": 16, "learning_rate": 1e-2}
+        return Settings(**(usual | files | {"options": {"max_length": 16, "guesses": 4}} | changes))
 
     return make
 
@@ -140,24 +131,6 @@ def test_masks_of_a_text_that_is_too_long_are_filled_in_their_order(trained):
     assert len(first) == 14  # of 16 tokens
     (row,) = predict_texts(out, [" ".join(first + second)])
     assert [mask["words"][0] for mask in row["masks"]] == [one[3], two[0]]
-
-
-def test_a_training_that_was_cut_in_mid_pass_comes_to_the_same_bits(make, tmp_path):
-    usual = make(passes=1, test_every=100)
-    names = ("task", "train", "dev")
-    given_settings = {
-        name: getattr(usual, name) for name in ("encoder", "passes", "batch_size", "learning_rate", "options")
-    }
-
-    def onion(folder):
-        files = [getattr(usual, name) for name in names]
-        return fine_tune(*files, tmp_path / folder, **given_settings, test_every=100)
-
-    whole = onion("whole").run(passes=1)
-    assert onion("cut").run(steps=7).step == 7
-    assert onion("cut").run(passes=1).step == whole.step == 19
-    network = "step-00000019/gradient_machine.safetensors"
-    assert (tmp_path / "cut" / network).read_bytes() == (tmp_path / "whole" / network).read_bytes()
 
 
 def test_whole_words_pairs_and_streams(make, tmp_path, calm):

@@ -13,12 +13,11 @@ import paddle
 import pytest
 
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict, predict_lines
 from onion.tasks.finetune.run_folder import TASK_FILE, read_json, write_json
 from onion.tasks.question_answering.task import QuestionAnswering, Reader
 from onion.tasks.registry import recorded_task
-from tests.tasks.helpers import DATA, GOOD, PLAIN, needs_data, of_dev
+from tests.tasks.helpers import DATA, GOOD, PLAIN, needs_data
 from tests.tasks.squad_files import TINY, squad
 
 TASK = QuestionAnswering(**TINY, with_negative=True, language="en")
@@ -48,12 +47,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def run(folder, make_settings):
-    out = folder / "out"
-    files = {"train": str(folder / "train.json"), "dev": str(folder / "dev.json")}
-    return out, train(
-        make_settings(task="question-answering", **files, passes=4, options=TINY, test_every=1000), out
-    ).report
+def run(folder, learn):
+    files = folder / "train.json", folder / "dev.json"
+    return learn("question-answering", *files, passes=4, options=TINY, test_every=1000)
 
 
 def test_it_learns_and_measures_the_same_again(run, folder):
@@ -80,13 +76,6 @@ def test_the_best_threshold_reaches_what_it_promises(run, folder, tmp_path, figu
         assert found[f"best_{figure}_threshold"] == figures[f"best_{figure}_threshold"]
     assert next(iter(reached.values())) == max(reached.values()) == pytest.approx(figures[f"best_{figure}"])
     assert reached[-100.0] < reached[100.0] < figures["best_f1"]
-
-
-def test_training_reports_what_evaluation_gives(folder, make_settings, tmp_path):
-    files = {"train": str(folder / "dev.json"), "dev": str(folder / "dev.json")}
-    report = train(make_settings(task="question-answering", **files, passes=1, options=TINY), tmp_path / "out").report
-    figures = evaluate(tmp_path / "out", str(folder / "dev.json"))
-    assert figures == {**of_dev(report), "rows": figures["rows"]}
 
 
 def test_predictions_of_a_file(run, folder):
@@ -119,9 +108,6 @@ def test_lines_and_an_empty_context(run):
     lovely, nothing = predict_lines(run[0], [line.encode() for line in lines])
     assert (lovely["id"], lovely["answer"], lovely["begin"]) == ("x", "lovely", 13)
     assert (nothing["id"], nothing["answer"], nothing["end"]) == ("2", "", 0)
-
-
-# -- real files --------------------------------------------------------------------------------------------------------
 
 
 def stands_alone(letter):
