@@ -39,18 +39,6 @@ def examples():
     return Examples.of(made)
 
 
-def test_logits_do_not_depend_on_the_other_texts_of_the_batch(network, examples):
-    with paddle.no_grad():
-        together = network(batch_of(examples[:])).numpy()
-        alone = [network(batch_of([example])).numpy()[0] for example in examples]
-        backwards = network(batch_of(examples[::-1])).numpy()[::-1]
-    assert together.shape == (6, 3)
-    assert together.dtype == np.float32
-    np.testing.assert_allclose(together, alone, atol=1e-5)
-    np.testing.assert_allclose(together, backwards, atol=1e-5)
-    assert np.ptp(together, axis=0).min() > 1e-3  # and they do depend on the text
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("weights", [None, [1.0, 0.0, 4.0]])
 def test_cost_with_weights_and_smoothing_by_its_definition(encoder_folder, weights, smoothing):

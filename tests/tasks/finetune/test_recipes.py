@@ -72,13 +72,6 @@ def test_evaluation_measures_what_the_logits_say(measure, network, examples, log
     assert state.metrics.keys() == {"accuracy", "f1", "f1_macro", "matthews"}
 
 
-def test_evaluation_leaves_the_network_in_training_mode_if_it_was(measure, network, examples):
-    network.train()
-    measure(network, examples).run(passes=1)
-    assert network.training
-    assert network.dropout.training
-
-
 def test_training_onion(task, measure, network, examples, tmp_path):
     """Its rings in their order; and the test is inside the saver and the logger, so that they see its metrics."""
     test = measure(network, examples)
