@@ -4,9 +4,9 @@ python examples/distillation.py FOLDER --role teacher --output TEACHER    # or a
 python examples/distillation.py FOLDER --role student --output OUT --teacher TEACHER
 python examples/distillation.py FOLDER --role alone --output OUT
 
-FOLDER has the train.tsv and dev.tsv of a classification, such as SST-2. Given again, a command goes on where it was
-stopped; onion evaluate and onion predict take what it leaves in OUT. The last line is JSON: the accuracy on dev.tsv,
-the examples predicted a second, and more.
+FOLDER has the train.tsv and dev.tsv of a classification, such as SST-2. The same command resumes an interrupted run;
+onion evaluate and onion predict read OUT. The last line is JSON: the accuracy on dev.tsv, the examples predicted per
+second, and more.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from onion.tasks.networks.distillation import AttentionDistribution, Distillatio
 # isort: split
 from paddle import nn
 
-LAYERS = [1, 2]  # of the encoder; the student begins with copies of them
+LAYERS = [1, 2]  # of the encoder; the student starts with copies of them
 LOSSES = SoftTargets(temperature=2.0), HiddenStatesLoss({1: 3, 2: 6}), AttentionDistribution({2: 6})
 SETTINGS = {"passes": 1, "batch_size": 32}
 RATES = {"teacher": 5e-5, "student": 1e-4, "alone": 1e-4}
@@ -50,7 +50,7 @@ parser.add_argument("--encoder", default="minilm")
 parser.add_argument("--seed", type=int, default=1)
 given = parser.parse_args()
 if (given.role == "student") != (given.teacher is not None):
-    parser.error("a student needs --teacher, and nobody else does")
+    parser.error("--role student needs --teacher; the other roles do not take it")
 begun = perf_counter()
 use_threads()
 train, dev, begin = str(given.folder / "train.tsv"), str(given.folder / "dev.tsv"), given.encoder
@@ -74,6 +74,6 @@ report = {
     "seconds": seconds,
     "encoder": given.encoder,
     "layers": network.encoder.config.num_hidden_layers,
-    "costs": [repr(loss) for loss in LOSSES] if teacher else [],
+    "losses": [repr(loss) for loss in LOSSES] if teacher else [],
 }
 print(json.dumps({"example": "distillation", "role": given.role, **settings, **report}))

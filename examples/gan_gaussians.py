@@ -1,9 +1,9 @@
 """A GAN in one onion: a generator learns a ring of 8 Gaussians, a step for every two of its discriminator.
 
-python examples/gan_gaussians.py OUT    trains, draws OUT/points.svg; again, it goes on where it was stopped
+python examples/gan_gaussians.py OUT    trains and draws OUT/points.svg; resumes if run again
 
-Costs are those of Goodfellow et al. (2014, non-saturating), with R1 for the discriminator (Mescheder et al. 2018). The
-last line is JSON: figures of 2,500 samples, see ring_of_gaussians.py.
+The losses are those of Goodfellow et al. (2014, non-saturating), with R1 for the discriminator (Mescheder et al. 2018).
+The last line is JSON: figures of 2,500 samples, see ring_of_gaussians.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A mean teacher (Tarvainen and Valpola 2017) on two moons of 500 points, of which 8 have a label.
 
-python examples/mean_teacher.py [OUT]            given OUT, it saves there, and goes on where it was stopped
+python examples/mean_teacher.py [OUT]            given OUT, it saves there, and resumes if run again
 
 The student learns the labels, and to say of every point, though disturbed by noise, what its moving average says. The
 last line is JSON: accuracy on other points of the student, of the teacher, and of a student with the 8 labels alone.

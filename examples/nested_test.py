@@ -1,6 +1,6 @@
-"""A run with all that a run needs: a nested test onion, checkpoints, a log, an early stop. And its picture.
+"""A complete run: a nested test onion, checkpoints, a log, early stopping; and its picture.
 
-python examples/nested_test.py OUT            trains; again, it goes on where it was stopped
+python examples/nested_test.py OUT            trains; resumes if run again
 python examples/nested_test.py --draw FILE    draws the onion
 """
 
@@ -34,7 +34,7 @@ import paddle
 
 
 class Error:
-    """The mean squared error over a pass: a metric of one's own."""
+    """The mean squared error over a pass: a custom metric."""
 
     def reset(self) -> None:
         """Forget all batches."""

@@ -1,6 +1,6 @@
-"""A control of one's own: end the run when the balance of labels in the stream drifts.
+"""A custom control: end the run when the balance of labels in the stream drifts.
 
-python examples/online_control.py OUT      makes OUT/samples.db; again, it goes on where it was stopped
+python examples/online_control.py OUT      makes OUT/samples.db; resumes if run again
 
 `LabelBalance` watches the labels, and hears on the way into each batch what other threads have posted: here new bounds.
 A ControlServer beside it (ControlServer(port=8765), Journal()) would add the service; it is not needed for this.
@@ -36,7 +36,7 @@ class LabelBalance(RunnerItem):
         self._recent: deque[float] = deque(maxlen=20)
 
     def on_batch(self, state: State) -> Iterator[None]:
-        """Hear what was posted; look at the labels; run the inside."""
+        """Read what was posted; check the labels; run the inside."""
         while not self.posted.empty():
             self.low, self.high = self.posted.get()
         self._recent.append(float(np.mean(state.batch["labels"])))
@@ -50,7 +50,7 @@ class LabelBalance(RunnerItem):
         return {"low": self.low, "high": self.high, "recent": json.dumps(list(self._recent))}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Take them back."""
+        """Restore them."""
         self.low, self.high = saved["low"], saved["high"]
         self._recent.extend(json.loads(saved["recent"]))
 

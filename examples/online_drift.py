@@ -1,6 +1,6 @@
-"""Learn from a stream whose rule is turned round in the middle, and notice it.
+"""Learn from a stream whose rule changes in the middle, and detect it.
 
-python examples/online_drift.py OUT      makes OUT/samples.db, 6,000 points; again, it goes on where it was stopped
+python examples/online_drift.py OUT      makes OUT/samples.db, 6,000 points; resumes if run again
 
 A point of the plane is 1 on one side of a line and 0 on the other; after half of the points the line has turned by 120
 degrees. Each is predicted before it is trained on, once. A watch over the accuracy raises the learning rate for 50

@@ -3,7 +3,7 @@
 python examples/siamese.py FOLDER [--output OUT] [--seed 1] [--encoder minilm]
 
 FOLDER has STS-B's train.tsv and dev.tsv: text_a, text_b, label from 0 to 5. What is learned is the cosine of the two
-mean-pooled vectors. Given again, the command goes on where it was stopped. The last line is JSON: Spearman's
+mean-pooled vectors. The same command resumes an interrupted run. The last line is JSON: Spearman's
 correlation on dev.tsv before and after; it takes scipy.
 """
 

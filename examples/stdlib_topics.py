@@ -1,4 +1,4 @@
-"""A text set that every Python carries with it: which chapter of the library reference is a sentence about?
+"""A text set made from Python itself: which chapter of the library reference is a sentence about?
 
 The texts are the sentences of the docstrings in Python's own standard library. The label of a sentence is the chapter
 of the "Python Library Reference" that its module belongs to. Nothing is downloaded and no module is imported: the
@@ -9,7 +9,7 @@ source files are parsed. So the set can be made on any machine, in a few seconds
 writes ``train.tsv`` and ``dev.tsv`` with the columns ``label`` and ``text_a``. Their texts differ a little from one
 version of Python to the next, as the library does.
 
-All sentences of one function or class stand in the same split, and no text stands in both: a model cannot do well on
+All sentences of one function or class are in the same split, and no text is in both: a model cannot do well on
 ``dev.tsv`` by having seen the same words.
 """
 
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 # Chapter -> its modules, after https://docs.python.org/3/library/index.html: the twelve chapters with the most text.
 # Graphical interfaces, packaging and program frameworks are left out, since many systems install them separately.
-# A package stands for all that is in it. A name with an underscore is the pure Python twin of a module in C, or a
+# A package includes all its modules. A name with an underscore is the pure Python version of a module in C, or a
 # private part of a public module. A module that this version of Python does not have is passed over.
 CHAPTERS = {
     "text": "string re sre_compile sre_parse difflib textwrap stringprep rlcompleter",
@@ -120,9 +120,8 @@ def _definitions(tree: ast.AST) -> Iterator[ast.ClassDef | ast.FunctionDef | ast
 def sentences(docstring: str) -> Iterator[str]:
     """The sentences of a docstring in one line each, without doctests, very short ones and code."""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(docstring)):
-        prose = re.split(r"^\s*>>>", paragraph, maxsplit=1, flags=re.MULTILINE)[
-            0
-        ]  # output follows up to the blank line
+        # the output of a doctest follows up to the blank line
+        prose, *_ = re.split(r"^\s*>>>", paragraph, maxsplit=1, flags=re.MULTILINE)
         for sentence in re.split(r"(?<=[.!?:])\s+(?=[A-Z])", " ".join(prose.split())):
             if len(sentence.split()) >= SHORTEST and not _is_code(sentence):
                 yield sentence
@@ -137,7 +136,7 @@ def _is_code(text: str) -> bool:
 def split(examples: Iterable[Example]) -> tuple[list[Example], list[Example]]:
     """Training and development set: about 85 and 15 percent, cut between module-level objects.
 
-    A text that stands under two labels is dropped, and so are repetitions of a text within and between the sets.
+    A text with two labels is dropped, and so are repetitions of a text within and between the sets.
     """
     labels = defaultdict(set)
     unique: dict[str, Example] = {}
@@ -160,27 +159,17 @@ def _digest(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def sample(examples: list[Example], limit: int) -> list[Example]:
-    """At most `limit` of the examples in their order, always the same ones."""
-    chosen = {example.text for example in sorted(examples, key=lambda example: _digest(example.text))[:limit]}
-    return [example for example in examples if example.text in chosen]
-
-
-def build(out: Path, library: Path, limit: int | None = None) -> dict[str, Counter[str]]:
+def build(out: Path, library: Path) -> dict[str, Counter[str]]:
     """Write ``train.tsv`` and ``dev.tsv``.
 
     Args:
         out: The folder to write to; made where it does not exist.
         library: The folder of the standard library.
-        limit: At most so many training examples, and as large a part of the development set. Default: all.
 
     Returns:
         For each split the number of examples by label.
     """
     train, dev = split(read_library(library))
-    if limit is not None and limit < len(train):
-        dev = sample(dev, max(1, len(dev) * limit // len(train)))
-        train = sample(train, limit)
     out.mkdir(parents=True, exist_ok=True)
     counts = {}
     for name, examples in (("train", train), ("dev", dev)):
@@ -194,9 +183,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Build the set and print how many examples each label has."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--output", type=Path, required=True, help="folder to write train.tsv and dev.tsv to")
-    parser.add_argument("--limit", type=int, help="at most so many training examples (default: all)")
     options = parser.parse_args(arguments)
-    counts = build(options.output, Path(sysconfig.get_path("stdlib")), options.limit)
+    counts = build(options.output, Path(sysconfig.get_path("stdlib")))
     train, dev = counts["train"], counts["dev"]
     print(f"{'label':<15}{'train':>7}{'dev':>7}")
     for label in CHAPTERS:

@@ -1,6 +1,6 @@
 """Two tasks over one encoder, each with its head, data and test; the best checkpoint is that of the target.
 
-python examples/two_tasks.py OUT            trains; again, it goes on where it was stopped
+python examples/two_tasks.py OUT            trains; resumes if run again
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Examples of texts as a padded batch, and what an encoder takes of it."""
+"""Examples of texts as a padded batch, and the part of a batch that an encoder takes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def batch_of(examples: Sequence[Example], pad_id: int = 0) -> dict[str, Any]:
     """Make a batch of examples, padded on the right to the longest.
 
-    ``lengths`` and ``places`` are lists, so they stay on the host: the encoder works out there where the tokens stand,
-    and a GPU need not be waited for.
+    ``lengths`` and ``places`` are lists, so they stay on the host: the encoder computes the positions of the tokens
+    there, without waiting for a GPU.
 
     Returns:
         ``input_ids``, ``token_type_ids``: int64 ``[batch, length]``; ``lengths``, ``places``: lists of ``batch``
-        integers, the latter if the examples know their places; and, if the examples have a ``label``, ``labels``:
-        int64 or float32 ``[batch]``.
+        integers (places are 0 if the examples have none); if the examples have a ``label``, ``labels``: int64 or
+        float32 ``[batch]``.
     """
     ids = [example["ids"] for example in examples]
     batch = {
@@ -38,9 +38,9 @@ def batch_of(examples: Sequence[Example], pad_id: int = 0) -> dict[str, Any]:
 
 
 def arguments(batch: dict[str, Any]) -> dict[str, Any]:
-    """Return what an encoder takes of a batch: ids, types, and the mask (bool ``[batch, length]``) as a numpy array.
+    """Return the arguments of an encoder: ids, types, the mask (numpy, bool ``[batch, length]``).
 
-    And ``task_type_ids``, where the batch has them (see ``onion.tasks.networks.multi_head``).
+    Also ``task_type_ids``, if the batch has them (see ``onion.tasks.networks.multi_head``).
     """
     tasks = {"task_type_ids": batch["task_type_ids"]} if "task_type_ids" in batch else {}
     return {
@@ -52,5 +52,5 @@ def arguments(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def mask_of(batch: dict[str, Any]) -> np.ndarray:
-    """Return which places of a batch hold a token, bool ``[batch, length]``."""
+    """Return which positions of a batch hold a token: bool ``[batch, length]``."""
     return np.arange(batch["input_ids"].shape[1]) < np.array(batch["lengths"])[:, None]

@@ -1,6 +1,6 @@
 """``classification``: one label for a text or a pair of texts.
 
-File: ``text_a``, ``text_b`` if the rows are pairs, ``label`` (any text or number).
+File: ``text_a``, ``text_b`` if the rows are pairs, ``label`` (any string or number).
 Prediction: ``label``, and ``probabilities`` by label.
 """
 
@@ -32,30 +32,30 @@ from onion.tasks.validators import BELOW_ONE, QUOTE, as_float, as_name
 from onion.validation import is_number
 
 SMALLEST = float(np.finfo(np.float32).tiny)
-"""What a sum of weights is taken for at least: 0 divided by it is 0."""
+"""The smallest divisor for a sum of weights, so that 0 / 0 is 0."""
 
 LARGEST = 1e6
-"""More than any ratio of classes; sums of such weights and losses are far from the end of float32."""
+"""The largest weight of a class: far more than any ratio of classes, and far from overflow in float32."""
 
 
 def _by_label(weights: Any) -> Any:
-    """Names may be whole numbers, and the weights texts that are numbers; what is no mapping stays as it is."""
+    """Convert names that are integers and weights that are quoted; anything but a mapping stays as it is."""
     if not isinstance(weights, Mapping):
         return weights
     found: dict[Any, Any] = {}
     for name, weight in weights.items():
         if as_name(name) in found:
-            raise DataError(f"class_weights: the label {shown(as_name(name))} stands there twice; keep one of the two")
+            raise DataError(f"class_weights: the label {shown(as_name(name))} is given twice; remove one")
         found[as_name(name)] = as_float(weight)
     return found
 
 
 def _check_weights(task: Any, field: Any, weights: Any) -> None:
     if not isinstance(weights, Mapping):
-        raise DataError(f"class_weights: {shown(weights)} is not a number from 0 for each label that is named")
+        raise DataError(f"class_weights: {shown(weights)} is not a mapping of labels to numbers >= 0")
     for name, weight in weights.items():
         if not isinstance(name, str):
-            raise DataError(f"class_weights: the label {shown(name)} is not a text or a whole number; {QUOTE}")
+            raise DataError(f"class_weights: the label {shown(name)} is not a string or an integer; {QUOTE}")
         if not (is_number(weight) and 0 <= weight <= LARGEST):
             raise DataError(
                 f"class_weights: the weight of {shown(name)}, {shown(weight)}, is not a number from 0 to {LARGEST:g}"
@@ -67,11 +67,11 @@ class Classification(TextTask):
     """Classification of a text or a pair of texts.
 
     Attributes:
-        labels: all of them, in the order of the logits; none given: those of the training file.
-        class_weights: label -> how much an example of it counts; a label that is not named counts 1. The loss is the
-            weighted mean.
+        labels: all labels, in the order of the logits. Default: those of the training file.
+        class_weights: label -> weight of its examples in the loss, which is the weighted mean; other labels have the
+            weight 1.
         label_smoothing: the share of the target that is spread over all labels (Szegedy et al. 2015, section 7).
-        dropout: of the pooled output; None: the encoder's.
+        dropout: of the pooled output. Default: the encoder's.
     """
 
     name = "classification"
@@ -88,20 +88,20 @@ class Classification(TextTask):
     )
 
     def fitted(self, path: str | Path) -> Classification:
-        """Return the task that knows the labels, and whether the rows are pairs."""
+        """Return the task with the labels and with ``pairs``."""
         task = super().fitted(path)
         labels = self.labels or Labels.of(row.label(self.target) for row in self.rows(path, labelled=True))
         if len(labels) < 2:
             raise DataError(f"{path}: all rows have the label {labels.told()}; there is nothing to learn.")
         unknown = [name for name in task.class_weights or () if name not in labels]
         if unknown:
-            raise DataError(f"class_weights: there is no label {shown(unknown[0])} in {path}; {labels.told()}")
+            raise DataError(f"class_weights: there is no label {shown(unknown[0])} in {path}, only {labels.told()}")
         if not any(self._counts(labels)):
-            raise DataError(f"class_weights: every label of {path} counts 0; there is nothing to learn.")
+            raise DataError(f"class_weights: every label of {path} has the weight 0; there is nothing to learn.")
         return attrs.evolve(task, labels=labels)
 
     def _counts(self, labels: Labels) -> list[float]:
-        """Return what an example of each label counts."""
+        """Return the weight of each label."""
         named = self.class_weights or {}
         return [float(named.get(name, 1.0)) for name in labels]
 
@@ -130,19 +130,19 @@ class Classification(TextTask):
             }
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
-        """Return what always answering the commonest label would score."""
+        """Return the accuracy of always predicting the most frequent label."""
         counts = Counter(example["label"] for example in examples)
         return {"majority_accuracy": counts.most_common(1)[0][1] / len(examples)}
 
 
 class Classifier(SentenceHead):
-    """A head with one logit a label.
+    """A head with one logit per label.
 
     Args:
         encoder: see SentenceHead.
-        classes: how many labels there are, at least 2.
+        classes: the number of labels, at least 2.
         dropout: see SentenceHead.
-        weights: of the labels in the loss. Default: all 1.
+        weights: of the labels in the loss. Default: 1 for each.
         smoothing: of the labels.
     """
 
@@ -159,9 +159,9 @@ class Classifier(SentenceHead):
         self._smoothing = smoothing
 
     def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the mean cross-entropy, a scalar; weighted, it is divided by the sum of the weights.
+        """Return the mean cross-entropy, a scalar; if weighted, divided by the sum of the weights.
 
-        A batch in which nothing counts costs 0.
+        The loss of a batch whose weights are all 0 is 0.
         """
         labels = batch["labels"]
         if not self._smoothing:
@@ -175,5 +175,5 @@ class Classifier(SentenceHead):
         return (each * weights).sum() / weights.sum().clip(min=SMALLEST)
 
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
-        """Return the probabilities ``[classes]`` of every example."""
+        """Return the probabilities ``[classes]`` of each example."""
         return list(softmax(logits.numpy()))

@@ -1,4 +1,4 @@
-"""The items between a network and what is done with its outputs: decode them, collect them."""
+"""Items that decode a network's outputs and collect them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from onion import HookIterator, RunnerItem, State
 
 
 class Decoder(RunnerItem):
-    """Replace ``state.outputs`` by what the network's ``decode(outputs, batch)`` makes of them: one entry an example.
+    """Replace ``state.outputs`` with the network's ``decode(outputs, batch)``: one entry per example.
 
     Args:
-        network: has ``decode``.
+        network: has a method ``decode``.
     """
 
     def __init__(self, network: nn.Layer) -> None:
@@ -26,13 +26,13 @@ class Decoder(RunnerItem):
 
 
 class Collector(RunnerItem):
-    """Put what was decoded of every batch in its examples' places.
+    """Collect the decoded outputs in the order of the examples.
 
     Args:
-        examples: how many there are.
+        examples: the number of examples.
 
     Attributes:
-        found: after a pass, one entry an example.
+        found: after a pass, one entry per example.
     """
 
     def __init__(self, examples: int) -> None:

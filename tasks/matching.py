@@ -1,9 +1,9 @@
-"""``matching``: how well a second text fits a first one, such as an answer a question.
+"""``matching``: how well a second text matches a first one, such as an answer a question.
 
-File, pointwise: ``text_a``, ``text_b``, ``label`` (two values; the second one in order, such as ``1``, says that they
-fit, if the setting ``fits`` does not name the other), and ``qid`` where several rows belong to one question.
-File, pairwise: ``text_a``, ``text_b``, which fits, and ``text_b_neg``, which fits less.
-Prediction: ``score``, from 0 to 1, of ``text_a`` and ``text_b``; learned pointwise, also ``label``.
+File, pointwise: ``text_a``, ``text_b``, ``label`` (two values; the second in order, such as ``1``, means a match,
+unless the setting ``fits`` names the other), and ``qid`` if several rows belong to one question.
+File, pairwise: ``text_a``, ``text_b``, which matches, and ``text_b_neg``, which matches less.
+Prediction: ``score``, from 0 to 1, of ``text_a`` and ``text_b``; trained pointwise, also ``label``.
 """
 
 from __future__ import annotations
@@ -42,24 +42,23 @@ POINTWISE, PAIRWISE = "pointwise", "pairwise"
 
 @attrs.frozen(kw_only=True)
 class Matching(TextTask):
-    """Matching of two texts, learned from judged rows or from pairs of a better and a worse second text.
+    """Matching of two texts, trained on judged rows or on pairs of a better and a worse second text.
 
-    A file to test on may be of either kind where the learning is pairwise, whatever the training file is. Its figures:
+    If training is pairwise, a test file may be of either kind. Metrics:
 
-    * rows, learned pointwise: ``accuracy`` and ``f1``; by ``qid`` also ``mrr`` and ``map``;
-    * rows, learned pairwise: ``accuracy``, how many pairs of a fitting and another row, of the same ``qid`` if there is
-      one, are in the right order; ``mrr`` and ``map`` as above;
-    * pairs: ``accuracy``, how many are in the right order.
+    * rows, trained pointwise: ``accuracy`` and ``f1``; with ``qid`` also ``mrr`` and ``map``;
+    * rows, trained pairwise: ``accuracy``, the share of correctly ordered pairs of a matching and another row (of the
+      same ``qid``, if there is one); ``mrr`` and ``map`` as above;
+    * pairs: ``accuracy``, the share of correctly ordered pairs.
 
     Attributes:
-        learning: ``"pointwise"`` or ``"pairwise"`` (PaddlePALM's ``learning_strategy``); None: what the training file
-            is; one that has both columns is pairwise.
-        labels: two, the second one says that the texts fit; learned from the training file if it is pointwise and they
-            are not given, else ``0`` and ``1``.
-        fits: the one that says that the texts fit, which then is put second; None: the second one.
-        questions: whether the training file has ``qid``; then others with labels need it too.
-        margin: how much greater the better score is to be.
-        dropout: of the pooled output; None: the encoder's.
+        learning: ``"pointwise"`` or ``"pairwise"`` (PaddlePALM's ``learning_strategy``). Default: by the columns of the
+            training file; pairwise if it has both kinds.
+        labels: two, the second means a match. Default: those of a pointwise training file, otherwise ``0`` and ``1``.
+        fits: the label that means a match, which becomes the second. Default: the second one.
+        questions: whether the training file has ``qid``; then other labelled files need it, too.
+        margin: the desired difference of the scores of a pair.
+        dropout: of the pooled output. Default: the encoder's.
     """
 
     name = "matching"
@@ -78,17 +77,17 @@ class Matching(TextTask):
     @labels.validator
     def _two(self, _: Any, labels: Labels) -> None:
         if len(labels) not in (0, 2):
-            raise ValueError(f"there are two labels, one for texts that fit and one for others; not {labels.told()}")
+            raise ValueError(f"there must be two labels, one for a match and one for others, not {labels.told()}")
 
     @property
     def monitor(self) -> str:  # type: ignore[override]
-        """``mrr`` if the rows belong to questions, where few of many rows are right; else ``accuracy``."""
+        """``mrr`` if the rows belong to questions, of whose rows few match; otherwise ``accuracy``."""
         return "mrr" if self.questions else "accuracy"
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
-        """Give the rows of a file; see ``Task.rows``."""
+        """Yield the rows of a file; see ``Task.rows``."""
         columns = self.columns(path) if labelled else [TEXT, PAIR]
         absent = self._absent(columns) if labelled else []
         for row in checked_texts(file_rows(path, columns, absent), self.pairs):
@@ -102,17 +101,17 @@ class Matching(TextTask):
             yield row
 
     def _absent(self, columns: Sequence[str]) -> list[str]:
-        """What would have made another kind of file of this one, had it been in the first row."""
+        """Return the columns that would make this another kind of file if the first row had them."""
         if NEGATIVE in columns:
             return []
         kinds = [QUESTION] if self.learning == POINTWISE else [NEGATIVE, QUESTION]
         return [name for name in kinds if name not in columns]
 
     def columns(self, path: str | Path) -> list[str]:
-        """Return what every row of a file has to have to be learned from or tested on; its first row tells.
+        """Return the columns that every labelled row of a file must have, according to its first row.
 
         Raises:
-            DataError: the file cannot be read, or has not even texts.
+            DataError: the file cannot be read, or has no texts.
         """
         first = next(file_rows(path, [TEXT, PAIR], [NEGATIVE, self.target, QUESTION])).cells
         if NEGATIVE in first and self.learning != POINTWISE:
@@ -120,38 +119,36 @@ class Matching(TextTask):
         return [TEXT, PAIR, self.target, *[QUESTION] * (self.questions or QUESTION in first)]
 
     def fitted(self, path: str | Path) -> Matching:
-        """Return the task that knows how it learns, and the two labels."""
+        """Return the task with the kind of training and the two labels."""
         columns = self.columns(path)
         if NEGATIVE in columns:
             return self._knowing(self.labels or Labels(("0", "1")), learning=PAIRWISE)
         if self.learning == PAIRWISE:
-            raise DataError(f"{path}: there is no column {NEGATIVE!r}, which is what pairwise learning learns from")
+            raise DataError(f"{path}: there is no column {NEGATIVE!r}, which pairwise learning needs")
         return self._knowing(self._two_labels(path), learning=POINTWISE, questions=QUESTION in columns)
 
     def _knowing(self, labels: Labels, **more: Any) -> Matching:
-        """The task with labels in their order, and with what else it got to know."""
+        """Return the task with ordered labels and the given fields."""
         fits = labels.names[1] if self.fits is None else self.fits
         if fits not in labels:
-            raise DataError(f"fits: there is no label {shown(fits)}; {labels.told()} are the two")
+            raise DataError(f"fits: there is no label {shown(fits)}, only {labels.told()}")
         ordered = Labels([*(name for name in labels if name != fits), fits])
         return attrs.evolve(self, labels=ordered, fits=fits, **more)
 
     def _two_labels(self, path: str | Path) -> Labels:
-        """The labels that are given, or those of the rows."""
+        """Return the labels of the setting, or those of the rows."""
         names: set[str] = set()
         for row in self.rows(path, labelled=True):
             name = row.label(self.target)
             if len(names | {name}) > 2:
-                raise row.error(
-                    f"a third label, {shown(name)}; matching is learned from two: {Labels.of(names).told()}"
-                )
+                raise row.error(f"a third label, {shown(name)}; matching needs exactly two: {Labels.of(names).told()}")
             names.add(name)
         if len(names) < 2:
-            raise DataError(f"{path}: matching is learned from rows with two labels; all here have {shown(min(names))}")
+            raise DataError(f"{path}: matching needs rows with two labels; all rows have {shown(min(names))}")
         return self.labels or Labels.of(names)
 
     def features(self, rows: Sequence[Row], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
-        """Give ``ids``, ``types`` (int64 ``[length]``), and ``label`` or those of the worse text; see Task.features."""
+        """Return ``ids``, ``types`` (int64 ``[length]``), and ``label`` or those of the worse text."""
         examples = super().features(rows, tokenizer, labelled, notes)
         if labelled and NEGATIVE in rows[0].cells:
             worse = [attrs.evolve(row, cells={**row.cells, PAIR: row.cells[NEGATIVE]}) for row in rows]
@@ -160,18 +157,16 @@ class Matching(TextTask):
         return examples
 
     def targets(self, row: Row) -> dict[str, Any]:
-        """Return whether the texts of a row fit, 1 or 0; nothing of a pair."""
+        """Return whether the texts of a row match, 1 or 0; nothing for a pair."""
         if NEGATIVE in row.cells:
             return {}
         label = row.label(self.target)
         if label not in self.labels:
-            raise row.error(
-                f"the label {shown(label)} is none of the two: {self.labels.told()}; see the setting labels"
-            )
+            raise row.error(f"the label {shown(label)} is unknown; the setting labels has {self.labels.told()}")
         return {"label": self.labels.numbers()[label]}
 
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
-        """Make a batch; of pairs, it has a row for each better text, and after all of them one for each worse text."""
+        """Make a batch; of pairs, it has the rows of all better texts, then those of all worse texts."""
         if "ids_neg" not in examples[0]:
             return batch_of(examples, pad_id)
         worse = [{"ids": example["ids_neg"], "types": example["types_neg"]} for example in examples]
@@ -202,13 +197,13 @@ class Matching(TextTask):
     def predictions(
         self, rows: Sequence[Row], examples: Sequence[Example], decoded: Sequence[float]
     ) -> Iterator[dict[str, Any]]:
-        """Give the score and, where labels were learned, the likelier one."""
+        """Yield the score and, if trained pointwise, the more probable label."""
         for score in decoded:
             label = {"label": self.labels.names[int(score > 0.5)]} if self.learning == POINTWISE else {}
             yield {"score": round(float(score), 6), **label}
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
-        """Return what always answering the commoner label would score, where there are labels to answer."""
+        """Return the accuracy of always predicting the more frequent label, if there are labels."""
         if self.learning == PAIRWISE:
             return {}
         share = float(np.mean([example["label"] for example in examples]))
@@ -216,20 +211,20 @@ class Matching(TextTask):
 
 
 class PointwiseMatcher(Classifier):
-    """A classifier of two labels; the score is the probability of the second one."""
+    """A classifier with two labels; the score is the probability of the second."""
 
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
-        """Return the score of every example, float64."""
+        """Return the score of each example, float64."""
         other, fitting = logits.numpy().astype(np.float64).T
         return list(sigmoid(fitting - other))
 
 
 class PairwiseMatcher(SentenceHead):
-    """A head with one score a row, from 0 to 1, learned from the difference of two (PaddlePALM's ``Match``).
+    """A head with one score per row, from 0 to 1, trained on the difference of two (PaddlePALM's ``Match``).
 
     Args:
         encoder: see SentenceHead.
-        margin: how much greater the better score is to be.
+        margin: the desired difference of the scores of a pair.
         dropout: see SentenceHead.
     """
 
@@ -243,7 +238,7 @@ class PairwiseMatcher(SentenceHead):
         return functional.relu(self._margin - better + worse).mean()
 
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
-        """Return the score of every example, float64; of a pair ``[2]``, the better text's and the worse one's."""
+        """Return the score of each example, float64; of a pair ``[2]``, those of the better and the worse text."""
         scores = sigmoid(logits.numpy()[:, 0])
         paired = len(scores) == 2 * len(batch["places"])
         return list(scores.reshape(2, -1).T) if paired else list(scores)

@@ -1,7 +1,7 @@
 """``multilabel``: any number of labels for a text or a pair of texts.
 
-File: ``text_a``, ``text_b`` if the rows are pairs, ``label``: names with ``,`` between them, or, in JSON, a list of
-names. Spaces around a name do not belong to it; nothing, or an empty list, means no label.
+File: ``text_a``, ``text_b`` if the rows are pairs, ``label``: names separated by ``,`` or, in JSON, a list of names.
+Spaces around a name are ignored; an empty cell or list means no label.
 Prediction: ``labels``, those with a probability over the threshold, and ``probabilities`` by label.
 """
 
@@ -25,7 +25,7 @@ from onion.tasks.data.features.examples import Example
 from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import TextTask
-from onion.tasks.metrics.multilabel import MultiLabelMetric
+from onion.tasks.metrics.classification import MultiLabelMetric
 from onion.tasks.networks.heads import SentenceHead
 from onion.tasks.probabilities import sigmoid
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES
@@ -34,13 +34,13 @@ from onion.tasks.validators import BELOW_ONE, NAME, as_float, as_name
 
 @attrs.frozen(kw_only=True)
 class MultiLabel(TextTask):
-    """Every label is a yes or a no of its own.
+    """Classification with an independent decision for each label.
 
     Attributes:
-        labels: all of them, in the order of the logits; none given: those of the training file.
-        separator: stands between the names of a cell.
-        threshold: labels with a probability over it are predicted.
-        dropout: of the pooled output; None: the encoder's.
+        labels: all labels, in the order of the logits. Default: those of the training file.
+        separator: between the names in a cell.
+        threshold: labels with a larger probability are predicted.
+        dropout: of the pooled output. Default: the encoder's.
     """
 
     name = "multilabel"
@@ -55,19 +55,19 @@ class MultiLabel(TextTask):
     )
 
     def fitted(self, path: str | Path) -> MultiLabel:
-        """Return the task that knows the labels, and whether the rows are pairs."""
+        """Return the task with the labels and with ``pairs``."""
         labels = self.labels or Labels.of(name for row in self.rows(path, labelled=True) for name in self._names(row))
         if not labels:
             raise DataError(f"{path}: no row has a label; there is nothing to learn.")
         return attrs.evolve(super().fitted(path), labels=labels)
 
     def targets(self, row: Row) -> dict[str, Any]:
-        """Return the numbers of the row's labels, int64 ``[any]``, in order, each once."""
+        """Return the numbers of the row's labels, int64 ``[any]``, ascending and distinct."""
         numbers = {self.labels.number(row, name) for name in self._names(row)}
         return {"marks": np.array(sorted(numbers), np.int64)}
 
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
-        """Make a batch whose ``labels`` are 1 where an example has a label, else 0: float32 ``[batch, labels]``."""
+        """Make a batch with ``labels``, 1 where an example has a label and 0 elsewhere: float32 ``[batch, labels]``."""
         batch = super().collate(examples, pad_id)
         if "marks" in examples[0]:
             batch["labels"] = np.zeros((len(examples), len(self.labels)), np.float32)
@@ -86,7 +86,7 @@ class MultiLabel(TextTask):
     def predictions(
         self, rows: Sequence[Row], examples: Sequence[Example], decoded: Sequence[np.ndarray]
     ) -> Iterator[dict[str, Any]]:
-        """Give the labels over the threshold, and the probability of every label."""
+        """Yield the labels over the threshold, and the probability of every label."""
         for probabilities in decoded:
             named = dict(zip(self.labels.names, probabilities.tolist(), strict=True))
             yield {
@@ -95,7 +95,7 @@ class MultiLabel(TextTask):
             }
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
-        """Return what always answering the commonest set of labels would score."""
+        """Return the accuracy of always predicting the most frequent set of labels."""
         counts = Counter(tuple(example["marks"]) for example in examples)
         return {"majority_accuracy": counts.most_common(1)[0][1] / len(examples)}
 
@@ -108,18 +108,18 @@ class MultiLabel(TextTask):
             word = row.word(self.target).strip()
             names = [name.strip() for name in word.split(self.separator)] if word else []
         if "" in names:
-            raise row.error(f"an empty name among the labels {shown(cell)}; take it out")
+            raise row.error(f"an empty name among the labels {shown(cell)}; remove it")
         return names
 
 
 class MultiLabelClassifier(SentenceHead):
-    """A head with one logit a label, each a yes or no of its own."""
+    """A head with one logit per label, each an independent decision."""
 
     def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the binary cross-entropy, a scalar: the mean over examples and labels."""
-        # Paddle 3.3's binary_cross_entropy_with_logits has a wrong gradient where a logit is 0; this is the same loss.
+        # Paddle 3.3's binary_cross_entropy_with_logits has a wrong gradient for logits of 0; this is the same loss.
         return (functional.softplus(logits) - batch["labels"] * logits).mean()
 
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
-        """Return the probabilities, float64 ``[labels]``, of every example."""
+        """Return the probabilities, float64 ``[labels]``, of each example."""
         return list(sigmoid(logits.numpy()))

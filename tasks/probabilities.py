@@ -1,4 +1,4 @@
-"""Logits -> probabilities, on the host."""
+"""Probabilities from logits, in numpy."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """Return each number's own probability, float64: large ones stay apart for longer than in float32."""
+    """Return each number's probability, float64, in which large ones can be distinguished longer than in float32."""
     return 0.5 + 0.5 * np.tanh(0.5 * logits.astype(np.float64))

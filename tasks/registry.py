@@ -30,19 +30,19 @@ OLD_NAMES = {
     "regress": "regression",
     "tag": "token-classification",
 }
-"""Earlier names of the tasks: aliases wherever a task is named, and in the records of older runs."""
+"""Earlier names of the tasks: aliases for every setting, and in the records of older runs."""
 
 
 def current_name(name: Any) -> Any:
-    """Return the current name of a task; anything else stays as it is."""
+    """Return the current name of a task; other values stay as they are."""
     return OLD_NAMES.get(name, name) if isinstance(name, str) else name
 
 
 def register(task: Task) -> str:
-    """Make a task of one's own known by its name, which is returned.
+    """Register a task of your own, and return its name.
 
     Raises:
-        DataError: another one has the name, or had it.
+        DataError: another task has the name, or had it in earlier versions.
     """
     if task.name in OLD_NAMES or TASKS.setdefault(task.name, type(task)) is not type(task):
         raise DataError(f"the name {task.name!r} belongs to another task; rename yours")
@@ -50,7 +50,7 @@ def register(task: Task) -> str:
 
 
 def get_task(name: str, settings: Mapping[str, Any]) -> Task:
-    """Return a task of this name, or of this alias, with these settings.
+    """Return the task with this name, or alias, and these settings.
 
     Raises:
         DataError: there is no such task, or it has no such setting.
@@ -62,10 +62,10 @@ def get_task(name: str, settings: Mapping[str, Any]) -> Task:
 
 
 def recorded_task(record: Any, where: object) -> Task:
-    """Return the task that :meth:`Task.record` has written.
+    """Return the task of a record written by :meth:`Task.record`.
 
     Raises:
-        CheckpointError: it is damaged, of another version, or a task that this process does not know.
+        CheckpointError: it is damaged, of another version, or its task is not registered.
     """
     name = current_name(record.get("task")) if isinstance(record, dict) else None
     if isinstance(name, str) and name not in TASKS:

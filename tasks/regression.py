@@ -1,6 +1,6 @@
 """``regression``: a number for a text or a pair of texts.
 
-File: ``text_a``, ``text_b`` if the rows are pairs, ``label`` (a number, learned as it is: STS-B's are 0 to 5).
+File: ``text_a``, ``text_b`` if the rows are pairs, ``label`` (a number, used without scaling: STS-B's are 0 to 5).
 Prediction: ``value``.
 """
 
@@ -26,7 +26,7 @@ from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.validators import BELOW_ONE, as_float
 
 LARGEST = 1e18
-"""A label may be as far from 0 as this: its square is still a number in float32."""
+"""The largest absolute value of a label; its square is finite in float32."""
 
 
 @attrs.frozen(kw_only=True)
@@ -34,7 +34,7 @@ class Regression(TextTask):
     """Regression over a text or a pair of texts (BERT, Devlin et al. 2018, on STS-B).
 
     Attributes:
-        dropout: of the pooled output; None: the encoder's.
+        dropout: of the pooled output. Default: the encoder's.
     """
 
     name = "regression"
@@ -49,7 +49,7 @@ class Regression(TextTask):
         """Return the row's number."""
         value = row.number(self.target)
         if abs(value) > LARGEST:
-            raise row.error(f"{self.target} is {value:g}, farther from 0 than {LARGEST:g}; give it in another unit")
+            raise row.error(f"the absolute value of {self.target}, {value:g}, is above {LARGEST:g}; scale the labels")
         return {"label": value}
 
     def network(self, encoder: nn.Layer) -> Regressor:
@@ -63,17 +63,17 @@ class Regression(TextTask):
     def predictions(
         self, rows: Sequence[Row], examples: Sequence[Example], decoded: Sequence[float]
     ) -> Iterator[dict[str, float]]:
-        """Give the number."""
+        """Yield the number."""
         for value in decoded:
             yield {"value": round(value, 6)}
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
-        """Return the mean squared error of always answering the mean."""
+        """Return the mean squared error of always predicting the mean."""
         return {"label_variance": float(np.var([example["label"] for example in examples]))}
 
 
 class Regressor(SentenceHead):
-    """A head with one number an example; it starts near 0.
+    """A head with one number per example.
 
     Args:
         encoder: see SentenceHead.
@@ -88,5 +88,5 @@ class Regressor(SentenceHead):
         return functional.mse_loss(outputs.squeeze(1), batch["labels"])
 
     def decode(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> list[float]:
-        """Return the number of every example."""
+        """Return the number of each example."""
         return [float(each) for each in outputs.squeeze(1).tolist()]

@@ -1,7 +1,7 @@
-"""What a task is: how a file becomes features, which head learns from them, how well it does, what it predicts.
+"""The contract of a task: how a file becomes features, the head, the metric, the predictions.
 
-A task is a frozen attrs class: its settings, and what only the training file can tell (``fitted``). The onions and the
-jobs around it (``onions.py``, ``jobs/``) are the same for all tasks. One task is one file; ``catalogue.py`` lists them.
+A task is a frozen attrs class: its settings, and what is read from the training file (``fitted``). The runners and jobs
+in ``finetune/`` are the same for all tasks. ``registry.py`` lists the tasks.
 
     file -> rows -> features -> batches -> network -> outputs -> decoded -> metric or predictions
 """
@@ -32,28 +32,27 @@ if TYPE_CHECKING:
     from onion.tasks.data.features.examples import Example
 
 NOT_OF_FEATURES = {"of_features": False}
-"""Metadata of a field that changes nothing about the features: of the loss, of predictions, of figures."""
+"""Metadata of a field that does not affect features, but the loss, predictions or metrics."""
 
 FEW = 256
-"""Rows that are in memory while examples are counted."""
+"""Rows in memory while examples are counted."""
 
 AFTER_TRAINING = {**NOT_OF_FEATURES, "after_training": True}
-"""Metadata of a field that a trained model may have another value of: it counts in predictions and figures only."""
+"""Metadata of a field that can be changed after training: it affects predictions and metrics only."""
 
 Own = TypeVar("Own", bound="Task")
 
 
 @attrs.frozen(kw_only=True)
 class Task(ABC):
-    """What all tasks have in common.
+    """Base class of tasks.
 
     Attributes:
-        name: what ``--task`` calls it.
-        features_version: of the features that it makes; to be raised where they become others, since what was made
-            before is kept.
-        monitor: the figure of its metric by which the best checkpoint is chosen; of those in the metric's
-            ``less_is_better`` less is better, of others more.
-        max_length: tokens an example may have, special ones included.
+        name: the value of ``--task``.
+        features_version: of the features; raise it whenever they change, so that cached ones are not used.
+        monitor: the metric by which the best checkpoint is chosen; minimized if it is in the metric's
+            ``less_is_better``, otherwise maximized.
+        max_length: the maximum number of tokens of an example, including special ones.
     """
 
     name: ClassVar[str]
@@ -66,18 +65,18 @@ class Task(ABC):
 
     @abstractmethod
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Any]:
-        """Give the rows of a file, one by one and anew with each call.
+        """Yield the rows of a file; each call reads it again.
 
         Raises:
-            DataError: the file is not what it should be; the message says where.
+            DataError: the file is invalid; the message has the place.
         """
 
     @abstractmethod
     def line_rows(self, lines: Iterable[str]) -> Iterator[Any]:
-        """Give a row without label for each line of text, as ``onion predict`` reads them from standard input."""
+        """Yield a row without label for each line of text, as ``onion predict`` reads them from standard input."""
 
     def text_rows(self, texts: Sequence[str]) -> Iterator[Any]:
-        """Give a row without label for each of some single texts, as ``onion predict --text`` has them.
+        """Yield a row without label for each single text, for ``onion predict --text``.
 
         Raises:
             DataError: the task reads something else; this is the default.
@@ -85,42 +84,42 @@ class Task(ABC):
         raise DataError(f"--text: the task {self.name} reads more than single texts; use --input with a file")
 
     def fitted(self: Own, path: str | Path) -> Own:
-        """Return the task with what the training file tells, such as its labels. Default: unchanged.
+        """Return the task with everything that is read from the training file, such as labels. Default: unchanged.
 
         Raises:
-            DataError: there is nothing to be learned from the file.
+            DataError: there is nothing to learn from the file.
         """
         return self
 
     def extra_fit_files(self, path: str | Path) -> list[Path]:
-        """Return the other files that :meth:`fitted` reads, such as one beside the training file. Default: none."""
+        """Return other files that :meth:`fitted` reads, such as one beside the training file. Default: none."""
         return []
 
     @abstractmethod
     def features(self, rows: Sequence[Any], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
-        """Turn some rows into examples: arrays of numbers.
+        """Convert rows into examples.
 
         Args:
-            rows: those of :meth:`rows`.
-            tokenizer: turns texts into ids.
-            labelled: whether the examples get what they are to learn.
-            notes: is told what the user should know, and how often it was so: "texts longer than ...".
+            rows: some of :meth:`rows`.
+            tokenizer: converts texts into ids.
+            labelled: whether the examples get targets.
+            notes: receive warnings, and how often each applies: "texts longer than ...".
 
         Returns:
-            One or more examples a row, each with ``row``, its place among ``rows``, and ``ids``; all with the same
+            One or more examples per row, each with ``row``, its index in ``rows``, and ``ids``; all with the same
             fields.
 
         Raises:
-            DataError: a row is not what it should be.
+            DataError: a row is invalid.
         """
 
     def count(self, rows: Iterable[Any], tokenizer: Tokenizer) -> int:
-        """Return how many examples :meth:`features` makes of some labelled rows, without keeping any.
+        """Return the number of examples that :meth:`features` makes of labelled rows, without keeping any.
 
-        Default: it makes them, a few rows at a time. A task that makes one of each row only has to look at the rows.
+        Default: make them, a few rows at a time. A task with one example per row only needs to check the rows.
 
         Raises:
-            DataError: a row is not what it should be.
+            DataError: a row is invalid.
         """
         rows, examples = iter(rows), 0
         while some := list(islice(rows, FEW)):
@@ -128,12 +127,12 @@ class Task(ABC):
         return examples
 
     def unlearned(self, examples: Sequence[Example]) -> int:
-        """Return how many of some labelled examples there is nothing to learn from. Default: 0."""
+        """Return the number of labelled examples that have nothing to learn from. Default: 0."""
         return 0
 
     @abstractmethod
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
-        """Make a batch; ``places`` (a list) tells where its examples stand among all."""
+        """Make a batch; its list ``places`` has the indices of the examples."""
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
@@ -142,23 +141,23 @@ class Task(ABC):
         """Put the head over an encoder.
 
         Returns:
-            A layer that is called with a batch, has ``loss(outputs, batch)`` and ``decode(outputs, batch)``; the latter
-            gives a list with one entry an example, as :meth:`metric` and :meth:`predictions` take them.
+            A layer that is called with a batch and has ``loss(outputs, batch)`` and ``decode(outputs, batch)``; the
+            latter returns a list with one entry per example, for :meth:`metric` and :meth:`predictions`.
         """
 
     def fill(self, network: nn.Layer, weights: Weights) -> None:  # noqa: B027  doing nothing is the default
-        """Take over what the encoder's file holds for the head as well. Default: nothing, the head begins anew.
+        """Load pretrained weights of the head, if the encoder's file has them. Default: nothing.
 
         Args:
             network: that of :meth:`network`.
-            weights: what was read of the file; the encoder has taken over its part.
+            weights: of the file, including those of the encoder.
 
         Raises:
             WeightsError: they do not fit.
         """
 
     def train_items(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
-        """Return the items that stand between the data and the network in training. Default: none."""
+        """Return the items between the data and the network in training. Default: none."""
         return []
 
     def eval_items(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
@@ -166,44 +165,44 @@ class Task(ABC):
         return self.train_items(tokenizer, seed)
 
     def predict_items(self, tokenizer: Tokenizer) -> list[RunnerItem]:
-        """Return those of a prediction; on the way out they find what was decoded as the outputs. Default: none."""
+        """Return those of a prediction; on the way out, the outputs are already decoded. Default: none."""
         return []
 
     # -- results ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def metric(self, path: str | Path) -> Metric:
-        """Return what measures the decoded outputs for the examples of a labelled file."""
+        """Return the metric of the decoded outputs for a labelled file."""
 
     @abstractmethod
     def predictions(self, rows: Sequence[Any], examples: Sequence[Example], decoded: Sequence[Any]) -> Iterator[Any]:
-        """Give what is predicted for each row, as JSON values.
+        """Yield the prediction for each row, as JSON values.
 
         Args:
-            rows: as :meth:`features` had them.
-            examples: what it made of them.
-            decoded: for each example what the network's ``decode`` gave.
+            rows: as passed to :meth:`features`.
+            examples: the examples it returned.
+            decoded: the decoded outputs of each example.
         """
 
     def files(self, predicted: Sequence[Any]) -> dict[str, Any]:
-        """Return what else is to be written of all predictions: file name -> JSON value. Default: nothing."""
+        """Return other files with all predictions: file name -> JSON value. Default: none."""
         return {}
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
-        """Return figures that learning nothing would reach. Default: none."""
+        """Return the metrics of a trivial prediction. Default: none."""
         return {}
 
     # -- record -------------------------------------------------------------------------------------------------------
 
     def record(self) -> dict[str, Any]:
-        """Return the name and all fields as JSON values; ``catalogue.get_task`` makes the task of them."""
+        """Return the name and all fields as JSON values, for ``registry.recorded_task``."""
         return {"task": self.name, **attrs.asdict(self, value_serializer=_plain)}
 
     def adjusted(self: Own, settings: Mapping[str, Any]) -> Own:
         """Return the task of a trained model with some other settings, such as a threshold.
 
         Raises:
-            DataError: a setting that is fixed by the training, or that there is not, or a value that does not do.
+            DataError: a setting is fixed by the training, unknown or invalid.
         """
         free = [field.name for field in attrs.fields(type(self)) if field.metadata.get("after_training")]
         fixed = [name for name in settings if name not in free]
@@ -214,7 +213,7 @@ class Task(ABC):
         return type(self).from_settings({**record, **settings})
 
     def features_record(self) -> dict[str, Any]:
-        """Return that part of the record that decides about the features."""
+        """Return the part of the record that affects features."""
         of_the_features = attrs.asdict(
             self, filter=lambda field, _: field.metadata.get("of_features", True), value_serializer=_plain
         )
@@ -222,10 +221,10 @@ class Task(ABC):
 
     @classmethod
     def from_settings(cls: type[Own], settings: Mapping[str, Any]) -> Own:
-        """Make the task of its settings by name.
+        """Create the task from its settings.
 
         Raises:
-            DataError: a setting that this task has not, or a value that does not do; the message says which do.
+            DataError: a setting is unknown or invalid; the message lists the known ones.
         """
         known = [field.name for field in attrs.fields(cls) if field.init]
         unknown = [name for name in settings if name not in known]
@@ -241,5 +240,5 @@ class Task(ABC):
 
 
 def _plain(task: Any, field: Any, value: Any) -> Any:
-    """Labels are recorded as the list that they are made of."""
+    """Convert labels into a list, for the record."""
     return list(value) if isinstance(value, Labels) else value

@@ -1,4 +1,4 @@
-"""What values a setting may have; the messages are for whoever wrote it, on the command line or in a file."""
+"""Validators of settings; their messages are for users of the command line and of config files."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Any
 
 from onion.validation import Check, checked, is_number, is_whole
 
-QUOTE = "what YAML or JSON takes for something else, such as yes, true or 1.0, is a text in quotes"
+QUOTE = "put values that YAML or JSON reads as something else, such as yes, true or 1.0, in quotes"
 
 
 def one_of(values: Collection[str]) -> Check:
-    """Return a validator for a text that is one of some."""
+    """Return a validator for one of several strings."""
     return checked(f"one of {', '.join(values)}", lambda value: isinstance(value, str) and value in values)
 
 
 def as_float(value: Any) -> Any:
-    """YAML takes 5e-5 for a text; so do JSON files that quote their numbers. What is no number stays as it is."""
+    """Convert to float, since YAML reads 5e-5 as a string, and some JSON files quote numbers; else return the value."""
     try:
         return value if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):  # the last: a whole number of hundreds of digits
+    except (TypeError, ValueError, OverflowError):  # the last: an integer of hundreds of digits
         return value
 
 
 def as_name(value: Any) -> Any:
-    """Labels are often 0 and 1, and no text to YAML or JSON; what is no whole number stays as it is."""
+    """Convert integers to strings, since labels are often 0 and 1; return other values as they are."""
     return str(value) if is_whole(value) else value
 
 
-TEXT = checked("a text", lambda value: isinstance(value, str) and value != "")
-NAME = checked("a text or a whole number", lambda value: isinstance(value, str) and value != "", f"; {QUOTE}")
+TEXT = checked("a non-empty string", lambda value: isinstance(value, str) and value != "")
+NAME = checked("a string or an integer", lambda value: isinstance(value, str) and value != "", f"; {QUOTE}")
 SWITCH = checked("true or false", lambda value: isinstance(value, bool))
-NATURAL = checked("a whole number from 1", lambda value: is_whole(value) and value >= 1)
-SEED = checked("a whole number from 0 to 4294967295", lambda value: is_whole(value) and 0 <= value < 2**32)
+NATURAL = checked("an integer >= 1", lambda value: is_whole(value) and value >= 1)
+SEED = checked("an integer from 0 to 4294967295", lambda value: is_whole(value) and 0 <= value < 2**32)
 NUMBER = checked("a number", is_number)
-POSITIVE = checked("a number above 0", lambda value: is_number(value) and value > 0)
-NOT_NEGATIVE = checked("a number from 0", lambda value: is_number(value) and value >= 0)
+POSITIVE = checked("a number > 0", lambda value: is_number(value) and value > 0)
+NOT_NEGATIVE = checked("a number >= 0", lambda value: is_number(value) and value >= 0)
 PART = checked("a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1)
-BELOW_ONE = checked("a number from 0 and below 1", lambda value: is_number(value) and 0 <= value < 1)
-SHARE = checked("a number above 0 and up to 1", lambda value: is_number(value) and 0 < value <= 1)
+BELOW_ONE = checked("a number >= 0 and < 1", lambda value: is_number(value) and 0 <= value < 1)
+SHARE = checked("a number > 0 and <= 1", lambda value: is_number(value) and 0 < value <= 1)

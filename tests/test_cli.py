@@ -529,8 +529,8 @@ BAD_FILES = {
     "quote.csv": "quote.csv:3: broken CSV",
     "array.jsonl": "array.jsonl:2: this line is a JSON list",
     "broken.jsonl": "broken.jsonl:2: broken JSON",
-    "number.jsonl": "number.jsonl:2: text_a is 5, not a text",
-    "half.jsonl": "half.jsonl:2: text_a holds half of a surrogate pair",
+    "number.jsonl": "number.jsonl:2: text_a is 5, not a string",
+    "half.jsonl": "half.jsonl:2: text_a has an unpaired surrogate",
     "some.jsonl": "some.jsonl:2: ",
     "file.txt": "file.txt: cannot tell the format",
 }
@@ -628,7 +628,7 @@ def test_nothing_that_is_echoed_moves_a_terminal(refused):
 
 def test_unknown_label(trained, refused, tmp_path):
     data = write_tsv(tmp_path / "c.tsv", [("a", "good"), ("a", "bad"), ("a", "so\u2028so")])
-    told = f"{data}:4: the label 'so\\u2028so' is none of those that are learned: 'bad', 'good'"
+    told = f"{data}:4: the label 'so\\u2028so' is unknown; the training file has 'bad', 'good'"
     assert told in refused(*with_option(TRAINING, "--dev", str(data)), "--output", str(tmp_path / "out"))
     assert told in refused("evaluate", "--run", "run", "--input", str(data))
     assert snapshot(tmp_path).keys() == {"c.tsv"}

@@ -65,7 +65,7 @@ def test_embed_writes_files_and_prints_a_line_of_json(place):
     ("words", "parts"),
     [
         (["--input", "none.tsv", "--output", "o"], ["none.tsv: there is no such file"]),
-        (["--input", "a.tsv", "--output", "tiny"], ["tiny: holds files already", "name a new folder"]),
+        (["--input", "a.tsv", "--output", "tiny"], ["tiny: is not empty", "choose a new folder"]),
         (["--input", "a.tsv", "--output", "o", "--layer", "3"], ["layer 3", "layers 1 to 2"]),
         (["--input", "a.tsv", "--output", "o", "--layer", "0"], ["--layer", "'0'"]),
         (["--input", "a.tsv", "--output", "o", "--pooling", "max"], ["--pooling", "cls", "mean", "pooler"]),

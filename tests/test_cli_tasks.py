@@ -135,9 +135,9 @@ def test_lines_in_lines_out(trained, onion, place, words):
     ("line", "told"),
     [
         (b"a \xff film", "standard input:2: byte 3 of this line is not UTF-8"),
-        (b"a\tb", "standard input:2: 2 cells with tabs between them; this model reads text_a"),
-        (b"{a}", "standard input:2: begins with '{' and is no JSON object"),
-        (b'{"text_a": 1}', "standard input:2: text_a is 1, not a text"),
+        (b"a\tb", "standard input:2: 2 tab-separated cells; this model reads text_a"),
+        (b"{a}", "standard input:2: starts with '{' but is not a JSON object"),
+        (b'{"text_a": 1}', "standard input:2: text_a is 1, not a string"),
     ],
 )
 def test_lines_that_do_not_do(trained, onion, line, told):

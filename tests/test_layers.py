@@ -34,10 +34,8 @@ READING = (
 NETWORKS = (
     "onion.tasks.networks.gan_bert",
     "onion.tasks.networks.distillation",
-    "onion.tasks.networks.width_check",
     "onion.tasks.networks.heads",
     "onion.tasks.networks.multi_head",
-    "onion.tasks.token_classification.crf",
     "onion.tasks.token_classification.tagger",
 )
 ARRAYS = ("onion.tasks.batches", "onion.tasks.probabilities")

@@ -23,8 +23,7 @@ from benchmarks.frame.processes import THREADS
 from benchmarks.frame.worker import Answer
 from onion import DataProvider, Observer, Runner, Saver, Tester
 from onion.device import paddle, use_threads
-from onion.tasks.data.features.cache import cached_features
-from onion.tasks.data.features.fit_cache import fitted_task
+from onion.tasks.data.features.cache import cached_features, fitted_task
 from onion.tasks.finetune import fine_tune
 from onion.tasks.finetune.initialization import Initialization
 from onion.tasks.finetune.settings import Settings

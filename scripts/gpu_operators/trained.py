@@ -18,7 +18,7 @@ from onion.models import ops
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.finetune import clipping
+from onion.tasks.finetune import optimization
 from onion.tasks.finetune.fine_tune import fine_tune
 from onion.tasks.finetune.predictor import Predictor, read_task
 from onion.tasks.registry import TASKS
@@ -46,7 +46,7 @@ def on_the_paths_of_a_gpu() -> Iterator[None]:
     with ExitStack() as patches:
         patches.enter_context(patch.object(ops, "on_cpu", lambda x: False))
         patches.enter_context(patch.object(encoders, "lean", lambda layers, embedded: None))
-        patches.enter_context(patch.object(clipping, "_can_be_scaled", lambda gradients: False))
+        patches.enter_context(patch.object(optimization, "_can_be_scaled", lambda gradients: False))
         patches.enter_context(patch.object(device, "_to_tensor", paddle.to_tensor))
         yield
 

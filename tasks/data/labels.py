@@ -22,7 +22,7 @@ def _in_order(names: Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen
 class Labels:
-    """An ordered set of label names; a label's number is its place.
+    """An ordered set of label names; a label's number is its index.
 
     Attributes:
         names: the labels in their order.
@@ -32,7 +32,7 @@ class Labels:
 
     @classmethod
     def of(cls, values: Iterable[str]) -> Labels:
-        """Collect the labels that occur; whole numbers are put in numerical order, anything else in alphabetical."""
+        """Collect the labels that occur; integers are sorted by value, anything else alphabetically."""
         names = sorted(set(values))
         return cls(sorted(names, key=int) if all(map(_is_number, names)) else names)
 
@@ -53,40 +53,40 @@ class Labels:
         """Return the number of a row's label.
 
         Raises:
-            DataError: it is none of them; file and line are named.
+            DataError: the label is unknown; file and line are named.
         """
         try:
             return self.names.index(name)
         except ValueError:
-            raise row.error(f"the label {shown(name)} is none of those that are learned: {self.told()}") from None
+            raise row.error(f"the label {shown(name)} is unknown; the training file has {self.told()}") from None
 
     def told(self) -> str:
-        """Return the labels for a message, the first ten of them."""
+        """Return the first ten labels for a message."""
         return listed(self.names)
 
 
 def as_labels(names: object) -> Labels:
-    """Convert a list of labels, keeping its order; whole numbers become their digits, a Labels stays what it is.
+    """Convert a list of labels, keeping its order; integers become strings.
 
     Raises:
-        DataError: these are not different texts.
+        DataError: these are not distinct strings.
     """
     if isinstance(names, Labels):
         return names
     if not isinstance(names, (list, tuple)):
-        raise DataError(f"labels: {shown(names)} is not a list of texts")
+        raise DataError(f"labels: {shown(names)} is not a list of strings")
     found: dict[str, None] = {}
     for name in map(as_name, names):
         if not isinstance(name, str):
-            raise DataError(f"labels: {shown(name)} is not a text or a whole number; {QUOTE}")
+            raise DataError(f"labels: {shown(name)} is not a string or an integer; {QUOTE}")
         if name in found:
-            raise DataError(f"labels: {shown(name)} stands there twice; take one of them out")
+            raise DataError(f"labels: {shown(name)} is given twice; remove one")
         found[name] = None
     return Labels(found)
 
 
 def apart(there: object, here: object) -> str:
-    """Say what a value is there and what here; of long lists how long they are, and where they part."""
+    """Describe how two values differ; for long lists, by their lengths and the first difference."""
     if not (isinstance(there, list) and isinstance(here, list) and max(len(there), len(here)) > MOST):
         return f"{_whole(there)} there, {_whole(here)} here"
     place = next(i for i, (one, other) in enumerate(zip_longest(there, here)) if one != other)
@@ -99,6 +99,6 @@ def _whole(value: object) -> str:
 
 
 def _is_number(name: str) -> bool:
-    # "1" and "01" are two labels, but one number; only the plain form has an order of its own. Python reads no number
+    # "1" and "01" are two labels but one number, so only the plain form is sorted by value. Python converts no numbers
     # of thousands of digits.
     return len(name) < 20 and name.removeprefix("-").isdecimal() and str(int(name)) == name

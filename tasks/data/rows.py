@@ -1,4 +1,4 @@
-"""Rows of text files, one by one; each knows where it came from."""
+"""Rows of text files, read one by one; each knows its file and line."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ STANDARD_INPUT = Path("standard input")
 
 @attrs.frozen
 class Row:
-    """One row of a file.
+    """A row of a file.
 
     Attributes:
         path: the file.
-        line: where it starts; the first line is 1.
-        cells: column name -> value, a text except in rows of JSON.
+        line: its first line, counted from 1.
+        cells: column -> value, a string except in JSON.
+
+    Raises:
+        DataError: by the methods, if a cell has another type, no text or an unpaired surrogate; with file and line.
     """
 
     path: Path
@@ -33,55 +36,39 @@ class Row:
     cells: Mapping[str, Any]
 
     def error(self, what: str) -> DataError:
-        """Return the error to raise when this row is wrong: ``path:line: what``."""
+        """Return an error with the place of the row: ``path:line: what``."""
         return at(self.path, self.line, what)
 
     def text(self, column: str) -> str:
-        """Return a cell that has to be a text.
-
-        Raises:
-            DataError: it is none, or one that JSON's escapes wrote and that cannot be encoded.
-        """
+        """Return a cell that must be a string."""
         value = self.cells[column]
         if not isinstance(value, str):
-            raise self.error(f"{column} is {shown(value)}, not a text; put it in quotes")
+            raise self.error(f"{column} is {shown(value)}, not a string; put it in quotes")
         if holds_half_a_character(value):
-            raise self.error(f"{column} holds half of a surrogate pair (\\ud800 to \\udfff); mend the text")
+            raise self.error(f"{column} has an unpaired surrogate (\\ud800 to \\udfff); correct the text")
         return value
 
     def word(self, column: str) -> str:
-        """Return a cell that is a text or, in JSON, a number; ``2`` is ``"2"``, and so is ``2.0``.
-
-        Raises:
-            DataError: it is neither.
-        """
+        """Return a cell that is a string or, in JSON, a number; ``2`` and ``2.0`` become ``"2"``."""
         value = self.cells[column]
         if isinstance(value, float) and not math.isfinite(value):  # Python reads and writes NaN and Infinity
-            raise self.error(f"{column} is {value}, which is no number of JSON; mend the value")
+            raise self.error(f"{column} is {value}, which is not a JSON number; correct the value")
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(int(value) if isinstance(value, float) and value.is_integer() else value)
         return self.text(column)
 
     def label(self, column: str) -> str:
-        """Return a word without the white space around it, which is no part of a label.
-
-        Raises:
-            DataError: it is no word, or nothing is left of it.
-        """
+        """Return a word without surrounding whitespace."""
         word = self.word(column).strip()
         if not word:
-            raise self.error(f"{column} is empty; give this row one, or take it out")
+            raise self.error(f"{column} is empty; fill it in or remove the row")
         return word
 
     def number(self, column: str) -> float:
-        """Return a cell that has to be a finite number.
-
-        Raises:
-            DataError: it is none.
-        """
+        """Return a cell that must be a finite number."""
         word = self.word(column)
         try:
-            value = float("nan" if "_" in word else word)  # Python would take 1_000
+            value = float("nan" if "_" in word else word)  # Python accepts 1_000
         except ValueError:
             value = float("nan")
         if not abs(value) < float("inf"):
@@ -90,15 +77,15 @@ class Row:
 
 
 def holds_half_a_character(text: str) -> bool:
-    """Whether a text holds half of a surrogate pair: JSON's escapes can write one, and nothing can encode it."""
+    """Tell whether a text has an unpaired surrogate, which JSON escapes can write but no encoding can."""
     return not text.isascii() and text.encode(errors="ignore").decode() != text
 
 
 def file_rows(path: str | Path, columns: Sequence[str], optional: Sequence[str] = ()) -> Iterator[Row]:
-    """Give the rows of a file (``onion.data.files.iter_rows`` tells the formats); one is in memory at a time.
+    """Yield the rows of a file (see ``onion.data.files.iter_rows`` for the formats), one in memory at a time.
 
     Raises:
-        DataError: the file is not what it should be, or has no rows; file and line are named.
+        DataError: the file is invalid or has no rows; file and line are named.
     """
     path = Path(path)
     line = 0
@@ -109,7 +96,7 @@ def file_rows(path: str | Path, columns: Sequence[str], optional: Sequence[str] 
 
 
 def decoded(lines: Iterable[bytes], path: Path = STANDARD_INPUT) -> Iterator[str]:
-    """Give the lines of a stream of bytes as text; a byte order mark at the start is dropped.
+    """Yield the lines of a byte stream as text, without a byte order mark.
 
     Raises:
         DataError: a line is not UTF-8.
@@ -121,18 +108,18 @@ def decoded(lines: Iterable[bytes], path: Path = STANDARD_INPUT) -> Iterator[str
             text = line.decode()
             yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
-            raise at(path, number, f"byte {error.start + 1} of this line is not UTF-8; decode it anew") from None
+            raise at(path, number, f"byte {error.start + 1} of this line is not UTF-8; convert it") from None
 
 
 def line_rows(
     lines: Iterable[str], columns: Sequence[str], optional: Sequence[str] = (), path: Path = STANDARD_INPUT
 ) -> Iterator[Row]:
-    """Give a row for each line of text: a JSON object, or the columns in this order with tabs between them.
+    """Yield a row for each line of text: a JSON object, or tab-separated columns in this order.
 
-    A line that begins with ``{`` is taken for JSON. Lines are read when their rows are asked for.
+    A line that starts with ``{`` is read as JSON. Lines are read on demand.
 
     Raises:
-        DataError: a line has not as many cells as there are columns, or is broken JSON.
+        DataError: a line has the wrong number of cells, or is invalid JSON.
     """
     for number, line in enumerate(lines, start=1):
         text = line.rstrip("\r\n")
@@ -146,7 +133,7 @@ def _cells(path: Path, number: int, text: str, columns: Sequence[str], optional:
     names = [*columns, *optional]
     if not len(columns) <= len(cells) <= len(names):
         wanted = " and ".join(columns) + "".join(f" (and {name})" for name in optional)
-        raise at(path, number, f"{len(cells)} cells with tabs between them; this model reads {wanted}")
+        raise at(path, number, f"{len(cells)} tab-separated cells; this model reads {wanted}")
     return dict(zip(names, cells, strict=False))  # optional ones may be missing
 
 
@@ -154,7 +141,7 @@ def _object(path: Path, number: int, text: str, columns: Sequence[str]) -> dict[
     try:
         cells = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise at(path, number, f"begins with '{{' and is no JSON object ({error}); write it as {{...}}") from None
+        raise at(path, number, f"starts with '{{' but is not a JSON object ({error}); correct it") from None
     missing = [name for name in columns if name not in cells]
     if missing:
         raise at(path, number, f"there is no {missing[0]!r} in this object; it has {listed(cells)}")

@@ -1,4 +1,4 @@
-"""What the tasks over a text or a pair of texts share: their rows and ids."""
+"""What tasks over a text or a pair of texts share: rows and token ids."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class TextTask(Task):
     """A task over rows with ``text_a``, and ``text_b`` in all of them or in none.
 
     Attributes:
-        pairs: whether the rows are pairs; None: not known yet.
-        target: the column that is to be learned.
+        pairs: whether the rows are pairs; None if not known yet.
+        target: the column with the labels.
     """
 
     target: ClassVar[str] = "label"
@@ -41,26 +41,26 @@ class TextTask(Task):
     pairs: bool | None = attrs.field(default=None, validator=optional(SWITCH))
 
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
-        """Give the rows of a file; see ``Task.rows``."""
+        """Yield the rows of a file; see ``Task.rows``."""
         needed = [TEXT, self.target] if labelled else [TEXT]
         return checked_texts(file_rows(path, needed, [PAIR]), self.pairs)
 
     def line_rows(self, lines: Iterable[str]) -> Iterator[Row]:
-        """Give a row for each line: ``text_a``, or ``text_a<TAB>text_b``, or a JSON object."""
+        """Yield a row for each line: ``text_a``, or ``text_a<TAB>text_b``, or a JSON object."""
         return checked_texts(line_rows(lines, [TEXT, PAIR] if self.pairs else [TEXT]), self.pairs)
 
     def text_rows(self, texts: Sequence[str]) -> Iterator[Row]:
-        """Give a row for each text; see ``Task.text_rows``."""
+        """Yield a row for each text; see ``Task.text_rows``."""
         if self.pairs:
             raise DataError("--text: this model was trained on pairs of texts; use --input with text_a and text_b.")
         return (Row(Path("--text"), number, {TEXT: text}) for number, text in enumerate(texts, start=1))
 
     def fitted(self: Own, path: str | Path) -> Own:
-        """Return the task that knows whether the rows are pairs."""
+        """Return the task with ``pairs``."""
         return attrs.evolve(self, pairs=next(self.rows(path, labelled=True)).cells.get(PAIR) is not None)
 
     def features(self, rows: Sequence[Row], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
-        """Give ``ids``, ``types`` (int64 ``[length]``), and the fields of :meth:`targets`; see ``Task.features``."""
+        """Return ``ids``, ``types`` (int64 ``[length]``) and the :meth:`targets` of each row; see ``Task.features``."""
         examples = examples_of(self.encodings(rows, tokenizer, notes))
         if labelled:
             for row, example in zip(rows, examples, strict=True):
@@ -68,11 +68,11 @@ class TextTask(Task):
         return examples
 
     def count(self, rows: Iterable[Row], tokenizer: Tokenizer) -> int:
-        """Count the rows, of which each is an example, and look at what is to be learned; see ``Task.count``."""
+        """Count the rows, each of which is one example, and check their targets; see ``Task.count``."""
         return sum(1 for _ in map(self.targets, rows))
 
     def encodings(self, rows: Sequence[Row], tokenizer: Tokenizer, notes: Counter[str]) -> list[Encoding]:
-        """Tokenise rows; of those that are too long the longer text is cut first."""
+        """Tokenize rows; of pairs that are too long, the longer text is truncated first."""
         seconds = [row.cells[PAIR] for row in rows] if self.pairs else None
         encodings = tokenizer([row.cells[TEXT] for row in rows], seconds, max_length=self.max_length)
         note_cut(notes, encodings, self.max_length)
@@ -80,7 +80,7 @@ class TextTask(Task):
 
     @abstractmethod
     def targets(self, row: Row) -> dict[str, Any]:
-        """Return what is to be learned of a labelled row, as numbers and arrays."""
+        """Return the targets of a labelled row, as numbers and arrays."""
 
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
         """Make a batch of examples; see :func:`batch_of`."""
@@ -88,14 +88,14 @@ class TextTask(Task):
 
 
 def checked_texts(rows: Iterable[Row], pairs: bool | None = None) -> Iterator[Row]:
-    """Insist on texts, and on second texts in all rows or in none; rows pass through.
+    """Check that texts are strings, and that all rows or none have a second one; yield the rows.
 
     Args:
         rows: with ``text_a``.
-        pairs: whether there have to be second texts; None: the first row says it.
+        pairs: whether there must be second texts. Default: as in the first row.
 
     Raises:
-        DataError: a cell is no text, or a row is unlike the others; file and line are named.
+        DataError: a cell is not a string, or a row differs from the others; file and line are named.
     """
     known = pairs is not None
     for row in rows:
@@ -122,28 +122,28 @@ def examples_of(encodings: Iterable[Encoding]) -> list[Example]:
 
 
 def note_cut(notes: Counter[str], encodings: Iterable[Encoding], max_length: int) -> None:
-    """Count the texts that were cut."""
+    """Count the texts that were truncated."""
     cut = sum(encoding.truncated for encoding in encodings)
     if cut:
         notes[f"texts longer than {max_length} tokens, cut"] += cut
 
 
 def tell_notes(path: str, notes: Mapping[str, int]) -> None:
-    """Say what the user should know about a file."""
+    """Log the warnings about a file."""
     for what, count in notes.items():
         log.warning("%s: %s: %d", path, what, count)
 
 
 def check_max_length(max_length: int, positions: int, name: str = "--max-length") -> None:
-    """Refuse a length that the encoder has no positions for.
+    """Refuse a length that the encoder does not support.
 
     Args:
-        max_length: tokens that a text may have.
+        max_length: the maximum number of tokens of a text.
         positions: of the encoder.
-        name: what the user calls the length.
+        name: of the length, for the message.
 
     Raises:
-        DataError: the message names both.
+        DataError: the message has both numbers.
     """
     if not 3 <= max_length <= positions:
         raise DataError(f"{name} {max_length}: the encoder takes 3 to {positions} tokens; choose one in between.")

@@ -1,1 +1,1 @@
-"""Embeddings: one vector for each text."""
+"""Embeddings: one vector per text."""

@@ -1,4 +1,4 @@
-"""Embeddings: one vector for each text, from any encoder.
+"""Embeddings: one vector per text, from any encoder.
 
 embedder = Embedder.from_pretrained("minilm", pooling="mean", normalize=True)
 vectors = embedder(["A deep, moving film.", "It rains."])  # float32 [2, 384]
@@ -36,22 +36,22 @@ POOLINGS = ("cls", "mean", "pooler")
 
 
 class PooledEncoder(nn.Layer):
-    """An encoder whose token vectors are made one vector a text.
+    """An encoder that pools its token vectors into one vector per text.
 
-    * ``cls``: the vector of the token that stands for the text: the first, and the last in XLNet.
-    * ``mean``: the mean of the vectors of all tokens, ``[CLS]`` and ``[SEP]`` among them and padding not (as in
-      Sentence-BERT, Reimers and Gurevych 2019, section 3).
-    * ``pooler``: the encoder's own pooled output, which is a tanh of a linear layer over that token.
+    * ``cls``: the vector of the classification token: the first token, in XLNet the last.
+    * ``mean``: the mean over all tokens including ``[CLS]`` and ``[SEP]``, without padding (Sentence-BERT, Reimers and
+      Gurevych 2019, section 3).
+    * ``pooler``: the encoder's pooled output, a linear layer and tanh over the classification token.
 
     Args:
         encoder: its parameters are shared, not copied.
         pooling: one of ``POOLINGS``.
-        layer: whose vectors are taken, from 1; the layers above it are not computed. Default: the last one.
-        normalize: divide each vector by its length (Euclidean norm).
-        tokens: give the token vectors too.
+        layer: use the vectors of this layer, from 1; higher layers are not computed. Default: the last.
+        normalize: divide each vector by its Euclidean norm.
+        tokens: return the token vectors, too.
 
     Raises:
-        DataError: an unknown pooling, or a layer that the encoder does not have.
+        DataError: the pooling is unknown, or the encoder does not have the layer.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class PooledEncoder(nn.Layer):
         self.pooling, self.normalize, self.tokens = pooling, normalize, tokens
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor | tuple[paddle.Tensor, paddle.Tensor]:
-        """Return the vectors of a batch as ``onion.tasks.batches.batch_of`` makes it.
+        """Return the vectors of a batch as made by ``onion.tasks.batches.batch_of``.
 
         Returns:
-            float32 ``[batch, hidden]``; with ``tokens`` also the vectors of all tokens, row by row and without
-            padding, as the layer gave them: float32 ``[tokens, hidden]``.
+            float32 ``[batch, hidden]``; with ``tokens`` also the vectors of all tokens of the layer, row by row without
+            padding: float32 ``[tokens, hidden]``.
         """
         cls_only = self.pooling != "mean" and not self.tokens
         encoded = self.encoder(**arguments(batch), cls_only=cls_only)
@@ -93,18 +93,18 @@ class PooledEncoder(nn.Layer):
 
 
 class Embedder:
-    """Texts -> vectors, by an onion of three rings that ``onion`` gives.
+    """Converts texts into vectors, by a runner of three items that ``onion`` returns.
 
     Args:
-        encoder: gives the vectors of tokens; it computes in evaluation mode and is left in the mode it had.
+        encoder: computes the token vectors in evaluation mode; its mode is restored.
         tokenizer: the encoder's.
         pooling, layer, normalize: see :class:`PooledEncoder`.
-        max_length: tokens a text may have, special ones included; of longer ones the rest is cut off.
-        batch_size: texts, of similar length, that are computed at once.
+        max_length: the maximum number of tokens of a text, including special ones; longer texts are truncated.
+        batch_size: texts, of similar length, per batch.
 
     Raises:
-        DataError: an unknown pooling, a layer or a length that the encoder does not have (the message names both), or a
-            batch of no texts.
+        DataError: the pooling is unknown, the encoder does not support the layer or the length (the message has both
+            numbers), or ``batch_size`` is below 1.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Embedder:
     ) -> None:
         _check_length(max_length, encoder.config.max_length)
         if whole("batch_size", batch_size) < 1:
-            raise DataError(f"batch_size {batch_size}: a batch has 1 text or more.")
+            raise DataError(f"batch_size {batch_size}: a batch must have at least 1 text.")
         self.network = PooledEncoder(encoder, pooling, layer, normalize)
         self.tokenizer = tokenizer
         self.max_length = max_length
@@ -130,12 +130,12 @@ class Embedder:
     def from_pretrained(
         cls, name_or_folder: str | Path, pooling: str = "cls", *, max_length: int = 128, **settings: Any
     ) -> Embedder:
-        """Load the encoder and the tokenizer of a named model or a folder; ``settings`` are those of the class.
+        """Load encoder and tokenizer from a known name or a folder; ``settings`` are those of the class.
 
-        What does not fit is said before the weights are loaded.
+        Settings are checked before the weights are loaded.
 
         Raises:
-            WeightsError: something is missing, damaged or does not fit; or ``pooling="pooler"`` where no pooler is.
+            WeightsError: a file is missing, damaged or does not fit; or ``pooling="pooler"`` without a trained pooler.
             DataError: see the class.
         """
         folder = hub.resolve(name_or_folder)
@@ -145,7 +145,7 @@ class Embedder:
         tokenizer = Tokenizer.from_pretrained(folder)
         weights = read_weights(folder)
         if pooling == "pooler" and not any(name.startswith("pooler.") for name in weights.arrays):
-            raise WeightsError(f"{folder} holds no pooler, and a random one says nothing; take pooling cls or mean.")
+            raise WeightsError(f"{folder} has no pooler, and a random one is meaningless; use pooling cls or mean.")
         return cls(encoder_class(config).of(config, weights), tokenizer, pooling, max_length=max_length, **settings)
 
     @property
@@ -157,7 +157,7 @@ class Embedder:
         """Return the vectors of texts, or of pairs of texts, in their order: float32 ``[texts, hidden]``.
 
         Raises:
-            DataError: these are no strings, or not as many texts as pairs.
+            DataError: these are not strings, or the numbers of texts and pairs differ.
         """
         texts, pairs = listed(texts), None if pairs is None else listed(pairs)
         if not texts and not pairs:
@@ -167,9 +167,9 @@ class Embedder:
         return np.stack(runner[Collector].found)
 
     def onion(self, texts: Given, pairs: Given | None = None) -> Runner:
-        """Return the onion that embeds texts; after ``run(passes=1)`` its Collector holds a vector for each.
+        """Return the runner that embeds texts; after ``run(passes=1)`` its Collector has a vector for each.
 
-        Where most texts have no token of their own, a warning says so.
+        Logs a warning if most texts have no token.
         """
         examples = Examples.of(self._examples(texts, pairs))
         collate = partial(batch_of, pad_id=self.tokenizer.pad_id)
@@ -189,10 +189,10 @@ class Embedder:
 
 
 def check_pooling(pooling: str, layer: int | None, layers: int) -> None:
-    """Refuse a pooling that does not exist, and a layer that an encoder of so many layers does not have.
+    """Refuse an unknown pooling, and a layer that an encoder of ``layers`` layers does not have.
 
     Raises:
-        DataError: the message names what there is.
+        DataError: the message lists the possible values.
     """
     if pooling not in POOLINGS:
         raise DataError(f"pooling {pooling!r}: there is no such pooling; choose one of {', '.join(POOLINGS)}.")
@@ -201,7 +201,7 @@ def check_pooling(pooling: str, layer: int | None, layers: int) -> None:
     if not 1 <= whole("layer", layer) <= layers:
         raise DataError(f"layer {layer}: the encoder has the layers 1 to {layers}; choose one of them.")
     if pooling == "pooler" and layer != layers:
-        raise DataError(f"layer {layer}: the pooler stands over the last layer, {layers}; take pooling cls or mean.")
+        raise DataError(f"layer {layer}: the pooler belongs to the last layer, {layers}; use pooling cls or mean.")
 
 
 def _check_length(max_length: int, positions: int) -> None:

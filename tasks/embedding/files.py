@@ -1,7 +1,7 @@
-"""The job behind ``onion embed``: from a file of any size to .npy files, in memory that grows with neither.
+"""The job behind ``onion embed``: from a file of any size to .npy files, in constant memory.
 
-rows are read and tokenised a chunk at a time  ->  sorted by length within the chunk  ->  batches
-->  each row's vectors are written to the row's place in the files, which appear together at the end
+rows are read and tokenized chunk by chunk  ->  sorted by length within the chunk  ->  batches
+->  each row's vectors are written to its position in the files, which appear together at the end
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from onion.tasks.embedding.embedder import Embedder, PooledEncoder
 from onion.tasks.embedding.npy import NpyFile, check_new, new_folder
 
 CHUNK = 50
-"""Batches in a chunk: what is in memory of a file."""
+"""Batches per chunk, the part of a file that is in memory."""
 
 VECTORS, TOKENS, LENGTHS = "cls_emb.npy", "top_layer_emb.npy", "lengths.npy"
-"""The first two are the names that ERNIE's encoder tool gave its files; here whatever pooling and layer are."""
+"""The first two are the names used by ERNIE's encoder tool, here for any pooling and layer."""
 
 
 def embed(
@@ -46,17 +46,17 @@ def embed(
     quiet: bool = False,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Load an encoder by its name or folder and do what :func:`embed_file` does; ``settings`` are an Embedder's.
+    """Load an encoder by its name or folder and call :func:`embed_file`; ``settings`` are those of Embedder.
 
-    The folder and the beginning of the file are looked at before weights are fetched.
+    The folder and the first row are checked before weights are fetched.
 
     Raises:
-        OnionError: the encoder, its settings, the file or the folder are not what they should be.
+        OnionError: the encoder, its settings, the file or the folder are invalid.
     """
     check_new(output)
     refuse_pipe(Path(path))
     next(_rows(path))
-    if "max_length" in settings:  # an Embedder would not call it as the command does
+    if "max_length" in settings:  # for a message with the name of the flag
         check_max_length(settings["max_length"], read_config(hub.resolve(encoder)).max_length)
     return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, output, tokens, quiet)
 
@@ -67,37 +67,32 @@ def embed_file(
     """Write the vectors of a file's rows, in their order.
 
     * ``cls_emb.npy``: float32 ``[rows, hidden]``
-    * with ``tokens`` also ``top_layer_emb.npy``, the vectors of the tokens of all rows one row after the other, special
-      tokens included: float32 ``[tokens, hidden]``; and ``lengths.npy``, how many each row has: int64 ``[rows]``
+    * with ``tokens`` also ``top_layer_emb.npy``, the token vectors of all rows, special tokens included: float32
+      ``[tokens, hidden]``; and ``lengths.npy``, the number of tokens of each row: int64 ``[rows]``
 
     Args:
-        embedder: makes the vectors.
-        path: .tsv, .csv or .jsonl with ``text_a``, and ``text_b`` if the rows are pairs. Read twice: every row is
-            checked before the first is computed.
-        output: a folder that is new, or empty; it holds all files or, after an error or an interrupt, is not there.
-        tokens: write the token vectors too.
+        embedder: computes the vectors.
+        path: .tsv, .csv or .jsonl with ``text_a``, and ``text_b`` if the rows are pairs. It is read twice, since every
+            row is checked before the first is computed.
+        output: a new or empty folder; it has all files, or does not exist after an error or an interrupt.
+        tokens: write the token vectors, too.
         quiet: show no progress.
 
     Returns:
         ``rows``, ``tokens``, ``hidden`` and ``output``.
 
     Raises:
-        DataError: the input is not what it should be, or the folder cannot be written.
+        DataError: the input is invalid, or the folder cannot be written.
     """
     check_new(output)
     stream = TextStream(path, embedder.tokenizer, embedder.max_length, CHUNK * embedder.batch_size)
     pooled = embedder.network
     network = PooledEncoder(pooled.encoder, pooled.pooling, normalize=pooled.normalize, tokens=tokens)
     with new_folder(output) as folder, ExitStack() as held:
-        vectors = held.enter_context(NpyFile(folder / VECTORS, "<f4", embedder.width))
-        rest = (
-            (
-                held.enter_context(NpyFile(folder / TOKENS, "<f4", embedder.width)),
-                held.enter_context(NpyFile(folder / LENGTHS, "<i8")),
-            )
-            if tokens
-            else ()
-        )
+        files: list[tuple[Any, ...]] = [(VECTORS, "<f4", embedder.width)]
+        if tokens:
+            files += [(TOKENS, "<f4", embedder.width), (LENGTHS, "<i8")]
+        vectors, *rest = (held.enter_context(NpyFile(folder / name, *kind)) for name, *kind in files)
         embedding_onion(network, stream, embedder, Writer(vectors, *rest), quiet).run(passes=1)
         if vectors.rows != len(stream):
             raise DataError(f"{path}: changed while it was read; nothing was written.")
@@ -108,7 +103,7 @@ def embed_file(
 def embedding_onion(
     network: PooledEncoder, stream: TextStream, embedder: Embedder, writer: Writer, quiet: bool = False
 ) -> Runner:
-    """Return the onion that embeds a stream of texts."""
+    """Return the runner that embeds a stream of texts."""
     return Runner(
         Progress(quiet=quiet),
         DataProvider(stream, embedder.batch_size, collate=partial(_collate, pad_id=embedder.tokenizer.pad_id)),
@@ -123,20 +118,20 @@ def _collate(examples: list[Example], pad_id: int) -> dict[str, Any]:
 
 
 class TextStream:
-    """The examples of a file, read anew and a chunk at a time; within a chunk sorted by length.
+    """The examples of a file, read in every pass chunk by chunk; within a chunk sorted by length.
 
     Args:
         path: the file.
-        tokenizer: turns its texts into ids.
-        max_length: tokens an example may have.
-        chunk: how many rows are read at once; a multiple of the batch size, so that no batch has rows of two chunks.
+        tokenizer: converts its texts into ids.
+        max_length: the maximum number of tokens of an example.
+        chunk: rows per chunk; a multiple of the batch size, so that no batch has rows of two chunks.
 
     Attributes:
-        notes: what the user should know of the rows read so far.
-        tokens: how many tokens those have.
+        notes: warnings about the rows read so far.
+        tokens: the number of their tokens.
 
     Raises:
-        DataError: the file cannot be read, has no rows, or one of them is not what it should be.
+        DataError: the file cannot be read, has no rows, or an invalid one.
     """
 
     def __init__(self, path: str | Path, tokenizer: Tokenizer, max_length: int, chunk: int) -> None:
@@ -177,10 +172,10 @@ def _rows(path: str | Path) -> Iterator[Row]:
 
 
 class Expected(RunnerItem):
-    """Tell how many batches a stream will give, so that the progress bar outside shows the time left.
+    """Provide the number of batches of a stream, so that an outer progress bar shows the remaining time.
 
     Args:
-        batches: how many in a pass.
+        batches: the number of batches per pass.
     """
 
     def __init__(self, batches: int) -> None:
@@ -188,7 +183,7 @@ class Expected(RunnerItem):
 
     def on_pass(self, state: State) -> None:
         """Count them down."""
-        assert state.batches is not None  # the DataProvider stands outside
+        assert state.batches is not None  # set by the DataProvider
         state.batches = _Counted(state.batches, self.batches)
 
 
@@ -206,11 +201,11 @@ class _Counted(Iterator[Any]):
 
 
 class Writer(RunnerItem):
-    """Write what the network gives for each row to the row's place.
+    """Write the network's outputs for each row to the position of the row.
 
     Args:
         vectors: for the vectors of the rows.
-        tokens: for those of their tokens, if the network gives them.
+        tokens: for their token vectors, if the network returns them.
         lengths: for the number of tokens of each row.
     """
 

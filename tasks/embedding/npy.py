@@ -1,4 +1,4 @@
-"""Output of any size: .npy files that are written in any order, in a folder that appears whole or not at all."""
+"""Output of any size: .npy files written in any order, in a folder that appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from onion.errors import DataError
 
 
 class NpyFile:
-    """A .npy file that is written row by row, in any order; how long it becomes is known at the end only.
+    """A .npy file that is written row by row, in any order, without knowing the number of rows in advance.
 
-    numpy's own memory maps (``open_memmap``) need the length before the first row is written. The format, version 1.0,
-    is that of NEP 1: a header that tells type and shape, padded with spaces, then the numbers.
+    numpy's memory maps (``open_memmap``) need the length before the first row. The format, version 1.0, is that of NEP
+    1: a header with type and shape, padded with spaces, then the numbers.
 
     Args:
         path: the new file.
-        kind: the numbers' type.
-        width: numbers in a row; default: the array has one axis only.
+        kind: the type of the numbers.
+        width: numbers per row. Default: the array has one axis only.
 
     Attributes:
-        rows: one more than the last row that was written.
+        rows: one more than the last row written.
     """
 
     START = 128
@@ -40,7 +40,7 @@ class NpyFile:
         self._file = path.open("wb")
 
     def put(self, row: int, values: np.ndarray) -> None:
-        """Write some rows, of which this is the first."""
+        """Write consecutive rows from the given one."""
         self._file.seek(self.START + row * self._size)
         self._file.write(np.ascontiguousarray(values, self._kind).tobytes())
         self.rows = max(self.rows, row + len(values))
@@ -65,32 +65,32 @@ class NpyFile:
 
 
 def check_new(out: Path) -> None:
-    """Refuse a folder that has something in it: nothing is overwritten, nothing mixed.
+    """Refuse a folder that is not empty, since nothing is overwritten.
 
     Raises:
-        DataError: it has, or it is a file, or no folder can be put in its place.
+        DataError: it is not empty, is a file, or cannot be replaced by a folder.
     """
     try:
         if out.is_symlink() or (out.exists() and (not out.is_dir() or os.path.ismount(out))):
-            raise DataError(f"{out}: a folder cannot be put there; name a new one.")
+            raise DataError(f"{out}: cannot create a folder there; choose a new one.")
         if out.exists() and any(out.iterdir()):
-            raise DataError(f"{out}: holds files already, and nothing is overwritten; name a new folder.")
+            raise DataError(f"{out}: is not empty, and nothing is overwritten; choose a new folder.")
     except OSError as error:
         raise _not_written(out, error) from None
 
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """Give a temporary folder that takes the place of ``out`` at the end; after an error it is gone.
+    """Yield a temporary folder that is renamed to ``out`` at the end, and deleted after an error.
 
     Raises:
-        DataError: the disk refused.
+        DataError: writing failed.
     """
     target = Path(os.path.abspath(out))  # noqa: PTH100  resolve() would follow links
     there = next(parent for parent in target.parents if parent.is_dir())  # on the same disk, so that it can be renamed
     try:
         with tempfile.TemporaryDirectory(prefix=f".{target.name[:40]}.", dir=there) as temporary:
-            folder = Path(temporary) / "folder"  # with the mode that new folders have, which temporary ones have not
+            folder = Path(temporary) / "folder"  # with the default mode of new folders, unlike temporary ones
             folder.mkdir()
             yield folder
             sync_folder(folder)

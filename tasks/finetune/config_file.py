@@ -1,4 +1,4 @@
-"""Settings from a file, and how they go together with presets and flags."""
+"""Settings from a file, and their combination with presets and flags."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def read_config(path: Path) -> dict[str, Any]:
     """Read settings by name from a ``.yaml``, ``.yml`` or ``.json`` file.
 
     Raises:
-        DataError: it cannot be read, or holds something else.
+        DataError: it cannot be read, or is not a mapping of settings.
         OnionError: it is YAML, and PyYAML is not installed.
     """
     with opened(path) as file:
-        text = file.read().decode("utf-8")  # what is none is said there
+        text = file.read().decode("utf-8")  # opened() reports errors
     if path.suffix == ".json":
         found = _from_json(path, text)
     elif path.suffix in (".yaml", ".yml"):
@@ -45,7 +45,7 @@ def _from_json(path: Path, text: str) -> Any:
 
 
 def _object(path: Path, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, in which no name stands twice; Python would take the last one."""
+    """Return a JSON object without duplicate names, of which Python would silently take the last."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -61,19 +61,19 @@ def _from_yaml(path: Path, text: str) -> Any:
         raise OnionError(f"{path}: YAML needs PyYAML: pip install 'onion-paddle[yaml]', or write it as .json") from None
     try:
         found = yaml.safe_load(text)
-        # A few lines of aliases of aliases are a value that fills the memory when it is written, and one of itself has
-        # no end. Asked second: brackets without end are refused above at once, and would be slow here.
+        # Nested aliases expand to more than fits into memory, and a recursive one is endless. Checked after loading,
+        # which refuses endless brackets immediately; here they would be slow.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
             raise DataError(f"{path}: aliases (*name) are not allowed; write the value out")
         _refuse_twins(path, yaml.compose(text, yaml.SafeLoader))
         return found
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
-        # LookupError, AttributeError: PyYAML's own, of a value that is not what its tag says, as in !!int ''
+        # LookupError, AttributeError: raised by PyYAML if a value does not match its tag, as in !!int ''
         raise DataError(f"{path}: broken YAML: {' '.join(str(error).split())}") from None
 
 
 def _refuse_twins(path: Path, node: Any) -> None:
-    """Refuse a name that stands twice in a mapping; PyYAML would take the last one. ``node`` is what it composes."""
+    """Refuse duplicate names in what ``yaml.compose`` returns; PyYAML would take the last."""
     inner: list[Any] = []
     if node is not None and node.id == "sequence":
         inner = node.value
@@ -90,12 +90,12 @@ def _refuse_twins(path: Path, node: Any) -> None:
 
 
 def resolve(*layers: Mapping[str, Any]) -> Settings:
-    """Put settings of several sources together; the later ones win.
+    """Combine settings of several sources; later ones override earlier ones.
 
-    A name that is no general setting is one of the task's own, which says whether it has it.
+    Names that are not fields of Settings are passed on to the task, which validates them.
 
     Raises:
-        DataError: something that is needed is missing, or a value does not do.
+        DataError: a required setting is missing, or a value is invalid.
     """
     merged: dict[str, Any] = {}
     for layer in layers:

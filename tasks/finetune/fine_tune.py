@@ -1,4 +1,4 @@
-"""Fine-tuning: a ready onion for any task, and the job behind ``onion train``."""
+"""Fine-tuning: a ready runner for any task, and the job behind ``onion train``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored
 from onion.schedules import Passes
-from onion.tasks.data.features.cache import cached_features
+from onion.tasks.data.features.cache import cached_features, fitted_task
 from onion.tasks.data.features.examples import Examples
-from onion.tasks.data.features.fit_cache import fitted_task
 from onion.tasks.data.features.stream import FeatureStream
 from onion.tasks.data.texts import check_max_length
 from onion.tasks.finetune.initialization import Initialization
@@ -34,7 +33,7 @@ from onion.tasks.task import Task
 
 @attrs.frozen
 class Trained:
-    """What a training job came to.
+    """The result of a training job.
 
     Attributes:
         report: figures for one JSON line.
@@ -54,25 +53,25 @@ def fine_tune(
     force_resume: bool = False,
     **settings: Any,
 ) -> Runner:
-    """Return the onion that fine-tunes an encoder; nothing has been run yet, and nothing written but cached features.
+    """Return the runner that fine-tunes an encoder; nothing is run, and nothing written except cached features.
 
-    Once run, its folder is what ``onion evaluate``, ``onion predict`` and ``--init-from`` take.
+    After the run, ``onion evaluate``, ``onion predict`` and ``--init-from`` accept the output folder.
 
         runner = fine_tune("classification", "train.tsv", "dev.tsv", "run", options={"max_length": 64})
         runner.insert_before(ParameterUpdater, MyItem()).run(passes=3)
 
     Args:
-        task: its name; or a task of your own, with its settings (it is entered into ``catalogue.TASKS``, as it has to
-            be wherever its results are read).
+        task: its name, or a task of your own with its settings, which is registered in ``onion.tasks.registry.TASKS``
+            (register it, too, where the results are read).
         train: the training file.
         dev: the file to test on while training.
         output: the folder for checkpoints and the log.
         force_resume: resume in the folder even if its training differs; the differences are logged. Default False.
-        settings: any of ``onion.tasks.finetune.settings.Settings``; ``passes`` is what the learning rate is planned
-            for, in the updates that the onion makes which is run (with ``Accumulate(4)`` a quarter).
+        settings: those of ``onion.tasks.finetune.settings.Settings``. The learning rate is scheduled for ``passes``, in
+            updates of the runner that is run (a quarter with ``Accumulate(4)``).
 
     Raises:
-        OnionError: a file, the weights or a setting are not what they should be.
+        OnionError: a file, the weights or a setting are invalid.
     """
     known = [name for name in attrs.fields_dict(Settings) if name not in ("task", "train", "dev")]
     unknown = [name for name in settings if name not in known]
@@ -80,22 +79,21 @@ def fine_tune(
         told = "those of the task belong in options={...}"
         raise DataError(f"unknown setting {unknown[0]!r}; a training has {', '.join(known)}; {told}")
     own, name = (None, task) if isinstance(task, str) else (task, register(task))
-    return Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own).onion(
-        anchored(output), force_resume
-    )
+    job = Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own)
+    return job.onion(anchored(output), force_resume)
 
 
 @attrs.frozen
 class Job:
-    """All that a training needs, read and made.
+    """Everything that a training needs.
 
     Attributes:
-        settings: what was asked for.
+        settings: the settings.
         task: fitted to the training file.
         tokenizer: of the encoder.
-        network: with the weights it begins with.
-        train_set: what is learned from.
-        dev_set: what is tested on.
+        network: with its initial weights.
+        train_set: the training examples.
+        dev_set: the examples to test on.
     """
 
     settings: Settings
@@ -107,14 +105,14 @@ class Job:
 
     @classmethod
     def prepare(cls, settings: Settings, task: Task | None = None) -> Job:
-        """Read and make it all, after seeding every random generator.
+        """Read and create everything, and seed all random generators.
 
         Args:
-            settings: what was asked for.
-            task: instead of the one that the settings name.
+            settings: the settings.
+            task: replaces the task named in the settings.
 
         Raises:
-            OnionError: a file, the weights or a setting are not what they should be.
+            OnionError: a file, the weights or a setting are invalid.
         """
         task = task or get_task(settings.task, settings.options)
         start = Initialization.of(settings)
@@ -141,14 +139,8 @@ class Job:
         pad_id = self.tokenizer.pad_id
         metric = self.task.metric(settings.dev)
         monitor, mode = best_figure(metric, settings.monitor or self.task.monitor)
-        test = evaluation_onion(
-            self.task,
-            self.network,
-            self.dev_set,
-            metric,
-            pad_id,
-            self.task.eval_items(self.tokenizer, settings.seed),
-        )
+        eval_items = self.task.eval_items(self.tokenizer, settings.seed)
+        test = evaluation_onion(self.task, self.network, self.dev_set, metric, pad_id, eval_items)
         training = training_onion(
             self.task,
             self.network,
@@ -172,13 +164,13 @@ class Job:
 
 
 def train(settings: Settings, output: Path, force_resume: bool = False, quiet: bool = False) -> Trained:
-    """Fine-tune an encoder; ``output`` then holds checkpoints, log, tokenizer, the task's record, the onion's drawing.
+    """Fine-tune an encoder; ``output`` then has checkpoints, log, tokenizer, the task's record, drawings of the runner.
 
-    The same call resumes an interrupted training; a call that differs does so only with ``force_resume``. ``quiet``
-    shows no progress.
+    The same call resumes an interrupted training; a call with other settings does so only with ``force_resume``.
+    ``quiet`` hides the progress bar.
 
     Raises:
-        OnionError: a file, the weights or the folder are not what they should be; nothing is half-written.
+        OnionError: a file, the weights or the folder are invalid; no partial output is left.
     """
     begun, folder = perf_counter(), anchored(output)
     job = Job.prepare(settings)

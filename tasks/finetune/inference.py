@@ -1,4 +1,4 @@
-"""The jobs behind ``onion evaluate`` and ``onion predict``."""
+"""The jobs behind ``onion evaluate`` and ``onion predict``; invalid folders, files and lines raise OnionError."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ from onion.tasks.task import Task
 def evaluate(folder: Path, data: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Measure the best checkpoint of a run on a labelled file; return its figures and the number of rows.
 
-    ``settings`` here and below are those of :meth:`Predictor.load`.
-
-    Raises:
-        OnionError: the folder or the file are not what they should be.
+    ``settings`` are those of :meth:`Predictor.load`, here and below.
     """
     predictor = Predictor.load(folder, settings)
     task, pad_id = predictor.task, predictor.tokenizer.pad_id
@@ -38,24 +35,20 @@ def evaluate(folder: Path, data: str, settings: Mapping[str, Any] | None = None)
 
 
 def predict(folder: Path, data: str, settings: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-    """Give what is predicted for each row of a file, with its ``index``.
-
-    Raises:
-        OnionError: the folder or the file are not what they should be.
-    """
-    if not is_fed(Path(data)):  # a pipe can be read once only
+    """Yield the prediction for each row of a file, with its ``index``."""
+    if not is_fed(Path(data)):  # a pipe can be read only once
         for _ in read_task(folder).rows(data, labelled=False):
-            pass  # a row that is wrong is told before anything is put out
+            pass  # report an invalid row before the first prediction
     predictor = Predictor.load(folder, settings)
-    rows = tqdm(predictor.task.rows(data, labelled=False), unit=" rows", disable=None)  # on a terminal only
+    rows = tqdm(predictor.task.rows(data, labelled=False), unit=" rows", disable=None)  # only on a terminal
     yield from _numbered(predictor, rows, data)
 
 
 def task_with_files(folder: Path) -> Task:
-    """Return the task of a run, which has files to write; where it has none, say so before anything is predicted.
+    """Return the task of a run if it writes files, before anything is predicted.
 
     Raises:
-        DataError: the task of the folder writes no files.
+        DataError: the task writes no files.
         CheckpointError: the folder holds no run, or a damaged one.
     """
     task = read_task(folder)
@@ -69,12 +62,12 @@ def write_files(folder: Path, predicted: Sequence[Any], out: Path) -> list[Path]
 
     Args:
         folder: of ``onion train``.
-        predicted: everything that :func:`predict` gave.
-        out: where to; made if it is missing. Each file is replaced as a whole or not at all.
+        predicted: all predictions of :func:`predict`.
+        out: the folder to write to, created if missing. Each file is replaced atomically.
 
     Raises:
         DataError: the task writes no files.
-        CheckpointError: the disk refused.
+        CheckpointError: writing failed.
     """
     files = task_with_files(folder).files(predicted)
     for name, value in files.items():
@@ -85,16 +78,13 @@ def write_files(folder: Path, predicted: Sequence[Any], out: Path) -> list[Path]
 def predict_lines(
     folder: Path, lines: Iterable[bytes], chunk: int = CHUNK, settings: Mapping[str, Any] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Give what is predicted for each line of text (see ``Task.line_rows``), with its ``index``.
+    """Yield the prediction for each line of text (see ``Task.line_rows``), with its ``index``.
 
     Args:
         folder: of ``onion train``.
-        lines: UTF-8; read when their turn comes.
-        chunk: lines that are read before the first of them is answered.
+        lines: UTF-8; read on demand.
+        chunk: lines that are read before the first prediction.
         settings: see :meth:`Predictor.load`.
-
-    Raises:
-        OnionError: the folder or a line are not what they should be.
     """
     predictor = Predictor.load(folder, settings)
     yield from _numbered(predictor, predictor.task.line_rows(decoded(lines)), str(STANDARD_INPUT), chunk)
@@ -110,11 +100,7 @@ def _numbered(predictor: Predictor, rows: Iterable[Any], where: str, chunk: int 
 def predict_texts(
     folder: Path, texts: Sequence[str], settings: Mapping[str, Any] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Give what is predicted for each text, with the text itself.
-
-    Raises:
-        OnionError: the folder is not what it should be, or the model does not read single texts.
-    """
+    """Yield the prediction for each text, with the text."""
     predictor = Predictor.load(folder, settings)
     notes: Counter[str] = Counter()
     rows = predictor.task.text_rows(texts)

@@ -1,4 +1,4 @@
-"""Where a training begins: a pretrained encoder, or weights that another training of ours has learned."""
+"""The initial weights of a training: a pretrained encoder, or the weights of another training."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ NETWORK = "gradient_machine"
 
 @attrs.frozen
 class Initialization:
-    """Where a training begins.
+    """The source of initial weights.
 
     Attributes:
-        folder: has the config and the tokenizer, and the encoder's weights unless ``learned`` is there.
-        learned: parameters of a task's network by their paths in it.
-        head: whether the head's are wanted too.
+        folder: has config and tokenizer, and the encoder's weights unless ``learned`` is given.
+        learned: parameters of a task's network by path.
+        head: whether to load those of the head, too.
     """
 
     folder: Path
@@ -43,11 +43,11 @@ class Initialization:
 
     @classmethod
     def of(cls, settings: Settings) -> Initialization:
-        """Find it.
+        """Find the source.
 
         Raises:
             WeightsError: the encoder is neither a folder nor a known name.
-            CheckpointError: ``init_from`` is no folder of ``onion train`` or of one of its checkpoints.
+            CheckpointError: ``init_from`` is not a folder of ``onion train`` or of one of its checkpoints.
         """
         if settings.init_from is None:
             return cls(hub.resolve(settings.encoder))
@@ -62,11 +62,11 @@ class Initialization:
         return Tokenizer.from_pretrained(self.folder)
 
     def network(self, task: Task) -> nn.Layer:
-        """Return the task's network with the weights it begins with.
+        """Return the task's network with its initial weights.
 
         Raises:
-            WeightsError: those of the encoder, or of a head beside it, do not fit its config.
-            CheckpointError: those that were learned do not fit the network; the message names the parameters.
+            WeightsError: the weights of the encoder or of a pretrained head do not fit the config.
+            CheckpointError: learned parameters do not fit the network; the message names them.
         """
         if self.learned is None:
             config, weights = self.config(), read_weights(self.folder)
@@ -84,7 +84,7 @@ class Initialization:
         return network
 
     def _check_head(self, task: Task) -> None:
-        """A head means what its task and labels say, whatever its shape."""
+        """Refuse a head that was trained for another task or other labels, whatever its shape."""
         there, here = read_record(self.folder).get(FITTED, {}), task.record()
         for name in ("task", "labels"):
             if there.get(name) != here.get(name):
@@ -96,11 +96,11 @@ class Initialization:
 
 
 def _learned(folder: Path) -> tuple[Path, Mapping[str, Any]]:
-    """The folder of a run, and the network of the checkpoint that was asked for, or else of the best one."""
+    """Return the folder of a run, and the network in the given checkpoint or, by default, in the best one."""
     if (folder / RUN_FILE).is_file():
-        return folder, _network_in(best_checkpoint(folder), folder)
+        return folder, network_in(best_checkpoint(folder), folder)
     if (folder.parent / RUN_FILE).is_file() and folder.is_dir():
-        return folder.parent, _network_in(checkpoint.read(folder), folder)
+        return folder.parent, network_in(checkpoint.read(folder), folder)
     raise CheckpointError(f"{folder}: neither a folder of onion train nor a checkpoint in one (step-...).")
 
 
@@ -108,11 +108,11 @@ def _of_encoder(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {name: array for name, array in arrays.items() if name.startswith("encoder.")}
 
 
-def _network_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:
-    """Return what a checkpoint has of the network.
+def network_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:
+    """Return the network's parameters in a checkpoint.
 
     Raises:
-        CheckpointError: nothing.
+        CheckpointError: there are none.
     """
     if NETWORK not in saved.items:
         raise CheckpointError(

@@ -1,4 +1,4 @@
-"""What predicts: the onion that trained, and what turns texts into its batches."""
+"""Prediction in Python: the runner that was trained, with everything that turns texts into batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from paddle import nn
 
 from onion import Forward, GradientMachine, Runner
 from onion.checkpointing.run_state import best_checkpoint
-from onion.errors import CheckpointError
 from onion.inference import inference_runner
 from onion.items.gradient_machine import load_network
 from onion.models.auto import new_encoder
@@ -22,9 +21,9 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.text_checks import Tally
-from onion.tasks.finetune.initialization import NETWORK
+from onion.tasks.finetune.initialization import network_in
 from onion.tasks.finetune.recipes import prediction_onion
-from onion.tasks.finetune.run_folder import RUN_FILE, TASK_FILE, read_json, read_record
+from onion.tasks.finetune.run_folder import TASK_FILE, read_json, read_record
 from onion.tasks.registry import recorded_task
 from onion.tasks.task import Task
 
@@ -34,20 +33,20 @@ CHUNK = 1024
 
 @attrs.frozen
 class Predictor:
-    """Predict with what an onion trains, or with what a run's folder holds.
+    """Predict with a trained runner, or with the folder of a run.
 
-        predictor = Predictor(task, training, tokenizer)    # the very runner, and its weights as they are by now
+        predictor = Predictor(task, training, tokenizer)    # the runner itself, with its current weights
         predictor = Predictor.load("run")                   # of ``onion train``
         for predicted in predictor(task.text_rows(["a gripping film"])):
             print(predicted)
 
     Attributes:
         task: as in training.
-        onion: what ``onion.inference.inference_runner`` makes of the runner that was given.
+        onion: the runner; the attribute holds what ``onion.inference.inference_runner`` makes of it.
         tokenizer: as in training.
 
     Raises:
-        CompositionError: the runner holds no network, or several.
+        CompositionError: the runner has no network, or several.
     """
 
     task: Task
@@ -60,19 +59,17 @@ class Predictor:
 
         Args:
             folder: of ``onion train``.
-            settings: of the task, instead of those that it was trained with; see ``Task.adjusted``.
+            settings: of the task, to override those of the training; see ``Task.adjusted``.
 
         Raises:
-            CheckpointError: the folder holds no run, or no whole checkpoint.
-            DataError: a setting is fixed by the training, or does not do.
+            CheckpointError: the folder has no run, or no complete checkpoint.
+            DataError: a setting is fixed by the training, or invalid.
         """
         folder = Path(folder)
         task = read_task(folder).adjusted(settings or {})
-        best = best_checkpoint(folder)
-        if NETWORK not in best.items:
-            raise CheckpointError(f"{folder / RUN_FILE}: the run has saved no {NETWORK}; was another onion run there?")
+        saved = network_in(best_checkpoint(folder), folder)
         network = task.network(new_encoder(read_config(folder / "config.json")))
-        load_network(network, best.items[NETWORK])
+        load_network(network, saved)
         network.eval()
         return cls(task, Runner(GradientMachine(network)), Tokenizer.from_pretrained(folder))
 
@@ -82,11 +79,11 @@ class Predictor:
         return self.onion[Forward].network
 
     def __call__(self, rows: Iterable[Any], notes: Counter[str] | None = None, chunk: int = CHUNK) -> Iterator[Any]:
-        """Give what is predicted for each row in order.
+        """Yield the prediction for each row, in order.
 
         Args:
             rows: of the task: ``task.rows(path, labelled=False)``, ``task.text_rows(texts)``.
-            notes: takes what is worth a word about the rows, with counts. Default: nobody does.
+            notes: receives warnings about the rows, with counts. Default: they are dropped.
             chunk: rows in memory at a time.
         """
         rows, notes, pad_id = iter(rows), Counter() if notes is None else notes, self.tokenizer.pad_id

@@ -1,8 +1,8 @@
-"""Settings by name: what the authors of a system published for a data set.
+"""Settings by name, as the authors of a system published them for a data set.
 
-``ernie/...``: PaddlePaddle/ERNIE, branch static_graph, ``script/zh_task`` and ``script/en_glue``, one GPU's batch where
-several were used; ``ernie-large/...``: the same for the large model. ``palm/...``: the examples of PaddlePALM 2.0; the
-two tasks of its ATIS example, which learns them together, have a preset each.
+``ernie/...``: PaddlePaddle/ERNIE, branch static_graph, ``script/zh_task`` and ``script/en_glue``, with the batch of one
+GPU; ``ernie-large/...``: the same for the large model. ``palm/...``: the examples of PaddlePALM 2.0; its ATIS example,
+which trains two tasks jointly, has a preset for each task.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from onion.messages import shown
 
 
 def _ernie(task: str, batch: int, passes: int, learning_rate: float, length: int, **more: Any) -> dict[str, Any]:
-    """Chinese: no warm-up."""
+    """Return settings for a Chinese data set, without warm-up."""
     settings = {
         "task": task,
         "batch_size": batch,
@@ -27,7 +27,7 @@ def _ernie(task: str, batch: int, passes: int, learning_rate: float, length: int
 
 
 def _glue(task: str, batch: int, passes: int, learning_rate: float, length: int = 128) -> dict[str, Any]:
-    """English: warm-up over a tenth of the steps, no weight decay."""
+    """Return settings for an English data set: warm-up over a tenth of the steps, no weight decay."""
     return _ernie(task, batch, passes, learning_rate, length, warmup_ratio=0.1, weight_decay=0.0)
 
 
@@ -42,7 +42,7 @@ _BASE: dict[str, dict[str, Any]] = {
     "ernie/bq": _ernie("classification", 64, 3, 3e-5, 128),
     "ernie/lcqmc": _ernie("classification", 32, 3, 2e-5, 128, weight_decay=0.0),
     "ernie/thuc": _ernie("classification", 8, 3, 3e-5, 512),
-    "ernie/xnli": _ernie("classification", 64, 3, 1e-4, 512),  # theirs: as many pairs as have 8192 tokens
+    "ernie/xnli": _ernie("classification", 64, 3, 1e-4, 512),  # ERNIE: as many pairs as have 8192 tokens
     "ernie/msra-ner": _ernie("token-classification", 16, 6, 5e-5, 256),
     "ernie/cmrc2018": _ernie("question-answering", 16, 2, 3e-5, 512, max_answer_length=100, **_READING),
     "ernie/drcd": _ernie("question-answering", 16, 2, 5e-5, 512, max_answer_length=100, **_READING),
@@ -101,7 +101,7 @@ def preset(name: str) -> Mapping[str, Any]:
     """Return the settings of a preset.
 
     Raises:
-        DataError: there is none of this name; those that there are, are named.
+        DataError: the name is unknown; the message lists the known ones.
     """
     if name not in PRESETS:
         raise DataError(f"unknown preset {shown(name)}; the presets are {', '.join(sorted(PRESETS, key=_family))}")

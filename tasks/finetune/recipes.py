@@ -1,4 +1,4 @@
-"""The ready onions of a task: to train, to test, to predict."""
+"""Ready runners for a task: to train, to test, to predict."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from onion.tasks.task import Task
 
 LOG = "metrics.jsonl"
 LOOK = 50
-"""Steps between two looks at the loss: to log it, and to end a training whose loss is no number any more."""
+"""Steps between two readings of the loss, for the log and to stop if it is NaN."""
 TEST_BATCH = 64
 PREFIX = "dev."
-"""Of figures of the test, as a training reports them."""
+"""Prefix of the test's metrics in a training."""
 
 
 def training_onion(
@@ -57,30 +57,30 @@ def training_onion(
     train_items: Sequence[RunnerItem] = (),
     resume: bool | Literal["force"] = True,
 ) -> Runner:
-    """Return the onion that fine-tunes a network, tests it while it trains and keeps the best checkpoint.
+    """Return the runner that fine-tunes a network, tests it regularly and keeps the best checkpoint.
 
     Args:
-        task: makes batches.
-        network: gives outputs and, by its method ``loss``, the loss.
+        task: makes the batches.
+        network: has a method ``loss``.
         optimizer: of the network's parameters.
-        train: the examples; a stream comes in the order of its file, anything else in a random one, batched by length.
-        test: the onion that tests the network; its metrics become ``dev.<metric>``.
+        train: the examples; a stream keeps the order of its file, other examples are shuffled and batched by length.
+        test: the runner that tests the network; its metrics become ``dev.<metric>``.
         output: the folder for checkpoints and the log.
         monitor: the metric of the test by which the best checkpoint is chosen.
-        mode: whether more of it is better (default) or less.
-        batch_size: examples a batch.
+        mode: whether the metric is to be maximized (default) or minimized.
+        batch_size: examples per batch.
         seed: of the order of the examples.
         test_every: steps between two tests; each is followed by a checkpoint.
         pad_id: the padding token.
-        train_items: stand between the data and the network.
-        resume: as Saver takes it.
+        train_items: inserted between the data and the network.
+        resume: see Saver.
     """
     collate = partial(task.collate, pad_id=pad_id)
     lengths = train.lengths if isinstance(train, Examples) else None
     in_random_order: dict[str, Any] = {} if lengths is None else {"shuffle": True, "seed": seed, "lengths": lengths}
     return Runner(
         Progress(),
-        Signals(leave=False),  # whoever runs it has figures to report, and leaves by itself
+        Signals(leave=False),  # the caller reports metrics before the process exits
         Saver(output, every=test_every, keep_last=1, monitor=f"{PREFIX}{monitor}", mode=mode, resume=resume),
         Logger(output / LOG, every=LOOK),
         Tester(test, every=test_every, name="dev"),
@@ -100,7 +100,7 @@ def evaluation_onion(
     pad_id: int = 0,
     train_items: Sequence[RunnerItem] = (),
 ) -> Runner:
-    """Return the onion that measures a network on labelled examples."""
+    """Return the runner that measures a network on labelled examples."""
     data = _in_order(task, examples, pad_id)
     return Runner(data, Evaluator(metric), *train_items, Decoder(network), Forward(network))
 
@@ -113,24 +113,24 @@ def prediction_onion(
     pad_id: int = 0,
     train_items: Sequence[RunnerItem] = (),
 ) -> Runner:
-    """Return the onion that hands to a collector what an inference onion makes of examples, decoded."""
+    """Return the runner that passes an inference runner's decoded outputs to a collector."""
     decoder = Decoder(inference[Forward].network)
     return Runner(_in_order(task, examples, pad_id), collector, *train_items, decoder, inference)
 
 
 def _in_order(task: Task, examples: Examples, pad_id: int) -> DataProvider:
-    # Examples of similar length share a batch, whatever their order; figures and predictions do not depend on it.
+    # Examples of similar length share a batch; metrics and predictions do not depend on the order.
     collate = partial(task.collate, pad_id=pad_id)
     return DataProvider(examples, TEST_BATCH, lengths=examples.lengths, collate=collate)
 
 
 def best_figure(metric: Any, wanted: str) -> tuple[str, Mode]:
-    """Return the name of a figure without its prefix, and what is better of it.
+    """Return the name of a metric without its prefix, and whether to maximize or minimize it.
 
     Args:
-        metric: an Evaluator's, that has seen nothing. ``less_is_better``, if it has that, is the set of its figures of
-            which less is better.
-        wanted: the name, as the metric tells it or as a training does: ``f1_macro``, ``dev.f1_macro``.
+        metric: an Evaluator's, before its first batch. Its attribute ``less_is_better``, if any, is the set of figures
+            to minimize.
+        wanted: the name, with or without the prefix: ``f1_macro``, ``dev.f1_macro``.
 
     Raises:
         DataError: the metric has no such figure.
@@ -143,7 +143,7 @@ def best_figure(metric: Any, wanted: str) -> tuple[str, Mode]:
 
 
 def _names(metric: Any) -> Sequence[str]:
-    """Return the figures that there will be; nothing where a metric of the user's cannot tell yet."""
+    """Return the names of the figures; empty if a custom metric cannot tell before its first batch."""
     try:
         return getattr(metric, "names", None) or list(metric.result())
     except Exception:

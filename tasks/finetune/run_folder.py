@@ -1,10 +1,10 @@
-"""The folder of a training: whose it is, and what a reader of its results needs.
+"""The folder of a training: its owner, and what is needed to read the results.
 
 run.json        the settings, the checksums of data and tokenizer, the task as fitted to the training file
-settings.json   the settings again, as ``onion train --config`` takes them
+settings.json   the settings as ``onion train --config`` reads them
 task.json, config.json, tokenizer.json, ...    for evaluate and predict
-onion.txt, onion.svg    the drawing
-step-*, metrics.jsonl   what Saver and Logger write
+onion.txt, onion.svg    drawings of the runner
+step-*, metrics.jsonl   written by Saver and Logger
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ DRAWINGS = ("onion.txt", "onion.svg")
 log = logging.getLogger("onion")
 
 OWN_FILES = (SETTINGS_FILE, TASK_FILE, *DRAWINGS, "config.json", "tokenizer.json", "tokenizer_config.json")
-"""What a run writes beside its record; found without one, they are somebody else's."""
+"""What a run writes beside its record; if found without a record, they belong to something else."""
 FITTED = "fitted"
 
 
 class RunFolder(RunnerItem):
-    """Hold the folder of a training while it runs: no other process and no other training gets in.
+    """Hold the folder of a training while it runs, against other processes and other trainings.
 
-    On the way into the run it is made, locked and claimed, in this order, and filled with what a reader of the results
-    needs. The same training finds its own folder again and goes on.
+    When the run starts, the folder is created, locked, claimed and filled with what is needed to read the results, in
+    this order. The same training is resumed in its folder.
 
     Args:
         output: the folder.
@@ -53,12 +53,11 @@ class RunFolder(RunnerItem):
         task: fitted to the training file.
         tokenizer: of the encoder.
         config: of the encoder.
-        notes: what the user should know of each data file: path -> (what -> how often).
-        force: continue in the folder of a training that differs: log the differences, and make the folder this one's.
-            Default False.
+        notes: warnings about each data file: path -> (what -> how often).
+        force: continue in the folder of another training: log the differences, and claim the folder. Default False.
 
     Raises:
-        CheckpointError: it is another training's, another process trains in it, or it cannot be written.
+        CheckpointError: the folder belongs to another training, is in use by another process, or cannot be written.
     """
 
     passive = True
@@ -80,11 +79,11 @@ class RunFolder(RunnerItem):
 
     @property
     def output(self) -> Path:
-        """The folder, as short as it can be written from here."""
+        """The folder, as short as it can be written from the working directory."""
         return Path(shortened(self._output))
 
     def look(self) -> None:
-        """Raise what would be raised on the way in, as far as it can be told without writing anything."""
+        """Raise the errors of a start as far as possible, without writing anything."""
         if self.output.is_dir():
             with exclusive_lock(self.output, self):
                 refuse_other(self.output, self._record, self.force)
@@ -92,8 +91,8 @@ class RunFolder(RunnerItem):
             raise CheckpointError(f"cannot write {self.output / RUN_FILE}: {self.output} is a file; choose a folder.")
 
     def initialize(self, state: State) -> HookIterator:
-        """Make, lock, claim and fill the folder; let go of it at the end."""
-        record = self._record  # before the folder is made: a data file may have gone
+        """Create, lock, claim and fill the folder; release it at the end."""
+        record = self._record  # before creating the folder: a data file may be missing
         _make(self.output)
         with exclusive_lock(self.output, outermost(state)):
             differences = refuse_other(self.output, record, self.force)
@@ -107,7 +106,7 @@ class RunFolder(RunnerItem):
             yield
 
     def on_pass(self, state: State) -> None:
-        """Take the folder of another training over, now that its checkpoint has been found to fit this one."""
+        """Claim the folder of another training, now that its checkpoint is known to fit."""
         if not self._claimed:
             self._claim(state)
 
@@ -118,7 +117,7 @@ class RunFolder(RunnerItem):
 
     @cached_property
     def _record(self) -> dict[str, Any]:
-        """Made once: it takes reading the data files as a whole."""
+        """The record, made once, since it takes reading the data files as a whole."""
         sums = {"tokenizer_sha256": digest_of_tokenizer(self._tokenizer)}
         return {**self._settings.record(), **sums, FITTED: self._task.record()}
 
@@ -164,7 +163,7 @@ def _make(output: Path) -> None:
 
 
 def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
-    """Name what differs. A data file is content and ending, wherever it stands; the fitted task has all its options."""
+    """Yield the differences. A data file is its content and extension; the fitted task includes all options."""
     for name in ("train", "dev"):
         endings = [ending_of(str(record.get(name))) for record in (there, here)]
         if endings[0] != endings[1]:
@@ -184,14 +183,14 @@ RENAMED = {
     "lr": "learning_rate",
     "warmup": "warmup_ratio",
 }
-"""Settings in the records of older runs: name then -> now."""
+"""Settings in the records of older runs: old name -> current name."""
 
 
 def read_record(folder: Path) -> dict[str, Any]:
     """Return the record of the run in a folder, with the current names of its settings and its task.
 
     Raises:
-        CheckpointError: there is none.
+        CheckpointError: there is none, or it is damaged.
     """
     record = read_json(folder, RUN_FILE)
     if not isinstance(record, dict):
@@ -220,19 +219,19 @@ def _no_run(folder: Path, name: str) -> CheckpointError:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file atomically, and its folder where it is missing.
+    """Write a JSON file atomically, and create its folder if missing.
 
     Raises:
-        CheckpointError: the disk refused.
+        CheckpointError: writing failed.
     """
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically, and its folder where it is missing.
+    """Write a text file atomically, and create its folder if missing.
 
     Raises:
-        CheckpointError: the disk refused.
+        CheckpointError: writing failed.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

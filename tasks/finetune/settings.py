@@ -17,27 +17,27 @@ ENCODER = "minilm"
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """What ``onion train`` was asked to do.
+    """The settings of ``onion train``.
 
     Attributes:
-        task: the name of the task; earlier names are replaced by the current one.
+        task: the name of the task; earlier names are converted to the current one.
         train: the training file.
         dev: the file to test on while training.
         encoder: a known name or a folder.
         init_from: a folder of ``onion train``, or one of its checkpoints, to start from: its weights, config and
             tokenizer are used, and ``encoder`` is ignored.
-        init_head: load the head from there too; otherwise it is initialized at random.
+        init_head: load the head from there, too; otherwise it is initialized at random.
         passes: over the training file.
-        batch_size: examples a batch.
+        batch_size: examples per batch.
         learning_rate: the highest learning rate.
         seed: of all random generators.
-        test_every: steps between two tests; None: four times a pass.
+        test_every: steps between two tests. Default: four tests per pass.
         warmup_ratio: the share of the steps in which the learning rate rises from 0.
         weight_decay: decoupled weight decay.
         max_grad_norm: the gradients are clipped to this global norm.
-        monitor: the metric of the dev file by which the best checkpoint is chosen; None: the task's default.
-        stream: read the training file anew in every pass, in its own order, and keep no features of it.
-        options: the settings of the task itself, such as ``max_length``.
+        monitor: the metric of the dev file by which the best checkpoint is chosen. Default: the task's.
+        stream: read the training file in every pass, in file order, and cache no features of it.
+        options: the settings of the task, such as ``max_length``.
     """
 
     task: str = attrs.field(converter=current_name, validator=TEXT)
@@ -73,6 +73,6 @@ class Settings:
         return {**attrs.asdict(self), "options": dict(self.options), **sums}
 
     def config(self) -> dict[str, Any]:
-        """Return the settings as a config file has them: those of the task among the others."""
+        """Return the settings as in a config file, with those of the task at the top level."""
         general = {name: value for name, value in attrs.asdict(self).items() if name != "options"}
         return {**general, **self.options}

@@ -1,4 +1,4 @@
-"""The rings that mask words: in training, in tests, and where a text brings its own ``[MASK]``."""
+"""Items that mask words in training and in tests, and that fill the ``[MASK]`` of a text."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.metrics.perplexity import Guesses
 
 MASKED, SWAPPED = 0.8, 0.1
-"""Of the chosen tokens, the shares that become ``[MASK]`` and a random word; the others stay."""
+"""Shares of the chosen tokens that become ``[MASK]`` or a random word; the others are kept."""
 
 
 def special_ids(tokenizer: Tokenizer) -> list[int]:
-    """Return the ids that are no words: they are never masked, and never stand in for a word."""
+    """Return the ids that are not words: they are never masked, and never replace a word."""
     return [tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id]
 
 
 class Masker(RunnerItem):
-    """Mask words of every batch, and make them what is to be learned (BERT, Devlin et al. 2018, section 3.1).
+    """Mask words of every batch and make them its labels (BERT, Devlin et al. 2018, section 3.1).
 
-    Every token is chosen with the same probability; in a row where none was, the one that came closest. Of those chosen
-    80 % become ``[MASK]``, 10 % a random word, and 10 % stay. With ``whole_words`` it is words that are chosen, and all
-    their tokens with them; what becomes of each token is drawn one by one (ERNIE's ``mask_word``, BERT's whole word
-    masking). The random numbers are the item's own and part of its state, so a resumed run masks as one that was never
-    stopped.
+    Every token is chosen with the same probability; in a row without any, the one closest to being chosen. Of the
+    chosen tokens 80 % become ``[MASK]``, 10 % a random word, and 10 % are kept. With ``whole_words``, words are chosen
+    with all their tokens, and the replacement is drawn for each token (ERNIE's ``mask_word``, BERT's whole word
+    masking). The random generator is part of the item's state, so a resumed run draws the same masks.
 
-    A batch has ``input_ids`` and ``words``, int64 ``[batch, length]``; ``words`` tells which word of the row a token is
-    part of, and is -1 where nothing may be masked. It is left as it is; a new one takes its place, where ``input_ids``
-    are masked and, instead of ``words``, there are ``masked_positions``, a list of places in the flattened
-    ``[batch * length]``, ascending, and ``labels``, int64 ``[masked words]``, the ids that stood there.
+    A batch has ``input_ids`` and ``words``, int64 ``[batch, length]``; ``words`` is the number of the word in the row,
+    and -1 where nothing may be masked. The batch is replaced by a new one with masked ``input_ids`` and, instead of
+    ``words``, ``masked_positions``, an ascending list of indices into the flattened ``[batch * length]``, and
+    ``labels``, int64 ``[masked words]``, the original ids.
 
     Args:
-        tokenizer: knows ``[MASK]`` and all words.
-        seed: of the random numbers.
+        tokenizer: has ``[MASK]`` and the vocabulary.
+        seed: of the random generator.
         share: the probability of a token, or word, to be chosen. Default 0.15.
         whole_words: choose words instead of tokens. Default False.
     """
@@ -52,8 +51,8 @@ class Masker(RunnerItem):
         self.reset()
 
     def reset(self) -> None:
-        """Begin with the seed."""
-        # PCG64 by its name: which generator is numpy's default may change.
+        """Restart the random generator."""
+        # PCG64 by name, since numpy may change its default generator.
         self._generator = np.random.Generator(np.random.PCG64(self._seed))
 
     def on_batch(self, state: State) -> None:
@@ -72,7 +71,7 @@ class Masker(RunnerItem):
         return {**kept, "input_ids": new, "masked_positions": np.flatnonzero(chosen).tolist(), "labels": ids[chosen]}
 
     def _chosen(self, chance: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Choose by chances in [0, 1): bool ``[batch, length]``, at least one a row if any may be."""
+        """Choose by random numbers in [0, 1): bool ``[batch, length]``, at least one per row if possible."""
         if self.whole_words:
             chance = np.take_along_axis(chance, first_tokens(words), axis=1)
         may_be = words >= 0
@@ -81,42 +80,42 @@ class Masker(RunnerItem):
         return chosen
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the random numbers."""
+        """Return the state of the random generator."""
         return {"generator": json.dumps(self._generator.bit_generator.state)}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take it back."""
+        """Restore the state."""
         self._generator.bit_generator.state = json.loads(saved["generator"])
 
 
 class SteadyMasker(Masker):
-    """A masker that masks alike in every pass, so that the figures of one test can be held against those of the next.
+    """A masker that draws the same masks in every pass, so that the metrics of tests are comparable.
 
     Args: those of :class:`Masker`.
     """
 
     def on_pass(self, state: State) -> None:
-        """Begin with the seed again; a pass that was resumed goes on."""
+        """Restart the random generator, unless a pass is resumed."""
         if state.batch_id == 0:
             self.reset()
 
 
 class MaskFiller(RunnerItem):
-    """Have the ``[MASK]`` that stand in texts filled.
+    """Fill the ``[MASK]`` in texts.
 
-    On the way in, the batch gets ``masked_positions``, as :class:`Masker` has them; there may be none. On the way out,
-    the decoded outputs, :class:`Guesses` of every example, become a list of one dict a ``[MASK]``: ``words``, the
-    best guess first and as the vocabulary writes them; ``word_ids``; ``probabilities``.
+    On the way in, the batch gets ``masked_positions``, as in :class:`Masker`, perhaps none. On the way out, the decoded
+    :class:`Guesses` of each example become a list with a dict per ``[MASK]``: ``words``, best first, as in the
+    vocabulary; ``word_ids``; ``probabilities``.
 
     Args:
-        tokenizer: knows ``[MASK]`` and all words.
+        tokenizer: has ``[MASK]`` and the vocabulary.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
     def on_batch(self, state: State) -> HookIterator:
-        """Find the places on the way in, write the words on the way out."""
+        """Find the positions on the way in, convert the guesses to words on the way out."""
         places = np.flatnonzero(state.batch["input_ids"] == self._tokenizer.mask_id)
         state.batch = {**state.batch, "masked_positions": places.tolist()}
         yield
@@ -135,10 +134,10 @@ class MaskFiller(RunnerItem):
 
 
 def first_tokens(words: np.ndarray) -> np.ndarray:
-    """Return for every token the column in which its word begins, int64 ``[batch, length]``.
+    """Return for every token the column in which its word starts, int64 ``[batch, length]``.
 
     Args:
-        words: ``[batch, length]``, equal for neighbours that are part of one word.
+        words: ``[batch, length]``, equal for neighbours in the same word.
     """
     begins = np.diff(words, axis=1, prepend=words[:, :1] - 1) != 0
     return np.maximum.accumulate(np.where(begins, np.arange(words.shape[1]), 0), axis=1)

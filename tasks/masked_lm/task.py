@@ -1,8 +1,8 @@
-"""``masked-lm``: the words of a text that are masked (a masked language model, BERT, Devlin et al. 2018, section 3.1).
+"""``masked-lm``: masked language modelling (BERT, Devlin et al. 2018, section 3.1).
 
-File: a plain text, ``.txt``, one paragraph a line, with blank lines between documents; or ``text_a``, and ``text_b`` if
-the rows are pairs. The text itself is what is learned, so there are no labels.
-Prediction: ``masks``, a list that has for each ``[MASK]`` of the row ``words``, ``word_ids`` and ``probabilities``.
+File: plain text, ``.txt``, one paragraph per line, with blank lines between documents; or ``text_a``, and ``text_b`` if
+the rows are pairs. There are no labels, since the text itself is the target.
+Prediction: ``masks``, a list with ``words``, ``word_ids`` and ``probabilities`` for each ``[MASK]`` of the row.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ PLAIN_TEXT = ".txt"
 class MaskedLM(TextTask):
     """Masked words of a text, or of a pair of texts.
 
-    A text that is too long becomes several examples, side by side, so nothing of it is lost; of a pair, the longer text
-    is cut.
+    A text that is too long becomes several consecutive examples, so nothing is lost; of a pair, the longer text is
+    truncated.
 
     Attributes:
         masked_share: of the tokens, or words; see ``onion.tasks.masked_lm.masking.Masker``.
-        whole_words: mask all tokens of a word together. Where the tokenizer splits Chinese into characters, each of
-            them is a word.
-        guesses: how many words are predicted for each ``[MASK]``.
+        whole_words: mask all tokens of a word together. If the tokenizer splits Chinese into characters, each is a
+            word.
+        guesses: the number of words predicted for each ``[MASK]``.
     """
 
     name = "masked-lm"
@@ -62,20 +62,20 @@ class MaskedLM(TextTask):
     guesses: int = attrs.field(default=5, validator=NATURAL, metadata=AFTER_TRAINING)
 
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
-        """Give the paragraphs of a plain text, or the rows of a file; see ``Task.rows``."""
+        """Yield the paragraphs of a plain text, or the rows of a file; see ``Task.rows``."""
         suffix = Path(path).suffix.lower()
         if suffix == PLAIN_TEXT:
             return checked_texts(paragraphs(Path(path)), self.pairs)
         if suffix not in FORMATS:
-            known = f"name a plain text {PLAIN_TEXT}, a table {', '.join(FORMATS)}"
+            known = f"use plain text {PLAIN_TEXT}, or a table {', '.join(FORMATS)}"
             raise DataError(f"{path}: cannot tell the format by the ending; {known}")
         return super().rows(path, labelled=False)
 
     def features(self, rows: Sequence[Row], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]) -> list[Example]:
-        """Give ``ids``, ``types`` and ``words``, int64 ``[length]``; see ``Task.features``.
+        """Return ``ids``, ``types`` and ``words``, int64 ``[length]``; see ``Task.features``.
 
-        ``words`` is the number of the word that a token is part of; -1 for tokens that are not to be masked. Of
-        labelled rows those where nothing can be masked are left out.
+        ``words`` is the number of a token's word, -1 for tokens that must not be masked. Labelled rows without a word
+        to mask are left out.
         """
         special = special_ids(tokenizer)
         examples: list[Example] = []
@@ -91,25 +91,25 @@ class MaskedLM(TextTask):
         return targets
 
     def count(self, rows: Iterable[Row], tokenizer: Tokenizer) -> int:
-        """Count the examples by making them: a text may be several, or none; see ``Task.count``."""
+        """Count the examples by making them, since a text may be several or none; see ``Task.count``."""
         return Task.count(self, rows, tokenizer)
 
     def _parts(self, rows: Sequence[Row], tokenizer: Tokenizer, notes: Counter[str]) -> list[list[Encoding]]:
-        """The encodings of each row: several of a long text, one of a pair."""
+        """Return the encodings of each row: one or more of a text, one of a pair."""
         texts = [row.cells[TEXT] for row in rows]
         if not self.pairs:
             return tokenizer.windows(texts, max_length=self.max_length, stride=self.max_length)
         seconds = [row.cells[PAIR] for row in rows]
-        encodings = tokenizer(texts, seconds, max_length=self.max_length, offsets=True)  # the words come with these
+        encodings = tokenizer(texts, seconds, max_length=self.max_length, offsets=True)  # includes the words
         note_cut(notes, encodings, self.max_length)
         return [[encoding] for encoding in encodings]
 
     def targets(self, row: Row) -> dict[str, Any]:
-        """Return nothing: the text is what is learned."""
+        """Return nothing, since the text is the target."""
         return {}
 
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
-        """Make a batch (``onion.tasks.batches.batch_of``) with ``words``, int64 ``[batch, length]``, -1 behind."""
+        """Make a batch (``onion.tasks.batches.batch_of``) with ``words``, int64 ``[batch, length]``, padded with -1."""
         return {**batch_of(examples, pad_id), "words": pad([example["words"] for example in examples], -1, np.int64)}
 
     def network(self, encoder: nn.Layer) -> MaskedLanguageModel:
@@ -117,19 +117,19 @@ class MaskedLM(TextTask):
         return MaskedLanguageModel(encoder, self.guesses)
 
     def fill(self, network: nn.Layer, weights: Weights) -> None:
-        """Take over the head that the encoder was trained with, if its file has it."""
+        """Load the pretrained head, if the encoder's file has it."""
         network.cls.fill(weights)
 
     def train_items(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
-        """Mask anew in every pass."""
+        """Draw other masks in every pass."""
         return [Masker(tokenizer, seed, self.masked_share, self.whole_words)]
 
     def eval_items(self, tokenizer: Tokenizer, seed: int) -> list[RunnerItem]:
-        """Mask alike in every test."""
+        """Draw the same masks in every test."""
         return [SteadyMasker(tokenizer, seed, self.masked_share, self.whole_words)]
 
     def predict_items(self, tokenizer: Tokenizer) -> list[RunnerItem]:
-        """Mask nothing: the texts hold ``[MASK]`` where a word is asked for."""
+        """Fill the ``[MASK]`` of the texts."""
         return [MaskFiller(tokenizer)]
 
     def metric(self, path: str | Path) -> PerplexityMetric:
@@ -139,23 +139,23 @@ class MaskedLM(TextTask):
     def predictions(
         self, rows: Sequence[Row], examples: Sequence[Example], decoded: Sequence[list[dict[str, Any]]]
     ) -> Iterator[dict[str, Any]]:
-        """Give the guesses for every ``[MASK]`` of a row, in the order in which they stand there."""
+        """Yield the guesses for every ``[MASK]`` of a row, in the order of the text."""
         masks: list[list[dict[str, Any]]] = [[] for _ in rows]
         for example, found in zip(examples, decoded, strict=True):
             masks[example["row"]] += found
         return ({"masks": each} for each in masks)
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
-        """Return what always guessing the commonest word would score."""
+        """Return the accuracy of always guessing the most frequent word."""
         counts = np.bincount(np.concatenate([example["ids"][example["words"] >= 0] for example in examples]))
         return {"commonest_word_accuracy": float(counts.max() / counts.sum())}
 
 
 def paragraphs(path: Path) -> Iterator[Row]:
-    """Give the lines of a plain text that are not blank, as rows with ``text_a``; one is in memory at a time.
+    """Yield the lines of a plain text that are not blank, as rows with ``text_a``, one in memory at a time.
 
     Raises:
-        DataError: the file cannot be read, is not UTF-8, or has no such line; file and line are named.
+        DataError: the file cannot be read, is not UTF-8, or is blank; file and line are named.
     """
     empty = True
     for number, line in iter_lines(path):
@@ -167,22 +167,23 @@ def paragraphs(path: Path) -> Iterator[Row]:
 
 
 class MaskedLanguageModel(nn.Layer):
-    """An encoder and BERT's head of masked words, whose decoder is tied to the encoder's table of words.
+    """An encoder with BERT's masked LM head, whose decoder is tied to the word embeddings.
 
-    The head's parameters have the names that they have in pre-trained models (``cls.predictions...``).
+    The head's parameters have the same names as in pretrained models (``cls.predictions...``).
 
     Args:
-        encoder: gives the vectors of tokens, and has the table.
-        guesses: how many words :meth:`decode` gives for each that is masked.
+        encoder: computes the token vectors, and has the embeddings.
+        guesses: the number of words per mask that :meth:`decode` returns.
 
     Raises:
-        DataError: the encoder was pretrained in another way, so that it has no such head.
+        DataError: the encoder was pretrained in another way and has no such head.
     """
 
     def __init__(self, encoder: PretrainedEncoder, guesses: int = 5) -> None:
         super().__init__()
         if not (encoder.masked_lm and isinstance(encoder.config, EncoderConfig)):
-            raise DataError(f"mask: a {encoder.config.model_type} encoder has no head of masked words; take a BERT")
+            kind = encoder.config.model_type
+            raise DataError(f"masked-lm: {kind} encoders have no masked LM head; use a BERT encoder")
         self.encoder = encoder
         self.cls = PretrainingHeads(encoder.config, next_sentence=False)
         self._guesses = min(guesses, encoder.config.vocab_size)
@@ -200,20 +201,20 @@ class MaskedLanguageModel(nn.Layer):
         return functional.cross_entropy(scores, batch["labels"])
 
     def decode(self, scores: paddle.Tensor, batch: dict[str, Any]) -> list[Guesses]:
-        """Return the guesses of every example; with the loss of the true words where there are ``labels``."""
+        """Return the guesses of each example, with the loss of the true words if the batch has ``labels``."""
         probabilities, ids = self._guessed(functional.softmax(scores))
         length = batch["input_ids"].shape[1]
         ends = np.searchsorted(batch["masked_positions"], length * np.arange(1, len(batch["lengths"])))
         columns = [ids.numpy(), probabilities.numpy()]
         if "labels" in batch:
-            # Not log_softmax: on the CPU of Paddle 3.3 it takes 60 ms for each row of 30000 words.
+            # Not log_softmax, which takes 60 ms per row of 30000 words on the CPU with Paddle 3.3.
             labels = paddle.to_tensor(batch["labels"])
             columns.append(functional.cross_entropy(scores, labels, reduction="none").numpy().reshape(-1))
         return [Guesses(*parts) for parts in zip(*(np.split(column, ends) for column in columns), strict=True)]
 
     def _guessed(self, probabilities: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
-        """Return the largest of each row, and where they stand: [rows, guesses] each."""
-        if not len(probabilities):  # Paddle 2.6 refuses to look there
+        """Return the largest values of each row and their indices: [rows, guesses] each."""
+        if not len(probabilities):  # Paddle 2.6 does not support topk of nothing
             return probabilities[:, : self._guesses], paddle.zeros([0, self._guesses], "int64")
         values, places = paddle.topk(probabilities, self._guesses)
         return values, places

@@ -1,8 +1,7 @@
-"""Metrics of the tasks, as an Evaluator takes them.
+"""Metrics of the tasks, for Evaluator.
 
-Correlations are scipy's. The others are a few lines of numpy each, and stay so: they take batches one by one, in any
-order, can be saved in mid-pass, and handle ties and missing answers as the tasks' official scripts do. scikit-learn
-gives the same figures, but wants all labels at once, adds some 200 MB together with scipy, and takes seconds to import.
-seqeval gives the same figures for chunks, but not the spans that predictions need from the same tags. The tests compare
-with both.
+Correlations are computed by scipy. The others are a few lines of numpy each, because they take batches one by one, in
+any order, can be saved in mid-pass, and handle ties and missing answers like the tasks' official scripts. scikit-learn
+gives the same figures, but needs all labels at once, adds some 200 MB together with scipy, and takes seconds to import.
+seqeval gives the same figures for chunks, but not the spans that predictions need. The tests compare with both.
 """

@@ -1,8 +1,8 @@
-"""Chunks, such as names of persons, in rows of tags; precision, recall and F1 over them.
+"""Chunks, such as names of persons, in rows of tags; precision, recall and F1 of chunks.
 
-What a chunk is, is what conlleval and seqeval's default say, which forgive a missing B-: a chunk begins with B- or S-,
-and also with any other tag that does not go on from the one before, because that is O, of another type, or the last of
-its chunk (E-, S-).
+Chunks are defined as in conlleval and by default in seqeval, which tolerate a missing B-: a chunk starts with B- or S-,
+and with any other tag that does not continue the chunk before, which is the case after O, another type, or the last tag
+of a chunk (E-, S-).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from onion.tasks.data.labels import Labels
 
 OUTSIDE = "O"
 IGNORED = -100
-"""Instead of a tag's number: that of a word which counts elsewhere."""
+"""Replaces the tag's number for words that are counted in another window."""
 
 
 @attrs.frozen
@@ -26,7 +26,7 @@ class Chunks:
 
     Attributes:
         begins, lasts: int64 [chunks], the first and the last word of each.
-        kinds: int64 [chunks], the number of each one's type.
+        kinds: int64 [chunks], the number of each type.
     """
 
     begins: np.ndarray
@@ -35,9 +35,9 @@ class Chunks:
 
 
 class TagScheme:
-    """Reads tags such as B-PER and I-PER; also S- (alone), E- (last) and M- (as I-), and O.
+    """Reads tags such as B-PER and I-PER; also S- (single), E- (last) and M- (like I-), and O.
 
-    Tags without such a beginning, such as parts of speech, make a chunk of every word. A plain B or I has the type "_".
+    With other tags, such as parts of speech, every word is a chunk. B or I without a type has the type "_".
 
     Args:
         labels: the tags.
@@ -59,8 +59,8 @@ class TagScheme:
         """Find the chunks.
 
         Args:
-            tags: int64 [words], numbers of tags, of one row after the other.
-            starts: int64 [rows], ascending: where a row begins.
+            tags: int64 [words], the numbers of the tags of all rows, concatenated.
+            starts: int64 [rows], ascending: where each row starts.
         """
         kinds, fresh = self._kind[tags], self._first[tags]
         fresh[1:] |= self._last[tags[:-1]] | (kinds[1:] != kinds[:-1])
@@ -82,12 +82,12 @@ def _parts(tag: str) -> tuple[str, str]:
 class ChunkMetric:
     """Precision, recall and F1 of chunks, over all types and F1 by type, and the accuracy of tags.
 
-    A chunk is right if begin, end and type are. A figure without any chunk to be counted is 0, as in seqeval's
+    A chunk is correct if begin, end and type are. A figure without any chunk is 0, as with seqeval's
     ``zero_division=0``.
 
-    A batch has ``rows``, of each example the row that it was made of; ``begins``, the number of the first word in it
-    that counts; and ``tags``, int64, the true tags of all words, :data:`IGNORED` where a word does not count. Outputs
-    are for each example the predicted tags of the words that do. Chunks are looked for when the rows are whole again.
+    A batch has ``rows``, the row of each example; ``begins``, the number in the row of its first counted word; and
+    ``tags``, int64, the true tags of all words, :data:`IGNORED` for words that are not counted. Outputs are, for each
+    example, the predicted tags of the counted words. Chunks are found after the rows have been reassembled.
 
     Args:
         labels: the tags.
@@ -114,7 +114,7 @@ class ChunkMetric:
         return {"words": np.concatenate(self._words)}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take them back."""
+        """Restore the words."""
         self._words = [np.array(saved["words"])]
 
     def result(self) -> dict[str, float]:
@@ -138,7 +138,7 @@ class ChunkMetric:
 
 
 def _common(one: Chunks, other: Chunks) -> np.ndarray:
-    """The types of the chunks that both have."""
+    """Return the types of the chunks that both have."""
     _, here, there = np.intersect1d(one.begins, other.begins, assume_unique=True, return_indices=True)
     same = (one.lasts[here] == other.lasts[there]) & (one.kinds[here] == other.kinds[there])
     kinds: np.ndarray = one.kinds[here][same]

@@ -1,4 +1,4 @@
-"""Figures of classification, all from one table of counts."""
+"""Metrics of classification with one label or any number of labels, from tables of counts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from onion.tasks.metrics.state import StatefulMetric
 class ClassificationMetric(StatefulMetric):
     """Accuracy, F1 and Matthews' correlation over scores ``[batch, classes]`` and ``batch["labels"]``.
 
-    ``f1_macro`` is the unweighted mean of the labels' F1; with two labels ``f1`` is that of the second one. The F1 of a
-    label that neither occurs nor is predicted counts as 0 (as in scikit-learn's ``zero_division=0``). ``matthews`` is
-    Matthews' correlation coefficient (for more than two labels: Gorodkin 2004), 0 where one side has one label only.
+    ``f1_macro`` is the unweighted mean of the labels' F1; with two labels ``f1`` is that of the second. The F1 of a
+    label that neither occurs nor is predicted is 0 (as with scikit-learn's ``zero_division=0``). ``matthews`` is
+    Matthews' correlation coefficient (for more labels: Gorodkin 2004), 0 where one side has one label only.
 
     Args:
         labels: the labels, in the order of the logits.
@@ -42,8 +42,49 @@ class ClassificationMetric(StatefulMetric):
         return {**figures, "f1": float(f1[1])} if len(self.labels) == 2 else figures
 
 
+class MultiLabelMetric(StatefulMetric):
+    """F1 and exact matches of probabilities ``[batch, labels]`` and ``batch["labels"]``, 0 or 1 of the same shape.
+
+    ``f1_micro`` is the F1 of all decisions together, ``f1_macro`` the unweighted mean of the labels' F1; undefined F1
+    are 0 (as with scikit-learn's ``zero_division=0``). ``accuracy`` is the share of examples whose labels are all
+    correct.
+
+    Args:
+        labels: the labels, in the order of the probabilities.
+        threshold: labels with a larger probability are predicted.
+    """
+
+    right: np.ndarray  # right predictions of each label
+    marked: np.ndarray  # its predictions and occurrences together
+    exact: int
+    examples: int
+
+    def __init__(self, labels: Labels, threshold: float = 0.5) -> None:
+        self.labels, self.threshold = labels, threshold
+        zeros = np.zeros(len(labels), np.int64)
+        super().__init__(right=zeros, marked=zeros, exact=0, examples=0)
+
+    def update(self, outputs: Any, batch: Any) -> None:
+        """Count a batch."""
+        true = np.asarray(batch["labels"]) > 0
+        predicted = np.asarray(outputs) > self.threshold
+        self.right += (true & predicted).sum(axis=0)
+        self.marked += true.sum(axis=0) + predicted.sum(axis=0)
+        self.exact += int((true == predicted).all(axis=1).sum())
+        self.examples += len(true)
+
+    def result(self) -> dict[str, float]:
+        """Return the figures, each from 0 to 1."""
+        f1 = 2 * self.right / np.maximum(self.marked, 1)
+        return {
+            "f1_micro": float(2 * self.right.sum() / max(self.marked.sum(), 1)),
+            "f1_macro": float(f1.mean()),
+            "accuracy": self.exact / max(self.examples, 1),
+        }
+
+
 def _matthews(counts: np.ndarray) -> float:
-    """The correlation of what is true and what was predicted."""
+    """Return the correlation of true and predicted labels."""
     true, predicted, total = counts.sum(axis=1), counts.sum(axis=0), counts.sum()
     spread = (total**2 - true @ true) * (total**2 - predicted @ predicted)
     return float((np.trace(counts) * total - true @ predicted) / np.sqrt(spread)) if spread > 0 else 0.0

@@ -1,9 +1,9 @@
-"""How alike two Chinese answers are, by the rules of CMRC 2018, which ERNIE measures DRCD by too.
+"""Similarity of two Chinese answers by the rules of CMRC 2018, which ERNIE also uses for DRCD.
 
-Source: ``cmrc2018_evaluate.py`` (Cui et al. 2019). That one takes the words between Chinese characters from NLTK. Ours
-come from a pattern that gives the same ones but for rare contractions ("wanna") and single quotes: on the 35,023
-answers of CMRC 2018 (train, dev), DRCD (dev, test) and XQuAD (zh) it splits 5 otherwise. NLTK also tells opening from
-closing double quotes, so that an answer loses a word if a quote opens in it and closes in the other; here it does not.
+Source: ``cmrc2018_evaluate.py`` (Cui et al. 2019), which splits words between Chinese characters with NLTK. The pattern
+here gives the same words except for rare contractions ("wanna") and single quotes: on the 35,023 answers of CMRC 2018
+(train, dev), DRCD (dev, test) and XQuAD (zh) it splits 5 differently. NLTK also distinguishes opening from closing
+double quotes, so an answer loses a word if a quote opens in it and closes in the other; here it does not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
-"""What does not count. Not the ellipsis: the official list has it doubled, which no single character equals."""
+"""Ignored characters. The ellipsis is not, since the official list has it doubled, which no single character equals."""
 
 _CHINESE = re.compile("([\u4e00-\u9fa5])")
 _WORDS = re.compile(
@@ -30,9 +30,9 @@ _WORDS = re.compile(
 
 
 def alike(answer: str, truth: str) -> tuple[float, float]:
-    """Return whether two answers are the same (1 or 0), and the F1 of the longest run of pieces that they share.
+    """Return whether two answers are equal (1 or 0), and the F1 of their longest common run of pieces.
 
-    Pieces are Chinese characters, and words of anything else. Case and punctuation do not count.
+    Pieces are Chinese characters, and words of anything else. Case and punctuation are ignored.
     """
     same = float(_plain(answer) == _plain(truth))
     said, true = pieces(answer), pieces(truth)
@@ -53,7 +53,7 @@ def _plain(text: str) -> str:
 
 
 def _longest_run(one: list[str], other: list[str]) -> int:
-    """Length of the longest list of pieces that stands in both without a gap."""
+    """Return the length of the longest list of pieces that both contain without a gap."""
     longest, ending = 0, [0] * (len(other) + 1)  # ending[j]: of the run that ends before other[j]
     for each in one:
         ending = [0, *(before + 1 if each == piece else 0 for before, piece in zip(ending, other, strict=False))]

@@ -15,12 +15,12 @@ from onion.tasks.metrics.state import StatefulMetric
 class CorrelationMetric(StatefulMetric):
     """Pearson's and Spearman's correlation, and the mean squared error, of numbers and ``batch["labels"]``.
 
-    The figures of STS-B in GLUE (Wang et al. 2018). Both correlations are scipy's; where they are not defined (all
-    numbers of one side are the same, or there is one example only) they count as 0. They are NaN where a predicted
-    number is: a network that came to that is never the best.
+    The metrics of STS-B in GLUE (Wang et al. 2018). Both correlations are scipy's; undefined ones (all numbers of one
+    side are equal, or there is only one example) are 0. They are NaN if a predicted number is, so a network with NaN
+    outputs is never the best.
 
     Raises:
-        OnionError: scipy is not installed; said when the metric is made, before anything is trained.
+        OnionError: scipy is not installed; raised when the metric is created, before training.
     """
 
     less_is_better = frozenset({"mean_squared_error"})
@@ -32,12 +32,12 @@ class CorrelationMetric(StatefulMetric):
         super().__init__(predicted=np.zeros(0), true=np.zeros(0))
 
     def update(self, outputs: Any, batch: Any) -> None:
-        """Take in the predicted and the true numbers of a batch."""
+        """Add the predicted and the true numbers of a batch."""
         self.predicted = np.append(self.predicted, np.asarray(outputs, np.float64))
         self.true = np.append(self.true, np.asarray(batch["labels"], np.float64))
 
     def result(self) -> dict[str, float]:
-        """Return the figures: correlations from -1 to 1, the error in the square of the labels' unit."""
+        """Return the figures: correlations from -1 to 1, the error in squared units of the labels."""
         wrong = self.predicted - self.true
         return {
             "pearson": _defined(self._pearson, self.predicted, self.true),
@@ -55,9 +55,9 @@ def _correlations() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _defined(correlation: Callable[..., Any], predicted: np.ndarray, true: np.ndarray) -> float:
-    """Return a correlation, 0 where it has no meaning."""
+    """Return a correlation, 0 if it is undefined."""
     if len(true) < 2 or (predicted == predicted[0]).all() or (true == true[0]).all():
         return 0.0
-    with warnings.catch_warnings():  # "nearly constant", "overflow": nothing that the figure does not tell
+    with warnings.catch_warnings():  # "nearly constant", "overflow": visible in the figure
         warnings.simplefilter("ignore", RuntimeWarning)
         return float(correlation(predicted, true)[0])

@@ -1,4 +1,4 @@
-"""How well masked words are guessed."""
+"""Perplexity and accuracy of masked words."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from onion.tasks.metrics.state import StatefulMetric
 
 @attrs.frozen(eq=False)
 class Guesses:
-    """What a network makes of the masked words of one example.
+    """The predictions for the masked words of one example.
 
     Attributes:
-        ids: int64 ``[masked words, guesses]``, the likeliest words, the best first.
-        probabilities: float32 of the same shape, theirs.
-        losses: float32 ``[masked words]``, minus the logarithm of the probability of the word that stood there; None
-            where that is not known.
+        ids: int64 ``[masked words, guesses]``, the most probable words, best first.
+        probabilities: float32 of the same shape.
+        losses: float32 ``[masked words]``, the negative log-probabilities of the true words; None if these are unknown.
     """
 
     ids: np.ndarray
@@ -28,10 +27,10 @@ class Guesses:
 
 
 class PerplexityMetric(StatefulMetric):
-    """Perplexity and accuracy over all masked words, each counting the same, over :class:`Guesses` of every example.
+    """Perplexity and accuracy over all masked words, from the :class:`Guesses` of every example.
 
-    ``perplexity`` is e to the mean loss of a word, so that of guessing among n words blindly is n; ``accuracy`` is the
-    share of the words that are the best guess. ``batch["labels"]`` holds the words, int64, example by example.
+    ``perplexity`` is e to the mean loss of a word, so uniform guessing among n words has n; ``accuracy`` is the share
+    of words that are the best guess. ``batch["labels"]`` holds the true words, int64, example by example.
     """
 
     less_is_better = frozenset({"perplexity"})
@@ -55,6 +54,6 @@ class PerplexityMetric(StatefulMetric):
     def result(self) -> dict[str, float]:
         """Return both figures."""
         words = max(self.words, 1)
-        with np.errstate(over="ignore"):  # beyond float64, as of a network that has gone astray, it is infinite
+        with np.errstate(over="ignore"):  # infinite if beyond float64, as for a diverged network
             perplexity = float(np.exp(np.float64(self.loss / words)))
         return {"perplexity": perplexity, "accuracy": self.right / words}

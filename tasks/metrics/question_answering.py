@@ -23,18 +23,18 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class ReadingMetric:
-    """Exact match and F1 over questions, each against that of its answers that it agrees with best.
+    """Exact match and F1 over questions, each with the best value over the question's answers.
 
-    The figures go from 0 to 1; SQuAD's and CMRC's scripts print them times 100. ``exact_match`` and ``f1`` are means
-    over all questions. Where some have no answer (the only right answer then is the empty one), there are also
-    ``has_answer_exact_match``, ``has_answer_f1`` and ``no_answer_exact_match`` over either kind, as in SQuAD 2.0; and,
-    if answers depend on ``null_odds``, ``best_exact_match`` and ``best_f1``, which the best threshold of these would
-    reach, with ``best_exact_match_threshold`` and ``best_f1_threshold``.
+    Figures are from 0 to 1; SQuAD's and CMRC's scripts print them times 100. ``exact_match`` and ``f1`` are means over
+    all questions. If some have no answer (so that only the empty answer is correct), there are also
+    ``has_answer_exact_match``, ``has_answer_f1`` and ``no_answer_exact_match``, as in SQuAD 2.0; and, if answers depend
+    on ``null_odds``, ``best_exact_match`` and ``best_f1`` with the best threshold, and the thresholds
+    ``best_exact_match_threshold`` and ``best_f1_threshold``.
 
     Args:
         questions: with their answers, in the order of ``row``.
         find: chooses the answer to a question from the spans of its windows.
-        alike: tells of an answer and a right one whether they are the same, and their F1.
+        alike: returns whether an answer equals a true one, and their F1.
         with_negative: whether there may be no answer, by ``null_odds``.
     """
 
@@ -50,7 +50,7 @@ class ReadingMetric:
 
     @property
     def names(self) -> Sequence[str]:
-        """The figures that there will be."""
+        """The names of the figures."""
         if all(question.answers for question in self._questions):
             return FIGURES
         kinds = [f"{kind}{name}" for kind in ("has_answer_", "no_answer_") for name in FIGURES]
@@ -67,7 +67,7 @@ class ReadingMetric:
             self._found.setdefault(window["row"], []).append((place, spans))
 
     def result(self) -> dict[str, float]:
-        """Return the figures; a question without any window does not count."""
+        """Return the figures; questions without a window are not counted."""
         rows = sorted(self._found)
         asked = [self._questions[row] for row in rows]
         found = [self._find(question, self._windows(row)) for row, question in zip(rows, asked, strict=True)]
@@ -80,7 +80,7 @@ class ReadingMetric:
         return {**figures, **self._best(asked, found)} if self._with_negative else figures
 
     def _best(self, asked: Sequence[Question], found: Sequence[Found]) -> dict[str, float]:
-        """What the best thresholds of ``null_odds`` are, and what they would reach."""
+        """Return the best thresholds of ``null_odds``, and the figures with them."""
         odds = np.array([each.null_odds for each in found])
         answered = self._scores(asked, [each.best for each in found])
         refused = self._scores(asked, ["" for _ in found])
@@ -91,11 +91,11 @@ class ReadingMetric:
         return figures
 
     def _windows(self, row: int) -> list[Spans]:
-        # In the order of the context, whatever that of the batches was: equal scores go to the first.
+        # In the order of the context, so that the first of equal scores is chosen whatever the order of batches.
         return [spans for _, spans in sorted(self._found[row], key=lambda each: each[0])]
 
     def _scores(self, asked: Sequence[Question], answers: Sequence[str]) -> np.ndarray:
-        """Exact match and F1 of each answer, float64 [questions, 2]."""
+        """Return exact match and F1 of each answer, float64 [questions, 2]."""
         scores = [self._score(question, answer) for question, answer in zip(asked, answers, strict=True)]
         return np.array(scores, np.float64).reshape(-1, len(FIGURES))
 
@@ -111,10 +111,10 @@ def _means(scores: np.ndarray, kind: str = "") -> dict[str, float]:
 
 
 def alike(answer: str, truth: str) -> tuple[float, float]:
-    """Return whether two English answers are the same (1 or 0), and the F1 of the words that they share.
+    """Return whether two English answers are equal (1 or 0), and the F1 of their common words.
 
-    Case, punctuation, articles and white space do not count. Where one of the two then is nothing at all, the F1 is 1
-    if both are (as in SQuAD 2.0; the script of 1.1 gives 0 to an answer of nothing but articles).
+    Case, punctuation, articles and whitespace are ignored. If nothing is left of one, the F1 is 1 if nothing is left of
+    the other (as in SQuAD 2.0; the script of 1.1 gives 0 to an answer of articles only).
     """
     said, true = _words(answer), _words(truth)
     same = float(said == true)
@@ -129,20 +129,20 @@ def _words(text: str) -> list[str]:
 
 
 def best_threshold(odds: np.ndarray, answered: np.ndarray, refused: np.ndarray) -> tuple[float, float]:
-    """Return the threshold of the odds from which to give no answer, the least of equals, and its mean score.
+    """Return the threshold of the odds above which to give no answer, the smallest of the best, and its mean score.
 
     Source: ``best_exact_thresh`` and ``best_f1_thresh`` of ``evaluate-v2.0.py``, with two differences. Questions with
-    equal odds are answered together or not at all, as any threshold has it; and the threshold is midway between the
-    odds that it separates, so rounding these does no harm.
+    equal odds are answered together or not at all, as with any threshold; and the threshold is midway between the odds
+    it separates, so rounding does no harm.
 
     Args:
-        odds: float64 [questions], at least one: a question is answered where they are not above the threshold.
-        answered: float64 [questions], what answering it scores.
-        refused: float64 [questions], what saying that there is no answer scores.
+        odds: float64 [questions], at least one: a question is answered if they are at most the threshold.
+        answered: float64 [questions], the score if it is answered.
+        refused: float64 [questions], the score if it is not.
     """
     order = np.argsort(odds, kind="stable")
     ordered = odds[order]
-    # totals[n]: n questions are answered, those with the least odds.
+    # totals[n]: the n questions with the lowest odds are answered.
     totals = refused.sum() + np.append(0.0, np.cumsum((answered - refused)[order]))
     possible = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])
     number = int(np.argmax(np.where(possible, totals, -np.inf)))

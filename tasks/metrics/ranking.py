@@ -1,7 +1,7 @@
-"""How well scores tell rows that are relevant to a question from others.
+"""How well scores separate rows that are relevant to a question from others.
 
-Rows that have the same score are put in the worst order, so no figure depends on the order of a file, and scores that
-are all the same earn nothing. (ERNIE leaves them in the order of the file.)
+Rows with equal scores are ranked in the worst order, so no figure depends on the order of a file, and constant scores
+earn nothing. (ERNIE keeps the order of the file.)
 """
 
 from __future__ import annotations
@@ -18,35 +18,34 @@ Figures: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], dict[str, fl
 
 
 def decisions(scores: np.ndarray, relevant: np.ndarray, questions: np.ndarray) -> dict[str, float]:
-    """Return ``accuracy``, and the ``f1`` of the relevant rows, of taking rows with a score over 0.5 for relevant."""
+    """Return ``accuracy`` and, of relevant rows, ``f1``; rows with a score over 0.5 are predicted as relevant."""
     taken = scores > 0.5
     found, marked = int((taken & relevant).sum()), int(taken.sum() + relevant.sum())
     return {"accuracy": _mean(taken == relevant), "f1": 2 * found / max(marked, 1)}
 
 
 def order(scores: np.ndarray, relevant: np.ndarray, questions: np.ndarray) -> dict[str, float]:
-    """Return as ``accuracy`` how many of all pairs of a relevant and another row have the greater score at the former.
+    """Return as ``accuracy`` the share of pairs of a relevant and another row in which the former has the higher score.
 
-    Both rows are of the same question; where all rows are, the figure is the area under the ROC curve.
+    Both rows belong to the same question; with a single question, this is the area under the ROC curve.
     """
     right = pairs = 0
     for mine, theirs in _by_question(scores, relevant, questions):
-        right += int(np.searchsorted(np.sort(theirs), mine).sum())  # how many of theirs each of mine is over
+        right += int(np.searchsorted(np.sort(theirs), mine).sum())  # how many of theirs are below each of mine
         pairs += len(mine) * len(theirs)
     return {"accuracy": right / max(pairs, 1)}
 
 
 def ranking(scores: np.ndarray, relevant: np.ndarray, questions: np.ndarray) -> dict[str, float]:
-    """Return ``mrr`` and ``map``, the means over the questions of two figures of their rows in order of score.
+    """Return ``mrr`` and ``map``: mean reciprocal rank and mean average precision over the questions.
 
-    They are 1 / the first relevant row's rank; and the mean over all relevant rows of the share of relevant ones among
-    the rows down to them. A question without a relevant row counts as 0, as NLPCC's DBQA task has it, and ERNIE.
+    A question without a relevant row counts as 0, as in NLPCC's DBQA task and in ERNIE.
     """
     first, average = [], []
     for mine, theirs in _by_question(scores, relevant, questions):
         mine = np.sort(mine)[::-1]
         counted = np.arange(1, len(mine) + 1)
-        # Of rows with a relevant row's score, those that are not relevant stand before it.
+        # Among equal scores, rows that are not relevant are ranked first.
         ranks = counted + len(theirs) - np.searchsorted(np.sort(theirs), mine)
         first.append(1 / ranks[0] if len(mine) else 0.0)
         average.append(_mean(counted / ranks))
@@ -54,11 +53,11 @@ def ranking(scores: np.ndarray, relevant: np.ndarray, questions: np.ndarray) -> 
 
 
 class RankingMetric(StatefulMetric):
-    """Figures of the scores of all rows of a file, and ``batch["labels"]``: 1 for relevant rows, 0 for others.
+    """Metrics of the scores of all rows of a file, and ``batch["labels"]``: 1 for relevant rows, 0 for others.
 
     Args:
-        figures: what is made of them, some of the functions above.
-        questions: for each row the number of its question; rows are found by ``batch["places"]``.
+        figures: functions that compute them, such as those above.
+        questions: the number of each row's question; ``batch["places"]`` has the indices of the rows.
     """
 
     scores: np.ndarray
@@ -70,7 +69,7 @@ class RankingMetric(StatefulMetric):
         super().__init__(scores=np.zeros(0), labels=np.zeros(0, np.int64), places=np.zeros(0, np.int64))
 
     def update(self, outputs: Any, batch: Any) -> None:
-        """Take in the scores ``[batch]``."""
+        """Add the scores ``[batch]``."""
         self.scores = np.append(self.scores, np.asarray(outputs, np.float64))
         self.labels = np.append(self.labels, np.asarray(batch["labels"], np.int64))
         self.places = np.append(self.places, np.asarray(batch["places"], np.int64))
@@ -82,7 +81,7 @@ class RankingMetric(StatefulMetric):
 
 
 class PairMetric(StatefulMetric):
-    """Accuracy over scores ``[batch, 2]``: in how many rows the first score is the greater one."""
+    """Accuracy of scores ``[batch, 2]``: the share of rows whose first score is higher."""
 
     right: int
     rows: int
@@ -104,7 +103,7 @@ class PairMetric(StatefulMetric):
 def _by_question(
     scores: np.ndarray, relevant: np.ndarray, questions: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Give for each question the scores of its relevant rows and of its others."""
+    """Yield for each question the scores of its relevant rows and of its others."""
     grouped = np.argsort(questions, kind="stable")
     ends = np.flatnonzero(np.diff(questions[grouped])) + 1
     for rows in np.split(grouped, ends) if len(grouped) else []:
@@ -112,5 +111,5 @@ def _by_question(
 
 
 def _mean(values: Any) -> float:
-    """The mean; 0 of nothing."""
+    """Return the mean, 0 of nothing."""
     return float(np.mean(values)) if len(values) else 0.0

@@ -1,4 +1,4 @@
-"""What metrics have in common that count or collect while a pass is under way."""
+"""The state of metrics that count or collect during a pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class StatefulMetric:
     """A metric whose state is a few named values; it can be saved in mid-pass.
 
     Args:
-        initial: the values before the first batch, by the attributes that hold them: numbers or arrays.
+        initial: the values before the first batch, numbers or arrays, by the names of the attributes.
     """
 
     def __init__(self, **initial: Any) -> None:

@@ -1,1 +1,1 @@
-"""Networks of tasks: heads over an encoder, several heads, distillation, GAN-BERT. They read no files."""
+"""Networks of tasks: heads over an encoder, several heads, distillation, GAN-BERT. They do not read files."""

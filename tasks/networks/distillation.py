@@ -1,15 +1,15 @@
-"""Distillation: the losses by which a small network, the student, learns from a larger one, the teacher.
+"""Distillation: losses by which a small network, the student, learns from a larger one, the teacher.
 
-    loss = Distillation(student, teacher, SoftTargets(temperature=2.0), HiddenStates({1: 3, 2: 6}, weight=0.1))
+    loss = Distillation(student, teacher, SoftTargets(temperature=2.0), HiddenStatesLoss({1: 3, 2: 6}, weight=0.1))
     Runner(
         DataProvider(...),
-        Forward(Transparent(teacher)), OutputsToBatch("teacher"),
+        Forward(WithHiddenStates(teacher)), OutputsToBatch("teacher"),
         ParameterUpdater(optimizer),
-        GradientMachine(Transparent(student), loss),
+        GradientMachine(WithHiddenStates(student), loss),
     )
 
-Both networks read the same batch, so their tokens are the same; what splits batches (Accumulate, SplitOnMemoryError)
-stands outside the teacher. Layers count from 1; 0 stands for the embeddings.
+Both networks read the same batch, so their tokens are the same; items that split batches (Accumulate,
+SplitOnMemoryError) go outside the teacher. Layers count from 1; 0 is the embeddings.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ TEACHER = "teacher"
 
 
 class Distillation:
-    """The loss of a student: of the labels, and of how far it is from its teacher; a weighted sum.
+    """The loss of a student: a weighted sum of the loss of the labels and of differences from the teacher.
 
     Args:
         student: has ``loss(outputs, batch)`` for the labels.
-        teacher: what is to be learned from; it is only looked at.
-        losses: what the student is to have in common with the teacher.
-        labels: the weight of the labels' loss. Default 1; with 0 there need not be labels.
+        teacher: its config is compared with the student's; it is not trained.
+        losses: what the student learns from the teacher.
+        labels: the weight of the labels' loss. Default 1; with 0, batches need no labels.
 
     Raises:
-        CompositionError: a weight is negative, or a loss asks for what one of the networks does not have.
+        CompositionError: a weight is negative, or a loss needs something that a network does not have.
     """
 
     def __init__(self, student: nn.Layer, teacher: nn.Layer, *losses: TeacherLoss, labels: float = 1.0) -> None:
         _check_weight("labels", labels)
         if not labels and not any(loss.weight for loss in losses):
-            raise CompositionError("Distillation: every weight is 0, so there is nothing to learn; give one of them.")
+            raise CompositionError("Distillation: every weight is 0, so there is nothing to learn; set at least one.")
         _same("vocab_size", self, student.encoder.config, teacher.encoder.config)
         for loss in losses:
             _check_weight(type(loss).__name__, loss.weight)
@@ -61,7 +61,7 @@ class Distillation:
         self._labels, self._student_loss, self._losses = labels, student.loss, losses
 
     def __call__(self, student: HiddenStates, batch: Mapping[str, Any]) -> paddle.Tensor:
-        """Return the scalar loss of ``WithHiddenStates(student)``'s outputs and a batch with the field ``teacher``."""
+        """Return the scalar loss of the outputs of ``WithHiddenStates(student)`` and a batch with ``teacher``."""
         parts = [loss.weight * loss(student, batch[TEACHER]) for loss in self._losses if loss.weight]
         if self._labels:
             parts.append(self._labels * self._student_loss(student.outputs, batch))
@@ -70,36 +70,36 @@ class Distillation:
 
 @attrs.frozen
 class TeacherLoss(ABC):
-    """How far a student is from its teacher in one respect."""
+    """The difference between a student and its teacher in one respect."""
 
     weight: float = attrs.field(default=1.0, kw_only=True)
 
     @abstractmethod
     def __call__(self, student: HiddenStates, teacher: HiddenStates) -> paddle.Tensor:
-        """Return the loss of a batch, a scalar without the weight."""
+        """Return the loss of a batch, a scalar, not multiplied by the weight."""
 
-    def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:  # noqa: B027  any networks is the default
+    def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:  # noqa: B027  optional
         """Raise CompositionError if networks over such encoders cannot be compared."""
 
 
 @attrs.frozen
 class SoftTargets(TeacherLoss):
-    """The teacher's probabilities of the labels, made softer (Hinton, Vinyals and Dean 2015, section 2).
+    """The teacher's softened probabilities of the labels (Hinton, Vinyals and Dean 2015, section 2).
 
-    The divergence (Kullback-Leibler) of the student's distribution from the teacher's, both of ``logits /
-    temperature``, times ``temperature ** 2``, so that the gradients keep their size whatever the temperature; the mean
-    over the rows. It is the cross-entropy of the paper but for a constant, and 0 where both agree.
+    The Kullback-Leibler divergence of the student's distribution from the teacher's, both of ``logits / temperature``,
+    times ``temperature ** 2``, so that the size of gradients does not depend on the temperature; the mean over the
+    rows. It is the cross-entropy of the paper up to a constant, and 0 where both agree.
 
     Attributes:
-        temperature: above 0; the higher, the more the unlikely labels count. Default 2.
+        temperature: above 0; the higher, the more weight unlikely labels get. Default 2.
     """
 
     temperature: float = 2.0
 
     def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
-        """Insist on a temperature."""
+        """Check the temperature."""
         if not self.temperature > 0:
-            raise CompositionError(f"SoftTargets: the temperature is {self.temperature!r}; it is a number above 0.")
+            raise CompositionError(f"SoftTargets: temperature must be a number > 0, got {self.temperature!r}.")
 
     def __call__(self, student: HiddenStates, teacher: HiddenStates) -> paddle.Tensor:
         """Return the loss of logits ``[rows, labels]``."""
@@ -109,17 +109,17 @@ class SoftTargets(TeacherLoss):
 
 @attrs.frozen
 class LayerLoss(TeacherLoss):
-    """A loss that compares layers one by one, and takes the mean over them.
+    """A loss that compares layers, and takes the mean over them.
 
     Attributes:
-        layers: the student's layer -> the teacher's that it learns from.
+        layers: the student's layer -> the teacher's layer that it learns from.
     """
 
     layers: Mapping[int, int]
     lowest = 1
 
     def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
-        """Insist on layers that are there."""
+        """Check that the layers exist."""
         what = type(self).__name__
         if not self.layers:
             raise CompositionError(f"{what} has no layers; give it some: {what}({{1: 3, 2: 6}}).")
@@ -143,14 +143,14 @@ class LayerLoss(TeacherLoss):
 class HiddenStatesLoss(LayerLoss):
     """Hidden states, by the mean squared error over all tokens (TinyBERT, Jiao et al. 2020, equations 8 and 9).
 
-    Student and teacher are of one width here, so there is no projection between them to be learned. Layer 0 stands for
-    the embeddings.
+    Student and teacher must have the same width, since there is no trained projection between them. Layer 0 is the
+    embeddings.
     """
 
     lowest = 0
 
     def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
-        """Insist on layers that are there and of one width."""
+        """Check that the layers exist and have the same width."""
         super().check(student, teacher)
         _same("hidden_size", self, student, teacher)
 
@@ -163,7 +163,7 @@ class AttentionLoss(LayerLoss):
     """A loss that compares attention, head by head."""
 
     def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
-        """Insist on layers that are there, with as many heads."""
+        """Check that the layers exist and have the same number of heads."""
         super().check(student, teacher)
         _same("num_attention_heads", self, student, teacher)
 
@@ -171,7 +171,7 @@ class AttentionLoss(LayerLoss):
 class AttentionScores(AttentionLoss):
     """Attention before the softmax, by the mean squared error (TinyBERT, Jiao et al. 2020, equation 7).
 
-    The mean is over heads and over pairs of tokens of one row; padding does not count.
+    The mean is over heads and over pairs of tokens of one row, without padding.
     """
 
     def compare(self, student: HiddenStates, ours: int, teacher: HiddenStates, theirs: int) -> paddle.Tensor:
@@ -185,8 +185,8 @@ class AttentionScores(AttentionLoss):
 class AttentionDistribution(AttentionLoss):
     """Attention after the softmax, by the Kullback-Leibler divergence (MiniLM, Wang et al. 2020, equation 6).
 
-    The paper takes the last layer of each: ``AttentionDistribution({2: 6})``. The mean is over heads and tokens;
-    dropout of the attention is left out of it.
+    The paper compares the last layers: ``AttentionDistribution({2: 6})``. The mean is over heads and tokens; dropout of
+    the attention is not applied.
     """
 
     def compare(self, student: HiddenStates, ours: int, teacher: HiddenStates, theirs: int) -> paddle.Tensor:
@@ -197,14 +197,14 @@ class AttentionDistribution(AttentionLoss):
 
 
 def with_layers(encoder: PretrainedEncoder, layers: Sequence[int]) -> PretrainedEncoder:
-    """Return a new encoder that begins with copies of some layers of another one, in this order, and of all the rest.
+    """Return a new encoder with copies of some layers of another one, in this order, and of everything else.
 
     Args:
-        encoder: what is copied from.
+        encoder: the encoder to copy from.
         layers: from 1, the lowest first; ``[3, 6]`` makes an encoder of two layers.
 
     Raises:
-        CompositionError: no layers, or one that the encoder does not have.
+        CompositionError: there are no layers, or the encoder does not have one of them.
     """
     there = encoder.config.num_hidden_layers
     if not layers or not all(layer in range(1, there + 1) for layer in layers):
@@ -218,11 +218,11 @@ def with_layers(encoder: PretrainedEncoder, layers: Sequence[int]) -> Pretrained
 
 
 def write_smaller(name_or_folder: str | Path, layers: Sequence[int], folder: str | Path) -> None:
-    """Write the folder of an encoder that :func:`with_layers` makes of another one, with the tokenizer of that one.
+    """Write the folder of an encoder with some layers of another one (:func:`with_layers`), and its tokenizer.
 
     Raises:
         CompositionError: see :func:`with_layers`.
-        WeightsError: the other one cannot be read, or the folder not be written.
+        WeightsError: the other encoder cannot be read, or the folder cannot be written.
     """
     with_layers(load_encoder(name_or_folder), layers).save_pretrained(folder)
     Tokenizer.from_pretrained(name_or_folder).save_pretrained(folder)
@@ -235,18 +235,18 @@ def _divergence(wanted: paddle.Tensor, given: paddle.Tensor) -> paddle.Tensor:
 
 
 def _tokens(packing: Packing) -> paddle.Tensor:
-    """Return where there is a token and no padding: float32 [batch, length], 1 and 0."""
+    """Return where there are tokens: float32 [batch, length], 1, or 0 for padding."""
     return paddle.to_tensor(packing.mask.astype("float32"))
 
 
 def _check_weight(what: str, weight: float) -> None:
     if not 0 <= weight < float("inf"):
-        raise CompositionError(f"Distillation: the weight of {what} is {weight!r}; it is a number from 0.")
+        raise CompositionError(f"Distillation: the weight of {what} must be a number >= 0, got {weight!r}.")
 
 
 def _same(size: str, loss: object, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
     ours, theirs = getattr(student, size), getattr(teacher, size)
     if ours != theirs:
         raise CompositionError(
-            f"{type(loss).__name__} needs encoders of one {size}; the student's is {ours}, the teacher's {theirs}."
+            f"{type(loss).__name__} needs encoders of the same {size}; the student's is {ours}, the teacher's {theirs}."
         )

@@ -1,8 +1,8 @@
-"""GAN-BERT: a classifier learns from few labels and many texts, against a generator of fake sentences.
+"""GAN-BERT: a classifier trained on few labels and many texts, against a generator of fake sentences.
 
 After Croce, Castellucci and Basili, "GAN-BERT: Generative Adversarial Learning for Robust Text Classification with a
-Bunch of Labeled Examples" (ACL 2020), who took the classifier with one class more, "fake", from Salimans et al.,
-"Improved Techniques for Training GANs" (2016). ``examples/gan_bert.py`` is the onion around it.
+Bunch of Labeled Examples" (ACL 2020), who took the additional class "fake" from Salimans et al., "Improved Techniques
+for Training GANs" (2016). ``examples/gan_bert.py`` composes the training.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SLOPE = 0.2
 
 
 class Generator(nn.Layer):
-    """Noise -> vectors that are to look like those of sentences: one hidden layer as wide as these.
+    """Generates vectors like those of sentences from noise, with one hidden layer of the same width.
 
     Args:
         width: of a vector; the encoder's ``hidden_size``.
-        noise: how many numbers, uniform in [0, 1), a vector is made of. Default 100.
+        noise: random numbers, uniform in [0, 1), per vector. Default 100.
         dropout: of the hidden layer. Default 0.1.
     """
 
@@ -39,16 +39,16 @@ class Generator(nn.Layer):
         )
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return as many vectors as the batch has texts, float32 ``[batch, width]``."""
+        """Return a vector for each text of the batch, float32 ``[batch, width]``."""
         return self.layers(paddle.rand([len(batch["lengths"]), self.noise]))
 
 
 class Discriminator(nn.Layer):
-    """An encoder, and over its pooled output a hidden layer and logits: one a label, and a last one for "fake".
+    """An encoder with a hidden layer over its pooled output, and logits: one per label, and the last for "fake".
 
     Args:
-        encoder: its config tells the width.
-        labels: how many there are.
+        encoder: its config has the width.
+        labels: the number of labels.
         dropout: of the vectors and of the hidden layer. Default 0.1.
     """
 
@@ -62,23 +62,23 @@ class Discriminator(nn.Layer):
         self.classifier = fresh_linear(encoder, labels + 1)
 
     def forward(self, batch: dict[str, Any]) -> tuple[paddle.Tensor, paddle.Tensor]:
-        """Judge the texts of a batch as ``onion.tasks.batches.batch_of`` makes it; see :meth:`judge`."""
+        """Judge the texts of a batch as made by ``onion.tasks.batches.batch_of``; see :meth:`judge`."""
         return self.judge(self.encoder(**arguments(batch), cls_only=True).pooled_output)
 
     def judge(self, vectors: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
-        """Return the features ``[batch, width]`` and the logits ``[batch, labels + 1]`` of sentences' vectors."""
+        """Return the features ``[batch, width]`` and the logits ``[batch, labels + 1]`` of vectors."""
         features = self.hidden(vectors)
         return features, self.classifier(features)
 
     def loss(self, outputs: tuple[paddle.Tensor, paddle.Tensor], batch: dict[str, Any]) -> paddle.Tensor:
-        """Return what the discriminator is to make small, a scalar.
+        """Return the loss of the discriminator, a scalar.
 
-        It is the mean cross-entropy of the labels, "fake" left aside; and, if the batch has ``fakes`` (vectors of a
-        generator, float32 ``[any, width]``), also the mean surprise that a text is none and that a fake is one.
+        It is the mean cross-entropy of the labels, without "fake"; and, if the batch has ``fakes`` (vectors of a
+        generator, float32 ``[any, width]``), also the mean surprisal that texts are real and fakes are not.
 
         Args:
-            outputs: what :meth:`forward` made of the batch.
-            batch: its ``labels`` (int64, at most ``[batch]``) are those of its first texts; the others have none.
+            outputs: those of :meth:`forward`.
+            batch: its ``labels`` (int64, at most ``[batch]``) belong to its first texts; the others have none.
         """
         _, logits = outputs
         labels = batch["labels"]
@@ -89,36 +89,36 @@ class Discriminator(nn.Layer):
         return loss - log_real(logits).mean() - log_fake(of_fakes).mean()
 
     def generator_loss(self, fakes: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return what the generator is to make small, a scalar.
+        """Return the loss of the generator, a scalar.
 
-        It is the mean surprise that a fake is a text, and the mean squared distance between the mean features of the
-        fakes and those of the texts (feature matching, Salimans et al. 2016, section 3.1).
+        It is the mean surprisal that a fake is real, and the mean squared distance between the mean features of fakes
+        and texts (feature matching, Salimans et al. 2016, section 3.1).
 
         Args:
             fakes: the generator's vectors, ``[any, width]``.
-            batch: has ``judged``, what the discriminator made of the texts (see :meth:`judge`).
+            batch: has ``judged``, the discriminator's outputs for the texts (see :meth:`judge`).
         """
         features, logits = self.judge(fakes)
         of_texts, _ = batch["judged"]
         return functional.mse_loss(features.mean(0), of_texts.detach().mean(0)) - log_real(logits).mean()
 
     def decode(self, outputs: tuple[paddle.Tensor, paddle.Tensor], batch: dict[str, Any]) -> list[Any]:
-        """Return the probabilities ``[labels]`` of every text, "fake" left aside."""
+        """Return the probabilities ``[labels]`` of each text, without "fake"."""
         return list(softmax(outputs[1][:, :-1].numpy()))
 
 
 class FakeGenerator(RunnerItem):
-    """Put fakes into the batch, which is a dict, as ``fakes``; nothing that is learned from them moves the generator.
+    """Put fakes into the batch, a dict, as ``fakes``; gradients do not reach the generator.
 
     Args:
-        generator: is called with the batch, in the mode that it is in.
+        generator: called with the batch, in its current mode.
     """
 
     def __init__(self, generator: nn.Layer) -> None:
         self.generator = generator
 
     def on_batch(self, state: State) -> None:
-        """Put them there."""
+        """Generate the fakes."""
         with paddle.no_grad():
             state.batch = {**state.batch, "fakes": self.generator(state.batch)}
 

@@ -1,7 +1,7 @@
 """Extractive question answering: answers that are spans of a context.
 
 task.py        the task
-questions.py   questions from SQuAD's JSON or from lines; json_value.py names the place of a wrong value
+questions.py   questions from SQuAD's JSON or from lines; json_value.py reports the place of an invalid value
 windows.py     a question and its context as windows of tokens, with the position of the answer
 answers.py     logits -> the best spans of a window -> the answer to a question
 """

@@ -1,8 +1,8 @@
 """Logits -> the best spans of a window; the spans of all windows of a question -> its answer.
 
-Source: google-research/bert ``run_squad.py``, with two differences. There only the best starts and the best ends are
-paired, here all that are allowed are looked at; and an answer is cut out of the context by its offsets, so it is always
-a part of it, character by character.
+Source: google-research/bert ``run_squad.py``, with two differences: all allowed spans are considered instead of pairs
+of the best starts and the best ends, and an answer is cut out of the context by its offsets, so it is always an exact
+part of it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from onion.tasks.probabilities import softmax
 
 @attrs.frozen(eq=False)
 class Spans:
-    """The best spans of one window, the best first.
+    """The best spans of one window, best first.
 
     Attributes:
-        places: int64 [spans, 2], where they begin and end in the context, in code points.
-        logits: float32 [spans, 2], of their first and their last token.
-        null: float32 [2], both logits of [CLS]: of there being no answer.
+        places: int64 [spans, 2], begin and end in the context, in code points.
+        logits: float32 [spans, 2], of the first and the last token.
+        null: float32 [2], both logits of [CLS], for no answer.
     """
 
     places: np.ndarray
@@ -34,17 +34,17 @@ class Spans:
 def best_spans(
     logits: np.ndarray, offsets: np.ndarray, core: slice, most: int, longest: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the spans of a window whose two logits have the largest sums.
+    """Return the spans of a window with the largest sums of both logits.
 
     Args:
-        logits: float32 [tokens, 2], of the window's part of the context: as the first token, as the last token.
-        offsets: int64 [tokens, 2], where they come from.
+        logits: float32 [tokens, 2], of the context in the window: as the first token, as the last token.
+        offsets: int64 [tokens, 2], of the tokens in the context.
         core: the tokens that a span may begin with.
-        most: how many spans there may be.
-        longest: tokens a span may have.
+        most: the maximum number of spans.
+        longest: the maximum number of tokens of a span.
 
     Returns:
-        The places and the logits of at most ``most`` spans, as ``Spans`` has them.
+        Places and logits of at most ``most`` spans, as in ``Spans``.
     """
     starts = logits[core, 0]
     if not len(starts):
@@ -66,13 +66,13 @@ class Found:
     """The answer to a question.
 
     Attributes:
-        begin: where it begins in the context, in code points.
-        end: where it ends; as ``begin``: there is no answer.
-        text: the answer itself.
-        nbest: the best answers with ``text``, ``probability`` (among these), ``start_logit`` and ``end_logit``; the
-            best first. Where questions may have no answer, an empty text is one of them.
-        null_odds: by how much having no answer beats the best answer; above the threshold, there is none.
-        best: the answer if the odds did not count; empty only if there is no span at all.
+        begin: its begin in the context, in code points.
+        end: its end, equal to ``begin`` if there is no answer.
+        text: the answer.
+        nbest: the best answers with ``text``, ``probability`` (among these), ``start_logit`` and ``end_logit``, best
+            first, including an empty text if there may be no answer.
+        null_odds: the score of no answer minus that of the best answer; above the threshold, there is no answer.
+        best: the answer regardless of the odds; empty only if there are no spans.
     """
 
     begin: int
@@ -89,11 +89,11 @@ def find(
     """Choose the answer to a question.
 
     Args:
-        context: what the spans are of.
-        windows: of all windows over it.
-        most: how many answers ``nbest`` may have, besides the empty one.
+        context: the text.
+        windows: the spans of all its windows.
+        most: the maximum number of answers in ``nbest``, besides the empty one.
         with_negative: whether there may be no answer.
-        threshold: of ``null_odds``. Default 0: the likelier of the two.
+        threshold: of ``null_odds``. Default 0: the more probable of the two.
     """
     distinct = _distinct(context, windows)
     best = [span for span, _ in zip(distinct, range(most), strict=False)]
@@ -108,10 +108,10 @@ def find(
 
 
 def _distinct(context: str, windows: Sequence[Spans]) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Give the spans of all windows, the best first, and of those with the same text the first only."""
+    """Yield the spans of all windows, best first, without spans whose text occurred before."""
     places = np.concatenate([each.places for each in windows])
     logits = np.concatenate([each.logits for each in windows])
-    known = {""}  # a token may come from no character
+    known = {""}  # a token may have no characters
     for number in np.argsort(-logits.sum(axis=1), kind="stable"):
         begin, end = places[number].tolist()
         if context[begin:end] not in known:

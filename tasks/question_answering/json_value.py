@@ -1,4 +1,4 @@
-"""`Place`: a value of a JSON file that knows where it stands, so that whatever is wrong with it can be told."""
+"""`Place`: a value of a JSON file with its place, for error messages."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ class Place:
 
     Attributes:
         file: the file.
-        path: the way to the value, as in ``data[3].paragraphs[0]``; empty for the whole file.
-        value: what JSON says.
+        path: of the value, as in ``data[3].paragraphs[0]``; empty for the whole file.
+        value: the value.
+
+    Raises:
+        DataError: by the methods, if the value has another type; the message has its place.
     """
 
     file: Path
@@ -37,11 +40,7 @@ class Place:
         return isinstance(self.value, dict) and name in self.value
 
     def __getitem__(self, name: str) -> Place:
-        """Go to a field of an object.
-
-        Raises:
-            DataError: this is no object, or has no such field.
-        """
+        """Return a field of an object."""
         if not isinstance(self.value, dict):
             raise self._unlike(f"an object with {name!r}")
         if name not in self.value:
@@ -49,81 +48,61 @@ class Place:
         return Place(self.file, f"{self.path}.{name}" if self.path else name, self.value[name])
 
     def items(self) -> Iterator[Place]:
-        """Give the items of a list.
-
-        Raises:
-            DataError: this is none.
-        """
+        """Yield the items of a list."""
         if not isinstance(self.value, list):
             raise self._unlike("a list")
         for number, value in enumerate(self.value):
             yield Place(self.file, f"{self.path}[{number}]", value)
 
     def text(self) -> str:
-        """Return a value that has to be a text.
-
-        Raises:
-            DataError: it is none, or cannot be encoded.
-        """
+        """Return a string."""
         if not isinstance(self.value, str):
-            raise self._unlike("a text")
+            raise self._unlike("a string")
         if holds_half_a_character(self.value):
-            raise self.error("holds half of a surrogate pair (\\ud800 to \\udfff); mend the text")
+            raise self.error("has an unpaired surrogate (\\ud800 to \\udfff); correct the text")
         return self.value
 
     def whole(self) -> int:
-        """Return a value that has to be a whole number.
-
-        Raises:
-            DataError: it is none.
-        """
+        """Return an integer."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
-            raise self._unlike("a whole number")
+            raise self._unlike("an integer")
         return self.value
 
     def word(self) -> str:
-        """Return a value that is a text or a whole number; ``2`` is ``"2"``.
-
-        Raises:
-            DataError: it is neither.
-        """
+        """Return a string, or an integer as a string."""
         return self.text() if isinstance(self.value, str) else str(self.whole())
 
     def truth(self) -> bool:
-        """Return a value that has to be true or false.
-
-        Raises:
-            DataError: it is neither.
-        """
+        """Return a boolean."""
         if not isinstance(self.value, bool):
             raise self._unlike("true or false")
         return self.value
 
     def called(self, name: str) -> Place:
-        """Return the place with a name behind its path, for messages."""
+        """Return the value with a name after its path, for messages."""
         return Place(self.file, f"{self.path} ({name})", self.value)
 
     def error(self, what: str) -> DataError:
-        """Return the error to raise when this value is wrong: ``file: path: what``."""
+        """Return an error with the place of the value: ``file: path: what``."""
         return DataError(f"{self}: {what}")
 
     def _unlike(self, wanted: str) -> DataError:
         try:
             text = json.dumps(self.value, ensure_ascii=True)
-        except (RecursionError, ValueError):  # lists a thousand deep
+        except (RecursionError, ValueError):  # deeply nested lists
             text = shown(self.value)
         return self.error(f"is {text if len(text) <= LONGEST else text[: LONGEST - 3] + '...'}, not {wanted}")
 
 
-def read_json(path: str | Path, advice: str = "mend the file") -> Place:
+def read_json(path: str | Path, advice: str = "correct the file") -> Place:
     """Read a JSON file as a whole.
 
     Args:
         path: the file.
-        advice: what to do where it is no JSON.
+        advice: what to do about invalid JSON.
 
     Raises:
-        DataError: it cannot be read, is not UTF-8, or is broken; the line is named.
+        DataError: it cannot be read, is not UTF-8, or is invalid; the line is named.
     """
     path = Path(path)
     with opened(path) as file:
@@ -135,5 +114,5 @@ def read_json(path: str | Path, advice: str = "mend the file") -> Place:
         raise at(path, line, f"byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8") from None
     except json.JSONDecodeError as error:
         raise at(path, error.lineno, f"broken JSON at column {error.colno} ({error.msg}); {advice}") from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets a thousand deep
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, deeply nested brackets
         raise DataError(f"{path}: JSON that Python does not read ({error}); write it plainly") from None

@@ -1,7 +1,7 @@
-"""Questions about contexts, out of SQuAD's JSON and out of lines of text.
+"""Questions about contexts, from SQuAD's JSON and from lines of text.
 
-Sources: the files of SQuAD 1.1 (Rajpurkar et al. 2016) and 2.0 (Rajpurkar et al. 2018), whose form CMRC 2018, DRCD and
-XQuAD share::
+Sources: the format of SQuAD 1.1 (Rajpurkar et al. 2016) and 2.0 (Rajpurkar et al. 2018), also used by CMRC 2018, DRCD
+and XQuAD::
 
     {"data": [{"paragraphs": [{"context": "...", "qas": [
         {"id": "...", "question": "...", "answers": [{"text": "...", "answer_start": 5}], "is_impossible": false}]}]}]}
@@ -19,16 +19,16 @@ from onion.messages import LONGEST, printable, shown
 from onion.tasks.data.rows import line_rows
 from onion.tasks.question_answering.json_value import Place, read_json
 
-ADVICE = 'questions are read from JSON of SQuAD\'s form, {"data": [{"paragraphs": [...]}]}; mend the file or convert it'
+ADVICE = 'questions are read from SQuAD\'s JSON, {"data": [{"paragraphs": [...]}]}; correct or convert the file'
 
 
 @attrs.frozen
 class Answer:
-    """What the file says the answer is.
+    """An answer in a file.
 
     Attributes:
         text: at least one character.
-        start: where it begins in the context, in code points; some files are wrong about it.
+        start: its begin in the context, in code points, which is wrong in some files.
     """
 
     text: str
@@ -36,11 +36,11 @@ class Answer:
 
     @property
     def end(self) -> int:
-        """Where it ends: behind its last character."""
+        """The position after its last character."""
         return self.start + len(self.text)
 
     def stands_in(self, context: str) -> bool:
-        """Whether the text stands where the file says."""
+        """Tell whether the text is at its position."""
         return self.start >= 0 and context.startswith(self.text, self.start)
 
 
@@ -49,11 +49,11 @@ class Question:
     """A question about a context.
 
     Attributes:
-        where: the place of it, for messages: ``file: data[0].paragraphs[0].qas[2] (id ...)`` or ``file:line``.
-        id: predictions go by it.
+        where: its place, for messages: ``file: data[0].paragraphs[0].qas[2] (id ...)`` or ``file:line``.
+        id: identifies it in predictions.
         text: the question.
-        context: holds the answer, if there is one.
-        answers: all that count as right; none where the question cannot be answered, or where nothing is known.
+        context: has the answer, if there is one.
+        answers: all correct answers; none if the question cannot be answered, or the answers are unknown.
     """
 
     where: str
@@ -63,19 +63,19 @@ class Question:
     answers: tuple[Answer, ...] = ()
 
     def error(self, what: str) -> DataError:
-        """Return the error to raise when this question is wrong."""
+        """Return an error with the place of the question."""
         return DataError(f"{self.where}: {what}")
 
 
 def file_questions(path: str | Path, labelled: bool) -> Iterator[Question]:
-    """Give the questions of a file of SQuAD's form one by one.
+    """Yield the questions of a file in SQuAD's format.
 
     Args:
-        path: the file; it is in memory as a whole.
-        labelled: whether answers are asked for. ``is_impossible`` may be missing; ``plausible_answers`` are ignored.
+        path: the file, which is read into memory as a whole.
+        labelled: whether to read answers. ``is_impossible`` may be missing; ``plausible_answers`` are ignored.
 
     Raises:
-        DataError: the file is not what it should be, has no question, or two of the same id; the message says where.
+        DataError: the file is invalid, has no question, or duplicate ids; the message has the place.
     """
     places: dict[str, str] = {}
     for article in read_json(path, ADVICE)["data"].items():
@@ -84,7 +84,7 @@ def file_questions(path: str | Path, labelled: bool) -> Iterator[Question]:
             for place in paragraph["qas"].items():
                 question = _question(place, context, labelled)
                 if question.id in places:
-                    raise question.error(f"the id is that of {places[question.id]} too; predictions go by it")
+                    raise question.error(f"the id is also that of {places[question.id]}; predictions need unique ids")
                 places[question.id] = place.path
                 yield question
     if not places:
@@ -92,20 +92,20 @@ def file_questions(path: str | Path, labelled: bool) -> Iterator[Question]:
 
 
 def line_questions(lines: Iterable[str]) -> Iterator[Question]:
-    """Give a question for each line.
+    """Yield a question for each line.
 
     Args:
-        lines: each a JSON object with ``question``, ``context`` and perhaps ``id``, or these with tabs between them.
-            Where there is no ``id``, it is the number of the line.
+        lines: JSON objects with ``question``, ``context`` and optionally ``id``, or these values separated by tabs. The
+            default ``id`` is the number of the line.
 
     Raises:
-        DataError: a line is something else, or has the id of another one; it is named.
+        DataError: a line is invalid, or has the id of another one; it is named.
     """
     taken: dict[str, int] = {}
     for row in line_rows(lines, ["question", "context"], ["id"]):
         own = row.word("id") if "id" in row.cells else str(row.line)
         if own in taken:
-            raise row.error(f"the id {shown(own)} is that of line {taken[own]} too; predictions go by it, give another")
+            raise row.error(f"the id {shown(own)} is also that of line {taken[own]}; predictions need unique ids")
         taken[own] = row.line
         yield Question(f"{row.path}:{row.line}", own, row.text("question"), row.text("context"))
 
@@ -119,12 +119,12 @@ def _question(place: Place, context: str, labelled: bool) -> Question:
 
 def _answers(place: Place) -> tuple[Answer, ...]:
     impossible = "is_impossible" in place and place["is_impossible"].truth()
-    # DuReader writes an empty text where there is no answer.
+    # DuReader writes an empty text if there is no answer.
     given = [each for each in place["answers"].items() if not (impossible and each["text"].text() == "")]
     answers = tuple(_answer(each) for each in given)
     if "is_impossible" in place and impossible == bool(answers):
         there = f"there are {len(answers)} answers" if answers else "there is no answer"
-        raise place.error(f"is_impossible is {'true' if answers else 'false'}, but {there}; mend one of them")
+        raise place.error(f"is_impossible is {'true' if answers else 'false'}, but {there}; correct one of them")
     return answers
 
 

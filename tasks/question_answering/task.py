@@ -1,9 +1,9 @@
-"""``question-answering``: the part of a context that answers a question, or none if the training file has such.
+"""``question-answering``: the part of a context that answers a question, or no answer if the training file has such.
 
-File: JSON of SQuAD's form, 1.1 or 2.0 (also that of CMRC 2018, DRCD, XQuAD); see ``spans/questions.py``. From standard
-input: a line of ``question<TAB>context``, or a JSON object with these.
-Prediction: ``id``, ``answer``, where it begins and ends in the context, ``nbest``, and ``null_odds`` if there may be no
-answer. Files: ``predictions.json``, which the official scripts read, ``nbest_predictions.json``, ``null_odds.json``.
+File: JSON in SQuAD's format, 1.1 or 2.0 (also CMRC 2018, DRCD, XQuAD); see ``question_answering/questions.py``. On
+standard input: lines of ``question<TAB>context``, or JSON objects with these.
+Prediction: ``id``, ``answer``, its begin and end in the context, ``nbest``, and ``null_odds`` if no answer is possible.
+Files: ``predictions.json``, which the official scripts read, ``nbest_predictions.json``, ``null_odds.json``.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ log = logging.getLogger("onion")
 
 ALIKE = {"en": alike, "zh": cmrc.alike}
 SPECIAL = 4
-"""Special tokens around a pair: BERT and ERNIE have 3, RoBERTa 4."""
+"""Special tokens around a pair: 3 in BERT and ERNIE, 4 in RoBERTa."""
 FAR_BELOW = -1e4
-"""Added to the logits of padding; in half precision a number yet."""
+"""Added to the logits of padding; representable in half precision."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,16 +49,16 @@ class QuestionAnswering(Task):
     """Reading comprehension: an answer is a span of the context (BERT, Devlin et al. 2018, sections 4.2 and 4.3).
 
     Attributes:
-        max_length: tokens a window may have, the question included.
-        max_query_length: tokens a question is cut to.
-        doc_stride: tokens between the beginnings of two windows.
-        max_answer_length: tokens an answer may have.
-        n_best: answers that ``nbest`` has.
-        null_threshold: above these ``null_odds`` there is no answer. Where a file holds questions without answer, the
-            figures tell which threshold would have been the best for it: ``best_f1_threshold``.
-        with_negative: whether there may be no answer; None: it is so if the training file has such questions.
-        language: ``"en"`` measures as SQuAD does, ``"zh"`` as CMRC 2018 does; None: by the questions of the training
-            file. Where those of a file that is measured look like the other, a warning says so.
+        max_length: the maximum number of tokens of a window, including the question.
+        max_query_length: longer questions are truncated to this number of tokens.
+        doc_stride: tokens between the starts of consecutive windows.
+        max_answer_length: the maximum number of tokens of an answer.
+        n_best: the number of answers in ``nbest``.
+        null_threshold: there is no answer if ``null_odds`` are larger. For files with questions without answer, the
+            metrics have the best threshold: ``best_f1_threshold``.
+        with_negative: whether there may be no answer. Default: whether the training file has such questions.
+        language: ``"en"`` measures like SQuAD, ``"zh"`` like CMRC 2018. Default: by the questions of the training file.
+            A warning is logged if a measured file seems to have the other language.
     """
 
     name = "question-answering"
@@ -78,27 +78,27 @@ class QuestionAnswering(Task):
         room = self.max_length - self.max_query_length - SPECIAL
         if room < 1:
             raise DataError(
-                f"max_length {self.max_length} leaves no room for a context behind a question of {SPECIAL} special and "
-                f"{self.max_query_length} other tokens; give a larger max_length, or a smaller max_query_length"
+                f"max_length {self.max_length} leaves no room for a context after a question of {SPECIAL} special and "
+                f"{self.max_query_length} other tokens; use a larger max_length, or a smaller max_query_length"
             )
         if self.doc_stride >= room:
             raise DataError(
-                f"doc_stride {self.doc_stride} is not less than the {room} tokens of a context that a window takes "
-                f"behind the longest question, so windows would not overlap; give a smaller one"
+                f"doc_stride {self.doc_stride} is not less than the {room} tokens of a context in a window with the "
+                f"longest question, so windows would not overlap; use a smaller one"
             )
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Question]:
-        """Give the questions of a file; see ``Task.rows``."""
+        """Yield the questions of a file; see ``Task.rows``."""
         return file_questions(path, labelled)
 
     def line_rows(self, lines: Iterable[str]) -> Iterator[Question]:
-        """Give a question for each line."""
+        """Yield a question for each line."""
         return line_questions(lines)
 
     def fitted(self, path: str | Path) -> QuestionAnswering:
-        """Return the task that knows the language, and whether there may be no answer."""
+        """Return the task with the language, and whether there may be no answer."""
         questions = list(self.rows(path, labelled=True))
         answerable = sum(bool(question.answers) for question in questions)
         if not answerable:
@@ -112,10 +112,10 @@ class QuestionAnswering(Task):
     def features(
         self, rows: Sequence[Question], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]
     ) -> list[Example]:
-        """Give an example for each window over a context (``spans.windows.examples_of``); see ``Task.features``.
+        """Return an example for each window over a context (``windows.examples_of``); see ``Task.features``.
 
-        Labelled, they have ``start`` and ``end``: the places in the window of the answer's first and last token; both
-        are ``NOWHERE`` or ``UNKNOWN`` where there is nothing to be found.
+        Labelled ones have ``start`` and ``end``: the positions in the window of the answer's first and last token, or
+        ``NOWHERE`` or ``UNKNOWN``.
         """
         encoded = tokenizer.windows(
             [question.text for question in rows],
@@ -136,11 +136,11 @@ class QuestionAnswering(Task):
         return examples
 
     def unlearned(self, examples: Sequence[Example]) -> int:
-        """Return how many windows are of questions without an answer that stands where the file says."""
+        """Return the number of windows of questions whose answers are all at wrong positions."""
         return sum(example["start"] == UNKNOWN for example in examples)
 
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
-        """Make a batch: as ``batch_of`` does, ``windows`` (the examples), and ``labels``: int64 ``[batch, 2]``."""
+        """Make a batch: as ``batch_of``, with ``windows`` (the examples) and ``labels``, int64 ``[batch, 2]``."""
         batch = {**batch_of(examples, pad_id), "windows": list(examples)}
         if "start" in examples[0]:
             batch["labels"] = np.array([(example["start"], example["end"]) for example in examples], np.int64)
@@ -153,7 +153,7 @@ class QuestionAnswering(Task):
         return Reader(encoder, self.n_best, self.max_answer_length)
 
     def metric(self, path: str | Path) -> ReadingMetric:
-        """Measure exact match and F1 by the rules of the language; and what other thresholds would reach."""
+        """Measure exact match and F1 by the rules of the language, also with the best thresholds."""
         questions = list(self.rows(path, labelled=True))
         language, found = self.language or "en", language_of(question.text for question in questions)
         if language != found:
@@ -166,7 +166,7 @@ class QuestionAnswering(Task):
     def predictions(
         self, rows: Sequence[Question], examples: Sequence[Example], decoded: Sequence[Spans]
     ) -> Iterator[dict[str, Any]]:
-        """Give the answer to each question, and the best of the others."""
+        """Yield the answer to each question, and the next best ones."""
         windows: dict[int, list[Spans]] = {}
         for example, spans in zip(examples, decoded, strict=True):
             windows.setdefault(example["row"], []).append(spans)
@@ -193,28 +193,28 @@ class QuestionAnswering(Task):
 def _all_off(path: str | Path, first: Question) -> DataError:
     answer = first.answers[0]
     return DataError(
-        f"{path}: none of the answers stands at its answer_start, so there is nothing to learn; the first one is "
-        f"{shown(answer.text)}, and the context has {shown(first.context[max(0, answer.start) :][: len(answer.text)])} "
-        f"there. Places are counted from 0 in characters (code points), not in bytes."
+        f"{path}: no answer is found at its answer_start, so there is nothing to learn; the first one is "
+        f"{shown(answer.text)}, but the context has {shown(first.context[max(0, answer.start) :][: len(answer.text)])} "
+        f"there. Positions count characters (code points) from 0, not bytes."
     )
 
 
 def language_of(questions: Iterable[str]) -> str:
-    """Return ``"zh"`` if at least half of the letters of some questions are Chinese, else ``"en"``."""
+    """Return ``"zh"`` if at least half of the letters of the questions are Chinese, else ``"en"``."""
     letters = [letter for question in questions for letter in question if letter.isalpha()]
     chinese = sum("\u4e00" <= letter <= "\u9fff" for letter in letters)
     return "zh" if letters and chinese >= len(letters) / 2 else "en"
 
 
 class Reader(TokenHead):
-    """A head with two logits a token: of an answer beginning there, and of one ending there.
+    """A head with two logits per token: for an answer that begins there, and for one that ends there.
 
     There is no dropout before it, as in BERT and ERNIE.
 
     Args:
         encoder: see TokenHead.
-        most: spans that are kept of each window.
-        longest: tokens an answer may have.
+        most: the number of spans returned for each window.
+        longest: the maximum number of tokens of an answer.
     """
 
     def __init__(self, encoder: nn.Layer, most: int, longest: int) -> None:
@@ -223,24 +223,23 @@ class Reader(TokenHead):
         self._cls_is_last = getattr(encoder, "cls_is_last", False)
 
     def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the mean of the cross-entropies of the answers' beginnings and ends, a scalar.
+        """Return the mean of the cross-entropies of the answers' begins and ends, a scalar.
 
-        Both are over the tokens of a window, without padding. A window that there is nothing to learn from does not
-        count.
+        Both are over the tokens of a window, without padding. Windows with unknown answers are not counted.
         """
         padding = np.where(mask_of(batch), 0.0, FAR_BELOW).astype(np.float32)
         scores = (logits + paddle.to_tensor(padding).unsqueeze(2)).transpose([0, 2, 1])
         labels = self._placed(batch)
         total = functional.cross_entropy(scores, labels.unsqueeze(2), ignore_index=UNKNOWN, reduction="sum")
-        # Paddle's own mean would count what is ignored, where its index is negative.
+        # Paddle's mean would count ignored ones, since the index is negative.
         return total / (labels != UNKNOWN).astype(total.dtype).sum().clip(min=1.0)
 
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[Spans]:
-        """Return the best spans of every window."""
+        """Return the best spans of each window."""
         return [self._spans(each, window) for each, window in zip(logits.numpy(), batch["windows"], strict=True)]
 
     def _placed(self, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the labels with the place of "no answer" in each window; int64 ``[batch, 2]``."""
+        """Return the labels with the position of "no answer" in each window; int64 ``[batch, 2]``."""
         labels = batch["labels"]
         if not self._cls_is_last:
             return labels
@@ -248,7 +247,7 @@ class Reader(TokenHead):
         return paddle.where(labels == NOWHERE, paddle.to_tensor(places), labels)
 
     def _nowhere(self, length: int) -> int:
-        """Return where "no answer" stands in a window of so many tokens: at [CLS]."""
+        """Return the position of "no answer", that of [CLS], in a window of ``length`` tokens."""
         return length - 1 if self._cls_is_last else NOWHERE
 
     def _spans(self, logits: np.ndarray, window: Example) -> Spans:

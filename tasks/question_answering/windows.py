@@ -1,7 +1,7 @@
-"""A question and its context as windows of tokens, and where in them the answer stands.
+"""A question and its context as windows of tokens, and the position of the answer in them.
 
-Source: google-research/bert ``run_squad.py``, which ERNIE and PALM follow. Unlike there, offsets say where tokens come
-from, so nothing has to be searched for afterwards.
+Source: google-research/bert ``run_squad.py``, which ERNIE and PALM follow. Here, offsets map tokens to the context, so
+nothing has to be searched for afterwards.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from onion.tasks.data.features.examples import Example
 from onion.tasks.question_answering.questions import Answer, Question
 
 NOWHERE = 0
-"""The place of [CLS]: learned in windows that do not hold the answer."""
+"""The position of [CLS]: the target in windows without the answer."""
 UNKNOWN = -1
-"""Learned in no window: no right answer is known."""
+"""No target: the correct answer is unknown."""
 
 
 @attrs.frozen
@@ -28,10 +28,10 @@ class Windows:
 
     Attributes:
         encodings: the windows, each with the whole question.
-        begin: the place in each window of its first context token.
-        firsts: int64 [windows], the number in the context of that token.
-        counts: int64 [windows], context tokens in each window.
-        offsets: int64 [tokens, 2], where each token of the context comes from, in code points.
+        begin: the position in each window of its first context token.
+        firsts: int64 [windows], the index in the context of that token.
+        counts: int64 [windows], the number of context tokens in each window.
+        offsets: int64 [tokens, 2], of each token of the context, in code points.
     """
 
     encodings: Sequence[Encoding]
@@ -42,7 +42,7 @@ class Windows:
 
     @classmethod
     def of(cls, encodings: Sequence[Encoding], stride: int) -> Windows:
-        """Find the context in windows as ``Tokenizer.windows`` gives them, with this stride, for one pair."""
+        """Find the context in the windows that ``Tokenizer.windows`` returns for one pair with this stride."""
         begin, behind = _context(encodings[0])
         counts = np.array([len(encoding) - begin - behind for encoding in encodings])
         step = min(int(counts[0]), stride)
@@ -51,10 +51,10 @@ class Windows:
         return cls(encodings, begin, step * np.arange(len(encodings)), counts, whole)
 
     def places(self, answer: Answer) -> np.ndarray | None:
-        """Return where the first and the last token that hold some of an answer stand in each window.
+        """Return the positions in each window of the first and the last token that overlap an answer.
 
         Returns:
-            int64 [windows, 2]; a window that does not hold both has ``NOWHERE`` twice. None if that is so of all.
+            int64 [windows, 2]; ``NOWHERE`` twice for windows without both. None if that is the case for all windows.
         """
         first = np.searchsorted(self.offsets[:, 1], answer.start, "right")
         last = np.searchsorted(self.offsets[:, 0], answer.end, "left") - 1
@@ -64,16 +64,16 @@ class Windows:
         return np.where(held[:, None], self.begin + np.array([first, last]) - self.firsts[:, None], NOWHERE)
 
     def cores(self) -> np.ndarray:
-        """Return which context tokens of each window see more of the context there than in any other window.
+        """Return the context tokens that have more context in each window than in any other.
 
         Returns:
-            int64 [windows, 2], first and behind the last, counted from the window's first context token. Every token
-            of the context is in the core of one window, and a core has no gaps.
+            int64 [windows, 2], begin and end, counted from the window's first context token. Every token of the context
+            is in the core of exactly one window, and a core has no gaps.
         """
         token = np.arange(len(self.offsets))
         left = token - self.firsts[:, None]
         right = self.firsts[:, None] + self.counts[:, None] - 1 - token
-        # BERT's score, times 100: the smaller side, and a hundredth of the window's length; the first of equal ones.
+        # BERT's score, times 100: the smaller side, plus a hundredth of the window's length; the first of equal ones.
         fullness = np.where((left < 0) | (right < 0), -1, 100 * np.minimum(left, right) + self.counts[:, None])
         owner = fullness.argmax(axis=0)
         numbers = np.arange(len(self.firsts))
@@ -83,7 +83,7 @@ class Windows:
 
 
 def _context(window: Encoding) -> tuple[int, int]:
-    """Where the context begins in a window, and how many special tokens stand behind it."""
+    """Return where the context begins in a window, and the number of special tokens after it."""
     second = np.flatnonzero(window.types == 1)  # [CLS] question [SEP] context [SEP]; question <sep> context <sep> <cls>
     if len(second):
         return int(second[0]), len(window) - int(second[-1])
@@ -95,7 +95,7 @@ def examples_of(windows: Windows, row: int) -> list[Example]:
 
     Returns:
         ``row``; ``ids``, ``types``: int64 [length]; ``begin``: as in Windows; ``offsets``: int64 [context tokens, 2],
-        of the window's part of the context; ``core_begin``, ``core_end``: of ``Windows.cores``.
+        of the context in the window; ``core_begin``, ``core_end``: see ``Windows.cores``.
     """
     parts = zip(windows.encodings, windows.firsts, windows.counts, windows.cores().tolist(), strict=True)
     return [
@@ -113,30 +113,30 @@ def examples_of(windows: Windows, row: int) -> list[Example]:
 
 
 def targets(question: Question, windows: Windows, notes: Counter[str]) -> np.ndarray:
-    """Return the places of the first and the last token to learn in each window, int64 [windows, 2].
+    """Return the target positions of the first and the last token in each window, int64 [windows, 2].
 
-    The answer is the first one that stands where the file says and, whole, in some window. ``NOWHERE`` is learned in
-    windows that do not hold it, and where the question has no answer; nothing (``UNKNOWN``) where no answer is right.
+    The target is the first answer that is at its position and completely in some window; ``NOWHERE`` in windows without
+    it, and if the question has no answer; ``UNKNOWN`` if no answer is at its position.
 
     Args:
         question: with its answers.
         windows: over its context.
-        notes: told how many answers do not stand where the file says, and how many questions are not learned.
+        notes: receive the numbers of answers at wrong positions, and of questions that are ignored.
     """
     standing = [answer for answer in question.answers if answer.stands_in(question.context)]
     if len(standing) < len(question.answers):
-        notes["answers that do not stand at their answer_start, not learned"] += len(question.answers) - len(standing)
+        notes["answers not found at their answer_start, ignored"] += len(question.answers) - len(standing)
     for answer in standing:
         places = windows.places(answer)
         if places is not None:
             return places
     if question.answers:
-        notes["questions without an answer that stands in a window, not learned"] += 1
+        notes["questions without an answer in any window, ignored"] += 1
     return np.full((len(windows.firsts), 2), UNKNOWN if question.answers else NOWHERE)
 
 
 def note_cut(notes: Counter[str], question: Question, windows: Windows, most: int) -> None:
-    """Count a question that was cut to its first ``most`` tokens."""
+    """Count a question that was truncated to its first ``most`` tokens."""
     offsets, words = windows.encodings[0].alignment
     own = np.flatnonzero(words[: windows.begin] >= 0)
     if len(own) == most and offsets[own[-1], 1] < len(question.text.rstrip()):

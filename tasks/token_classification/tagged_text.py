@@ -1,7 +1,7 @@
-"""Texts that are cut into words, each word with its place and, where the row is labelled, its tag; and label maps.
+"""Texts as words with offsets and, if labelled, tags; and label maps.
 
-A row gives its words in ``text_a`` and their tags in ``label``: joined by U+0002 (the format of PaddlePALM and ERNIE)
-or, in .jsonl, as lists. What a file calls a word may be a single character; in most Chinese files it is.
+A row has its words in ``text_a`` and their tags in ``label``, joined by U+0002 (the format of PaddlePALM and ERNIE) or,
+in .jsonl, as lists. The "words" may be single characters, as in most Chinese files.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from onion.tasks.question_answering.json_value import read_json
 
 TAGS = "label"
 LABEL_MAP = "label_map.json"
-"""The file beside the training file with the labels and their numbers, as PaddlePALM and ERNIE have it."""
+"""The file beside the training file with labels and their numbers, as in PaddlePALM and ERNIE."""
 JOINT = "\x02"
 _CHARACTERS, _WORDS = re.compile(r"\S"), re.compile(r"\S+")
 
 
 @attrs.frozen
 class TaggedText:
-    """A text and the words in it.
+    """A text and its words.
 
     Attributes:
-        row: what it was read from.
+        row: the row it was read from.
         text: the text.
-        places: of each word: where it begins and ends in the text, in characters (code points).
-        tags: one a word; empty where the row is not labelled.
+        places: begin and end of each word in the text, in code points.
+        tags: of the words; empty if the row is not labelled.
     """
 
     row: Row
@@ -45,14 +45,14 @@ class TaggedText:
 
     @classmethod
     def plain(cls, row: Row, characters: bool) -> TaggedText:
-        """Cut a text into its characters other than whitespace, or else into words at whitespace."""
+        """Split a text into its characters except whitespace, or into words at whitespace."""
         text = row.text(TEXT)
         found = (_CHARACTERS if characters else _WORDS).finditer(text)
         return cls(row, text, [match.span() for match in found])
 
     @classmethod
     def of_words(cls, row: Row, words: Sequence[str], characters: bool, tags: Sequence[str] = ()) -> TaggedText:
-        """Put words together to a text, characters with nothing between them and other words with a space."""
+        """Join words to a text: characters with nothing between them, other words with a space."""
         between = "" if characters else " "
         ends = list(accumulate(words, lambda end, word: end + len(between) + len(word), initial=-len(between)))[1:]
         places = [(end - len(word), end) for end, word in zip(ends, words, strict=True)]
@@ -60,16 +60,16 @@ class TaggedText:
 
     @property
     def words(self) -> list[str]:
-        """The words, exactly as they stand in the text."""
+        """The words, exactly as in the text."""
         return [self.text[begin:end] for begin, end in self.places]
 
 
 def labelled_text(row: Row, characters: bool) -> TaggedText:
-    """Read words and tags; a text without U+0002 is one word, and white space around a tag is no part of it.
+    """Read words and tags; a text without U+0002 is one word, and whitespace around tags is ignored.
 
     Raises:
-        DataError: there is no word, a word or a tag is no text, a tag is empty or, unless it comes in a list, has white
-            space inside, or their numbers differ.
+        DataError: there is no word, a word or a tag is not a string, a tag is empty or (unless in a list) contains
+            whitespace, or the numbers of words and tags differ.
     """
     words, tags = _listed(row, TEXT), [tag.strip() for tag in _listed(row, TAGS)]
     if not isinstance(row.cells[TAGS], list):
@@ -77,17 +77,17 @@ def labelled_text(row: Row, characters: bool) -> TaggedText:
     if len(words) != len(tags):
         raise _uneven(row, len(words), len(tags))
     if not words:
-        raise row.error("there is no word in this row; take it out")
+        raise row.error("this row has no words; remove it")
     if "" in tags:
         raise row.error(f"tag {tags.index('') + 1} is empty; give every word a tag, such as O")
     return TaggedText.of_words(row, words, characters, tags)
 
 
 def unlabelled_text(row: Row, characters: bool) -> TaggedText:
-    """Read words as they are given, or cut a text that is given whole (it has no U+0002 and is no list).
+    """Read a list of words or words joined by U+0002, or split a plain text.
 
     Raises:
-        DataError: a word or the text is no text.
+        DataError: a word or the text is not a string.
     """
     given = row.cells[TEXT]
     if isinstance(given, list) or (isinstance(given, str) and JOINT in given):
@@ -104,27 +104,27 @@ def _listed(row: Row, column: str) -> list[str]:
 
 
 def _refuse_spaces(row: Row, tags: Sequence[str]) -> None:
-    """Tags with spaces between them would be a single one, that of a text which is a single word."""
+    """Refuse tags with spaces: they look like several tags, but would be the single tag of a single word."""
     for number, tag in enumerate(tags, start=1):
         if len(tag.split()) > 1:
-            wrong = f"tag {number} in {TAGS}, {shown(tag)}, has white space inside"
+            wrong = f"tag {number} in {TAGS}, {shown(tag)}, contains whitespace"
             raise row.error(f"{wrong}; join words and tags by U+0002, or give them as lists in .jsonl")
 
 
 def _uneven(row: Row, words: int, tags: int) -> DataError:
-    joint = "they are joined by U+0002, or lists in .jsonl"
-    return row.error(f"the number of words in {TEXT} is {words}, that of tags in {TAGS} {tags}; {joint}")
+    joint = "join both by U+0002, or use lists in .jsonl"
+    return row.error(f"{TEXT} has {words} words, but {TAGS} has {tags} tags; {joint}")
 
 
 def read_label_map(path: Path) -> Labels:
     """Read a label map, ``{label: number}``; the numbers are 0, 1, 2, ... in any order.
 
     Raises:
-        DataError: the file cannot be read or is something else.
+        DataError: the file cannot be read or is invalid.
     """
     numbers = read_json(path).value
     if not isinstance(numbers, dict) or not numbers or any(type(number) is not int for number in numbers.values()):
-        raise DataError(f'{path}: not of the form {{"O": 0, "B-PER": 1}}; write a number for each label')
+        raise DataError(f'{path}: is not a label map, such as {{"O": 0, "B-PER": 1}}; write a number for each label')
     names = sorted(numbers, key=numbers.__getitem__)
     wrong = [(name, place) for place, name in enumerate(names) if numbers[name] != place]
     if wrong:

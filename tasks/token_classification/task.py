@@ -1,12 +1,12 @@
 """``token-classification``: a tag for every word of a text, such as names of persons and places.
 
 File: ``text_a`` and ``label``, the words and their tags, joined by U+0002 or, in .jsonl, lists.
-Prediction: ``tokens``, the words; ``tags``, one for each; ``spans``, the chunks that the tags make, with ``type``,
-``begin``, ``end`` and ``text``, which is ``text[begin:end]`` in characters (code points).
+Prediction: ``tokens``, the words; ``tags``, one for each; ``spans``, the chunks of the tags, with ``type``, ``begin``,
+``end`` and ``text``, which is ``text[begin:end]`` in code points.
 
-What is to be predicted may also be a plain text: one without U+0002. It is cut as the training file is: into characters
-other than whitespace, or into words at whitespace; offsets count in it as it was given. Where words are given, offsets
-count in these put together: with nothing between them where the training file has characters, otherwise with a space.
+Predictions also read plain texts, without U+0002. They are split like the training file: into characters except
+whitespace, or into words at whitespace; offsets count in the text as it was given. If words are given, offsets count in
+the joined words: with nothing between them if the training file has characters, otherwise with a space.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ from onion.tasks.validators import BELOW_ONE, NATURAL, SWITCH, as_float, one_of
 
 DECODERS: dict[str, type[Tagger]] = {"softmax": Tagger, "crf": CrfTagger}
 MOSTLY = 0.9
-"""A file whose words are characters may have some longer ones, such as numbers."""
+"""The share of words of one character in a file of characters; the others are, for example, numbers."""
 
 
 @attrs.frozen(kw_only=True)
 class TokenClassification(Task):
     """Tagging of words.
 
-    A text of more than ``max_length`` tokens is read through windows, in training as in prediction; each word is
-    learned, measured and tagged once, in the window in which it sees farthest to both sides.
+    A text of more than ``max_length`` tokens is read through windows, in training as in prediction; each word belongs
+    to the window in which it has most context on both sides.
 
     Attributes:
-        decoder: ``"softmax"``, each word for itself; ``"crf"``, all words of a window together.
-        stride: tokens between the beginnings of two windows; None: half of ``max_length``.
-        characters: whether plain texts are cut into characters; None: if nine in ten words of the training file are
-            single characters.
-        label_map: a JSON file, tag -> number; None: ``label_map.json`` beside the training file or, where there is
+        decoder: ``"softmax"``, each word independently; ``"crf"``, all words of a window jointly.
+        stride: tokens between the starts of consecutive windows. Default: half of ``max_length``.
+        characters: whether plain texts are split into characters. Default: whether nine in ten words of the training
+            file are single characters.
+        label_map: a JSON file, tag -> number. Default: ``label_map.json`` beside the training file or, if there is
             none, the tags of the training file in alphabetical order, O first.
-        labels: all tags, in the order of the logits; None given: those of the label map or of the training file.
-        dropout: of the token vectors; None: the encoder's.
+        labels: all tags, in the order of the logits. Default: those of the label map or of the training file.
+        dropout: of the token vectors. Default: the encoder's.
     """
 
     name = "token-classification"
@@ -82,24 +82,24 @@ class TokenClassification(Task):
     # -- data ---------------------------------------------------------------------------------------------------------
 
     def rows(self, path: str | Path, labelled: bool) -> Iterator[TaggedText]:
-        """Give the texts of a file; see ``Task.rows``."""
+        """Yield the texts of a file; see ``Task.rows``."""
         if labelled:
             return (labelled_text(row, bool(self.characters)) for row in file_rows(path, [TEXT, TAGS]))
         return self._unlabelled(file_rows(path, [TEXT]))
 
     def line_rows(self, lines: Iterable[str]) -> Iterator[TaggedText]:
-        """Give a text for each line: a plain text, words joined by U+0002, or a JSON object."""
+        """Yield a text for each line: a plain text, words joined by U+0002, or a JSON object."""
         return self._unlabelled(line_rows(lines, [TEXT]))
 
     def text_rows(self, texts: Sequence[str]) -> Iterator[TaggedText]:
-        """Give a text for each text; see ``Task.text_rows``."""
+        """Yield a row for each text; see ``Task.text_rows``."""
         return self._unlabelled(Row(Path("--text"), number, {TEXT: text}) for number, text in enumerate(texts, start=1))
 
     def _unlabelled(self, rows: Iterable[Row]) -> Iterator[TaggedText]:
         return (unlabelled_text(row, bool(self.characters)) for row in rows)
 
     def fitted(self, path: str | Path) -> TokenClassification:
-        """Return the task that knows the tags, and whether words are characters."""
+        """Return the task with the tags, and whether words are characters."""
         tags: set[str] = set()
         words = characters = 0
         for text in self.rows(path, labelled=True):
@@ -124,12 +124,12 @@ class TokenClassification(Task):
     def features(
         self, rows: Sequence[TaggedText], tokenizer: Tokenizer, labelled: bool, notes: Counter[str]
     ) -> list[Example]:
-        """Give the windows of each text; see ``Task.features``.
+        """Return the windows of each text; see ``Task.features``.
 
         Returns:
-            Examples with ``ids``, ``types``, ``row``; ``firsts``, where in ``ids`` each word begins; ``word``, the
-            number of the first of these words in the text; ``own``, begin and end of the words that belong to this
-            example, counted among its words; and ``tags`` of its words, IGNORED where one belongs to another example.
+            Examples with ``ids``, ``types``, ``row``; ``firsts``, the position of each word in ``ids``; ``word``, the
+            index of the first of these words in the text; ``own``, begin and end of the words that belong to this
+            example, counted among its words; and ``tags`` of its words, IGNORED for words of other examples.
         """
         stride = self.stride or max(1, self.max_length // 2)
         windows = word_windows(tokenizer, [text.words for text in rows], self.max_length, stride)
@@ -149,7 +149,7 @@ class TokenClassification(Task):
         except KeyError:
             place = next(place for place, tag in enumerate(text.tags) if tag not in numbers)
             odd = f"the tag {shown(text.tags[place])} of word {place + 1}, {shown(text.words[place])}"
-            raise text.row.error(f"{odd}, is not known from training; there are {self.labels.told()}") from None
+            raise text.row.error(f"{odd}, is unknown; the training file has {self.labels.told()}") from None
 
     def collate(self, examples: Sequence[Example], pad_id: int) -> dict[str, Any]:
         """Make a batch of examples; see :func:`tagging_batch`."""
@@ -168,7 +168,7 @@ class TokenClassification(Task):
     def predictions(
         self, rows: Sequence[TaggedText], examples: Sequence[Example], decoded: Sequence[np.ndarray]
     ) -> Iterator[dict[str, Any]]:
-        """Give words, tags and spans."""
+        """Yield words, tags and spans."""
         scheme = TagScheme(self.labels)
         of_rows: list[list[np.ndarray]] = [[] for _ in rows]
         for example, tags in zip(examples, decoded, strict=True):
@@ -182,14 +182,14 @@ class TokenClassification(Task):
             }
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
-        """Return the accuracy of always answering the commonest tag."""
+        """Return the accuracy of always predicting the most frequent tag."""
         tags = np.concatenate([example["tags"] for example in examples])
         own = tags[tags != IGNORED]
         return {"majority_accuracy": float(np.bincount(own).max() / len(own))}
 
 
 def _example(row: int, window: WordWindow, tags: np.ndarray | None) -> Example:
-    """An example of a window; ``tags`` are those of the whole text."""
+    """Return the example of a window; ``tags`` are those of the whole text."""
     example = {
         "row": row,
         "ids": window.encoding.ids,

@@ -1,8 +1,8 @@
-"""Texts of any length as windows of tokens in which every word has one token, and one window, that stands for it.
+"""Texts of any length as windows of tokens, in which each word is represented by one token of one window.
 
 The token is the word's first (BERT, Devlin et al. 2018, section 5.3). Where windows overlap, a word belongs to the one
-in which it sees farther to both sides: the border is in the middle of what the two share. That is the "max context" of
-google-research/bert ``run_squad.py``, but the two ends of the text do not count as cuts.
+in which it has more context on both sides: the border is in the middle of the overlap. That is the "max context" of
+google-research/bert ``run_squad.py``, except that the ends of the text do not count as cuts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from onion.models.tokenizer import Encoding, Tokenizer
 
 STAND_IN = "□"
-"""Is tokenized instead of a word that has no token at all, such as a control character, so that it has a place too. The
-sign for a character that cannot be shown; every vocabulary has it or takes it for unknown."""
+"""Replaces words that have no token, such as control characters, so that every word has a position. This sign for a
+character that cannot be displayed is in every vocabulary, or unknown to it."""
 
 
 @attrs.frozen
@@ -26,9 +26,9 @@ class WordWindow:
 
     Attributes:
         encoding: the tokens.
-        firsts: int64 [words], where in the window each word begins.
-        word: the number of the first of these words in the text.
-        own: begin and end of the words that belong to this window, counted among these words; one at least.
+        firsts: int64 [words], the position in the window of each word.
+        word: the index of the first of these words in the text.
+        own: begin and end of the words that belong to this window, counted among these words; at least one.
     """
 
     encoding: Encoding
@@ -40,16 +40,16 @@ class WordWindow:
 def word_windows(
     tokenizer: Tokenizer, texts: Sequence[Sequence[str]], max_length: int, stride: int
 ) -> list[list[WordWindow]]:
-    """Give the windows of each text; every word belongs to one, in order. A text without words has one of a stand-in.
+    """Return the windows of each text; every word belongs to one, in order. A text without words has a stand-in.
 
     Args:
         tokenizer: splits the words.
         texts: the words of each.
-        max_length: most tokens a window may have, special ones included.
-        stride: tokens between the beginnings of two windows.
+        max_length: the maximum number of tokens of a window, including special ones.
+        stride: tokens between the starts of consecutive windows.
 
     Raises:
-        DataError: as ``Tokenizer.windows``.
+        DataError: see ``Tokenizer.windows``.
     """
     texts = [words or [STAND_IN] for words in texts]
     split = partial(tokenizer.windows, max_length=max_length, stride=stride, pre_split=True)
@@ -62,7 +62,7 @@ def word_windows(
 
 
 def _words_in(windows: Sequence[Encoding]) -> set[int]:
-    """The numbers of the words that have a token."""
+    """Return the indices of the words that have a token."""
     return set().union(*(window.alignment[1].tolist() for window in windows)) - {-1}
 
 

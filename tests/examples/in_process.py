@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import runpy
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from onion import Runner, Saver
+from onion import Observer, Runner, Saver
 from onion.checkpointing import checkpoint
 from tests.paths import ROOT
+from tests.toys import bits
 
 EXAMPLES = ROOT / "examples"
+
+
+def load(name: str) -> ModuleType:
+    """Import an example as a module, with the others beside it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLES))
+        return importlib.import_module(name)
 
 
 def run_example(name: str, *words: object, steps: int | None = None) -> tuple[dict[str, Any], str]:
@@ -42,6 +52,21 @@ def run_example(name: str, *words: object, steps: int | None = None) -> tuple[di
             patch.setattr(Runner, "run", cut_run)
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     return json.loads(printed.getvalue().splitlines()[-1]), printed.getvalue()
+
+
+def watch(ring: str, networks: dict[str, Any], moved: list[Any]) -> Observer:
+    """Note after each batch the ring, the networks that it has moved, and those whose gradients are left."""
+    before: dict[str, Any] = {}
+
+    def begin(state):
+        before.update({name: bits(network) for name, network in networks.items()})
+
+    def end(state):
+        changed = [name for name, network in networks.items() if bits(network) != before[name]]
+        left = [name for name, one in networks.items() if any(each.grad is not None for each in one.parameters())]
+        moved.append((state.next_step, ring, changed, left))
+
+    return Observer(on_batch_begin=begin, on_batch_end=end)
 
 
 def saved_bits(folder: Path) -> dict[str, bytes]:

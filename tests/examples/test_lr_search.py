@@ -1,6 +1,5 @@
-"""The search for a learning rate: it finds one, leaves no trace of its trials, and goes on where it was."""
+"""The search for a learning rate: it finds one, and leaves no trace of its trials."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -8,18 +7,15 @@ import sys
 import paddle
 import pytest
 
-from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver
+from onion import DataProvider, GradientMachine, Observer, ParameterUpdater, Runner
 from onion.checkpointing import rng
 from onion.testing import toy_examples
 from tests.abilities import needs_draws_again
-from tests.paths import ROOT
-from tests.toys import Dropped
+from tests.examples.in_process import EXAMPLES, load
+from tests.toys import Dropped, bits
 
-SCRIPT = ROOT / "examples" / "lr_search.py"
-spec = importlib.util.spec_from_file_location("lr_search", SCRIPT)
-lr_search = importlib.util.module_from_spec(spec)
-sys.modules["lr_search"] = lr_search
-spec.loader.exec_module(lr_search)
+SCRIPT = EXAMPLES / "lr_search.py"
+lr_search = load("lr_search")
 
 
 def training(network, *rings, rate=0.001):
@@ -28,24 +24,18 @@ def training(network, *rings, rate=0.001):
     return Runner(*rings, DataProvider(toy_examples(20), 4, shuffle=True), updater, GradientMachine(network))
 
 
-class Costs(Observer):
-    def __init__(self):
-        self.found = []
-        super().__init__(on_batch_end=lambda state: self.found.append((state.step, float(state.loss))))
-
-
 def run(*rings, passes=3, steps=None, rate=0.001):
     """The losses of a training, and all that is left of it."""
     paddle.seed(5)
-    network, losses = Dropped(), Costs()
-    runner = training(network, *rings, losses, rate=rate)
+    network, losses = Dropped(), []
+    note = Observer(on_batch_end=lambda state: losses.append((state.step, float(state.loss))))
+    runner = training(network, *rings, note, rate=rate)
     paddle.seed(5)
     state = runner.run(passes=passes, steps=steps)
-    values = {name: value.numpy().tobytes() for name, value in network.state_dict().items()}
     saved = runner[ParameterUpdater].state_dict()
     moments = {name: value.numpy().tobytes() for name, value in saved.items() if hasattr(value, "numpy")}
     end_rate = runner[ParameterUpdater].optimizer.get_lr()
-    return losses.found, values, moments, end_rate, runner[DataProvider].state_dict(), rng.capture(), state.step
+    return losses, bits(network), moments, end_rate, runner[DataProvider].state_dict(), rng.capture(), state.step
 
 
 class Stays(lr_search.RateSearch):
@@ -97,25 +87,9 @@ def test_rates_that_lose_their_way_are_not_chosen():
     assert best({1.0: nan, 2.0: nan}) == 1.0
 
 
-@needs_draws_again
-@pytest.mark.parametrize("cut", [2, 3, 7])
-def test_a_run_that_was_cut_goes_on_to_the_same_bits(tmp_path, cut):
-    """Also at the very batch before which a search is due."""
-
-    def searched(folder, **until):
-        return run(Saver(folder, every=1), lr_search.RateSearch(training, every=3, steps=4), **until)
-
-    losses, *whole = searched(tmp_path / "whole")
-    searched(tmp_path / "cut", steps=cut)
-    resumed, *rest = searched(tmp_path / "cut")
-    assert resumed == losses[cut:]
-    assert rest == whole
-
-
 def test_it_runs_as_its_docstring_says():
     done = subprocess.run([sys.executable, "-W", "ignore", SCRIPT], capture_output=True, text=True, check=True)
     *rates, last = done.stdout.splitlines()
     assert [line.split(":")[0] for line in rates] == ["step 0", "step 40", "step 80", "step 120"]
     error = json.loads(last)["error"]
     assert error["search"] < 0.02 < 1 < error["first rate"]
-    assert len(SCRIPT.read_text(encoding="utf-8").splitlines()) <= 80

@@ -7,8 +7,7 @@ import pytest
 
 from onion.checkpointing import checkpoint
 from onion.models.encoder import Encoder
-from tests.abilities import needs_draws_again
-from tests.examples.in_process import EXAMPLES, run_example, saved_bits
+from tests.examples.in_process import run_example, saved_bits
 from tests.tasks.helpers import BAD, GOOD, PLAIN, tiny_encoder, write_tsv
 
 
@@ -41,10 +40,6 @@ def whole(place):
     return run(place, "whole")
 
 
-def test_it_is_short():
-    assert len((EXAMPLES / "siamese.py").read_text(encoding="utf-8").splitlines()) <= 80
-
-
 def test_the_last_line_tells_the_correlation_before_and_after(whole):
     told, drawing = whole
     assert (told["example"], told["seed"], told["passes"]) == ("siamese", 1, 2)
@@ -57,19 +52,8 @@ def test_both_towers_are_one_encoder_and_it_moved(place, whole):
     saved = checkpoint.newest(place / "whole").items["gradient_machine"]
     begun = Encoder.from_pretrained(place / "encoder").state_dict()
     assert saved.keys() == {f"encoder.{name}" for name in begun}
-    assert not np.array_equal(
-        saved["encoder.encoder.layers.0.linear1.weight"], begun["encoder.layers.0.linear1.weight"]
-    )
-
-
-@needs_draws_again
-@pytest.mark.parametrize("steps", [1, 13])
-def test_a_run_that_was_stopped_comes_to_the_same_bits(place, whole, steps):
-    run(place, f"cut-{steps}", steps=steps)
-    assert saved_bits(place / f"cut-{steps}") != saved_bits(place / "whole")
-    told, _ = run(place, f"cut-{steps}")
-    assert saved_bits(place / f"cut-{steps}") == saved_bits(place / "whole")
-    assert (told["before"], told["after"]) == (whole[0]["before"], whole[0]["after"])
+    path = "encoder.layers.0.linear1.weight"
+    assert not np.array_equal(saved[f"encoder.{path}"], begun[path])
 
 
 def test_another_seed_is_another_run(place, whole):

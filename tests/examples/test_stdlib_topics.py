@@ -1,6 +1,5 @@
 """The text set made from the docstrings of the standard library."""
 
-import importlib.util
 import subprocess
 import sys
 import sysconfig
@@ -10,13 +9,10 @@ from pathlib import Path
 import pytest
 
 from onion.data import read_rows
-from tests.paths import ROOT
+from tests.examples.in_process import EXAMPLES, load
 
-SCRIPT = ROOT / "examples" / "stdlib_topics.py"
-spec = importlib.util.spec_from_file_location("stdlib_topics", SCRIPT)
-topics = importlib.util.module_from_spec(spec)
-sys.modules["stdlib_topics"] = topics
-spec.loader.exec_module(topics)
+SCRIPT = EXAMPLES / "stdlib_topics.py"
+topics = load("stdlib_topics")
 Example = topics.Example
 
 
@@ -45,15 +41,6 @@ def test_no_text_stands_twice(built):
     texts = [text for name in ("train", "dev") for _, text in rows(built[0], name)]
     assert len(texts) == len(set(texts))
     assert all(len(text.split()) >= 4 and text == " ".join(text.split()) and ">>>" not in text for text in texts)
-
-
-def test_a_limit_takes_a_part_of_both_splits(built, tmp_path):
-    library = Path(sysconfig.get_path("stdlib"))
-    counts = topics.build(tmp_path, library, limit=500)
-    assert counts["train"].total() == 500
-    assert counts["dev"].total() < 120
-    train = rows(tmp_path, "train")
-    assert set(train) < set(rows(built[0], "train"))
 
 
 def test_the_command_line_prints_counts_and_does_not_depend_on_the_hash_seed(built, tmp_path):

@@ -29,8 +29,7 @@ from onion.models.weights import read_weights
 from onion.online import Folder, Spool
 from onion.online.journal.journal import Answers, rows_of, whole_size
 from onion.tasks.classification import Classification
-from onion.tasks.data.features.cache import features_folder
-from onion.tasks.data.features.fit_cache import kept
+from onion.tasks.data.features.cache import features_folder, kept
 from onion.tasks.data.features.store import about_store, open_store, write_store
 from onion.tasks.data.rows import decoded
 from onion.tasks.finetune.config_file import read_config, resolve
@@ -287,7 +286,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "tasks/question_answering/json_value.py": ("SQuAD's JSON",),
     "tasks/data/rows.py": ("standard input",),
     "tasks/data/features/hashing.py": "sums up the bytes of files",
-    "tasks/data/features/fit_cache.py": ("value that is kept",),
+    "tasks/data/features/cache.py": ("value that is kept",),
     "tasks/data/features/store.py": (
         "manifest of features", "what features are of", "features", "starts of features",
     ),

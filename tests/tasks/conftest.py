@@ -51,3 +51,15 @@ def trained(make_settings, tmp_path_factory):
     """The folder and the result of a short training."""
     out = tmp_path_factory.mktemp("trained") / "out"
     return out, train(make_settings(), out)
+
+
+@pytest.fixture(scope="session")
+def learn(make_settings, tmp_path_factory):
+    """Train a task on files; return the folder and the report."""
+
+    def run(task, train_file, dev_file, **changes):
+        out = tmp_path_factory.mktemp("learned") / "out"
+        settings = make_settings(task=task, train=str(train_file), dev=str(dev_file), **changes)
+        return out, train(settings, out).report
+
+    return run

@@ -34,18 +34,13 @@ def tiny_arrays(seed: int = 0) -> dict[str, np.ndarray]:
         "pooler.dense.weight": (HIDDEN, HIDDEN),
         "pooler.dense.bias": (HIDDEN,),
     }
-    for layer in range(LAYERS):
-        inner = {"self_attn.q_proj": 1, "self_attn.k_proj": 1, "self_attn.v_proj": 1, "self_attn.out_proj": 1}
-        for name in inner:
-            shapes[f"encoder.layers.{layer}.{name}.weight"] = (HIDDEN, HIDDEN)
-            shapes[f"encoder.layers.{layer}.{name}.bias"] = (HIDDEN,)
-        shapes[f"encoder.layers.{layer}.linear1.weight"] = (HIDDEN, 2 * HIDDEN)
-        shapes[f"encoder.layers.{layer}.linear1.bias"] = (2 * HIDDEN,)
-        shapes[f"encoder.layers.{layer}.linear2.weight"] = (2 * HIDDEN, HIDDEN)
-        shapes[f"encoder.layers.{layer}.linear2.bias"] = (HIDDEN,)
+    square, widening, narrowing = (HIDDEN, HIDDEN), (HIDDEN, 2 * HIDDEN), (2 * HIDDEN, HIDDEN)
+    linear = dict.fromkeys([f"self_attn.{each}_proj" for each in ("q", "k", "v", "out")], square)
+    for layer in (f"encoder.layers.{number}" for number in range(LAYERS)):
+        for name, shape in {**linear, "linear1": widening, "linear2": narrowing}.items():
+            shapes |= {f"{layer}.{name}.weight": shape, f"{layer}.{name}.bias": shape[1:]}
         for norm in ("norm1", "norm2"):
-            shapes[f"encoder.layers.{layer}.{norm}.weight"] = (HIDDEN,)
-            shapes[f"encoder.layers.{layer}.{norm}.bias"] = (HIDDEN,)
+            shapes |= {f"{layer}.{norm}.weight": (HIDDEN,), f"{layer}.{norm}.bias": (HIDDEN,)}
     return {
         name: np.ones(shape, np.float32)
         if "norm" in name and name.endswith("weight")
@@ -87,6 +82,12 @@ def films(count: int, seed: int, good: str = "good", bad: str = "bad") -> list[t
 def write_tsv(path: Path, rows: list[tuple[str, ...]], header: tuple[str, ...] = ("text_a", "label")) -> Path:
     """Write a .tsv file."""
     path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]), encoding="utf-8")
+    return path
+
+
+def write_jsonl(path: Path, *rows: dict[str, object]) -> Path:
+    """Write a .jsonl file."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 

@@ -10,9 +10,12 @@ from functools import partial
 
 import attrs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.tasks.classification import Classification
+from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.rows import decoded
 from onion.tasks.masked_lm.task import MaskedLM
 from onion.tasks.matching import Matching
@@ -22,7 +25,91 @@ from onion.tasks.registry import TASKS
 from onion.tasks.regression import Regression
 from onion.tasks.task import Task
 from onion.tasks.token_classification.task import TokenClassification
+from tests.tasks import squad_files
 from tests.tasks.squad_files import TINY, answer_of
+
+TEXTS = st.sampled_from(["a film", "lovely", "the plot was 中文.", ""])
+CELLS = st.one_of(st.sampled_from(["", " ", "nan", "1e30", ",", '"', "\ufeff"]), st.text(max_size=6))
+VALUES = st.recursive(
+    st.one_of(CELLS, st.none(), st.booleans(), st.integers(), st.floats()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=2), inner, max_size=2)),
+    max_leaves=4,
+)
+
+
+@st.composite
+def files(draw, columns):
+    """The ending of a file's name, and what is in it: good rows, rows with anything in them, or any bytes."""
+    ending = draw(st.sampled_from([".tsv", ".csv", ".jsonl"]))
+    how = draw(st.sampled_from(["good", "good", "wild", "wild", "bytes"]))
+    if how == "bytes":
+        return ending, draw(st.binary(max_size=60))
+    names = draw(st.permutations(list(columns)))
+    row = st.fixed_dictionaries({name: columns[name] for name in names})
+    if how == "wild":
+        anything = VALUES if ending == ".jsonl" else CELLS
+        cells = {name: st.one_of(columns[name], anything) for name in names}
+        row = st.one_of(row, st.fixed_dictionaries(cells), st.fixed_dictionaries({}, optional=cells))
+        names = names[draw(st.integers(0, 1)) :]
+    rows = draw(st.lists(row, min_size=1, max_size=5))
+    if ending == ".jsonl":
+        return ending, "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return ending, table([names, *[list(row.values()) for row in rows]], ending)
+
+
+WITH_LABELS = {"text_a": TEXTS, "label": st.sampled_from(["good", "bad"])}
+ASKED = {"text_a": TEXTS, "text_b": TEXTS, "qid": st.sampled_from(["1", "x"])}
+TAGS = st.sampled_from(["O\x02B-x", "B-x\x02I-x"])
+CASES = {
+    "classify": (Classification, files(WITH_LABELS)),
+    "classify pairs": (Classification, files(WITH_LABELS | {"text_b": TEXTS})),
+    "regress": (Regression, files(WITH_LABELS | {"text_b": TEXTS, "label": st.sampled_from(["1", "-2.5", "0"])})),
+    "match": (Matching, files(ASKED | {"label": st.sampled_from(["0", "1"])})),
+    "match in pairs": (Matching, files(ASKED | {"text_b_neg": TEXTS})),
+    "multilabel": (MultiLabel, files(WITH_LABELS | {"label": st.sampled_from(["x", "x,y", "", "y, z"])})),
+    "tag": (TokenClassification, files({"text_a": st.sampled_from(["a\x02film", "中\x02.", "plot"]), "label": TAGS})),
+    "mask": (MaskedLM, files({"text_a": TEXTS})),
+    "mask pairs": (MaskedLM, files({"text_a": TEXTS, "text_b": TEXTS})),
+    "mask plain text": (MaskedLM, st.tuples(st.just(".txt"), st.one_of(st.text().map(str.encode), st.binary()))),
+    "read": (QuestionAnswering, squad_files.files().map(lambda content: (".json", content))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_any_file_ends_in_features_or_in_an_error_with_its_place(name, tmp_path, tokenizer):
+    """Every file ends well or is refused, and some have to end in each of the two ways."""
+    kind, contents = CASES[name]
+    task = kind(**(TINY if kind is QuestionAnswering else {"max_length": 8}))
+    ended = Counter()
+
+    @settings(max_examples=300)
+    @given(contents)
+    def run(file):
+        path = tmp_path / f"any{file[0]}"
+        path.write_bytes(file[1])
+        ended[read_whole(task, path, tokenizer)] += 1
+
+    run()
+    assert min(ended[True], ended[False]) > 20, ended
+
+
+def read_whole(task, path, tokenizer):
+    """Whether a labelled file becomes a batch; False if it is refused with its name."""
+    try:
+        task, examples = learned(task, path, tokenizer)
+        rows = list(task.rows(path, labelled=True))
+    except DataError as error:
+        if not str(error).startswith(f"{path}:"):
+            raise
+        return False
+    assert len(list(task.rows(path, labelled=False))) == len(rows)
+    if examples:
+        task.baseline(examples)
+        task.collate(Examples.of(examples)[:], pad_id=0)
+    return True
+
+
+# -- one thing that is wrong -------------------------------------------------------------------------------------------
 
 WRONG = [None, True, 5, 1.5, float("nan"), "", "x", "\ud83d", [], [[]], {}, {"a": 1}, 10**40]
 """Values of JSON that hardly anything is."""
@@ -55,22 +142,11 @@ ROWS = {
     "masked-lm": Case(MaskedLM(), ["text_a"], [["a film"], ["the plot"]]),
 }
 READING = QuestionAnswering(**TINY)
-SQUAD = {
-    "data": [
-        {
-            "title": "t",
-            "paragraphs": [
-                {
-                    "context": "a film was warm",
-                    "qas": [
-                        {"id": "q1", "question": "a film", "answers": [answer_of("warm", 11)], "is_impossible": False},
-                        {"id": "q2", "question": "a plot", "answers": [], "is_impossible": True},
-                    ],
-                }
-            ],
-        }
-    ]
-}
+QUESTIONS = [
+    {"id": "q1", "question": "a film", "answers": [answer_of("warm", 11)], "is_impossible": False},
+    {"id": "q2", "question": "a plot", "answers": [], "is_impossible": True},
+]
+SQUAD = {"data": [{"title": "t", "paragraphs": [{"context": "a film was warm", "qas": QUESTIONS}]}]}
 
 
 def test_no_task_is_forgotten():
@@ -86,11 +162,12 @@ def table(rows, ending=".tsv"):
     """A file's content; the first row names the columns."""
     if ending == ".jsonl":
         return "".join(json.dumps(dict(zip(rows[0], row, strict=True))) + "\n" for row in rows[1:]).encode()
-    if ending == ".tsv":
-        return "".join("\t".join(row) + "\n" for row in rows).encode()
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue().encode()
+    if ending == ".tsv":
+        text.writelines("\t".join(row) + "\n" for row in rows)
+    else:
+        csv.writer(text).writerows(rows)
+    return text.getvalue().encode(errors="surrogatepass")
 
 
 def learned(task, path, tokenizer):
@@ -322,7 +399,7 @@ def test_labels_of_json_may_be_numbers(tmp_path, tokenizer):
         path.write_bytes(table([case.columns, *rows], ".jsonl"))
         learned(case.task, path, tokenizer)
         path.write_bytes(table([case.columns, *rows, [*case.rows[0][:-1], float("nan")]], ".jsonl"))
-        with pytest.raises(DataError, match=r"a\.jsonl:3: label is nan, which is no number of JSON"):
+        with pytest.raises(DataError, match=r"a\.jsonl:3: label is nan, which is not a JSON number"):
             learned(case.task, path, tokenizer)
 
 
@@ -366,7 +443,7 @@ def document(tmp_path, content):
         (b'{"data": []}', ": there are no questions in the file"),
         (b'{"data": [{"paragraphs": []}]}', ": there are no questions in the file"),
         (b'{"version": 1}', ": there is no 'data' here, only 'version'"),
-        (b'{"data": [{"paragraphs": [{"context": "a\\ud83d", "qas": []}]}]}', r": data\[0\].*half of a surrogate"),
+        (b'{"data": [{"paragraphs": [{"context": "a\\ud83d", "qas": []}]}]}', r": data\[0\].*an unpaired surrogate"),
     ],
 )
 def test_files_that_are_not_of_the_form(tmp_path, tokenizer, content, told):
@@ -431,7 +508,7 @@ def test_every_value_may_be_missing(tmp_path, tokenizer, way):
 def test_the_same_id_twice(tmp_path, tokenizer):
     twice = copy.deepcopy(SQUAD)
     twice["data"] *= 2
-    told = r": data\[1\].paragraphs\[0\].qas\[0\] \(id q1\): the id is that of data\[0\]"
+    told = r": data\[1\].paragraphs\[0\].qas\[0\] \(id q1\): the id is also that of data\[0\]"
     refused(READING, document(tmp_path, twice), tokenizer, told)
 
 

@@ -39,29 +39,6 @@ def examples():
     return Examples.of(made)
 
 
-def test_logits_do_not_depend_on_the_other_texts_of_the_batch(network, examples):
-    with paddle.no_grad():
-        together = network(batch_of(examples[:])).numpy()
-        alone = [network(batch_of([example])).numpy()[0] for example in examples]
-        backwards = network(batch_of(examples[::-1])).numpy()[::-1]
-    assert together.shape == (6, 3)
-    assert together.dtype == np.float32
-    np.testing.assert_allclose(together, alone, atol=1e-5)
-    np.testing.assert_allclose(together, backwards, atol=1e-5)
-    assert np.ptp(together, axis=0).min() > 1e-3  # and they do depend on the text
-
-
-def test_cost_is_the_mean_cross_entropy_and_its_gradient_is_softmax_minus_truth(network):
-    values = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -2.0]], np.float32)
-    logits = paddle.to_tensor(values, stop_gradient=False)
-    loss = network.loss(logits, {"labels": paddle.to_tensor([2, 1])})
-    loss.backward()
-    softmax = np.exp(values) / np.exp(values).sum(axis=1, keepdims=True)
-    assert loss.shape == []
-    assert float(loss) == pytest.approx(-(np.log(softmax[0, 2]) + np.log(softmax[1, 1])) / 2, rel=1e-5)
-    np.testing.assert_allclose(logits.grad.numpy(), (softmax - np.eye(3)[[2, 1]]) / 2, atol=1e-6)
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("weights", [None, [1.0, 0.0, 4.0]])
 def test_cost_with_weights_and_smoothing_by_its_definition(encoder_folder, weights, smoothing):
@@ -90,26 +67,10 @@ def test_decoded_are_probabilities(network):
     np.testing.assert_allclose(found, [0.25, 0.75, 0.0], atol=1e-6)
 
 
-def test_the_gradient_of_a_weight_is_what_moving_it_does_to_the_loss(network, examples):
+def test_every_parameter_gets_a_gradient(network, examples):
     batch = batch_of(examples[:])
-    labels = {"labels": paddle.to_tensor(batch["labels"])}
-
-    def loss():
-        return network.loss(network(batch), labels)
-
-    loss().backward()
+    network.loss(network(batch), {"labels": paddle.to_tensor(batch["labels"])}).backward()
     assert [path for path, parameter in network.named_parameters() if parameter.grad is None] == []
-    for weight in (network.classifier.weight, network.encoder.pooler.dense.weight):
-        gradient, start = weight.grad.numpy(), weight.numpy().copy()
-        place = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
-        sides = []
-        for move in (1e-2, -1e-2):
-            moved = start.copy()
-            moved[place] += move
-            weight.set_value(moved)
-            sides.append(float(loss()))
-        weight.set_value(start)
-        assert (sides[0] - sides[1]) / 2e-2 == pytest.approx(gradient[place], rel=2e-2)
 
 
 def test_the_head_starts_small_and_drops_what_the_encoder_drops(network, encoder_folder):
@@ -125,9 +86,6 @@ def test_dropout_in_training_only(network, examples):
     assert (network(batch).numpy() == network(batch).numpy()).all()
     network.train()
     assert (network(batch).numpy() != network(batch).numpy()).any()
-
-
-# -- the task ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -149,18 +107,22 @@ def test_one_label_is_nothing_to_learn(tmp_path):
 def test_an_unknown_label_names_file_line_and_what_is_known(data, tmp_path, tokenizer):
     task = Classification().fitted(data)
     rows = list(task.rows(write_tsv(tmp_path / "b.tsv", [("a", "good"), ("a", "so so")]), labelled=True))
-    with pytest.raises(DataError, match=r"b\.tsv:3: the label 'so so' .* that are learned: 'bad', 'good'$"):
+    with pytest.raises(
+        DataError, match=r"b\.tsv:3: the label 'so so' is unknown; the training file has 'bad', 'good'$"
+    ):
         task.features(rows, tokenizer, True, Counter())
 
 
 def test_weights_of_labels_that_do_not_occur(data):
-    with pytest.raises(DataError, match=r"class_weights: there is no label 'ugly' in .*; 'bad', 'good'"):
+    with pytest.raises(DataError, match=r"class_weights: there is no label 'ugly' in .*, only 'bad', 'good'"):
         Classification(class_weights={"ugly": 2.0}).fitted(data)
 
 
 def test_a_label_that_is_not_named_counts_1_so_the_others_may_count_nothing(data):
     assert Classification(class_weights={"bad": 0}).fitted(data).network(SimpleEncoder())._weights.tolist() == [0, 1]
-    with pytest.raises(DataError, match=r"class_weights: every label of .*a\.tsv counts 0; there is nothing to learn"):
+    with pytest.raises(
+        DataError, match=r"class_weights: every label of .*a\.tsv has the weight 0; there is nothing to learn"
+    ):
         Classification(class_weights={"bad": 0, "good": 0}).fitted(data)
 
 
@@ -175,7 +137,7 @@ def test_long_labels_are_told_in_part(tmp_path, tokenizer):
     rows = [("a", f"{label} {number}") for number in range(20)]
     task = Classification().fitted(write_tsv(tmp_path / "a.tsv", rows))
     (row,) = task.rows(write_tsv(tmp_path / "b.tsv", [("a", label)]), labelled=True)
-    with pytest.raises(DataError, match=r"b\.tsv:2: the label 'very .*\.\.\.' is none of those") as caught:
+    with pytest.raises(DataError, match=r"b\.tsv:2: the label 'very .*\.\.\.' is unknown") as caught:
         task.features([row], tokenizer, True, Counter())
     assert len(str(caught.value)) < 700 + len(str(tmp_path))
 
@@ -185,33 +147,6 @@ def test_settings_of_the_loss_leave_the_features_alone(data):
     assert plain.features_record() == other.fitted(data).features_record() != other.features_record()
     network = other.fitted(data).network(SimpleEncoder())
     assert (network._weights.tolist(), network._smoothing, network.dropout.p) == ([3.0, 1.0], 0.1, 0.25)
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"label_smoothing": 1.0}, "label_smoothing"),
-        ({"label_smoothing": "much"}, "label_smoothing must be a number.*, got 'much'"),
-        ({"dropout": -0.5}, "dropout"),
-        ({"class_weights": {True: 2}}, "class_weights: the label True is not a text or a whole number; .* in quotes"),
-        ({"class_weights": {1.5: 2}}, "class_weights: the label 1.5 is not a text or a whole number"),
-        ({"class_weights": {1: 2, "1": 3}}, "class_weights: the label '1' stands there twice; keep one of the two"),
-        ({"class_weights": {"a": -1}}, "class_weights: the weight of 'a', -1.0, is not a number from 0"),
-        ({"class_weights": {"a": 1e39}}, r"class_weights: the weight of 'a', 1e\+39, is not a number from 0 to 1e\+06"),
-        ({"class_weights": {"a": True}}, "class_weights: the weight of 'a', True, is not a number from 0"),
-        ({"class_weights": [1, 2]}, r"class_weights: \[1, 2\] is not a number from 0 for each label"),
-        ({"labels": ["a", True]}, "labels: True is not a text or a whole number; .* in quotes"),
-        ({"labels": "ab"}, "labels: 'ab' is not a list of texts"),
-        ({"labels": [1, "1"]}, "labels: '1' stands there twice"),
-        (
-            {"colour": 1},
-            "unknown setting 'colour'; the task classification has max_length, pairs, labels, class_weights",
-        ),
-    ],
-)
-def test_settings_that_do_not_do(settings, told):
-    with pytest.raises(DataError, match=told):
-        get_task("classification", settings)
 
 
 def test_a_baseline(examples):

@@ -3,14 +3,7 @@ import pytest
 
 from onion import Runner, RunnerItem
 from onion.tasks.collector import Collector, Decoder
-
-
-class Batches(RunnerItem):
-    def __init__(self, rows):
-        self.rows = rows
-
-    def on_pass(self, state):
-        state.batches = iter([{"places": rows} for rows in self.rows])
+from onion.testing import Batches
 
 
 class Double(RunnerItem):
@@ -18,9 +11,13 @@ class Double(RunnerItem):
         state.outputs = np.array([[2.0 * row, 0.0] for row in state.batch["places"]])
 
 
+def batches(*places):
+    return Batches([{"places": each} for each in places])
+
+
 def test_outputs_stand_in_the_order_of_the_file():
     collector = Collector(5)
-    Runner(Batches([[3, 0], [4], [1, 2]]), collector, Double()).run(passes=1)
+    Runner(batches([3, 0], [4], [1, 2]), collector, Double()).run(passes=1)
     assert [output.tolist() for output in collector.found] == [[2.0 * row, 0.0] for row in range(5)]
 
 
@@ -30,7 +27,7 @@ def test_as_many_outputs_as_examples():
             state.outputs = np.zeros((1, 2))
 
     with pytest.raises(ValueError, match="shorter"):
-        Runner(Batches([[0, 1]]), Collector(2), Short()).run(passes=1)
+        Runner(batches([0, 1]), Collector(2), Short()).run(passes=1)
 
 
 def test_the_decoder_hands_on_what_the_network_makes_of_its_outputs():
@@ -39,5 +36,5 @@ def test_the_decoder_hands_on_what_the_network_makes_of_its_outputs():
             return [f"{place}: {number}" for place, (number, _) in zip(batch["places"], outputs, strict=True)]
 
     collector = Collector(3)
-    Runner(Batches([[1], [2, 0]]), collector, Decoder(Network()), Double()).run(passes=1)
+    Runner(batches([1], [2, 0]), collector, Decoder(Network()), Double()).run(passes=1)
     assert collector.found == ["0: 0.0", "1: 2.0", "2: 4.0"]

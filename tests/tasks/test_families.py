@@ -108,7 +108,7 @@ def test_a_run_resumes_exactly(folder, data, tmp_path):
 def test_masked_words_are_refused(folder, data, tmp_path):
     (tmp_path / "text.txt").write_text("the film was fine\na plot\n")
     settings = settings_of(folder, data, "mask", "films")
-    with pytest.raises(DataError, match=r"mask: a (electra|xlnet) encoder has no head of masked words"):
+    with pytest.raises(DataError, match=r"masked-lm: (electra|xlnet) encoders have no masked LM head"):
         train(settings, tmp_path / "run", quiet=True)
 
 

@@ -1,5 +1,6 @@
-import json
+import random
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import paddle
@@ -7,20 +8,14 @@ import pytest
 
 from onion.errors import DataError
 from onion.models.encoder import Encoder
-from onion.tasks.data.features.examples import Examples
+from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
 from onion.tasks.matching import Matching, PairwiseMatcher, PointwiseMatcher
 from onion.tasks.registry import get_task
-from tests.tasks.helpers import BAD, DATA, GOOD, HIDDEN, IDS, needs_data, write_tsv
+from tests.tasks.arrays import features_of
+from tests.tasks.helpers import BAD, DATA, GOOD, HIDDEN, IDS, needs_data, of_dev, write_jsonl, write_tsv
 
-JUDGED, ASKED, PAIRS = (
-    ("text_a", "text_b", "label"),
-    ("text_a", "text_b", "label", "qid"),
-    ("text_a", "text_b", "text_b_neg"),
-)
-
-
-def examples_of(task, path, tokenizer):
-    return Examples.of(task.features(list(task.rows(path, labelled=True)), tokenizer, True, Counter()))
+JUDGED = ("text_a", "text_b", "label")
+ASKED, PAIRS = (*JUDGED, "qid"), ("text_a", "text_b", "text_b_neg")
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -46,7 +41,7 @@ def test_the_label_that_fits_may_be_named(tmp_path):
     assert Matching(labels=["not_entailment", "entailment"]).fitted(rows) == task
     pairs = write_tsv(tmp_path / "c.tsv", [("a", "b", "c")], PAIRS)
     assert Matching(fits="0").fitted(pairs).labels.names == ("1", "0")
-    with pytest.raises(DataError, match="fits: there is no label 'yes'; 'entailment', 'not_entailment' are the two"):
+    with pytest.raises(DataError, match="fits: there is no label 'yes', only 'entailment', 'not_entailment'"):
         Matching(fits="yes").fitted(rows)
 
 
@@ -74,20 +69,9 @@ def test_a_file_of_both_kinds_is_learned_in_pairs_unless_told(tmp_path):
     [
         (("text_a", "label"), [("a", "1")], {}, r"a\.tsv:1: the header has no column 'text_b'"),
         (("text_a", "text_b"), [("a", "b")], {}, r"a\.tsv:1: the header has no column 'label'"),
-        (JUDGED, [("a", "b", "1")], {}, r"a\.tsv: matching is learned from rows with two labels; all here have '1'$"),
-        (
-            JUDGED,
-            [("a", "b", each) for each in "012"],
-            {},
-            r"a\.tsv:4: a third label, '2'; matching is learned from two: '0', '1'",
-        ),
-        (
-            JUDGED,
-            [("a", "b", "1")],
-            {"learning": "pairwise"},
-            r"a\.tsv: there is no column 'text_b_neg', which",
-        ),
-        (PAIRS, [("a", "b", "c")], {"learning": "pointwise"}, r"a\.tsv:1: the header has no column 'label'"),
+        (JUDGED, [("a", "b", "1")], {}, r"a\.tsv: matching needs rows with two labels; all rows have '1'$"),
+        (JUDGED, [("a", "b", each) for each in "012"], {}, r"a\.tsv:4: a third label, '2'; matching needs exactly two"),
+        (JUDGED, [("a", "b", "1")], {"learning": "pairwise"}, r"a\.tsv: there is no column 'text_b_neg', which"),
     ],
 )
 def test_files_that_nothing_can_be_learned_from(tmp_path, header, rows, options, told):
@@ -99,23 +83,20 @@ def test_files_that_nothing_can_be_learned_from(tmp_path, header, rows, options,
     ("row", "told"),
     [
         ({"text_a": "a", "text_b": "b"}, "there is no 'text_b_neg' in this object"),
-        ({"text_a": "a", "text_b": "b", "text_b_neg": 5}, "text_b_neg is 5, not a text"),
+        ({"text_a": "a", "text_b": "b", "text_b_neg": 5}, "text_b_neg is 5, not a string"),
         ({"text_a": "a", "text_b": None, "text_b_neg": "c"}, "there is no column 'text_b'|text_b is None"),
     ],
 )
 def test_rows_unlike_the_first(tmp_path, row, told):
-    path = tmp_path / "a.jsonl"
-    first = {"text_a": "a", "text_b": "b", "text_b_neg": "c"}
-    path.write_text("".join(json.dumps(each) + "\n" for each in (first, row)))
+    path = write_jsonl(tmp_path / "a.jsonl", {"text_a": "a", "text_b": "b", "text_b_neg": "c"}, row)
     with pytest.raises(DataError, match=rf"a\.jsonl:2: ({told})"):
         list(Matching().rows(path, labelled=True))
 
 
 @pytest.mark.parametrize("columns", [("qid",), ("text_b_neg",), ("qid", "text_b_neg")])
 def test_what_begins_in_a_later_row_is_not_passed_over(tmp_path, columns):
-    path = tmp_path / "a.jsonl"
     first = {"text_a": "a", "text_b": "b", "label": 1}
-    path.write_text("".join(json.dumps(each) + "\n" for each in (first, first | dict.fromkeys(columns, "c"))))
+    path = write_jsonl(tmp_path / "a.jsonl", first, first | dict.fromkeys(columns, "c"))
     told = rf"a\.jsonl:2: ({'|'.join(columns)}) is here but not in the first row; give it in all rows or in none"
     with pytest.raises(DataError, match=told):
         list(Matching().rows(path, labelled=True))
@@ -132,14 +113,14 @@ def test_one_number_is_one_label_however_json_writes_it(tmp_path):
 
 def test_an_unknown_label(tmp_path, tokenizer):
     path = write_tsv(tmp_path / "a.tsv", [("a", "b", "1"), ("a", "b", "yes")], JUDGED)
-    with pytest.raises(DataError, match=r"a\.tsv:3: the label 'yes' is none of the two: '0', '1'; see the setting"):
-        examples_of(Matching(learning="pairwise", labels=["0", "1"]), path, tokenizer)
+    with pytest.raises(DataError, match=r"a\.tsv:3: the label 'yes' is unknown; the setting labels has '0', '1'"):
+        features_of(Matching(learning="pairwise", labels=["0", "1"]), path, tokenizer)
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("a\tb\t1\tq\na\tb\t0\t\n", r":3: qid is empty; give this row one, or take it out"),
+        ("a\tb\t1\tq\na\tb\t0\t\n", r":3: qid is empty; fill it in or remove the row"),
         ("a\tb\t1\t \na\tb\t0\tq\n", r":2: qid is empty"),
     ],
 )
@@ -147,7 +128,7 @@ def test_a_row_of_no_question_is_refused_wherever_questions_are(tmp_path, tokeni
     path = tmp_path / "a.tsv"
     path.write_text("text_a\ttext_b\tlabel\tqid\n" + content)
     known = Matching(learning="pointwise", labels=["0", "1"], questions=True)
-    for use in (Matching().fitted, known.metric, lambda path: examples_of(known, path, tokenizer)):
+    for use in (Matching().fitted, known.metric, lambda path: features_of(known, path, tokenizer)):
         with pytest.raises(DataError, match=rf"a\.tsv{told}"):
             use(path)
 
@@ -158,32 +139,10 @@ def test_where_training_had_questions_others_need_them(tmp_path):
         Matching(questions=True).metric(path)
 
 
-@pytest.mark.parametrize(
-    ("setting", "told"),
-    [
-        ({"labels": ["0", "1", "2"]}, "there are two labels, one for texts that fit"),
-        ({"learning": "listwise"}, "learning must be one of pointwise, pairwise, got 'listwise'"),
-        (
-            {"fits": True},
-            "fits must be a text or a whole number, got True; what YAML or JSON takes for something else, such",
-        ),
-        ({"fits": 1.0}, "fits must be a text.*, got 1.0"),
-        ({"margin": 0}, "margin must be a number above 0 and up to 1, got 0.0"),
-        ({"margin": "wide"}, "margin must be a number above 0.*, got 'wide'"),
-    ],
-)
-def test_settings_that_do_not_do(setting, told):
-    with pytest.raises(DataError, match=f"matching: {told}"):
-        get_task("matching", setting)
-
-
-# -- features and batches ----------------------------------------------------------------------------------------------
-
-
 def test_a_batch_of_judged_rows(tmp_path, tokenizer):
     path = write_tsv(tmp_path / "a.tsv", [("a", "film", "yes"), ("a", "plot", "no")], JUDGED)
     task = Matching().fitted(path)
-    batch = task.collate(examples_of(task, path, tokenizer)[:], pad_id=0)
+    batch = task.collate(features_of(task, path, tokenizer)[:], pad_id=0)
     assert (batch["labels"].tolist(), batch["places"]) == ([1, 0], [0, 1])
     assert batch["input_ids"].tolist()[0] == [IDS[token] for token in ("[CLS]", "a", "[SEP]", "film", "[SEP]")]
     assert task.baseline([{"label": 1}, {"label": 0}, {"label": 0}]) == {"majority_accuracy": pytest.approx(2 / 3)}
@@ -192,7 +151,7 @@ def test_a_batch_of_judged_rows(tmp_path, tokenizer):
 def test_a_batch_of_pairs_is_one_batch_of_twice_as_many_rows(tmp_path, tokenizer):
     path = write_tsv(tmp_path / "a.tsv", [("a", "film", "the plot"), ("it", "is", "cold")], PAIRS)
     task = Matching().fitted(path)
-    examples = examples_of(task, path, tokenizer)
+    examples = features_of(task, path, tokenizer)
     batch = task.collate([examples[1], examples[0]], pad_id=0)
     texts = [("it", "[SEP]", "is"), ("a", "[SEP]", "film"), ("it", "[SEP]", "cold"), ("a", "[SEP]", "the", "plot")]
     wanted = [[IDS[token] for token in ("[CLS]", *text, "[SEP]")] for text in texts]
@@ -204,16 +163,11 @@ def test_a_batch_of_pairs_is_one_batch_of_twice_as_many_rows(tmp_path, tokenizer
 
 
 def test_texts_that_are_cut_are_counted_on_both_sides(tmp_path, tokenizer):
-    path, notes = (
-        write_tsv(tmp_path / "a.tsv", [("a", "film film", "a " * 9), ("a", "a " * 9, "a " * 9)], PAIRS),
-        Counter(),
-    )
+    notes = Counter()
+    path = write_tsv(tmp_path / "a.tsv", [("a", "film film", "a " * 9), ("a", "a " * 9, "a " * 9)], PAIRS)
     task = Matching(max_length=6).fitted(path)
-    task.features(list(task.rows(path, labelled=True)), tokenizer, True, notes)
+    features_of(task, path, tokenizer, notes=notes)
     assert notes == {"texts longer than 6 tokens, cut": 3}
-
-
-# -- networks ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_pointwise_score_is_the_probability_of_the_second_label(encoder_folder):
@@ -249,25 +203,6 @@ def test_pairwise_scores_of_pairs_and_of_single_rows(encoder_folder):
     assert network.decode(logits, {"places": [0, 1, 2, 3]}) == pytest.approx([0.5, 0.75, 0.25, 1.0], abs=1e-6)
 
 
-def test_a_batch_of_pairs_costs_what_its_rows_cost_alone(tmp_path, encoder_folder, tokenizer):
-    path = write_tsv(
-        tmp_path / "a.tsv", [("was it", f"{good} film", bad) for good, bad in zip(GOOD, BAD, strict=True)], PAIRS
-    )
-    task = Matching(max_length=12).fitted(path)
-    paddle.seed(1)
-    network = task.network(Encoder.from_pretrained(encoder_folder))
-    network.eval()
-    examples = examples_of(task, path, tokenizer)[:]
-    together = task.collate(examples, 0)
-    alone = [task.collate([example], 0) for example in examples]
-    losses = [float(network.loss(network(batch), batch)) for batch in alone]
-    assert float(network.loss(network(together), together)) == pytest.approx(np.mean(losses), abs=1e-6)
-    assert 0.3 < np.mean(losses) < 0.7
-
-
-# -- real files --------------------------------------------------------------------------------------------------------
-
-
 @needs_data
 @pytest.mark.parametrize(
     ("name", "count"), [("glue/mrpc/train.tsv", 3668), ("glue/mrpc/dev.tsv", 408), ("lcqmc/dev.tsv", 4397)]
@@ -276,3 +211,71 @@ def test_real_files_are_read_whole(name, count):
     task = Matching().fitted(DATA / name)
     assert task == Matching(learning="pointwise", labels=["0", "1"], fits="1")
     assert len([task.targets(row) for row in task.rows(DATA / name, labelled=True)]) == count
+
+
+# -- from file to prediction -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Files in which good second texts fit; a question has a good one and two bad ones, in no order."""
+    folder, chance = tmp_path_factory.mktemp("matching"), random.Random(5)
+    found = {}
+    for name, count in (("train", 60), ("dev", 25)):
+        asked, pairs = [], []
+        for question in range(count):
+            good, *bad = (chance.choice(words) + " film" for words in (GOOD, BAD, BAD))
+            rows = [("was it", good, "1"), *[("was it", text, "0") for text in bad]]
+            chance.shuffle(rows)
+            asked += [(*row, f"q{question}") for row in rows]
+            pairs += [("was it", good, text) for text in bad]
+        found[f"{name} asked"] = str(write_tsv(folder / f"{name}_asked.tsv", asked, ASKED))
+        found[f"{name} judged"] = str(write_tsv(folder / f"{name}_judged.tsv", [row[:3] for row in asked], JUDGED))
+        found[f"{name} pairs"] = str(write_tsv(folder / f"{name}_pairs.tsv", pairs, PAIRS))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("train_on", "dev_on", "names", "examples"),
+    [
+        ("train judged", "dev judged", {"accuracy", "f1"}, 75),
+        ("train asked", "dev asked", {"accuracy", "f1", "mrr", "map"}, 75),
+        ("train judged", "dev asked", {"accuracy", "f1", "mrr", "map"}, 75),
+        ("train pairs", "dev pairs", {"accuracy"}, 50),
+        ("train pairs", "dev judged", {"accuracy"}, 75),
+        ("train pairs", "dev asked", {"accuracy", "mrr", "map"}, 75),
+    ],
+)
+def test_trainings_and_what_they_measure(learn, files, train_on, dev_on, names, examples):
+    out, report = learn("matching", files[train_on], files[dev_on], passes=6)
+    found = evaluate(out, files[dev_on])
+    assert found.pop("rows") == examples
+    assert found == of_dev(report)
+    assert found.keys() == names
+    assert found["mrr" if train_on == "train asked" else "accuracy"] > 0.8  # what the best checkpoint is chosen by
+    assert ("majority_accuracy" in report) == (train_on != "train pairs")
+
+
+@pytest.fixture(scope="module")
+def in_pairs(learn, files):
+    return learn("matching", files["train pairs"], files["dev pairs"], passes=6)[0]
+
+
+def test_scores_come_in_the_order_of_the_file_and_are_those_of_the_figures(in_pairs, files, tmp_path):
+    rows = [line.split("\t") for line in Path(files["dev pairs"]).read_text().splitlines()[1:]]
+    predicted = []
+    for column in (1, 2):
+        path = write_tsv(tmp_path / f"{column}.tsv", [(row[0], row[column]) for row in rows], ("text_a", "text_b"))
+        found = list(predict(in_pairs, str(path)))
+        assert [row["index"] for row in found] == list(range(50))
+        predicted.append([row["score"] for row in found])
+    better, worse = predicted
+    assert np.mean(np.array(better) > worse) == pytest.approx(evaluate(in_pairs, files["dev pairs"])["accuracy"])
+    lines = [f"{row[0]}\t{row[2]}\n".encode() for row in rows]
+    assert [row["score"] for row in predict_lines(in_pairs, lines)] == pytest.approx(worse, abs=1e-5)
+    assert [row["score"] for row in predict(in_pairs, files["dev pairs"])] == pytest.approx(better, abs=1e-5)
+
+
+def test_single_texts_cannot_be_matched(in_pairs):
+    with pytest.raises(DataError, match="trained on pairs of texts"):
+        list(predict_texts(in_pairs, ["a film"]))

@@ -17,6 +17,7 @@ from onion.tasks.registry import TASKS, get_task
 from tests.tasks.helpers import films, write_tsv
 from tests.tasks.squad_files import TINY, squad
 from tests.tasks.tagged import tagged
+from tests.toys import bits
 
 SETTINGS = {"question-answering": TINY}
 
@@ -51,16 +52,10 @@ def prepared(files, tokenizer):
     return {name: prepare(name) for name in TASKS}
 
 
-def values(layer):
-    return {name: tensor.numpy().copy() for name, tensor in layer.state_dict().items()}
-
-
-@pytest.mark.parametrize("pair", list(combinations_with_replacement(TASKS, 2)), ids="+".join)
-def test_every_pair_of_tasks_learns_together(pair, prepared, tokenizer, encoder_folder):
+def joint(tasks, tokenizer, encoder_folder):
+    """Networks of tasks over one encoder, a sampler over their data, and the runner."""
     paddle.seed(7)
     encoder = Encoder.from_pretrained(encoder_folder)
-    names = dict(zip(("one", "two"), pair, strict=True))
-    tasks = {name: prepared[kind] for name, kind in names.items()}
     network = MultiHead(encoder, {name: task.network(encoder) for name, (task, _) in tasks.items()})
     optimizer = paddle.optimizer.AdamW(1e-3, parameters=network.parameters())
     mixed = {
@@ -68,34 +63,27 @@ def test_every_pair_of_tasks_learns_together(pair, prepared, tokenizer, encoder_
         for name, (task, examples) in tasks.items()
     }
     rings = [ForTask(name, ring) for name, (task, _) in tasks.items() for ring in task.train_items(tokenizer, seed=0)]
-    before = values(network)
-
     sampler = TaskSampler(mixed, RoundRobin())
-    state = Runner(sampler, *rings, ParameterUpdater(optimizer), GradientMachine(network)).run(steps=6)
+    return network, sampler, Runner(sampler, *rings, ParameterUpdater(optimizer), GradientMachine(network))
+
+
+@pytest.mark.parametrize("pair", list(combinations_with_replacement(TASKS, 2)), ids="+".join)
+def test_every_pair_of_tasks_learns_together(pair, prepared, tokenizer, encoder_folder):
+    names = dict(zip(("one", "two"), pair, strict=True))
+    network, sampler, runner = joint({name: prepared[kind] for name, kind in names.items()}, tokenizer, encoder_folder)
+    before = bits(network)
+
+    assert runner.run(steps=6).step == 6
 
     told = sampler.log_values()
-    assert state.step == 6
     assert told["share.one"] == told["share.two"] == 0.5
     assert np.isfinite([told["loss.one"], told["loss.two"]]).all()
-    moved = {name for name, value in values(network).items() if not np.array_equal(value, before[name])}
+    moved = {name for name, value in bits(network).items() if value != before[name]}
     for part in ("encoder.", "networks.one.", "networks.two."):
         assert any(name.startswith(part) for name in moved), part
 
 
 def test_all_tasks_at_once(prepared, tokenizer, encoder_folder):
-    paddle.seed(7)
-    encoder = Encoder.from_pretrained(encoder_folder)
-    network = MultiHead(encoder, {name: task.network(encoder) for name, (task, _) in prepared.items()})
-    optimizer = paddle.optimizer.AdamW(1e-3, parameters=network.parameters())
-    mixed = {
-        name: TaskData(DataProvider(examples, 4, collate=partial(task.collate, pad_id=tokenizer.pad_id)))
-        for name, (task, examples) in prepared.items()
-    }
-    rings = [
-        ForTask(name, ring) for name, (task, _) in prepared.items() for ring in task.train_items(tokenizer, seed=0)
-    ]
-    sampler = TaskSampler(mixed, RoundRobin())
-    runner = Runner(sampler, *rings, ParameterUpdater(optimizer), GradientMachine(network))
-    state = runner.run(steps=2 * len(TASKS))
-    assert state.step == 14
+    _, sampler, runner = joint(prepared, tokenizer, encoder_folder)
+    assert runner.run(steps=2 * len(TASKS)).step == 14
     assert all(np.isfinite(sampler.log_values()[f"loss.{name}"]) for name in TASKS)

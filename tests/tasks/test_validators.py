@@ -24,7 +24,7 @@ def test_yaml_takes_some_numbers_for_texts(task, name):
 
 
 def test_a_setting_out_of_its_range_is_refused_by_its_name():
-    with pytest.raises(DataError, match=r"regression: dropout must be a number from 0 and below 1, got 1\.0"):
+    with pytest.raises(DataError, match=r"regression: dropout must be a number >= 0 and < 1, got 1\.0"):
         get_task("regress", {"dropout": 1.0})
 
 

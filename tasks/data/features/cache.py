@@ -1,25 +1,28 @@
-"""Features are made once: for a file (its content and its ending), a tokenizer and a task.
+"""The cache of features: made once for each file (content and extension), tokenizer and task.
 
-``$ONION_HOME/features`` keeps them. A store appears there under its key when it is whole (a rename), so one that a
-kill cut short is never found. Deleting the folder loses nothing but time.
+Features are kept in ``$ONION_HOME/features``. A store appears there under its key by a rename once complete, so an
+interrupted one is never found. Deleting the folder loses nothing but time. Beside the stores are small JSON values that
+take reading a whole file, such as its labels.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 import time
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
-from onion.checkpointing.atomic_files import sync_folder
+from onion.checkpointing.atomic_files import replace_file, sync_folder
 from onion.checkpointing.lock import locked
 from onion.errors import DataError
 from onion.models.hub import home
@@ -36,16 +39,18 @@ from onion.tasks.data.features.store import FORMAT, about_store, open_store, wri
 from onion.tasks.data.features.text_checks import Tally
 from onion.tasks.task import Task
 
+Own = TypeVar("Own", bound=Task)
+
 FOLDER = "features"
 CHUNK = 2000
-"""Rows that are in memory while features are made."""
+"""Rows in memory while features are made."""
 
 
 def cached_features(task: Task, path: str | Path, tokenizer: Tokenizer, labelled: bool = True) -> Examples:
-    """Return the features of a file, mapped into memory; they are made if they are not there yet.
+    """Return the features of a file, memory-mapped; make them if they are not in the cache.
 
     Raises:
-        DataError: the file is not what it should be, holds no example, or the cache cannot be written.
+        DataError: the file is invalid or has no example, or the cache cannot be written.
     """
     key = digest_of_features(task, path, tokenizer, labelled)
     folder = features_folder() / key
@@ -59,7 +64,7 @@ def cached_features(task: Task, path: str | Path, tokenizer: Tokenizer, labelled
         raise not_written(error.filename or folder, error) from None
     found = open_store(folder)
     if found is None:
-        raise DataError(f"{folder}: what was written there changed at once; is the disk in order?")
+        raise DataError(f"{folder}: the features just written cannot be read back; check the disk")
     return _of_file(found, path)
 
 
@@ -69,24 +74,24 @@ def _of_file(examples: Examples, path: str | Path) -> Examples:
 
 
 def features_folder() -> Path:
-    """Return where features are kept; it may be missing."""
+    """Return the folder of cached features, which may not exist."""
     return home() / FOLDER
 
 
 def not_written(place: object, error: OSError) -> DataError:
-    """Return the error to raise where the disk refuses."""
+    """Return the error for a failed write."""
     return DataError(f"cannot write {place}: {error.strerror}; features are kept in $ONION_HOME.")
 
 
 @attrs.frozen
 class Stored:
-    """Something that is kept in the folder of features.
+    """An entry of the cache.
 
     Attributes:
-        path: where.
-        size: bytes on the disk.
+        path: its file or folder.
+        size: bytes on disk.
         used: when it was made or last used, in seconds since the epoch.
-        about: of features the ``task`` and the ``file``; else nothing.
+        about: ``task`` and ``file`` of features; empty for other entries.
     """
 
     path: Path
@@ -96,7 +101,7 @@ class Stored:
 
 
 def stored() -> list[Stored]:
-    """Return all that is kept, what was used last first."""
+    """Return all entries, most recently used first."""
     folder = features_folder()
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
     found = []
@@ -109,15 +114,15 @@ def stored() -> list[Stored]:
 
 
 def clear(unused_days: float = 0.0) -> int:
-    """Delete what was not used for some days; return how many bytes that were. What is being made stays.
+    """Delete the entries that were not used for some days, and return their size in bytes.
 
-    A training under way keeps the features that it has opened (POSIX).
+    Entries that are being made stay. A training in progress keeps the features it has opened (POSIX).
 
     Args:
-        unused_days: default 0: everything.
+        unused_days: default 0: delete everything.
 
     Raises:
-        DataError: the disk refused.
+        DataError: an entry cannot be deleted.
     """
     freed = 0
     for each in stored():
@@ -142,13 +147,13 @@ def _delete(path: Path) -> None:
 
 
 def used_now(place: Path) -> None:
-    """Note that something was used, for :func:`clear`."""
+    """Record that an entry was used, for :func:`clear`."""
     with suppress(OSError):  # of another owner, or gone
         os.utime(place)
 
 
 def digest_of_features(task: Task, path: str | Path, tokenizer: Tokenizer, labelled: bool) -> str:
-    """Return a name for all that decides about the features of a file.
+    """Return the key of a file's features: a digest of everything they depend on.
 
     Raises:
         DataError: the file cannot be read.
@@ -160,9 +165,9 @@ def digest_of_features(task: Task, path: str | Path, tokenizer: Tokenizer, label
 def chunks_of_features(
     task: Task, rows: Iterator[Any], tokenizer: Tokenizer, labelled: bool, notes: Counter[str], chunk: int = CHUNK
 ) -> Iterator[list[Example]]:
-    """Give the examples of rows, ``chunk`` rows at a time; their ``row`` counts on over the chunks.
+    """Yield the examples of rows, ``chunk`` rows at a time; their ``row`` counts over all chunks.
 
-    At the end ``notes`` are told what is so of most of them (``onion.tasks.data.features.text_checks``).
+    At the end, ``notes`` get the warnings of ``onion.tasks.data.features.text_checks``.
     """
     tally = Tally(tokenizer)
     first = 0
@@ -197,7 +202,7 @@ def _make(folder: Path, task: Task, path: str | Path, tokenizer: Tokenizer, labe
 
 
 def _new_part(parent: Path, held: ExitStack) -> Path:
-    """Make a folder to build in, which is locked, and removed when ``held`` is closed; and sweep up old ones."""
+    """Make a locked folder to build in, which is removed when ``held`` is closed; remove those of killed processes."""
     with locked(parent, wait=True):
         for part in parent.glob(".part-*"):  # of processes that were killed; those at work hold a lock
             with suppress(BlockingIOError, FileNotFoundError), locked(part):
@@ -206,3 +211,69 @@ def _new_part(parent: Path, held: ExitStack) -> Path:
         held.callback(shutil.rmtree, building, ignore_errors=True)  # not there any more if all went well
         held.enter_context(locked(building))
     return building
+
+
+# -- small values -----------------------------------------------------------------------------------------------------
+
+
+def fitted_task(task: Own, path: str | Path) -> Own:
+    """Return ``task.fitted(path)``; the result is cached for the file, the settings and the code.
+
+    Raises:
+        DataError: there is nothing to learn from the file, or the cache cannot be written.
+    """
+
+    def key() -> str:
+        others = [digest_of_file(other) for other in task.extra_fit_files(path)]
+        return digest_of_values({**file_record(path), "others": others, **code_of(task), "fitted": task.record()})
+
+    def read() -> dict[str, Any]:
+        return task.fitted(path).record()
+
+    record = kept(path, key, read)
+    return type(task).from_settings({name: value for name, value in record.items() if name != "task"})
+
+
+def kept(path: str | Path, key: Callable[[], str], make: Callable[[], Any]) -> Any:
+    """Return a value computed from a data file; compute it if it is not in the cache.
+
+    Args:
+        path: the file, for messages.
+        key: returns the cache key, a digest of everything the value depends on; called again after ``make``.
+        make: computes the value, which must be JSON.
+
+    Raises:
+        DataError: the file changed while it was read, or the cache cannot be written.
+    """
+    name = key()
+    place = features_folder() / f"{name}.json"
+    found = _read(place)
+    if found is not None:
+        used_now(place)
+    else:
+        found = make()
+        if key() != name:
+            raise DataError(f"{path}: changed while it was read (it, or the code that reads it); start again")
+        _write(place, found)
+    return found
+
+
+def _read(place: Path) -> Any:
+    """Return the value, or None if it is missing or damaged."""
+    try:
+        record = json.loads(place.read_bytes())
+        return record["value"] if record["sum"] == _sum(record["value"]) else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _write(place: Path, value: Any) -> None:
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(place, json.dumps({"value": value, "sum": _sum(value)}).encode())
+    except OSError as error:
+        raise not_written(place, error) from None
+
+
+def _sum(value: Any) -> int:
+    return zlib.crc32(json.dumps(value, sort_keys=True).encode())

@@ -1,4 +1,4 @@
-"""`Examples`: features as columns; an example is put together when it is asked for."""
+"""`Examples`: features as columns; an example is assembled when it is requested."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from onion.errors import DataError
 
 Example = dict[str, Any]
-"""Field -> a number, or an array whose first axis may have another length in every example. Every one has ``ids``,
-token ids ``[length]``; and ``row``, the number of the row that it was made of."""
+"""Field -> a number, or an array whose first axis may differ in length between examples. Every example has ``ids``,
+token ids ``[length]``, and ``row``, the number of the row it was made from."""
 
 WHOLE = np.dtype(np.int32)
-"""What whole numbers are kept as: half of int64."""
+"""The type of integers: half the size of int64."""
 
 
 @attrs.frozen(eq=False)
@@ -23,8 +23,8 @@ class Column:
     """One field of all examples.
 
     Attributes:
-        values: one number an example; or the arrays of all examples one after the other.
-        starts: int64 ``[examples + 1]``, where each example's array begins; None: the field is one number.
+        values: one number per example, or the concatenated arrays of all examples.
+        starts: int64 ``[examples + 1]``, where each example's array starts; None if the field is a number.
     """
 
     values: np.ndarray
@@ -40,14 +40,14 @@ class Column:
 
     @classmethod
     def of(cls, name: str, fields: Sequence[Any]) -> Column:
-        """Put the field of some examples together; whole numbers become int32, others float32.
+        """Make a column; integers become int32, other numbers float32.
 
         Args:
             name: of the field, for messages.
-            fields: of each example; all numbers, or all arrays that differ in their first axis only.
+            fields: one per example; all numbers, or all arrays that differ in their first axis only.
 
         Raises:
-            DataError: they are not, or do not fit into 32 bits.
+            DataError: they are something else, or do not fit into 32 bits.
         """
         if not isinstance(fields[0], np.ndarray):
             return cls(_packed(name, fields, list(fields)))
@@ -56,7 +56,7 @@ class Column:
         return cls(_packed(name, fields, fields, np.concatenate), starts)
 
     def like(self, other: Column) -> bool:
-        """Whether two columns may be of one field: of the same type and shape but for the lengths."""
+        """Tell whether two columns can belong to one field: same type, and same shape except for the lengths."""
         return self._form() == other._form()
 
     def _form(self) -> tuple[Any, ...]:
@@ -64,26 +64,26 @@ class Column:
 
 
 def columns_of(examples: Sequence[Example]) -> dict[str, Column]:
-    """Take some examples, at least one, into columns.
+    """Convert examples, at least one, into columns.
 
     Raises:
-        DataError: they have not the same fields, or a field is of different kinds.
+        DataError: they have different fields, or a field has different types.
     """
     for example in examples:
         if example.keys() != examples[0].keys():
             one, other = (", ".join(each) for each in (examples[0], example))
-            raise DataError(f"examples have to have the same fields; one has {one}, another {other}")
+            raise DataError(f"all examples must have the same fields; one has {one}, another {other}")
     return {name: Column.of(name, [example[name] for example in examples]) for name in examples[0]}
 
 
 class Examples(Sequence[Example]):
     """A sequence of examples over columns.
 
-    Every example that it gives has ``place`` besides its fields: its number in the sequence.
+    Each example has an additional field ``place``: its index.
 
     Args:
-        columns: field -> its column; all of the same length, at least 1.
-        notes: what the user should know about them -> how often it was so.
+        columns: field -> column; all of the same length, at least 1.
+        notes: warnings about the examples -> how often each applies.
     """
 
     def __init__(self, columns: Mapping[str, Column], notes: Mapping[str, int] | None = None) -> None:
@@ -91,11 +91,11 @@ class Examples(Sequence[Example]):
         self._size = len(next(iter(self.columns.values())))
         self.notes = dict(notes or {})
         self.fingerprint: str | None = None
-        """What tells them from others (``onion.data.source.fingerprint``), where they are of a file."""
+        """Identifies the examples of a file (see ``onion.data.source.fingerprint``)."""
 
     @classmethod
     def of(cls, examples: Sequence[Example], notes: Mapping[str, int] | None = None) -> Examples:
-        """Take some examples, at least one, into columns."""
+        """Convert examples, at least one."""
         return cls(columns_of(examples), notes)
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ class Examples(Sequence[Example]):
     def __getitem__(self, index: int | slice) -> Example | list[Example]:
         if isinstance(index, slice):
             return [self[place] for place in range(self._size)[index]]
-        place = range(self._size)[index]  # counts from the end where it is negative, and knows the end
+        place = range(self._size)[index]  # supports negative indices and raises IndexError
         example = {"place": place}
         for name, column in self.columns.items():
             example[name] = column[place]
@@ -119,24 +119,24 @@ class Examples(Sequence[Example]):
 
     @property
     def lengths(self) -> np.ndarray:
-        """How many tokens each example has, int64 ``[examples]``."""
+        """The number of tokens of each example, int64 ``[examples]``."""
         starts = self.columns["ids"].starts
         assert starts is not None
         return np.diff(starts)
 
 
 def _packed(name: str, fields: Sequence[Any], given: Any, join: Callable[[Any], np.ndarray] = np.asarray) -> np.ndarray:
-    """All values of a field in one array of 32 bits."""
+    """Return all values of a field in one array of 32 bits."""
     try:
         values = join(given)
     except ValueError as error:
-        raise DataError(f"the field {name!r} of the examples differs in its shape ({error})") from None
+        raise DataError(f"the field {name!r} of the examples has inconsistent shapes ({error})") from None
     if values.dtype.kind == "f":
         return values.astype(np.float32, copy=False)
     if values.dtype.kind not in "iub":
         odd = type(fields[0]).__name__
-        raise DataError(f"the field {name!r} of the examples is {odd} of {values.dtype}; it has to be of numbers")
+        raise DataError(f"the field {name!r} of the examples is {odd} of {values.dtype}; it must contain numbers")
     limits = np.iinfo(WHOLE)
     if values.size and not limits.min <= values.min() <= values.max() <= limits.max:
-        raise DataError(f"the field {name!r} of the examples holds a number beyond 32 bits")
+        raise DataError(f"the field {name!r} of the examples has a number that does not fit into 32 bits")
     return values.astype(WHOLE, copy=False)

@@ -1,4 +1,4 @@
-"""Names for content: what decides about features, as SHA-256 in 64 hexadecimal digits."""
+"""Digests of everything that features depend on: SHA-256, 64 hexadecimal digits."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from onion.tasks.task import Task
 
 PIECE = 1 << 20
 REST = 2_000_000_000
-"""Nanoseconds that a file has to be left alone before its digest is remembered: clocks of file systems are coarse."""
+"""Nanoseconds a file must be unchanged before its digest is remembered, since clocks of file systems are coarse."""
 
 SHARED_VERSION = 1
-"""Of what the features of all tasks are made by: readers of rows, tokenizers. To be raised where they give others."""
+"""Version of what all tasks share, row readers and tokenizers. Raise it when features change because of them."""
 
 LANGUAGE = ("builtins", "abc", "typing")
-"""Modules of classes that every task has for a base."""
+"""Modules of the base classes of every task."""
 
 _known: dict[tuple[int, ...], str] = {}
 
 
 def digest_of_file(path: str | Path) -> str:
-    """Return that of what is in a file; a file that nobody has written to since is not read a second time.
+    """Return the digest of a file; unchanged files are read once per process.
 
     Raises:
-        DataError: it cannot be read, or no second time.
+        DataError: it cannot be read, or only once (a pipe).
     """
     refuse_pipe(Path(path))
     with opened(Path(path)) as file:
@@ -55,28 +55,28 @@ def _sum(file: BinaryIO) -> str:
 
 
 def _stamp(file: BinaryIO) -> tuple[int, ...]:
-    """What is another after whatever was written to a file."""
+    """Return a value that differs after every write to the file."""
     now = os.fstat(file.fileno())
     return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
 
 
 def _rests(file: BinaryIO) -> bool:
-    """Whether it is so long unchanged that the next change gives it another time."""
+    """Tell whether the file has been unchanged long enough for the next write to change its stamp."""
     return os.fstat(file.fileno()).st_mtime_ns < time.time_ns() - REST
 
 
 def ending_of(path: str | Path) -> str:
-    """Return the ending of a file's name, which says how what is in it is read; the rest of its name says nothing."""
+    """Return the extension of a file, which determines how it is read; the rest of the name does not matter."""
     return Path(path).suffix.lower()
 
 
 def file_record(path: str | Path) -> dict[str, str]:
-    """Return what says how a file is read, and what is in it."""
+    """Return the digest and the extension of a file."""
     return {"file": digest_of_file(path), "ending": ending_of(path)}
 
 
 def digest_of_tokenizer(tokenizer: Tokenizer) -> str:
-    """Return that of all that a tokenizer saves of itself."""
+    """Return the digest of all files of a tokenizer."""
     found = hashlib.sha256()
     for name, content in sorted(tokenizer.files().items()):
         found.update(name.encode() + b"\0" + content)
@@ -84,17 +84,17 @@ def digest_of_tokenizer(tokenizer: Tokenizer) -> str:
 
 
 def digest_of_values(values: Mapping[str, Any]) -> str:
-    """Return that of JSON values by name, in whatever order."""
+    """Return the digest of named JSON values, in any order."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def code_of(task: Task) -> dict[str, Any]:
-    """Return what says by which code a task's features are made: its class, versions, and whatever code is not onion's.
+    """Return what identifies the code of a task: its class, the versions, and a digest of code outside onion.
 
-    Code of onion's counts by the versions alone, so that a change that changes no features costs nobody a cache.
+    Code of onion is identified by its versions only, so changes that do not affect features keep the cache valid.
 
     Raises:
-        DataError: a class of somebody else's stands in no file.
+        DataError: the source of a class outside onion cannot be found.
     """
     kind = type(task)
     versions = {"version": kind.features_version, "shared_version": SHARED_VERSION}
@@ -102,10 +102,10 @@ def code_of(task: Task) -> dict[str, Any]:
 
 
 def digest_of_own_code(kind: type[Task]) -> str:
-    """Return that of the files, comments left out, of those of a task's classes that are not onion's.
+    """Return the digest of the source files, without comments, of a task's classes that are not onion's.
 
     Raises:
-        DataError: one of them stands in no file.
+        DataError: the source of a class cannot be found.
     """
     files = {_file_of(each) for each in kind.__mro__ if each.__module__.split(".")[0] not in ("onion", *LANGUAGE)}
     found = hashlib.sha256()
@@ -121,7 +121,7 @@ def _file_of(kind: type) -> Path:
         file = Path()
     if not file.is_file():
         raise DataError(
-            f"{kind.__qualname__}: this class stands in no file, and features are kept by the code that makes them; "
-            f"define it in a module (.py)"
+            f"{kind.__qualname__}: there is no source file of this class, and cached features are identified by the "
+            f"code that makes them; define it in a module (.py)"
         )
     return file

@@ -1,8 +1,8 @@
-"""Columns in files: written a chunk at a time, read by mapping them into memory, so neither takes memory that grows.
+"""Columns in files, written chunk by chunk and read by memory mapping, so that neither needs much memory.
 
-features.json      format, fields, what they are of, notes, checksum of every file
-FIELD.npy          its values
-FIELD.starts.npy   where each example's begin, if the field is an array
+features.json      format, fields, description, notes, checksum of each file
+FIELD.npy          the values of a field
+FIELD.starts.npy   where each example's values start, if the field is an array
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ PIECE = 1 << 20
 def write_store(
     folder: Path, chunks: Iterable[list[Example]], notes: Counter[str], about: Mapping[str, str] | None = None
 ) -> bool:
-    """Write examples into a new folder; tell whether there were any.
+    """Write examples into a folder; return whether there were any.
 
     Args:
-        folder: an empty one.
-        chunks: the examples, some at a time; at least one. Their rows are numbered over all chunks.
-        notes: read when all chunks have been written.
-        about: what they are of, for people; see :func:`about_store`.
+        folder: an empty folder.
+        chunks: lists of examples; the first is not empty. Their rows are numbered over all chunks.
+        notes: read after all chunks have been written.
+        about: a description for users; see :func:`about_store`.
 
     Raises:
-        DataError: the examples are not all of one kind.
-        OSError: the disk refused.
+        DataError: the examples have different fields or types.
+        OSError: writing failed.
     """
     with ExitStack() as held:
         writers: dict[str, _Writer] = {}
         for chunk in chunks:
             columns = columns_of(chunk) if chunk else {}
             if writers and columns and writers.keys() != columns.keys():
-                raise DataError(f"examples have to have the same fields; some have {', '.join(columns)}")
+                raise DataError(f"all examples must have the same fields; some have {', '.join(columns)}")
             for name, column in columns.items():
                 if name not in writers:
                     writers[name] = _Writer(folder, name, column, held)
@@ -60,22 +60,22 @@ def write_store(
 
 
 def open_store(folder: Path) -> Examples | None:
-    """Map the examples of a folder into memory; None if they are not there as they were written."""
+    """Map the examples of a folder into memory; return None if they are missing or damaged."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT or manifest["sums"] != _sums(folder):
             return None
         fields = manifest["fields"].items()
-        if not all(f"{name}.npy" in manifest["sums"] for name, _ in fields):  # a name may not lead out of the folder
+        if not all(f"{name}.npy" in manifest["sums"] for name, _ in fields):  # a name must not lead out of the folder
             return None
         columns = {name: _column(folder, name, ragged) for name, ragged in fields}
         return Examples(columns, manifest["notes"]) if columns else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError):
-        return None  # MemoryError: a file without values may tell any shape
+        return None  # MemoryError: an empty file may claim any shape
 
 
 def about_store(folder: Path) -> dict[str, str]:
-    """Return what the examples of a folder are of, as far as it is known."""
+    """Return the description of a folder's examples, empty if there is none."""
     try:
         about = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["about"]
         return {str(name): str(value) for name, value in about.items()}
@@ -84,7 +84,7 @@ def about_store(folder: Path) -> dict[str, str]:
 
 
 def _sums(folder: Path) -> dict[str, int]:
-    """The CRC-32 of every file but the manifest: a tenth of a second for a few hundred megabytes."""
+    """Return the CRC-32 of every file except the manifest; takes 0.1 s for a few hundred megabytes."""
     return {path.name: _sum(path) for path in sorted(folder.iterdir()) if path.name != MANIFEST}
 
 
@@ -101,22 +101,22 @@ def _column(folder: Path, name: str, ragged: bool) -> Column:
 
 
 def _numbers(path: Path) -> np.ndarray:
-    # Not np.load: it reads zip files too, and gives something else than an array.
+    # Not np.load, which also reads zip files and then returns something other than an array.
     if path.stat().st_size > NpyFile.START:
-        # A plain array over the same mapped memory: numpy.memmap itself takes a microsecond more for every example.
+        # A plain array over the mapped memory: numpy.memmap takes a microsecond more per example.
         return np.asarray(open_memmap(path, mode="r"))
-    with path.open("rb") as file:  # without any value, and so it cannot be mapped
+    with path.open("rb") as file:  # has no values, so it cannot be mapped
         return read_array(file, allow_pickle=False)
 
 
 class _Writer:
-    """Appends columns to the files of one field, which are complete when ``held`` is closed."""
+    """Appends columns to the files of one field, which are complete once ``held`` is closed."""
 
     def __init__(self, folder: Path, name: str, first: Column, held: ExitStack) -> None:
         self._name = name
         shape = first.values.shape[1:]
         if len(shape) > 1:
-            raise DataError(f"the field {name!r} has {1 + len(shape)} axes; two at most can be kept")
+            raise DataError(f"the field {name!r} has {1 + len(shape)} axes; at most 2 can be stored")
         self._values = held.enter_context(NpyFile(folder / f"{name}.npy", first.values.dtype.str, *shape))
         self._starts = None
         if first.starts is not None:
@@ -130,7 +130,7 @@ class _Writer:
 
     def append(self, column: Column) -> None:
         if not column.like(self._first):
-            raise DataError(f"the field {self._name!r} is not of one kind in all examples: type or axes differ")
+            raise DataError(f"the field {self._name!r} differs in type or axes between examples")
         before = self._values.rows
         self._values.put(before, column.values)
         if self._starts is not None and column.starts is not None:

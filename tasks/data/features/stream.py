@@ -1,4 +1,4 @@
-"""Examples that are made when they are asked for: for files that should not be cached."""
+"""Examples made on demand, for files that should not be cached."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored
-from onion.tasks.data.features.cache import chunks_of_features, digest_of_features
+from onion.tasks.data.features.cache import chunks_of_features, digest_of_features, kept
 from onion.tasks.data.features.examples import Example
-from onion.tasks.data.features.fit_cache import kept
 from onion.tasks.data.features.hashing import digest_of_file
 from onion.tasks.data.texts import tell_notes
 from onion.tasks.task import Task
@@ -21,23 +20,22 @@ CHUNK = 256
 
 
 class FeatureStream:
-    """The examples of a labelled file in its order, read anew in every pass.
+    """The examples of a labelled file in file order, made again in every pass.
 
-    How many there are is found out when this is made (``Task.count``), where it is not known of this file: most tasks
-    only look at every row for that; those that cut a text into windows have to tokenise it. So the steps of a training
-    are known exactly, and every row has been checked before the first is learned.
+    Their number is determined (``Task.count``) when the stream is made, unless it is cached: most tasks only check
+    every row, those that split texts into windows tokenize them. So the number of steps is known in advance, and every
+    row is checked before training starts.
 
     Args:
         task: makes the features.
         path: the file.
-        tokenizer: turns texts into ids.
+        tokenizer: converts texts into ids.
 
     Attributes:
-        notes: what the user should know, as ``onion.tasks.data.features.examples.Examples`` has it; it is known, and
-            told, at the end of the first pass.
+        notes: warnings, as in ``onion.tasks.data.features.examples.Examples``; logged at the end of the first pass.
 
     Raises:
-        DataError: the file is not what it should be; or, in a later pass, not what it was.
+        DataError: the file is invalid, or changed after the stream was made.
     """
 
     def __init__(self, task: Task, path: str | Path, tokenizer: Tokenizer) -> None:
@@ -75,7 +73,7 @@ class FeatureStream:
             tell_notes(str(self._path), notes)
 
     def _changed(self) -> DataError:
-        return DataError(f"{self._path}: changed since the training began; its passes would not be alike")
+        return DataError(f"{self._path}: changed since the training began; the passes would differ")
 
     def _chunks(self, notes: Counter[str]) -> Iterator[list[Example]]:
         rows = self._task.rows(self._path, labelled=True)
@@ -83,9 +81,9 @@ class FeatureStream:
 
 
 def _stamp(path: str | Path) -> tuple[int, int] | None:
-    """Size and time of the last change of a file."""
+    """Return size and modification time of a file."""
     try:
         found = Path(path).stat()
-    except OSError:  # what is wrong is said where the file is read
+    except OSError:  # reported where the file is read
         return None
     return found.st_size, found.st_mtime_ns

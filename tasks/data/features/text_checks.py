@@ -1,4 +1,4 @@
-"""What is wrong with a file, or with the tokenizer, where it is so of most examples; of a few it is how texts are."""
+"""Warnings about a file or a tokenizer that apply to most examples; a few such examples are normal."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.examples import Example
 
-EMPTY = "texts without any token of their own"
-UNKNOWN = "texts of tokens that the vocabulary does not know"
-UNLEARNED = "examples that there is nothing to learn from"
+EMPTY = "texts without any token"
+UNKNOWN = "texts of unknown tokens only"
+UNLEARNED = "examples without anything to learn"
 
 ADVICE = {
-    EMPTY: "are the texts there, and is the tokenizer whole?",
-    UNKNOWN: "is the vocabulary one for texts like these?",
+    EMPTY: "are the texts missing, or is the tokenizer incomplete?",
+    UNKNOWN: "does the vocabulary fit these texts?",
     UNLEARNED: "does the file say where the answers are?",
 }
 TOGETHER = ((EMPTY, UNKNOWN), (UNLEARNED,))
-"""What is told where the sum of it is more than half."""
+"""Kinds that are reported if their sum is more than half of the examples."""
 
 
 class Tally:
-    """Counts examples as they are made, and notes what is so of more than half of all.
+    """Counts examples as they are made, and notes what applies to more than half of them.
 
-    An example is empty if its ids are those of special tokens only, and unknown if there are unknown ones besides.
+    An example is empty if it has special tokens only, and unknown if its other tokens are all unknown.
 
     Args:
-        tokenizer: that made the ids.
+        tokenizer: made the ids.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -39,11 +39,11 @@ class Tally:
         self._found: Counter[str] = Counter()
 
     def add(self, examples: Sequence[Example], unlearned: int = 0) -> None:
-        """Count some more.
+        """Count examples.
 
         Args:
             examples: with ``ids``.
-            unlearned: how many of them there is nothing to learn from.
+            unlearned: how many of them have nothing to learn from.
         """
         if not examples:
             return
@@ -56,16 +56,16 @@ class Tally:
         self._found += Counter({EMPTY: empty, UNKNOWN: unknown - empty, UNLEARNED: unlearned})
 
     def note(self, notes: Counter[str]) -> None:
-        """Note what is so of most: ``what, of all 5000`` -> of how many."""
+        """Add to ``notes`` what applies to most examples, with the number of these."""
         for kinds in TOGETHER:
             if 2 * sum(self._found[kind] for kind in kinds) > self._examples:
-                told = {f"{kind} ({ADVICE[kind]}), of {self._examples} in all": self._found[kind] for kind in kinds}
+                told = {f"{kind}, out of {self._examples} ({ADVICE[kind]})": self._found[kind] for kind in kinds}
                 notes.update({what: count for what, count in told.items() if count})
 
 
 def _spanned(holds: np.ndarray, ends: np.ndarray) -> int:
-    """Of how many examples it holds for every token; ``ends`` says where they end."""
-    before = np.zeros(len(holds) + 1, np.int64)  # for how many tokens it holds before each
+    """Return for how many examples a condition holds for every token; ``ends`` are the ends of the examples."""
+    before = np.zeros(len(holds) + 1, np.int64)  # how many tokens before each fulfil it
     np.cumsum(holds, out=before[1:])
     starts = np.zeros_like(ends)
     starts[1:] = ends[:-1]

@@ -11,17 +11,14 @@ def row(**cells):
     return Row("a.tsv", 7, cells)
 
 
-# -- cells -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("value", "what"),
     [
-        (5, "c is 5, not a text; put it in quotes"),
-        (None, "c is None, not a text"),
-        (["x"], r"c is \['x'\], not a text"),
-        ("a\ud83d", "c holds half of a surrogate pair"),
-        ("\udc00", "c holds half of a surrogate pair"),
+        (5, "c is 5, not a string; put it in quotes"),
+        (None, "c is None, not a string"),
+        (["x"], r"c is \['x'\], not a string"),
+        ("a\ud83d", "c has an unpaired surrogate"),
+        ("\udc00", "c has an unpaired surrogate"),
     ],
 )
 def test_what_is_no_text_is_refused_with_its_line(value, what):
@@ -39,7 +36,7 @@ def test_words_are_texts_or_numbers(value, word):
 
 @pytest.mark.parametrize("value", [True, None, [1], {"a": 1}])
 def test_other_values_are_no_words(value):
-    with pytest.raises(DataError, match=r"a\.tsv:7: c is .*, not a text"):
+    with pytest.raises(DataError, match=r"a\.tsv:7: c is .*, not a string"):
         row(c=value).word("c")
 
 
@@ -51,10 +48,10 @@ def test_white_space_around_a_label_is_no_part_of_it(value, label):
 @pytest.mark.parametrize(
     ("value", "what"),
     [
-        ("", "c is empty; give this row one"),
+        ("", "c is empty; fill it in or remove the row"),
         (" \t", "c is empty"),
         (None, "c is None"),
-        (float("nan"), "c is nan, which"),
+        (float("nan"), "c is nan, which is not a JSON number"),
     ],
 )
 def test_what_is_no_label_is_refused(value, what):
@@ -71,9 +68,6 @@ def test_numbers(value, number):
 def test_what_is_no_number_is_refused(value):
     with pytest.raises(DataError, match=r"a\.tsv:7: c is '.*', not a number"):
         row(c=value).number("c")
-
-
-# -- files -------------------------------------------------------------------------------------------------------------
 
 
 def test_rows_of_a_file_know_their_lines(tmp_path):
@@ -95,14 +89,6 @@ def test_rows_are_read_one_at_a_time(tmp_path):
         list(rows)
 
 
-def test_a_file_without_rows(tmp_path):
-    with pytest.raises(DataError, match="there are no rows in the file"):
-        list(file_rows(write_tsv(tmp_path / "a.tsv", [], ("text_a",)), ["text_a"]))
-
-
-# -- lines -------------------------------------------------------------------------------------------------------------
-
-
 def cells(lines, *columns, optional=()):
     return [dict(each.cells) for each in line_rows(lines, columns, optional)]
 
@@ -117,11 +103,11 @@ def test_lines_of_plain_text_tabs_and_json():
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("a\tb", "2 cells with tabs between them; this model reads text_a"),
-        ("{a film}", "begins with '{' and is no JSON object"),
+        ("a\tb", "2 tab-separated cells; this model reads text_a"),
+        ("{a film}", "starts with '{' but is not a JSON object"),
         ('{"text": "a"}', "there is no 'text_a' in this object; it has 'text'"),
         ("{}", "there is no 'text_a' in this object; it has nothing"),
-        ("{" * 10_000, "no JSON object"),
+        ("{" * 10_000, "not a JSON object"),
     ],
 )
 def test_lines_that_do_not_do(line, what):

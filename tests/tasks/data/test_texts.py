@@ -1,4 +1,3 @@
-import json
 import logging
 from collections import Counter
 
@@ -13,15 +12,10 @@ from onion.tasks.batches import arguments, batch_of
 from onion.tasks.classification import Classification
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.texts import check_max_length, tell_notes
-from tests.tasks.helpers import IDS, write_tsv
+from tests.tasks.helpers import IDS, write_jsonl, write_tsv
 
 CLS, SEP = IDS["[CLS]"], IDS["[SEP]"]
 TASK = Classification(max_length=16, labels=["bad", "good"])
-
-
-def lines_of(path, *objects):
-    path.write_text("".join(json.dumps(each) + "\n" for each in objects), encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -40,9 +34,6 @@ def ids(examples):
     return [example["ids"].tolist() for example in examples]
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------
-
-
 def test_pairs_are_told_by_the_first_row(tmp_path):
     one = write_tsv(tmp_path / "one.tsv", [("a", "good"), ("b", "bad")])
     two = write_tsv(tmp_path / "two.tsv", [("a", "", "good"), ("b", "c", "bad")], ("text_a", "text_b", "label"))
@@ -54,13 +45,13 @@ def test_pairs_are_told_by_the_first_row(tmp_path):
     [
         ([{"text_a": "a", "text_b": "b"}, {"text_a": "a"}], "text_b is missing here but not in the first row"),
         ([{"text_a": "a"}, {"text_a": "a", "text_b": "b"}], "text_b is here but not in the first row"),
-        ([{"text_a": "a"}, {"text_a": 5}], "text_a is 5, not a text"),
-        ([{"text_a": "a", "text_b": "b"}, {"text_a": "a", "text_b": 1.5}], "text_b is 1.5, not a text"),
-        ([{"text_a": "a"}, {"text_a": "\ud83d"}], "text_a holds half of a surrogate pair"),
+        ([{"text_a": "a"}, {"text_a": 5}], "text_a is 5, not a string"),
+        ([{"text_a": "a", "text_b": "b"}, {"text_a": "a", "text_b": 1.5}], "text_b is 1.5, not a string"),
+        ([{"text_a": "a"}, {"text_a": "\ud83d"}], "text_a has an unpaired surrogate"),
     ],
 )
 def test_rows_that_do_not_do(tmp_path, rows, what):
-    path = lines_of(tmp_path / "a.jsonl", *rows)
+    path = write_jsonl(tmp_path / "a.jsonl", *rows)
     with pytest.raises(DataError, match=rf"a\.jsonl:2: {what}"):
         list(Classification().rows(path, labelled=False))
 
@@ -81,9 +72,6 @@ def test_lines_are_rows_too():
     ]
     (row,) = attrs.evolve(TASK, pairs=True).line_rows(["a\tb"])
     assert dict(row.cells) == {"text_a": "a", "text_b": "b"}
-
-
-# -- features ----------------------------------------------------------------------------------------------------------
 
 
 def test_examples_of_single_texts(features):
@@ -110,17 +98,6 @@ def test_long_texts_are_cut_counted_and_told(features, caplog):
     assert caplog.messages == ["some.tsv: texts longer than 5 tokens, cut: 2"]
 
 
-def test_of_a_pair_the_longer_text_is_cut(features):
-    examples, notes = features(("film", "a a a a a"), header=("text_a", "text_b"), max_length=6)
-    assert ids(examples) == [[CLS, IDS["film"], SEP, IDS["a"], IDS["a"], SEP]]
-    assert notes.total() == 1
-
-
-def test_a_length_without_room_for_text(features):
-    with pytest.raises(DataError, match="leaves no room"):
-        features(("a", "b"), header=("text_a", "text_b"), max_length=3)
-
-
 @pytest.mark.parametrize(("length", "fits"), [(2, False), (3, True), (24, True), (25, False)])
 def test_max_length_is_held_against_the_positions(length, fits):
     if fits:
@@ -128,9 +105,6 @@ def test_max_length_is_held_against_the_positions(length, fits):
         return
     with pytest.raises(DataError, match=f"--max-length {length}: the encoder takes 3 to 24 tokens"):
         check_max_length(length, 24)
-
-
-# -- batches -----------------------------------------------------------------------------------------------------------
 
 
 def example(*numbers, **more):

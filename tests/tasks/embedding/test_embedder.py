@@ -1,6 +1,5 @@
 """Embeddings in Python: against plain numpy, against the padded encoder cut off, against sentence-transformers."""
 
-import json
 import shutil
 
 import numpy as np
@@ -8,7 +7,7 @@ import paddle
 import pytest
 import safetensors.numpy
 
-from onion import DataProvider, Forward, Runner, RunnerItem
+from onion import DataProvider, Forward, Observer, Runner
 from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.encoder import Encoder
@@ -23,6 +22,11 @@ from tests.tasks.helpers import HIDDEN, films, snapshot, tiny_arrays, tiny_encod
 GOLDEN = ROOT / "tests" / "tasks" / "golden" / "minilm_mean.npz"
 
 TEXTS = [text for text, _ in films(37, seed=5)]
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_tsv(tmp_path / "a.tsv", [(text,) for text in TEXTS], ("text_a",))
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +55,6 @@ def pooled_by_numpy(pooling, tokens, pooled):
     if pooling == "pooler":
         return pooled
     return np.array([each[0] if pooling == "cls" else each.sum(axis=0) / len(each) for each in tokens])
-
-
-# -- in memory --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -130,14 +131,14 @@ def test_no_texts_an_empty_text_and_a_long_one(make):
         ({"pooling": "max"}, "pooling 'max': .* cls, mean, pooler"),
         ({"layer": 0}, "layer 0: the encoder has the layers 1 to 2"),
         ({"layer": 3}, "layer 3: the encoder has the layers 1 to 2"),
-        ({"layer": 1, "pooling": "pooler"}, "layer 1: the pooler stands over the last layer, 2"),
+        ({"layer": 1, "pooling": "pooler"}, "layer 1: the pooler belongs to the last layer, 2"),
         ({"layer": 1.0}, "layer 1.0 is not a whole number"),
         ({"max_length": 25}, "^max_length 25: the encoder takes 3 to 24 tokens"),
         ({"max_length": "5"}, "max_length '5' is not a whole number"),
         ({"max_length": None}, "max_length None is not a whole number"),
         ({"max_length": 3.5}, "max_length 3.5 is not a whole number"),
         ({"max_length": 2**70}, f"max_length {2**70}: the encoder takes 3 to 24 tokens"),
-        ({"batch_size": 0}, "batch_size 0: a batch has 1 text or more"),
+        ({"batch_size": 0}, "batch_size 0: a batch must have at least 1 text"),
         ({"batch_size": 1.5}, "batch_size 1.5 is not a whole number"),
     ],
 )
@@ -159,7 +160,7 @@ def test_a_pooler_that_was_never_trained_is_refused(encoder_folder, tmp_path):
     folder = shutil.copytree(encoder_folder, tmp_path / "encoder")
     kept = {name: array for name, array in tiny_arrays().items() if not name.startswith("pooler.")}
     safetensors.numpy.save_file(kept, folder / "model.safetensors")
-    with pytest.raises(WeightsError, match="holds no pooler"):
+    with pytest.raises(WeightsError, match="has no pooler, and a random one is meaningless"):
         Embedder.from_pretrained(folder, "pooler", max_length=24)
     assert Embedder.from_pretrained(folder, "mean", max_length=24)(TEXTS).shape == (37, HIDDEN)
 
@@ -174,9 +175,6 @@ def test_minilm_agrees_with_sentence_transformers():
     for name, normalize in (("means", False), ("normalized", True)):
         found = Embedder.from_pretrained(folder, "mean", normalize=normalize)(texts)
         np.testing.assert_allclose(found, golden[name], atol=1e-5)
-
-
-# -- from file to files -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tokens", [False, True])
@@ -201,8 +199,7 @@ def test_files_hold_what_the_embedder_gives_in_the_order_of_the_rows(make, encod
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
 
 
-def test_token_vectors_of_an_inner_layer_are_not_normalised(make, tmp_path):
-    data = write_tsv(tmp_path / "a.tsv", [(text,) for text in TEXTS], ("text_a",))
+def test_token_vectors_of_an_inner_layer_are_not_normalised(make, tmp_path, data):
     embed_file(make(layer=1, normalize=True), data, tmp_path / "out", tokens=True)
     vectors, tokens, lengths = (
         np.load(tmp_path / "out" / name) for name in ("cls_emb.npy", "top_layer_emb.npy", "lengths.npy")
@@ -212,34 +209,20 @@ def test_token_vectors_of_an_inner_layer_are_not_normalised(make, tmp_path):
     np.testing.assert_allclose(vectors, firsts / np.linalg.norm(firsts, axis=1, keepdims=True), atol=1e-5)
 
 
-def test_formats_and_pairs_give_the_same(make, tmp_path):
+def test_pairs_of_texts_in_a_file(make, tmp_path):
     rows = [("a lovely film", "is it"), ("", "the 'plot', \"cold\""), ("中 文", ""), ("sad", "a b c d e f")]
-    write_tsv(tmp_path / "a.tsv", [("7", b, a) for a, b in rows], ("id", "text_b", "text_a"))
-    cells = [[f'"{cell}"' for cell in (a, b.replace('"', '""'))] for a, b in rows]
-    (tmp_path / "a.csv").write_text("text_a,text_b\r\n" + "".join(",".join(row) + "\r\n" for row in cells))
-    lines = [json.dumps({"text_a": a, "text_b": b, "x": None}) + "\n" for a, b in rows]
-    (tmp_path / "a.jsonl").write_text("".join(lines) + "\n")
-    for suffix in ("tsv", "csv", "jsonl"):
-        embed_file(make(), tmp_path / f"a.{suffix}", tmp_path / suffix, tokens=True)
-    assert snapshot(tmp_path / "tsv") == snapshot(tmp_path / "csv") == snapshot(tmp_path / "jsonl")
+    path = write_tsv(tmp_path / "a.tsv", [("7", b, a) for a, b in rows], ("id", "text_b", "text_a"))
+    embed_file(make(), path, tmp_path / "out")
     expected = make()([a for a, _ in rows], [b for _, b in rows])
-    np.testing.assert_allclose(np.load(tmp_path / "tsv" / "cls_emb.npy"), expected, atol=1e-5)
+    np.testing.assert_allclose(np.load(tmp_path / "out" / "cls_emb.npy"), expected, atol=1e-5)
 
 
 BAD = [
     ("a.txt", "text_a\nfilm\n", "a.txt: cannot tell the format"),
-    ("a.tsv", "", "a.tsv:1: there is no header"),
     ("a.tsv", "text_a\n", "there are no rows"),
-    ("a.jsonl", "\n", "there are no rows"),
-    ("a.tsv", "text\nfilm\n", "a.tsv:1: the header has no column 'text_a'"),
     ("a.tsv", "text_a\nfilm\nfilm\tplot\n", "a.tsv:3: expected 1 columns, got 2"),
-    ("a.tsv", "text_a\nfilm\n\nfilm\n", "a.tsv:3: expected 1 columns, got 0"),
-    ("a.csv", 'text_a\nfilm\n"film\n', "a.csv:3: broken CSV"),
-    ("a.jsonl", '{"text_a": "film"}\n{"text": 1}\n', "a.jsonl:2: there is no 'text_a'"),
-    ("a.jsonl", '{"text_a": 3}\n', "a.jsonl:1: text_a is 3, not a text"),
-    ("a.jsonl", '{"text_a": "\\ud800"}\n', "a.jsonl:1: text_a holds half of a surrogate pair"),
+    ("a.jsonl", '{"text_a": 3}\n', "a.jsonl:1: text_a is 3, not a string"),
     ("a.jsonl", '{"text_a": "a", "text_b": "b"}\n{"text_a": "a"}\n', "a.jsonl:2: text_b is missing here"),
-    ("a.jsonl", '{"text_a": "a"}\n{"text_a": "a", "text_b": "b"}\n', "a.jsonl:2: text_b is here but not"),
 ]
 
 
@@ -258,7 +241,7 @@ def test_file_and_folder_are_looked_at_before_the_encoder(tmp_path):
     with pytest.raises(DataError, match="there is no such file"):
         embed("no such encoder", tmp_path / "a.tsv", tmp_path / "out")
     data = write_tsv(tmp_path / "a.tsv", [("film",)], ("text_a",))
-    with pytest.raises(DataError, match="holds files already, and nothing is overwritten"):
+    with pytest.raises(DataError, match="is not empty, and nothing is overwritten"):
         embed("no such encoder", data, tmp_path)
     with pytest.raises(WeightsError, match="no such encoder"):
         embed("no such encoder", data, tmp_path / "out")
@@ -269,7 +252,7 @@ def test_an_empty_folder_is_taken_a_file_or_a_link_is_not(make, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty")
     for name in ("a.tsv", "link"):
-        with pytest.raises(DataError, match="a folder cannot be put there"):
+        with pytest.raises(DataError, match="cannot create a folder there"):
             embed_file(make(), data, tmp_path / name)
     with pytest.raises(DataError, match="cannot be written"):
         embed_file(make(), data, tmp_path / "a.tsv" / "out")
@@ -278,8 +261,7 @@ def test_an_empty_folder_is_taken_a_file_or_a_link_is_not(make, tmp_path):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
-def test_what_is_interrupted_leaves_nothing(make, tmp_path, monkeypatch, error):
-    data = write_tsv(tmp_path / "a.tsv", [(text,) for text in TEXTS], ("text_a",))
+def test_what_is_interrupted_leaves_nothing(make, tmp_path, data, monkeypatch, error):
     before = snapshot(tmp_path)
     forward, done = PooledEncoder.forward, []
 
@@ -297,8 +279,7 @@ def test_what_is_interrupted_leaves_nothing(make, tmp_path, monkeypatch, error):
     assert snapshot(tmp_path) == before
 
 
-def test_a_file_that_shrinks_meanwhile(make, tmp_path, monkeypatch):
-    data = write_tsv(tmp_path / "a.tsv", [(text,) for text in TEXTS], ("text_a",))
+def test_a_file_that_shrinks_meanwhile(make, tmp_path, data, monkeypatch):
     folder = files.new_folder
 
     def shrink(out):
@@ -318,11 +299,7 @@ def test_texts_that_are_cut_are_told(make, tmp_path, caplog):
     assert caplog.messages == [f"{data}: texts longer than 8 tokens, cut: 1"]
 
 
-# -- its parts --------------------------------------------------------------------------------------------------------
-
-
-def test_a_stream_gives_every_row_once_anew_in_each_pass(tokenizer, tmp_path):
-    data = write_tsv(tmp_path / "a.tsv", [(text,) for text in TEXTS], ("text_a",))
+def test_a_stream_gives_every_row_once_anew_in_each_pass(tokenizer, data):
     stream = TextStream(data, tokenizer, 24, chunk=16)
     assert len(stream) == 37
     for _ in range(2):
@@ -341,16 +318,10 @@ def test_a_stream_gives_every_row_once_anew_in_each_pass(tokenizer, tmp_path):
 
 
 def test_the_progress_bar_knows_how_much_is_left():
-    class Look(RunnerItem):
-        def __init__(self):
-            self.left = []
-
-        def on_batch(self, state):
-            self.left.append(state.batches.__length_hint__())
-
-    look = Look()
+    left = []
+    look = Observer(on_batch_begin=lambda state: left.append(state.batches.__length_hint__()))
     Runner(DataProvider(lambda: iter(range(10)), 4), Expected(3), look).run(passes=1)
-    assert look.left == [2, 1, 0]
+    assert left == [2, 1, 0]
 
 
 @pytest.mark.parametrize("width", [None, 3])

@@ -1,16 +1,14 @@
 import json
 import re
-import subprocess
 import sys
 
 import attrs
 import pytest
 
-from onion.errors import DataError
+from onion.errors import DataError, OnionError
 from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.presets import PRESETS, preset
 from onion.tasks.registry import get_task
-from tests.patience import PATIENCE
 
 NEEDED = {"task": "classification", "train": "a.tsv", "dev": "b.tsv"}
 
@@ -65,12 +63,6 @@ def test_a_name_that_stands_twice_in_yaml_is_told_with_its_lines(tmp_path, text,
         read_config(written(tmp_path / "a.yaml", text))
 
 
-def test_numbers_as_yaml_has_them(tmp_path):
-    text = "label_smoothing: 1e-1\nclass_weights: {1: 2, 0: 1e-1}\nlabels: [1, 0]\n"
-    task = get_task("classification", resolve(NEEDED, read_config(written(tmp_path / "a.yaml", text))).options)
-    assert (task.label_smoothing, task.class_weights, task.labels.names) == (0.1, {"1": 2, "0": 0.1}, ("1", "0"))
-
-
 @pytest.mark.parametrize("name", ["task", "monitor", "encoder", "x\x1b" + "y" * 9999])
 def test_a_value_is_shown_in_short_and_without_what_a_terminal_obeys(tmp_path, name):
     content = json.dumps({"task": "classification", "train": "a", "dev": "b", name: ["\x1b[2J" + "y" * 9999] * 99})
@@ -87,32 +79,17 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path):
             read_config(tmp_path / name)
 
 
-def test_yaml_needs_its_library_and_says_so(tmp_path):
-    code = """
-import sys
-sys.modules["yaml"] = None
-from pathlib import Path
-from onion.tasks.finetune.config_file import read_config
-try:
-    read_config(Path(sys.argv[1]))
-except Exception as error:
-    print(error)
-"""
-    path = written(tmp_path / "a.yaml", "a: 1")
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=PATIENCE)
-    assert "pip install 'onion-paddle[yaml]'" in done.stdout, done.stderr
+def test_yaml_needs_its_library(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(OnionError, match=r"pip install 'onion-paddle\[yaml\]'"):
+        read_config(written(tmp_path / "a.yaml", "a: 1"))
 
 
 def test_the_later_layer_wins():
-    found = resolve(
-        preset("ernie/chnsenticorp"), {"learning_rate": 1e-3, "max_length": 64}, {**NEEDED, "learning_rate": 2e-3}
-    )
-    assert (found.learning_rate, found.batch_size, found.warmup_ratio, found.options) == (
-        2e-3,
-        24,
-        0.0,
-        {"max_length": 64},
-    )
+    layers = {"learning_rate": 1e-3, "max_length": 64}, {**NEEDED, "learning_rate": 2e-3}
+    found = resolve(preset("ernie/chnsenticorp"), *layers)
+    assert (found.learning_rate, found.batch_size, found.warmup_ratio) == (2e-3, 24, 0.0)
+    assert found.options == {"max_length": 64}
 
 
 def test_settings_of_the_task_are_alike_wherever_they_stand():
@@ -141,19 +118,19 @@ def test_what_is_needed(name):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"passes": 0}, "passes must be a whole number from 1, got 0"),
+        ({"passes": 0}, "passes must be an integer >= 1, got 0"),
         ({"passes": True}, "passes must be .*, got True"),
         ({"passes": "3"}, "passes must be .*, got '3'"),
-        ({"learning_rate": "fast"}, "learning_rate must be a number above 0, got 'fast'"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number > 0, got 'fast'"),
         ({"learning_rate": float("nan")}, "learning_rate must be .*, got nan"),
         ({"warmup_ratio": 1.5}, "warmup_ratio must be a number from 0 to 1, got 1.5"),
-        ({"weight_decay": -1}, "weight_decay must be .*, got -1.0"),
-        ({"seed": -1}, "seed must be .*, got -1"),
+        ({"weight_decay": -1}, "weight_decay must be a number >= 0, got -1.0"),
+        ({"seed": -1}, "seed must be an integer from 0 to 4294967295, got -1"),
         ({"test_every": 0}, "test_every must be .*, got 0"),
         ({"stream": "yes"}, "stream must be true or false, got 'yes'"),
-        ({"encoder": ""}, "encoder must be a text, got ''"),
-        ({"train": 5}, "train must be a text, got 5"),
-        ({"learning_rate": 10**400}, r"learning_rate must be a number above 0, got 10+\.\.\."),
+        ({"encoder": ""}, "encoder must be a non-empty string, got ''"),
+        ({"train": 5}, "train must be a non-empty string, got 5"),
+        ({"learning_rate": 10**400}, r"learning_rate must be a number > 0, got 10+\.\.\."),
         ({"init_head": True}, "init_head needs init_from, the training to load the head from"),
     ],
 )
@@ -185,15 +162,6 @@ def test_every_preset_resolves(name):
 def test_presets_as_they_were_published(name, batch_size, passes, learning_rate):
     found = preset(name)
     assert (found["batch_size"], found["passes"], found["learning_rate"]) == (batch_size, passes, learning_rate)
-
-
-def test_every_data_set_of_ernie_has_a_preset_of_both_sizes():
-    sets = {
-        kind: {name.split("/")[1] for name in PRESETS if name.startswith(f"{kind}/")}
-        for kind in ("ernie", "ernie-large")
-    }
-    assert sets["ernie"] == sets["ernie-large"]
-    assert all(PRESETS[f"ernie/{name}"]["task"] == PRESETS[f"ernie-large/{name}"]["task"] for name in sets["ernie"])
 
 
 def test_an_unknown_preset():

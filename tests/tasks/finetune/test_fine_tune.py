@@ -1,5 +1,6 @@
 import os
 import random
+import shutil
 
 import attrs
 import numpy as np
@@ -27,6 +28,8 @@ def test_the_report(trained):
     assert report["step"] == 16
     assert sorted(tests) == [2, 4, 6, 8, 10, 12, 14, 16]  # four times a pass of 8 steps
     assert report["dev.accuracy"] == max(tests.values()) == tests[report["best_step"]]
+    best = read(out / f"step-{report['best_step']:08d}")
+    assert best.run["metrics"]["dev.accuracy"] == report["dev.accuracy"]
     assert report["majority_accuracy"] >= 0.5
     assert {"dev.f1", "dev.f1_macro", "seconds", "output"} < report.keys()
 
@@ -64,14 +67,6 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(trained, make
     assert other["step"] == 16
 
 
-def test_training_again_does_nothing_and_reports_the_same(trained, make_settings):
-    out, result = trained
-    before = snapshot(out)
-    again = train(make_settings(), out)
-    assert {**again.report, "seconds": 0} == {**result.report, "seconds": 0}
-    assert snapshot(out) == before
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_second_start_reads_the_training_file_once_for_its_digest(make_settings, tmp_path, monkeypatch, stream):
     path = write_tsv(tmp_path / "train.tsv", films(64, seed=1))
@@ -96,10 +91,7 @@ def test_a_second_start_reads_the_training_file_once_for_its_digest(make_setting
 
 
 def test_no_trace_of_a_training_that_could_not_begin(make_settings, encoder_folder, tmp_path):
-    narrow = tmp_path / "narrow"
-    narrow.mkdir()
-    for path in encoder_folder.iterdir():
-        (narrow / path.name).write_bytes(path.read_bytes())
+    narrow = shutil.copytree(encoder_folder, tmp_path / "narrow")
     config = (narrow / "config.json").read_text()
     (narrow / "config.json").write_text(config.replace('"hidden_size": 32', '"hidden_size": 16'))
     with pytest.raises(WeightsError, match="misshapen"):
@@ -124,13 +116,6 @@ def test_a_folder_of_weights_is_never_taken_for_the_output(make_settings, encode
     assert snapshot(encoder_folder) == before
 
 
-def test_one_label_is_nothing_to_learn(make_settings, tmp_path):
-    path = write_tsv(tmp_path / "one.tsv", [("a", "good"), ("b", "good")])
-    with pytest.raises(DataError, match=r"one\.tsv: all rows have the label 'good'"):
-        train(make_settings(train=str(path)), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 def test_test_every_and_fewer_examples_than_a_batch(make_settings, tmp_path):
     path = write_tsv(tmp_path / "few.tsv", [("a", "good"), ("lovely", "bad"), ("film", "good")])
     report = train(make_settings(train=str(path), passes=3, test_every=2, batch_size=64), tmp_path / "out").report
@@ -153,12 +138,6 @@ def test_a_figure_that_the_test_does_not_have_is_refused_before_anything_is_writ
     assert not (tmp_path / "out").exists()
 
 
-def test_the_best_may_be_named_as_the_report_names_it(make_settings, tmp_path):
-    out = tmp_path / "out"
-    report = train(make_settings(passes=1, monitor="dev.f1_macro"), out).report
-    assert report["dev.f1_macro"] == max(row["dev.f1_macro"] for row in log_rows(out) if "dev.f1_macro" in row)
-
-
 def test_the_best_of_an_error_is_the_smallest(make_settings, tmp_path):
     rows = [(text, str(float(label == "good"))) for text, label in films(40, seed=4)]
     data, out = str(write_tsv(tmp_path / "numbers.tsv", rows)), tmp_path / "out"
@@ -173,25 +152,6 @@ def test_a_training_that_has_gone_astray_ends_with_an_error(make_settings, tmp_p
         train(make_settings(passes=7, learning_rate=1e30), tmp_path / "out")
 
 
-def test_texts_that_are_cut_are_told_once_a_file(make_settings, tmp_path, caplog):
-    train(make_settings(passes=1, options={"max_length": 6}), tmp_path / "out")
-    told = [message for message in caplog.messages if "longer than 6 tokens" in message]
-    assert len(told) == 2
-    assert "train.tsv: " in told[0]
-    assert "dev.tsv: " in told[1]
-
-
-def test_pairs(make_settings, tmp_path):
-    header = ("label", "text_b", "text_a")
-    rows = [(label, "was it", text) for text, label in films(40, seed=4)]
-    data = str(write_tsv(tmp_path / "pairs.tsv", rows, header))
-    train(make_settings(train=data, dev=data, passes=1), tmp_path / "out")
-    assert read_json(tmp_path / "out", TASK_FILE)["pairs"] is True
-    with pytest.raises(DataError, match=r"dev\.tsv:2: there is no column 'text_b'"):
-        train(make_settings(train=data), tmp_path / "other")
-    assert not (tmp_path / "other").exists()
-
-
 def test_seeds():
     drawn = []
     for seed in (5, 5, 6):
@@ -199,12 +159,6 @@ def test_seeds():
         drawn.append((random.random(), np.random.rand(), paddle.rand([1]).item()))
     assert drawn[0] == drawn[1]
     assert all(one != other for one, other in zip(drawn[1], drawn[2], strict=True))
-
-
-def test_the_best_checkpoint_is_kept_beside_the_newest(trained):
-    out, result = trained
-    best = read(out / f"step-{result.report['best_step']:08d}")
-    assert best.run["metrics"]["dev.accuracy"] == result.report["dev.accuracy"]
 
 
 @pytest.mark.parametrize("task", ["classification", Classification()])

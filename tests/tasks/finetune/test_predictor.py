@@ -3,7 +3,7 @@
 import paddle
 import pytest
 
-from onion import CompositionError, Forward, GradientMachine, Runner
+from onion import Forward, GradientMachine, Runner
 from onion.models.encoder import Encoder
 from onion.tasks.classification import Classification, Classifier
 from onion.tasks.finetune.fine_tune import fine_tune
@@ -66,8 +66,3 @@ def test_rings_that_are_for_training_only_are_left_out(encoder_folder, tokenizer
     assert [type(item) for item in predictor.onion] == [Forward]
     (found,) = predictor(task.text_rows(["a [MASK] film"]))
     assert found
-
-
-def test_a_runner_without_a_network_is_refused(task, tokenizer):
-    with pytest.raises(CompositionError, match="an inference runner runs one network, but here is none"):
-        Predictor(task, Runner(Masker(tokenizer, seed=1)), tokenizer)

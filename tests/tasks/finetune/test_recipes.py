@@ -8,10 +8,10 @@ from onion import (
     GradientMachine,
     Logger,
     NanGuard,
+    Observer,
     ParameterUpdater,
     Progress,
     Runner,
-    RunnerItem,
     Saver,
     Signals,
     Tester,
@@ -22,18 +22,12 @@ from onion.tasks.batches import batch_of
 from onion.tasks.classification import Classification, Classifier
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.cache import cached_features
-from onion.tasks.data.labels import Labels
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.tasks.finetune.recipes import best_figure, evaluation_onion, prediction_onion, training_onion
-from onion.tasks.metrics.chunk_f1 import ChunkMetric
-from onion.tasks.metrics.classification import ClassificationMetric
-from onion.tasks.metrics.correlation import CorrelationMetric
-from onion.tasks.metrics.multilabel import MultiLabelMetric
-from onion.tasks.metrics.perplexity import PerplexityMetric
 from onion.tasks.metrics.question_answering import ReadingMetric, alike
-from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, ranking
 from onion.tasks.probabilities import softmax
 from onion.tasks.question_answering.questions import Answer, Question
+from tests.tasks.metrics.of_tasks import METRICS
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +72,6 @@ def test_evaluation_measures_what_the_logits_say(measure, network, examples, log
     assert state.metrics.keys() == {"accuracy", "f1", "f1_macro", "matthews"}
 
 
-def test_evaluation_leaves_the_network_in_training_mode_if_it_was(measure, network, examples):
-    network.train()
-    measure(network, examples).run(passes=1)
-    assert network.training
-    assert network.dropout.training
-
-
 def test_training_onion(task, measure, network, examples, tmp_path):
     """Its rings in their order; and the test is inside the saver and the logger, so that they see its metrics."""
     test = measure(network, examples)
@@ -104,12 +91,8 @@ def test_training_onion(task, measure, network, examples, tmp_path):
     assert [type(item) for item in runner.items] == rings
     seen = []
 
-    class Look(RunnerItem):
-        def on_batch(self, state):
-            yield
-            seen.append((state.step, dict(state.reported)))
-
-    state = runner.insert_before(Saver, Look()).run(passes=1)
+    note = Observer(on_batch_end=lambda state: seen.append((state.step, dict(state.reported))))
+    state = runner.insert_before(Saver, note).run(passes=1)
     assert state.step == 3
     assert seen == [
         (1, {}),
@@ -119,54 +102,34 @@ def test_training_onion(task, measure, network, examples, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"metrics.jsonl", "step-00000002", "step-00000003"}
 
 
-def test_a_test_onion_is_a_training_onion_with_rings_replaced(measure, network, examples):
-    test = measure(network, examples)
-    assert [type(item) for item in test.items][-1] is Forward
-
-
-# -- the figure to go by -----------------------------------------------------------------------------------------------
-
-LABELS = Labels(["bad", "good"])
-METRICS = {
-    "classify": lambda: ClassificationMetric(LABELS),
-    "regress": CorrelationMetric,
-    "match": lambda: RankingMetric([decisions, ranking], np.zeros(0, np.int64)),
-    "pairwise": PairMetric,
-    "multilabel": lambda: MultiLabelMetric(LABELS, 0.5),
-    "tag": lambda: ChunkMetric(Labels(["O", "B-LOC", "I-LOC"])),
-    "mask": PerplexityMetric,
-}
-
-
 def reading(*answers, with_negative=False):
     questions = [Question("here", "id", "who?", "he is", (Answer(text, 0),) if text else ()) for text in answers]
     return ReadingMetric(questions, lambda question, spans: None, alike, with_negative)
 
 
 @pytest.mark.parametrize(
-    ("task", "figure", "mode"),
+    ("name", "figure", "mode"),
     [
-        ("classify", "f1_macro", "max"),
-        ("classify", "f1", "max"),
-        ("regress", "spearman", "max"),
-        ("regress", "mean_squared_error", "min"),
-        ("match", "mrr", "max"),
-        ("pairwise", "accuracy", "max"),
+        ("classification", "f1_macro", "max"),
+        ("correlation", "spearman", "max"),
+        ("correlation", "mean_squared_error", "min"),
+        ("ranking", "mrr", "max"),
+        ("pairs", "accuracy", "max"),
         ("multilabel", "f1_micro", "max"),
-        ("tag", "f1.LOC", "max"),
-        ("mask", "perplexity", "min"),
+        ("chunks", "f1.x", "max"),
+        ("perplexity", "perplexity", "min"),
     ],
 )
-def test_a_figure_is_found_by_either_name(task, figure, mode):
-    assert best_figure(METRICS[task](), figure) == (figure, mode)
-    assert best_figure(METRICS[task](), f"dev.{figure}") == (figure, mode)
+def test_a_figure_is_found_by_either_name(name, figure, mode):
+    metric = METRICS[name].make()
+    assert best_figure(metric, figure) == best_figure(metric, f"dev.{figure}") == (figure, mode)
 
 
-@pytest.mark.parametrize("task", METRICS)
-def test_an_unknown_figure_is_refused_with_those_that_there_are(task):
-    known = ", ".join(METRICS[task]().result())
+@pytest.mark.parametrize("name", METRICS)
+def test_an_unknown_figure_is_refused_with_those_that_there_are(name):
+    known = ", ".join(METRICS[name].make().result())
     with pytest.raises(DataError, match=f"^monitor: the test has no metric 'acuracy'; it has {known}$"):
-        best_figure(METRICS[task](), "acuracy")
+        best_figure(METRICS[name].make(), "acuracy")
 
 
 def test_reading_has_the_figures_that_its_questions_will_have():

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onion import DataProvider, Runner, RunnerItem, Saver
-from onion.tasks.masked_lm.masking import Masker, MaskFiller, SteadyMasker, first_tokens, special_ids
+from onion import DataProvider, Observer, Runner, RunnerItem, Saver
+from onion.tasks.masked_lm.masking import Masker, MaskFiller, SteadyMasker, first_tokens
 from onion.tasks.metrics.perplexity import Guesses
 from onion.testing import Batches
 from tests.tasks.helpers import VOCAB
@@ -37,9 +37,6 @@ def many(rows=400, seed=0):
 some_batches = st.lists(
     st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), max_size=12), min_size=1, max_size=5
 ).map(lambda rows: batch(*rows))
-
-
-# -- what every masked batch is like -----------------------------------------------------------------------------------
 
 
 @settings(max_examples=200)
@@ -94,22 +91,9 @@ def test_all_places_of_a_row_are_chosen_equally_often(tokenizer):
     assert counts[1:6].min() > 0.9 * counts[1:6].mean()
 
 
-def test_no_text_nothing_masked(tokenizer):
-    found = Masker(tokenizer, 1, whole_words=True).masked(batch([], []))
-    assert (found["masked_positions"], found["labels"].tolist()) == ([], [])
-    assert found["input_ids"].tolist() == [[CLS, SEP]] * 2
-
-
-def test_special_ids(tokenizer):
-    assert sorted(special_ids(tokenizer)) == [PAD, UNK, CLS, SEP, MASK]
-
-
 def test_first_tokens_by_hand():
     words = np.array([[-1, 0, 0, 1, 1, 1, -1], [-1, 3, -1, 4, 4, -1, -1]])
     assert first_tokens(words).tolist() == [[0, 1, 1, 3, 3, 3, 6], [0, 1, 2, 3, 3, 5, 5]]
-
-
-# -- random numbers ----------------------------------------------------------------------------------------------------
 
 
 def masks(masker, batches):
@@ -134,47 +118,28 @@ def test_a_restored_state_goes_on_with_the_same_masks(tokenizer):
     assert masks(resumed, batches[3:]) == wanted
 
 
-class Look(RunnerItem):
-    """Remember what every batch became, by its step."""
-
-    def __init__(self):
-        self.seen = {}
-
-    def on_batch(self, state):
-        self.seen[state.step] = state.batch["input_ids"].tolist()
+def noting(seen):
+    """Note what every batch became, by its step."""
+    return Observer(on_batch_begin=lambda state: seen.update({state.step: state.batch["input_ids"].tolist()}))
 
 
 def run(folder, masker, **until):
-    look = Look()
-    rows = many(40)
+    seen, rows = {}, many(40)
     examples = [{name: rows[name][row] for name in ("input_ids", "words")} for row in range(40)]
-    Runner(Saver(folder, every=2), DataProvider(examples, 8, shuffle=True), masker, look).run(**until)
-    return look.seen
-
-
-@pytest.mark.parametrize("cut", [1, 2, 5, 7])
-def test_a_run_that_was_cut_in_mid_pass_masks_as_one_that_was_not(tokenizer, tmp_path, cut):
-    whole = run(tmp_path / "whole", Masker(tokenizer, 1), passes=2)
-    first = run(tmp_path / "cut", Masker(tokenizer, 1), steps=cut)
-    rest = run(tmp_path / "cut", Masker(tokenizer, 1), passes=2)
-    assert (len(whole), len(first), len(rest)) == (10, cut, 10 - cut)
-    assert first | rest == whole
+    Runner(Saver(folder, every=2), DataProvider(examples, 8, shuffle=True), masker, noting(seen)).run(**until)
+    return seen
 
 
 def test_a_steady_masker_masks_alike_in_every_pass(tokenizer, tmp_path):
     batches = [many(8, seed) for seed in range(3)]
-    look = Look()
-    Runner(Batches(batches), SteadyMasker(tokenizer, 1), look).run(passes=2)
-    assert [look.seen[step] for step in (0, 1, 2)] == [look.seen[step] for step in (3, 4, 5)]
-    look_again = Look()
-    Runner(Batches(batches), Masker(tokenizer, 1), look_again).run(passes=2)
-    assert [look_again.seen[step] for step in (0, 1, 2)] == [look.seen[step] for step in (0, 1, 2)]
-    assert look_again.seen[3] != look.seen[3]
+    steady, other = {}, {}
+    for kind, seen in ((SteadyMasker, steady), (Masker, other)):
+        Runner(Batches(batches), kind(tokenizer, 1), noting(seen)).run(passes=2)
+    assert [steady[step] for step in (0, 1, 2)] == [steady[step] for step in (3, 4, 5)]
+    assert [other[step] for step in (0, 1, 2)] == [steady[step] for step in (0, 1, 2)]
+    assert other[3] != steady[3]
     seen = run(tmp_path, SteadyMasker(tokenizer, 1), steps=3) | run(tmp_path, SteadyMasker(tokenizer, 1), passes=1)
     assert seen == run(tmp_path / "whole", SteadyMasker(tokenizer, 1), passes=1)
-
-
-# -- texts that bring their own masks ----------------------------------------------------------------------------------
 
 
 class Answer(RunnerItem):

@@ -3,21 +3,37 @@ from collections import Counter
 import numpy as np
 import paddle
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from scipy.special import log_softmax
 
-from onion.errors import DataError
+from onion.errors import DataError, WeightsError
 from onion.models.encoder import Encoder
 from onion.models.pretraining_heads import EncoderForPretraining
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.examples import Examples
+from onion.tasks.finetune.fine_tune import seed_everything, train
+from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
+from onion.tasks.finetune.initialization import Initialization
 from onion.tasks.finetune.optimization import is_decayed
+from onion.tasks.finetune.settings import Settings
 from onion.tasks.masked_lm.masking import Masker
 from onion.tasks.masked_lm.task import MaskedLM
 from onion.tasks.registry import get_task
-from tests.tasks.helpers import DATA, IDS, PLAIN, VOCAB, needs_data, write_tsv
+from tests.tasks.arrays import tensors
+from tests.tasks.helpers import (
+    BAD,
+    DATA,
+    GOOD,
+    HIDDEN,
+    IDS,
+    PLAIN,
+    POSITIONS,
+    VOCAB,
+    log_rows,
+    needs_data,
+    tiny_encoder,
+    write_tsv,
+)
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 
@@ -25,9 +41,6 @@ PAD, UNK, CLS, SEP, MASK = range(5)
 def text_file(path, text):
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
-
-
-# -- rows --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_plain_text_is_a_row_a_paragraph(tmp_path):
@@ -56,14 +69,11 @@ def test_plain_text_where_pairs_were_trained(tmp_path):
     with pytest.raises(DataError, match=r"a\.txt:2: there is no column 'text_b'; the training file has"):
         list(MaskedLM(pairs=True).rows(text_file(tmp_path / "a.txt", "\na"), labelled=False))
     with pytest.raises(
-        DataError, match=r"a\.json: cannot tell .*; name a plain text \.txt, a table \.tsv, \.csv, \.jsonl"
+        DataError, match=r"a\.json: cannot tell .*; use plain text \.txt, or a table \.tsv, \.csv, \.jsonl"
     ):
         MaskedLM().rows("a.json", labelled=True)
     with pytest.raises(DataError, match=r"none\.txt: there is no such file"):
         list(MaskedLM().rows(tmp_path / "none.txt", labelled=False))
-
-
-# -- features ----------------------------------------------------------------------------------------------------------
 
 
 def features(tokenizer, path, labelled=True, **changes):
@@ -140,47 +150,6 @@ def test_a_baseline(tmp_path, tokenizer):
     assert MaskedLM().baseline(examples) == {"commonest_word_accuracy": 3 / 6}
 
 
-pieces = st.sampled_from(
-    [
-        "text_a",
-        "text_b",
-        "\t",
-        "\n",
-        "\r\n",
-        ",",
-        '"',
-        "{",
-        "}",
-        "[MASK]",
-        ":",
-        "a film",
-        "中",
-        "\\ud800",
-        "null",
-        "\x1c",
-    ]
-)
-contents = st.lists(st.one_of(pieces.map(str.encode), st.binary(max_size=4)), max_size=14).map(b"".join)
-
-
-@settings(max_examples=400)
-@given(contents, st.sampled_from([".txt", ".tsv", ".csv", ".jsonl"]), st.booleans())
-@example(b'{"text_a": "\\ud83d"}', ".jsonl", True)
-@example(b'{"text_a": "a", "text_b": null}', ".jsonl", True)
-@example(b"text_a\ttext_b\na\t\n", ".tsv", True)
-def test_any_file_ends_in_features_or_in_an_error_that_names_it(tmp_path_factory, tokenizer, content, ending, labelled):
-    path = text_file(tmp_path_factory.getbasetemp() / f"fuzzed{ending}", content)
-    told = str(path)
-    try:
-        examples, _ = features(tokenizer, path, labelled, max_length=8)
-    except DataError as error:
-        examples, told = [], str(error)
-    assert told.startswith(str(path))
-    for each in examples:
-        assert len(each["ids"]) == len(each["types"]) == len(each["words"]) <= 8
-        assert (each["ids"][0], each["ids"][-1]) == (CLS, SEP)
-
-
 @needs_data
 @pytest.mark.parametrize(
     ("text", "vocabulary", "characters"),
@@ -202,9 +171,6 @@ def test_real_texts(tmp_path, text, vocabulary, characters):
     assert share == pytest.approx(0.15, abs=0.02)
 
 
-# -- the network -------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def network(encoder_folder):
     paddle.seed(3)
@@ -224,10 +190,6 @@ def masked(tokenizer):
     batch = MaskedLM().collate(Examples.of(made)[:], tokenizer.pad_id)
     assert batch["words"].tolist()[0] == [0, 1, 2, 3, -1, -1, -1, -1, -1]
     return {**batch, "masked_positions": [1, 2, 18], "labels": np.array([7, 9, 11])}
-
-
-def tensors(batch):
-    return {name: paddle.to_tensor(each) if isinstance(each, np.ndarray) else each for name, each in batch.items()}
 
 
 def test_scores_stand_at_the_masked_places_and_are_those_of_pretraining(network, masked, encoder_folder):
@@ -281,3 +243,136 @@ def test_no_more_guesses_than_words(encoder_folder):
     batch = {"masked_positions": [0], "lengths": [1], "input_ids": np.array([[5]])}
     (found,) = network.decode(paddle.zeros([1, len(VOCAB)]), batch)
     assert found.ids.shape == (1, len(VOCAB))
+
+
+# -- training and prediction -------------------------------------------------------------------------------------------
+
+
+def begun(folder):
+    seed_everything(5)
+    return Initialization(folder).network(MaskedLM())
+
+
+def test_a_pretrained_head_is_taken_over(tmp_path, encoder_folder, caplog):
+    paddle.seed(4)
+    pretrained = EncoderForPretraining(Encoder.from_pretrained(encoder_folder))
+    pretrained.save_pretrained(tmp_path)
+    network = begun(tmp_path)
+    found = network.cls.state_dict()
+    assert len(found) == 5
+    for name, array in found.items():
+        assert np.array_equal(array.numpy(), pretrained.cls.state_dict()[name].numpy()), name
+    assert not caplog.messages
+    assert np.array_equal(network.encoder.pooler.dense.weight, pretrained.encoder.pooler.dense.weight)
+
+
+def test_without_one_it_begins_anew_and_that_is_told(encoder_folder, caplog):
+    network = begun(encoder_folder)
+    assert "lacks cls.predictions.decoder_bias, cls.predictions.transform.weight" in caplog.text
+    assert network.cls.predictions.transform.weight.shape == [HIDDEN, HIDDEN]
+    same = Encoder.from_pretrained(encoder_folder).state_dict()
+    assert all(np.array_equal(array, same[name]) for name, array in network.encoder.state_dict().items())
+
+
+def test_a_pretrained_head_that_does_not_fit(tmp_path, encoder_folder):
+    pretrained = EncoderForPretraining(Encoder.from_pretrained(encoder_folder))
+    pretrained.cls.predictions.decoder_bias = paddle.create_parameter([3], "float32")
+    pretrained.save_pretrained(tmp_path)
+    with pytest.raises(WeightsError, match=r"cls\.predictions\.decoder_bias is \[3\], not"):
+        begun(tmp_path)
+
+
+SENTENCES = [" ".join(words) for words in zip(GOOD, PLAIN, BAD, PLAIN[6:], strict=False)]
+"""Six sentences of four words, no word in two of them; so any word tells the others."""
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    folder, chance = tmp_path_factory.mktemp("texts"), np.random.default_rng(1)
+    for name, count in (("train", 300), ("dev", 90)):
+        lines = [" ".join(chance.choice(SENTENCES, 1).repeat(2)) for _ in range(count)]
+        (folder / f"{name}.txt").write_text("\n\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """An encoder without dropout."""
+    folder = tmp_path_factory.mktemp("calm")
+    return tiny_encoder(folder, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+
+
+@pytest.fixture(scope="module")
+def make(texts, calm):
+    def make(**changes):
+        files = {name: str(texts / f"{name}.txt") for name in ("train", "dev")}
+        usual = {"task": "masked-lm", "encoder": str(calm), "passes": 8, "batch_size": 16, "learning_rate": 1e-2}
+        return Settings(**(usual | files | {"options": {"max_length": 16, "guesses": 4}} | changes))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def trained(make, tmp_path_factory):
+    out = tmp_path_factory.mktemp("masked") / "out"
+    return out, train(make(), out)
+
+
+def test_accuracy_rises_far_above_the_commonest_word(trained):
+    out, result = trained
+    assert result.report["commonest_word_accuracy"] < 0.1
+    assert result.report["dev.accuracy"] > 0.8
+    assert result.report["dev.perplexity"] < 3
+    first = next(row for row in log_rows(out) if "dev.perplexity" in row)
+    assert first["dev.perplexity"] > 8
+
+
+def test_evaluation_gives_what_training_reported(trained, texts):
+    out, result = trained
+    wanted = {name: result.report[f"dev.{name}"] for name in ("accuracy", "perplexity")}
+    assert evaluate(out, str(texts / "dev.txt")) == {**wanted, "rows": 90}
+
+
+def test_the_masks_of_a_text_are_filled(trained, tmp_path, caplog):
+    out, _ = trained
+    words = SENTENCES[2].split()
+    asked = " ".join([words[0], "[MASK]", *words[2:], *words])
+    twice = " ".join(["[MASK]", *words[1:], *words[:3], "[MASK]"])
+    rows = [asked, "a film", "", twice]
+    found = list(predict_texts(out, rows))
+    assert [len(each["masks"]) for each in found] == [1, 0, 0, 2]
+    assert [each["words"][0] for row in found for each in row["masks"]] == [words[1], words[0], words[3]]
+    for each in (mask for row in found for mask in row["masks"]):
+        assert each["word_ids"] == [IDS[word] for word in each["words"]]
+        assert len(each["probabilities"]) == 4
+        assert sorted(each["probabilities"], reverse=True) == each["probabilities"]
+    path = tmp_path / "a.txt"
+    path.write_text(f"{asked}\n\na film\n{twice}\n")
+    lines = list(predict(out, str(path)))
+    assert [line["index"] for line in lines] == [0, 1, 2]
+    for line, row in zip(lines, [found[0], found[1], found[3]], strict=True):
+        assert [mask["words"] for mask in line["masks"]] == [mask["words"] for mask in row["masks"]]
+    (line,) = predict_lines(out, [f"{asked}\n".encode()])
+    assert line["masks"][0]["words"] == found[0]["masks"][0]["words"]
+    assert not caplog.messages
+
+
+def test_masks_of_a_text_that_is_too_long_are_filled_in_their_order(trained):
+    out, _ = trained
+    one, two = SENTENCES[0].split(), SENTENCES[5].split()
+    first, second = [*one[:3], "[MASK]", *one * 2, *one[:2]], ["[MASK]", *two[1:], *two]
+    assert len(first) == 14  # of 16 tokens
+    (row,) = predict_texts(out, [" ".join(first + second)])
+    assert [mask["words"][0] for mask in row["masks"]] == [one[3], two[0]]
+
+
+def test_whole_words_pairs_and_streams(make, tmp_path, calm):
+    rows = [(SENTENCES[number % 6], SENTENCES[number % 5]) for number in range(40)]
+    data = str(write_tsv(tmp_path / "pairs.tsv", rows, ("text_a", "text_b")))
+    options = {"max_length": POSITIONS, "whole_words": True}
+    settings_of_pairs = make(train=data, dev=data, passes=1, options=options, stream=True)
+    report = train(settings_of_pairs, tmp_path / "out").report
+    assert report["step"] == 3
+    assert next(predict(tmp_path / "out", data)) == {"index": 0, "masks": []}
+    figures = evaluate(tmp_path / "out", data)
+    assert (figures["accuracy"], figures["rows"]) == (report["dev.accuracy"], 40)

@@ -1,4 +1,3 @@
-import random
 import warnings
 
 import numpy as np
@@ -9,8 +8,8 @@ from seqeval.metrics import accuracy_score, classification_report
 from seqeval.metrics.sequence_labeling import get_entities, precision_recall_fscore_support
 
 from onion.tasks.data.labels import Labels
-from onion.tasks.metrics.chunk_f1 import IGNORED, ChunkMetric, TagScheme
-from tests.tasks.helpers import DATA, needs_data
+from onion.tasks.metrics.chunk_f1 import ChunkMetric, TagScheme
+from tests.tasks.metrics.of_tasks import METRICS
 
 BIO = Labels(["O", "B-PER", "I-PER", "B-PER.NAM", "I-PER.NAM"])
 ALL = Labels(["O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("x", "y-z")), "B", "I"])
@@ -50,20 +49,6 @@ def same_figures(found, wanted):
         assert found[name] == pytest.approx(value, abs=1e-9), name
 
 
-@pytest.mark.parametrize(
-    ("tags", "wanted"),
-    [
-        ("B-PER I-PER O B-PER", [("PER", 0, 1), ("PER", 3, 3)]),
-        ("I-PER I-PER O I-PER", [("PER", 0, 1), ("PER", 3, 3)]),  # a B- is missing
-        ("B-PER B-PER I-PER", [("PER", 0, 0), ("PER", 1, 2)]),
-        ("B-PER I-PER.NAM I-PER", [("PER", 0, 0), ("PER.NAM", 1, 1), ("PER", 2, 2)]),
-        ("O O", []),
-    ],
-)
-def test_chunks_by_hand(tags, wanted):
-    assert spans(BIO, tags.split()) == wanted
-
-
 def test_tags_of_other_schemes():
     words = Labels(["B", "M", "E", "S"])
     assert spans(words, ["B", "M", "E", "S", "B", "E"]) == [("_", 0, 2), ("_", 3, 3), ("_", 4, 5)]
@@ -95,48 +80,18 @@ def test_figures_are_those_of_seqeval(rows):
     same_figures(measured(ALL, true, predicted), of_seqeval(true, predicted))
 
 
-@needs_data
-@pytest.mark.parametrize(("data", "rows"), [("weibo_ner/train.tsv", 1350), ("msra_ner/dev.tsv", 2318)])
-def test_figures_of_real_tags_with_errors_are_those_of_seqeval(data, rows):
-    lines = (DATA / data).read_text(encoding="utf-8").splitlines()[1:]
-    true = [line.split("\t")[1].split("\x02") for line in lines]
-    labels, chance = Labels.of(tag for row in true for tag in row), random.Random(5)
-    wrong = [[chance.choice(labels.names) if chance.random() < 0.1 else tag for tag in row] for row in true]
-    assert len(true) == rows
-    found = measured(labels, true, wrong)
-    same_figures(found, of_seqeval(true, wrong))
-    assert 0.1 < found["precision"] < found["recall"] < found["accuracy"] < 1
-
-
-def test_figures_by_hand():
-    # Wanted: PER 0-1, PER.NAM 3. Found: PER 0-1, PER 3, PER.NAM 5.
-    true = ["B-PER", "I-PER", "O", "B-PER.NAM", "O", "O"]
-    predicted = ["B-PER", "I-PER", "O", "B-PER", "O", "I-PER.NAM"]
-    figures = measured(BIO, [true], [predicted])
-    assert figures["precision"] == pytest.approx(1 / 3)
-    assert figures["recall"] == pytest.approx(1 / 2)
-    assert figures["f1"] == pytest.approx(2 / 5)
-    assert figures["accuracy"] == pytest.approx(4 / 6)
-    assert (figures["f1.PER"], figures["f1.PER.NAM"]) == (pytest.approx(2 / 3), 0)
-
-
 def test_no_chunks_at_all():
     figures = measured(BIO, [["O", "O"]], [["O", "O"]])
     assert figures == {"precision": 0, "recall": 0, "f1": 0, "accuracy": 1, "f1.PER": 0, "f1.PER.NAM": 0}
     assert set(ChunkMetric(BIO).result().values()) == {0}
 
 
-def pieces():
-    """Two rows in three windows, in no order: of row 1 the words 2 and 3 belong to the first."""
-    batch = {"rows": [1, 0], "begins": [2, 0], "tags": np.array([IGNORED, IGNORED, 2, 0, 1])}
-    other = {"rows": [1], "begins": [0], "tags": np.array([1, 2, IGNORED])}
-    return [([np.array([2, 0]), np.array([0])], batch), ([np.array([1, 2])], other)]
-
-
 def test_a_row_is_put_together_before_chunks_are_counted():
-    metric = ChunkMetric(BIO)
-    for outputs, batch in pieces():
-        metric.update(outputs, batch)
+    """Two rows in three windows, in no order: of row 1 the words 2 and 3 belong to the first."""
+    make, batches, _ = METRICS["chunks"]
+    metric = make()
+    for batch in batches:
+        metric.update(*batch)
     figures = metric.result()
-    # Row 0: PER wanted, none found. Row 1: one PER from 0 to 2, and it is found.
+    # Row 0: x wanted, none found. Row 1: one x from 0 to 2, and it is found.
     assert (figures["precision"], figures["recall"], figures["accuracy"]) == (1, 0.5, pytest.approx(4 / 5))

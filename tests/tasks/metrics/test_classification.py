@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import matthews_corrcoef
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from onion.tasks.data.labels import Labels
-from onion.tasks.metrics.classification import ClassificationMetric
+from onion.tasks.metrics.classification import ClassificationMetric, MultiLabelMetric
 
 
 def metric_of(classes):
@@ -18,21 +18,6 @@ def measured(classes, true, predicted, batches=1):
     for part in np.array_split(np.arange(len(true)), batches):
         metric.update(logits[part], {"labels": np.array(true, int)[part]})
     return metric.result()
-
-
-def test_two_labels_counted_by_hand():
-    # label 1: 2 right, 1 wrongly predicted, 2 missed -> precision 2/3, recall 1/2, f1 4/7
-    # label 0: 1 right, 2 wrongly predicted, 1 missed -> precision 1/3, recall 1/2, f1 2/5
-    result = measured(2, true=[1, 1, 1, 1, 0, 0], predicted=[1, 1, 0, 0, 1, 0])
-    # matthews: (2 * 1 - 1 * 2) / ... = 0
-    assert result == pytest.approx({"accuracy": 3 / 6, "f1": 4 / 7, "f1_macro": (4 / 7 + 2 / 5) / 2, "matthews": 0})
-
-
-def test_three_labels_counted_by_hand():
-    # f1 of 0: 2*1/(1+2) = 2/3; of 1: 2*1/(2+1) = 2/3; of 2: it neither occurs nor is predicted
-    result = measured(3, true=[0, 1, 1], predicted=[0, 1, 0])
-    # matthews: (2 * 3 - (1 * 2 + 2 * 1)) / sqrt((9 - 5) * (9 - 5)) = 1/2
-    assert result == pytest.approx({"accuracy": 2 / 3, "f1_macro": (2 / 3 + 2 / 3 + 0) / 3, "matthews": 1 / 2})
 
 
 def f1(true, predicted, label):
@@ -62,4 +47,33 @@ def test_against_the_textbook_and_scikit_learn(data):
         "matthews": matthews(true, predicted),
     }
     assert result == pytest.approx(wanted | ({"f1": f1(true, predicted, 1)} if classes == 2 else {}))
+    assert all(type(value) is float for value in result.values())
+
+
+LABELS = Labels(["x", "y", "z"])
+
+
+def test_several_labels_with_another_threshold():
+    metric = MultiLabelMetric(LABELS, threshold=0.1)
+    metric.update([np.array([0.2, 0.1, 0.0])], {"labels": np.array([[1, 0, 0]])})
+    assert metric.result() == pytest.approx({"f1_micro": 1.0, "f1_macro": 1 / 3, "accuracy": 1.0})
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_several_labels_against_scikit_learn(data):
+    labels, rows = data.draw(st.integers(2, 4)), data.draw(st.integers(1, 12))
+    table = st.lists(st.lists(st.integers(0, 1), min_size=labels, max_size=labels), min_size=rows, max_size=rows)
+    true, predicted = np.array(data.draw(table)), np.array(data.draw(table))
+    metric = MultiLabelMetric(Labels(map(str, range(labels))))
+    for part in np.array_split(np.arange(rows), data.draw(st.integers(1, rows))):
+        metric.update(0.3 + 0.4 * predicted[part], {"labels": true[part].astype(np.float32)})
+    result = metric.result()
+    assert result == pytest.approx(
+        {
+            "f1_micro": f1_score(true, predicted, average="micro", zero_division=0),
+            "f1_macro": f1_score(true, predicted, average="macro", zero_division=0),
+            "accuracy": accuracy_score(true, predicted),
+        }
+    )
     assert all(type(value) is float for value in result.values())

@@ -1,5 +1,3 @@
-import itertools
-import json
 import string
 
 import numpy as np
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 from onion.tasks.metrics.question_answering import ReadingMetric, alike, best_threshold
 from onion.tasks.question_answering.answers import Found
 from onion.tasks.question_answering.questions import Answer, Question
-from tests.tasks.helpers import DATA, needs_data
 
 
 def question(*answers):
@@ -116,9 +113,6 @@ def test_reset_forgets():
     assert all(isinstance(value, float) and not isinstance(value, np.floating) for value in metric.result().values())
 
 
-# -- alike -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("answer", "truth", "same", "f1"),
     [
@@ -168,24 +162,6 @@ WORDS = st.lists(st.sampled_from(["a", "the", "The", "cat", "cat.", "dog", "DOG"
 def test_answers_against_the_definition(said, true):
     answer, truth = " ".join(said), " ".join(true)
     assert alike(answer, truth) == (letters_only(answer) == letters_only(truth), pytest.approx(overlap(answer, truth)))
-
-
-@needs_data
-def test_against_the_definition_on_real_answers():
-    """Each annotator's answer against the next one's."""
-    (article, *_) = json.loads((DATA / "squad" / "dev_sample.json").read_text(encoding="utf-8"))["data"]
-    compared = 0
-    for paragraph in article["paragraphs"]:
-        for question in paragraph["qas"]:
-            texts = [answer["text"] for answer in question["answers"]]
-            for one, other in itertools.pairwise(texts):
-                same = letters_only(one) == letters_only(other)
-                assert alike(one, other) == (same, pytest.approx(overlap(one, other)))
-                compared += 1
-    assert compared > 1000
-
-
-# -- thresholds --------------------------------------------------------------------------------------------------------
 
 
 ODDS = st.sampled_from([-2.5, -1.0, -0.25, 0.0, 0.25, 7.0]) | st.floats(-30, 30, width=32)

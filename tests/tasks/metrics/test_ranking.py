@@ -16,48 +16,12 @@ def figures_of(figures, rows):
     return figures(scores.astype(np.float64), relevant > 0, questions)
 
 
-# -- by hand -----------------------------------------------------------------------------------------------------------
-
-
-def test_ranking_by_hand():
-    rows = [
-        # question 7: ranks 2 and 4 of 4 -> reciprocal 1/2, average precision (1/2 + 2/4) / 2
-        *[(0.9, 0, 7), (0.8, 1, 7), (0.3, 0, 7), (0.1, 1, 7)],
-        # question 2: rank 1 -> 1 and 1
-        *[(0.6, 1, 2), (0.5, 0, 2)],
-        # question 5 has no relevant row -> 0 and 0
-        (0.9, 0, 5),
-    ]
-    wanted = {"mrr": (1 / 2 + 1 + 0) / 3, "map": (1 / 2 + 1 + 0) / 3}
-    assert figures_of(ranking, rows) == pytest.approx(wanted)
-    mixed = [rows[place] for place in (4, 0, 6, 3, 5, 1, 2)]
-    assert figures_of(ranking, mixed) == pytest.approx(wanted)
-
-
 def test_equal_scores_are_put_in_the_worst_order():
     # the relevant row is the last of three -> 1/3, wherever it stands in the file
     for place in range(3):
         rows = [(0.5, int(row == place), 0) for row in range(3)]
         assert figures_of(ranking, rows) == pytest.approx({"mrr": 1 / 3, "map": 1 / 3})
         assert figures_of(order, rows) == {"accuracy": 0.0}
-
-
-def test_order_by_hand():
-    # question 0: 0.5 > 0.2, but not > 0.9, and 0.1 is over neither: 1 of 4; question 1: 1 of 1; over both 2 of 5
-    rows = [(0.5, 1, 0), (0.2, 0, 0), (0.9, 0, 0), (0.1, 1, 0), (0.8, 1, 1), (0.7, 0, 1), (0.3, 1, 2)]
-    assert figures_of(order, rows) == {"accuracy": 2 / 5}
-    assert figures_of(order, [(0.3, 1, 2), (0.3, 0, 1)]) == {"accuracy": 0.0}  # no pair at all
-
-
-def test_decisions_by_hand():
-    # 0.5 is not over 0.5; one of two relevant rows is found, nothing else is
-    assert figures_of(decisions, [(0.5, 1, 0), (0.6, 1, 0), (0.4, 0, 0)]) == pytest.approx(
-        {"accuracy": 2 / 3, "f1": 2 / 3}
-    )
-    assert figures_of(decisions, [(0.4, 0, 0)]) == {"accuracy": 1.0, "f1": 0.0}
-
-
-# -- against others ----------------------------------------------------------------------------------------------------
 
 
 def textbook(rows):
@@ -95,9 +59,6 @@ def test_decisions_and_order_against_scikit_learn(rows):
     if len(set(true)) == 2:
         scores = [row[0] for row in apart]
         assert figures_of(order, apart)["accuracy"] == pytest.approx(roc_auc_score(true, scores))
-
-
-# -- the metrics -------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=50)

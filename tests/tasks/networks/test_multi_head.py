@@ -1,5 +1,7 @@
 """MultiHead: one encoder under the networks of several tasks."""
 
+from copy import deepcopy
+
 import numpy as np
 import paddle
 import pytest
@@ -12,6 +14,7 @@ from onion import (
     Forward,
     Freeze,
     GradientMachine,
+    Observer,
     ParameterUpdater,
     Runner,
     Saver,
@@ -20,22 +23,29 @@ from onion import (
     TaskSampler,
     Tester,
 )
-from onion.checkpointing import checkpoint
+from onion.checkpointing import checkpoint, rng
 from onion.checkpointing.run_state import best_checkpoint
 from onion.items.gradient_machine import load_network
+from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
+from onion.tasks.batches import arguments
 from onion.tasks.classification import Classifier
 from onion.tasks.collector import Decoder
-from onion.tasks.networks.multi_head import MultiHead
+from onion.tasks.networks.multi_head import MultiHead, refuse_unfit
+from onion.tasks.registry import TASKS, get_task
 from onion.tasks.regression import Regressor
 from onion.testing import Batches
+from tests.tasks.arrays import tensors
 from tests.tasks.helpers import HIDDEN, VOCAB
+from tests.toys import bits
+
+CALM = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 @pytest.fixture
 def encoder(encoder_folder):
     paddle.seed(2)
-    return Encoder.from_pretrained(encoder_folder, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    return Encoder.from_pretrained(encoder_folder, **CALM)
 
 
 def batch_of(task, seed=0, rows=3, columns=6):
@@ -49,14 +59,6 @@ def batch_of(task, seed=0, rows=3, columns=6):
         "labels": labels,
         "task": task,
     }
-
-
-def tensors(batch):
-    return {**batch, "labels": paddle.to_tensor(batch["labels"])}
-
-
-def values(layer):
-    return {name: tensor.numpy().tobytes() for name, tensor in layer.state_dict().items()}
 
 
 def heads(encoder):
@@ -106,23 +108,15 @@ def test_a_shared_head_is_one_network_with_two_names(encoder):
 
 
 def ernie():
-    from onion.models.config import EncoderConfig
-
-    config = EncoderConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=HIDDEN,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        intermediate_size=HIDDEN,
-        max_position_embeddings=16,
-        type_vocab_size=2,
-        task_type_vocab_size=3,
-        use_task_id=True,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
+    sizes = {
+        "vocab_size": len(VOCAB),
+        "hidden_size": HIDDEN,
+        "intermediate_size": HIDDEN,
+        "max_position_embeddings": 16,
+    }
+    sizes |= {"num_hidden_layers": 1, "num_attention_heads": 4, "type_vocab_size": 2, "task_type_vocab_size": 3}
     paddle.seed(1)
-    return Encoder(config)
+    return Encoder(EncoderConfig(**sizes, **CALM, use_task_id=True))
 
 
 def test_the_encoder_is_told_the_id_of_the_task():
@@ -151,66 +145,69 @@ def test_only_the_ids_embedding_of_the_task_gets_a_gradient():
 @pytest.mark.parametrize("task_id", [-1, 3, 1.5, "1", None])
 def test_an_id_that_the_encoder_has_not_is_refused(task_id):
     encoder = ernie()
-    with pytest.raises(CompositionError, match=f"id of the task 'a' is {task_id!r}; the encoder has ids of tasks"):
+    with pytest.raises(CompositionError, match=f"id of the task 'a' is {task_id!r}; the encoder has task ids"):
         MultiHead(encoder, {"a": Classifier(encoder, 2)}, task_ids={"a": task_id})
-
-
-def test_an_encoder_without_ids_of_tasks_takes_none(encoder):
-    with pytest.raises(CompositionError, match="id of the task 'kind' is 0; the encoder has no ids of tasks"):
-        MultiHead(encoder, heads(encoder), task_ids={"kind": 0})
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-def test_networks_over_another_encoder_are_refused_by_name(encoder, encoder_folder):
-    other = Encoder.from_pretrained(encoder_folder)
-    with pytest.raises(CompositionError, match=r"the task 'score' \(Regressor\) is over another encoder"):
-        MultiHead(encoder, {"kind": Classifier(encoder, 2), "score": Regressor(other)})
-
-
-def test_what_is_no_network_of_a_task_is_refused(encoder):
-    with pytest.raises(CompositionError, match=r"the task 'a' \(Linear\) is over another encoder"):
-        MultiHead(encoder, {"a": paddle.nn.Linear(2, 2)})
+def no_loss(encoder):
     bare = paddle.nn.Linear(2, 2)
     bare.encoder = encoder
-    with pytest.raises(CompositionError, match="the task 'a' has no method loss"):
-        MultiHead(encoder, {"a": bare})
-    with pytest.raises(CompositionError, match="has no networks"):
-        MultiHead(encoder, {})
-    with pytest.raises(CompositionError, match=r"'v1.0' cannot be part of a parameter's path"):
-        MultiHead(encoder, {"v1.0": Classifier(encoder, 2)})
+    return {"a": bare}
 
 
-@pytest.mark.parametrize("weight", [0, -1.0, float("nan"), float("inf"), "2", None, True])
-def test_a_weight_is_a_number_above_0(encoder, weight):
-    with pytest.raises(CompositionError, match="the weight of the task 'kind' is"):
-        MultiHead(encoder, heads(encoder), weights={"kind": weight})
+def wide(encoder):
+    head = Classifier(encoder, 2)
+    head.classifier = paddle.nn.Linear(2 * HIDDEN, 2)
+    return {"a": Classifier(encoder, 2), "b": head}
+
+
+@pytest.mark.parametrize(
+    ("networks", "message"),
+    [
+        (lambda encoder: {"a": paddle.nn.Linear(2, 2)}, r"the task 'a' \(Linear\) has another encoder"),
+        (lambda encoder: {"b": Regressor(deepcopy(encoder))}, r"the task 'b' \(Regressor\) has another encoder"),
+        (no_loss, "the task 'a' has no method loss"),
+        (wide, r"the network of the task 'b' does not fit .*: classifier takes"),
+        (lambda encoder: {}, "has no networks"),
+        (lambda encoder: [Classifier(encoder, 2)], "MultiHead takes its networks by task, .* not as a list"),
+        (lambda encoder: {"v1.0": Classifier(encoder, 2)}, r"'v1.0' cannot be part of a parameter's path"),
+        (lambda encoder: {3: Classifier(encoder, 2)}, "the name of a task must be a string, got 3"),
+        (lambda encoder: {"training": Classifier(encoder, 2)}, "'training' is an attribute of Paddle's layers"),
+    ],
+)
+def test_networks_that_do_not_do_are_refused(encoder, networks, message):
+    with pytest.raises(CompositionError, match=message):
+        MultiHead(encoder, networks(encoder))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        *(
+            ({"weights": {"kind": weight}}, "the weight of the task 'kind' must be a number > 0, got")
+            for weight in (0, -1.0, float("nan"), float("inf"), "2", None, True)
+        ),
+        ({"weights": [1.0]}, "MultiHead: weights is a list; give it by task"),
+        ({"task_ids": {1}}, "MultiHead: task_ids is a set; give it by task"),
+        ({"weights": {"knid": 1}}, "weights names the task 'knid'; the tasks are kind, score"),
+        ({"task_ids": {"knid": 1}}, "task_ids names the task 'knid'; the tasks are kind, score"),
+        ({"task_ids": {"kind": 0}}, "id of the task 'kind' is 0; the encoder has no task ids"),
+    ],
+)
+def test_weights_and_ids_that_do_not_do_are_refused(encoder, given, message):
+    with pytest.raises(CompositionError, match=message):
+        MultiHead(encoder, heads(encoder), **given)
 
 
 def test_an_encoder_that_is_no_transformer_has_no_ids_of_tasks():
     encoder = paddle.nn.Linear(2, 2)
     head = paddle.nn.Linear(2, 2)
     head.encoder, head.loss = encoder, print
-    with pytest.raises(CompositionError, match="the encoder has no ids of tasks"):
+    with pytest.raises(CompositionError, match="the encoder has no task ids"):
         MultiHead(encoder, {"a": head}, task_ids={"a": 0})
-
-
-@pytest.mark.parametrize(("what", "given"), [("weights", [1.0]), ("task_ids", {1})])
-def test_what_is_not_given_by_task_is_refused(encoder, what, given):
-    with pytest.raises(CompositionError, match=f"MultiHead: {what} is a {type(given).__name__}; give it by task"):
-        MultiHead(encoder, heads(encoder), **{what: given})
-
-
-def test_networks_come_by_task(encoder):
-    with pytest.raises(CompositionError, match=r"MultiHead takes its networks by task, .* not as a list"):
-        MultiHead(encoder, [Classifier(encoder, 2)])
-
-
-@pytest.mark.parametrize(("name", "said"), [(3, "3 is a int"), ("training", "a setting of its own as 'training'")])
-def test_a_name_that_cannot_be_one_is_refused(encoder, name, said):
-    with pytest.raises(CompositionError, match=said):
-        MultiHead(encoder, {name: Classifier(encoder, 2)})
 
 
 @pytest.mark.parametrize("name", ["keys", "encoder", "weight", "a/b", "loss", "eval", "items", "name"])
@@ -222,19 +219,6 @@ def test_other_names_do_whatever_else_they_mean(encoder, name):
     joint.eval()
     assert joint.tasks == (name, "other")
     assert f"networks.{name}.classifier.weight" in GradientMachine(joint).state_dict()
-
-
-def test_a_head_that_takes_wider_vectors_is_refused_by_name(encoder):
-    wide = Classifier(encoder, 2)
-    wide.classifier = paddle.nn.Linear(2 * HIDDEN, 2)
-    with pytest.raises(CompositionError, match=r"the network of the task 'b' does not fit .*: classifier takes"):
-        MultiHead(encoder, {"a": Classifier(encoder, 2), "b": wide})
-
-
-@pytest.mark.parametrize("what", ["weights", "task_ids"])
-def test_names_that_are_no_tasks_are_refused(encoder, what):
-    with pytest.raises(CompositionError, match=f"{what} names the task 'knid'; there are kind, score"):
-        MultiHead(encoder, heads(encoder), **{what: {"knid": 1}})
 
 
 def test_a_sampler_with_a_task_that_has_no_head_is_refused_with_the_drawing(encoder):
@@ -272,12 +256,6 @@ def test_a_head_may_be_another_optimizers_or_frozen(encoder):
     joint_run(joint, kind)
 
 
-def test_own_parameters_are_those_of_the_head(encoder):
-    joint = MultiHead(encoder, heads(encoder))
-    head = joint.networks["kind"].classifier
-    assert [id(each) for each in joint.own_parameters("kind")] == [id(head.weight), id(head.bias)]
-
-
 # -- what moves --------------------------------------------------------------------------------------------------------
 
 OPTIMIZERS = {
@@ -293,14 +271,10 @@ OPTIMIZERS = {
 def test_only_the_active_head_moves_though_the_other_has_momentum_and_decay(encoder, name):
     joint = MultiHead(encoder, heads(encoder))
     batches = [batch_of("kind"), batch_of("score"), batch_of("kind", seed=1), batch_of("kind", seed=2)]
-    steps = [values(joint)]
-
-    class Look(ParameterUpdater):
-        def on_batch(self, state):
-            yield from super().on_batch(state)
-            steps.append(values(joint))
-
-    Runner(Batches(batches), Look(OPTIMIZERS[name](joint.parameters())), GradientMachine(joint)).run(passes=1)
+    steps = [bits(joint)]
+    look = Observer(on_batch_end=lambda state: steps.append(bits(joint)))
+    updater = ParameterUpdater(OPTIMIZERS[name](joint.parameters()))
+    Runner(Batches(batches), look, updater, GradientMachine(joint)).run(passes=1)
     for number, batch in enumerate(batches):
         moved = {path for path, value in steps[number + 1].items() if value != steps[number][path]}
         other = {"kind": "score", "score": "kind"}[batch["task"]]
@@ -313,10 +287,10 @@ def test_only_the_active_head_moves_though_the_other_has_momentum_and_decay(enco
 def test_rates_by_group_of_parameters(encoder):
     """The encoder at a hundredth of the heads' rate: Adam's first step is as long as the rate."""
     joint = MultiHead(encoder, heads(encoder))
-    of_encoder = {id(parameter) for parameter in encoder.parameters()}
+    shared = {id(parameter) for parameter in encoder.parameters()}
     groups = [
         {"params": encoder.parameters(), "learning_rate": 0.01},
-        {"params": [each for each in joint.parameters() if id(each) not in of_encoder]},
+        {"params": [each for each in joint.parameters() if id(each) not in shared]},
     ]
     optimizer = paddle.optimizer.AdamW(0.1, parameters=groups, weight_decay=0.0)
     before = {name: tensor.numpy().copy() for name, tensor in joint.state_dict().items()}
@@ -330,20 +304,11 @@ def test_rates_by_group_of_parameters(encoder):
 # -- saved and resumed -------------------------------------------------------------------------------------------------
 
 
-def training(encoder_folder, folder, seed=0, every=4, groups=False):
-    paddle.seed(seed)
-    encoder = Encoder.from_pretrained(encoder_folder, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+def training(encoder_folder, folder):
+    paddle.seed(0)
+    encoder = Encoder.from_pretrained(encoder_folder, **CALM)
     joint = MultiHead(encoder, heads(encoder), weights={"score": 0.5})
-    of_encoder = {id(parameter) for parameter in encoder.parameters()}
-    parameters = [
-        {"params": encoder.parameters(), "learning_rate": 0.1},
-        {"params": [each for each in joint.parameters() if id(each) not in of_encoder], "weight_decay": 0.0},
-    ]
-    schedule = paddle.optimizer.lr.LinearWarmup(paddle.optimizer.lr.PolynomialDecay(0.01, 20), 3, 0.0, 0.01)
-    clip = paddle.nn.ClipGradByGlobalNorm(1.0)
-    optimizer = paddle.optimizer.AdamW(
-        schedule, parameters=parameters if groups else joint.parameters(), weight_decay=0.1, grad_clip=clip
-    )
+    optimizer = paddle.optimizer.AdamW(0.01, parameters=joint.parameters(), weight_decay=0.1)
 
     def data(task, count, **options):
         batches = [{k: v for k, v in batch_of(task, seed=i).items() if k != "task"} for i in range(count)]
@@ -354,7 +319,7 @@ def training(encoder_folder, folder, seed=0, every=4, groups=False):
         data("score", 2), Evaluator(Spread()), Decoder(joint.networks["score"]), Forward(joint.networks["score"])
     )
     return Runner(
-        Saver(folder, every=every, monitor="score.spread", keep_last=1),
+        Saver(folder, every=4, monitor="score.spread", keep_last=1),
         Tester(test, every=3, name="score"),
         TaskSampler(tasks, seed=4),
         ParameterUpdater(optimizer),
@@ -373,19 +338,6 @@ class Spread:
 
     def result(self):
         return {"spread": max(self.scores) - min(self.scores)}
-
-
-@pytest.mark.parametrize("groups", [False, True])
-@pytest.mark.parametrize("cut", [2, 5])
-def test_a_joint_run_that_was_cut_goes_on_to_the_same_bits(encoder_folder, tmp_path, cut, groups):
-    uncut = training(encoder_folder, tmp_path / "uncut", groups=groups)
-    expected = uncut.run(passes=2)
-    training(encoder_folder, tmp_path / "cut", groups=groups).run(steps=cut)
-    resumed = training(encoder_folder, tmp_path / "cut", seed=1, groups=groups)
-    state = resumed.run(passes=2)
-    assert values(resumed[GradientMachine].network) == values(uncut[GradientMachine].network)
-    assert (state.step, state.metrics) == (expected.step, expected.metrics)
-    assert resumed[TaskSampler].state_dict() == uncut[TaskSampler].state_dict()
 
 
 def test_the_checkpoint_has_every_parameter_once(encoder_folder, tmp_path):
@@ -407,11 +359,85 @@ def test_the_network_of_one_task_is_taken_out_of_the_best_checkpoint(encoder_fol
     best = best_checkpoint(tmp_path)
     joint = runner[GradientMachine].network
     load_network(joint, best.items["gradient_machine"])
-    alone = heads(Encoder.from_pretrained(encoder_folder, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))[
-        task
-    ]
+    alone = heads(Encoder.from_pretrained(encoder_folder, **CALM))[task]
     saved = joint.saved_task(task)
     assert saved.keys() == alone.state_dict().keys()
     load_network(alone, {name: tensor.numpy() for name, tensor in saved.items()})
     batch = tensors(batch_of(task))
     assert np.array_equal(alone(batch).numpy(), joint(batch).numpy())
+
+
+# -- the width of vectors ----------------------------------------------------------------------------------------------
+
+
+class Own(paddle.nn.Layer):
+    """A network of a user, with layers one after the other over the pooled output."""
+
+    def __init__(self, encoder, *layers, field=None):
+        super().__init__()
+        self.encoder, self.layers, self.field = encoder, paddle.nn.Sequential(*layers), field
+        self.calls = 0
+
+    def forward(self, batch):
+        self.calls += 1
+        assert not self.training
+        assert self.field is None or batch[self.field]
+        return self.layers(self.encoder(**arguments(batch)).pooled_output)
+
+
+class Drawing(paddle.nn.Layer):
+    def forward(self, vectors):
+        return vectors + paddle.randn(vectors.shape)
+
+
+def linear(taken, given=2):
+    return paddle.nn.Linear(taken, given)
+
+
+@pytest.mark.parametrize("taken", [HIDDEN // 2, HIDDEN * 2])
+def test_a_layer_of_another_width_is_named_with_both(encoder, taken):
+    network = Own(encoder, paddle.nn.Dropout(0.1), linear(taken))
+    with pytest.raises(
+        CompositionError, match=rf"^mine does not .*: layers.1 takes vectors of size {taken}, .*{HIDDEN}"
+    ):
+        refuse_unfit(network, "mine")
+
+
+def test_what_fits_is_not_run_and_layers_further_on_have_their_own_width(encoder):
+    simple = Own(encoder, linear(HIDDEN))
+    refuse_unfit(simple, "mine")
+    assert simple.calls == 0
+    deep = Own(encoder, linear(HIDDEN, 7), linear(7))
+    refuse_unfit(deep, "mine")
+    assert deep.calls == 1
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_networks_of_all_tasks_fit(encoder, name):
+    settings = {"labels": ("bad", "good")} if name in ("classification", "multilabel", "token-classification") else {}
+    refuse_unfit(get_task(name, settings).network(encoder), name)
+
+
+def test_no_trace_is_left(encoder):
+    network = Own(encoder, Drawing(), linear(HIDDEN, 7), paddle.nn.Dropout(0.5), linear(7))
+    network.layers[2].eval()
+    before = rng.capture()
+    refuse_unfit(network, "mine")
+    assert network.calls == 1
+    assert rng.capture() == before
+    assert network.training
+    assert not network.layers[2].training
+    assert not any(layer._forward_pre_hooks for layer in network.sublayers())
+
+
+def test_other_batches_and_other_errors_are_let_be(encoder):
+    refuse_unfit(Own(encoder, linear(HIDDEN, 7), linear(8), field="image"), "mine")
+    longer = Own(encoder, paddle.nn.Flatten(0), paddle.nn.Unflatten(0, [1, 16, 2]), linear(16))  # not on one token
+    refuse_unfit(longer, "mine")
+    assert longer.calls == 1
+
+
+def test_an_encoder_that_does_not_tell_its_width_is_let_be():
+    network = Own(linear(8, 16), linear(9))
+    refuse_unfit(network, "mine")
+    assert network.calls == 0

@@ -54,9 +54,6 @@ def test_the_best_of_all_spans_that_are_allowed(seed, tokens, longest, most, dat
     assert found.tolist() == [[logits[first, 0], logits[last, 1]] for first, last in allowed[:most]]
 
 
-# -- the answer --------------------------------------------------------------------------------------------------------
-
-
 def window(*found, null=(0.0, 0.0)):
     """A window with spans: (begin, end, start logit, end logit)."""
     numbers = np.array(found, np.float32).reshape(-1, 4)

@@ -36,19 +36,21 @@ def test_questions_of_a_file(file):
     assert first.where == f"{path}: data[0].paragraphs[0].qas[0] (id a)"
 
 
-def test_without_answers(file):
-    (found,) = file_questions(file({"id": "a", "question": "What?"}), labelled=False)
-    assert (found.id, found.answers) == ("a", ())
-
-
-def test_of_version_2_the_plausible_answers_are_no_answers(file):
-    plausible = [{"text": "warm", "answer_start": 13}]
-    found = file_questions(file(asked(answers=(), is_impossible=True, plausible_answers=plausible)), labelled=True)
-    assert next(found).answers == ()
-
-
-def test_no_answers_and_no_word_about_it_is_a_question_without_answer(file):
-    assert next(file_questions(file(asked(answers=())), labelled=True)).answers == ()
+@pytest.mark.parametrize(
+    ("question", "labelled"),
+    [
+        pytest.param({"id": "a", "question": "What?"}, False, id="unlabelled"),
+        pytest.param(asked(answers=()), True, id="no answers"),
+        pytest.param(
+            asked(answers=(), is_impossible=True, plausible_answers=[{"text": "warm", "answer_start": 13}]),
+            True,
+            id="plausible answers of version 2",
+        ),
+    ],
+)
+def test_questions_without_answers(file, question, labelled):
+    (found,) = file_questions(file(question), labelled)
+    assert (found.text, found.answers) == ("What?", ())
 
 
 @pytest.mark.parametrize(
@@ -63,19 +65,19 @@ def test_where_an_answer_stands(answer, stands):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"id": None}, r"qas\[1\]\.id: is null, not a whole number"),
-        ({"question": 5}, r"qas\[1\] \(id b\)\.question: is 5, not a text"),
+        ({"id": None}, r"qas\[1\]\.id: is null, not an integer"),
+        ({"question": 5}, r"qas\[1\] \(id b\)\.question: is 5, not a string"),
         ({"answers": None}, r"qas\[1\] \(id b\)\.answers: is null, not a list"),
         (
             {"answers": [{"text": "a"}]},
             r"qas\[1\] \(id b\)\.answers\[0\]: there is no 'answer_start' here, only 'text'",
         ),
         ({"answers": [{"text": "", "answer_start": 0}]}, r"answers\[0\]: the text is empty; .* has \"answers\": \[\]"),
-        ({"answers": [{"text": "a", "answer_start": 1.0}]}, r"answer_start: is 1\.0, not a whole number"),
-        ({"is_impossible": True}, r"\(id b\): is_impossible is true, but there are 1 answers; mend"),
+        ({"answers": [{"text": "a", "answer_start": 1.0}]}, r"answer_start: is 1\.0, not an integer"),
+        ({"is_impossible": True}, r"\(id b\): is_impossible is true, but there are 1 answers; correct"),
         ({"is_impossible": "no"}, r"\(id b\)\.is_impossible: is \"no\", not true or false"),
         ({"is_impossible": False, "answers": []}, r"is_impossible is false, but there is no answer"),
-        ({"id": "a"}, r"qas\[1\] \(id a\): the id is that of data\[0\]\.paragraphs\[0\]\.qas\[0\] too"),
+        ({"id": "a"}, r"qas\[1\] \(id a\): the id is also that of data.*qas\[0\]; predictions need unique ids"),
     ],
 )
 def test_questions_that_do_not_do(file, change, told):
@@ -86,7 +88,7 @@ def test_questions_that_do_not_do(file, change, told):
 
 def test_a_table_is_told_which_form_is_wanted(tmp_path):
     (tmp_path / "a.tsv").write_text("question\tcontext\nWho?\tA film.\n")
-    told = r"""a\.tsv:1: broken JSON .*; questions are read from JSON of SQuAD's form, \{"data": .*; mend the file or"""
+    told = r"""a\.tsv:1: broken JSON .*; questions are read from SQuAD's JSON, \{"data": .*; correct or"""
     with pytest.raises(DataError, match=told):
         list(file_questions(tmp_path / "a.tsv", labelled=True))
 
@@ -100,10 +102,10 @@ def test_lines():
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("Who?", "1 cells with tabs between them; this model reads question and context"),
+        ("Who?", "1 tab-separated cells; this model reads question and context"),
         ('{"question": "What?"}', "there is no 'context' in this object"),
-        ('{"question": "What?", "context": 5}', "context is 5, not a text"),
-        ('{"question": "What?", "context": "a", "id": null}', "id is None, not a text"),
+        ('{"question": "What?", "context": 5}', "context is 5, not a string"),
+        ('{"question": "What?", "context": "a", "id": null}', "id is None, not a string"),
     ],
 )
 def test_lines_that_do_not_do(line, told):
@@ -114,7 +116,7 @@ def test_lines_that_do_not_do(line, told):
 def test_two_lines_of_the_same_id():
     lines = ["Who?\tA film.", '{"question": "What?", "context": "b", "id": 1}']
     with pytest.raises(
-        DataError, match="standard input:2: the id '1' is that of line 1 too; predictions go by it, give"
+        DataError, match="standard input:2: the id '1' is also that of line 1; predictions need unique ids"
     ):
         list(line_questions(lines))
 

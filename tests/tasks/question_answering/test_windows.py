@@ -134,7 +134,7 @@ def test_the_first_answer_that_stands_somewhere_is_learned(windows):
     wrong, long, right = Answer("warm", 5), answer("warm and it was a"), answer("was warm")
     found = targets(question(wrong, long, right, answer("the")), windows(), notes)
     assert found.tolist() == [[5, 6], [3, 4], [0, 0], [0, 0], [0, 0]]
-    assert notes == {"answers that do not stand at their answer_start, not learned": 1}
+    assert notes == {"answers not found at their answer_start, ignored": 1}
 
 
 def test_no_answer_is_learned_as_nowhere(windows):
@@ -147,7 +147,7 @@ def test_no_answer_is_learned_as_nowhere(windows):
 def test_where_no_answer_is_right_nothing_is_learned(windows, wrong):
     notes = Counter()
     assert targets(question(wrong), windows(), notes).tolist() == [[UNKNOWN] * 2] * 5
-    assert notes["questions without an answer that stands in a window, not learned"] == 1
+    assert notes["questions without an answer in any window, ignored"] == 1
 
 
 @pytest.mark.parametrize(

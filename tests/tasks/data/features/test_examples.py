@@ -45,12 +45,12 @@ def test_arrays_come_back_as_they_were(arrays):
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ([1, 2**31], "'x' of the examples holds a number beyond 32 bits"),
-        ([1, "a"], "'x' of the examples is int of .*; it has to be of numbers"),
+        ([1, 2**31], "'x' of the examples has a number that does not fit into 32 bits"),
+        ([1, "a"], "'x' of the examples is int of .*; it must contain numbers"),
         ([None, 1], "'x' of the examples is NoneType of object"),
-        ([1, np.array([1])], "'x' of the examples differs in its shape"),
-        ([np.zeros((1, 2)), np.zeros(3)], "'x' of the examples differs in its shape"),
-        ([np.array([2**40])], "'x' of the examples holds a number beyond 32 bits"),
+        ([1, np.array([1])], "'x' of the examples has inconsistent shapes"),
+        ([np.zeros((1, 2)), np.zeros(3)], "'x' of the examples has inconsistent shapes"),
+        ([np.array([2**40])], "'x' of the examples has a number that does not fit into 32 bits"),
     ],
 )
 def test_what_no_column_can_hold_is_refused(fields, told):

@@ -3,7 +3,6 @@ import os
 
 import pytest
 
-from onion.errors import DataError
 from onion.tasks.data.features import hashing
 from onion.tasks.data.features.hashing import digest_of_file, digest_of_values
 
@@ -61,11 +60,6 @@ def test_a_file_that_changes_while_it_is_read_is_not_remembered(tmp_path, monkey
 def test_a_long_file(tmp_path):
     content = bytes(range(256)) * (hashing.PIECE // 256) + b"more"
     assert digest_of_file(rested(tmp_path / "a", content)) == hashlib.sha256(content).hexdigest()
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match=r"none\.tsv: there is no such file"):
-        digest_of_file(tmp_path / "none.tsv")
 
 
 def test_values_in_whatever_order():

@@ -1,5 +1,7 @@
 import json
 from collections import Counter
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,66 +41,49 @@ def cut(path):
     path.write_bytes(path.read_bytes()[:-1])
 
 
-def change(path):
-    manifest = json.loads(path.read_text())
-    path.write_text(json.dumps({**manifest, "format": 99}))
-
-
-def without(*names):
-    def harm(path):
-        manifest = json.loads(path.read_text())
-        path.write_text(json.dumps({name: value for name, value in manifest.items() if name not in names}))
-
-    return harm
-
-
-def setting(**values):
-    return lambda path: path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
-
-
 def zero(path):
     """As after a power cut on some file systems: the length is right, the content is not."""
     data = path.read_bytes()
     path.write_bytes(data[:128] + bytes(len(data) - 128))
 
 
-@pytest.mark.parametrize(
-    ("name", "harm"),
-    [
-        (MANIFEST, without("notes")),
-        (MANIFEST, without("fields")),
-        (MANIFEST, setting(fields={})),
-        (MANIFEST, setting(fields=["ids"])),
-        (MANIFEST, setting(fields=None)),
-        (MANIFEST, setting(notes=[1])),
-        (MANIFEST, lambda path: path.write_text("[" * 100_000)),
-        ("ids.npy", zero),
-        ("ids.starts.npy", zero),
-        ("label.npy", zero),
-        (MANIFEST, cut),
-        (MANIFEST, change),
-        (MANIFEST, lambda path: path.unlink()),
-        (MANIFEST, lambda path: path.write_text("[]")),
-        ("ids.npy", cut),
-        ("ids.starts.npy", cut),
-        ("label.npy", lambda path: path.unlink()),
-    ],
-)
+def edited(**values):
+    """Change entries of the manifest; ``...`` removes one."""
+
+    def harm(path):
+        manifest = json.loads(path.read_text()) | values
+        path.write_text(json.dumps({name: value for name, value in manifest.items() if value is not ...}))
+
+    return harm
+
+
+HARMS = [
+    *product(["ids.npy", "ids.starts.npy", "label.npy"], [cut, zero, Path.unlink]),
+    *product([MANIFEST], [cut, Path.unlink, edited(format=99), edited(notes=...), edited(notes=[1])]),
+    *product([MANIFEST], [edited(fields=value) for value in (..., {}, ["ids"], None)]),
+    (MANIFEST, lambda path: path.write_text("[" * 100_000)),
+    (MANIFEST, lambda path: path.write_text("[]")),
+]
+
+
+@pytest.mark.parametrize(("name", "harm"), HARMS)
 def test_a_store_that_is_not_as_it_was_written_is_none(folder, name, harm):
     harm(folder / name)
     assert open_store(folder) is None
     assert open_store(folder / "nowhere") is None
 
 
-def test_a_field_is_of_one_kind_in_all_chunks(tmp_path):
-    chunks = [[{"row": 0, "ids": np.array([1]), "a": 1}], [{"row": 1, "ids": np.array([1]), "a": 0.5}]]
-    with pytest.raises(DataError, match="the field 'a' is not of one kind in all examples"):
-        write_store(tmp_path, chunks, Counter())
-
-
-def test_a_field_is_in_all_chunks(tmp_path):
-    chunks = [[{"row": 0, "ids": np.array([1]), "a": 1}], [{"row": 1, "ids": np.array([1])}]]
-    with pytest.raises(DataError, match="examples have to have the same fields; some have row, ids"):
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ({"a": 1}, {"a": 0.5}, "the field 'a' differs in type or axes between examples"),
+        ({"a": 1}, {}, "all examples must have the same fields; some have row, ids"),
+        ({"a": np.zeros((1, 2, 2))}, {}, "the field 'a' has 3 axes; at most 2 can be stored"),
+    ],
+)
+def test_examples_that_cannot_be_stored_are_refused(tmp_path, first, second, told):
+    chunks = [[{"row": row, "ids": np.array([1]), **fields}] for row, fields in enumerate((first, second))]
+    with pytest.raises(DataError, match=told):
         write_store(tmp_path, chunks, Counter())
 
 
@@ -111,8 +96,3 @@ def test_what_a_store_is_of(tmp_path):
     for content in (b"", b"[]", b'{"about": 5}', b"{}", b"\xff"):
         (tmp_path / "a" / MANIFEST).write_bytes(content)
         assert about_store(tmp_path / "a") == {}
-
-
-def test_fields_of_many_axes_are_refused(tmp_path):
-    with pytest.raises(DataError, match="the field 'ids' has 3 axes"):
-        write_store(tmp_path, [[{"row": 0, "ids": np.zeros((1, 2, 2))}]], Counter())

@@ -62,7 +62,7 @@ def test_a_file_without_an_example_is_nothing_to_learn(tmp_path, tokenizer):
 def test_every_row_is_checked_before_the_first_is_learned(tmp_path, tokenizer):
     task = Classification(labels=["bad", "good"], pairs=False)
     data = write_tsv(tmp_path / "a.tsv", [*films(300, seed=3), ("a", "ugly")])
-    with pytest.raises(DataError, match=r"a\.tsv:302: the label 'ugly'"):
+    with pytest.raises(DataError, match=r"a\.tsv:302: the label 'ugly' is unknown"):
         FeatureStream(task, data, tokenizer)
 
 

@@ -19,10 +19,8 @@ from tests.tasks.helpers import films, write_tsv
 
 PAD, UNK, CLS, SEP, MASK, WORD = range(6)
 EMPTY, UNKNOWN, FILM = [CLS, SEP], [CLS, UNK, UNK, SEP], [CLS, WORD, UNK, SEP]
-SILENT = "texts without any token of their own (are the texts there, and is the tokenizer whole?), of {} in all"
-STRANGE = (
-    "texts of tokens that the vocabulary does not know (is the vocabulary one for texts like these?), of {} in all"
-)
+SILENT = "texts without any token, out of {} (are the texts missing, or is the tokenizer incomplete?)"
+STRANGE = "texts of unknown tokens only, out of {} (does the vocabulary fit these texts?)"
 
 
 @pytest.mark.parametrize(
@@ -55,9 +53,6 @@ def test_what_nothing_can_be_learned_from(tokenizer):
         tally.add([{"ids": np.array(FILM)}] * 3, unlearned)
         tally.note(notes)
         assert list(notes.values()) == told
-
-
-# -- everywhere --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
