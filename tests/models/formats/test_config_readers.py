@@ -27,6 +27,7 @@ def read(tmp_path, values, name="config.json"):
     return EncoderConfig.read(tmp_path)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("folder", "expected"),
     [

@@ -46,7 +46,7 @@ class Process:
         assert self.process.returncode == 0, wrong
 
 
-@pytest.mark.parametrize("kind", ["spool", "redis", "folder"])
+@pytest.mark.parametrize("kind", ["spool", pytest.param("redis", marks=pytest.mark.redis), "folder"])
 def test_each_sample_is_counted_once_whoever_is_killed(kind, tmp_path, request):
     server = request.getfixturevalue("own_redis") if kind == "redis" else None
     place, weights = server.url if server else tmp_path / "samples", tmp_path / "weights"

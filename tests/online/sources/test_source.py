@@ -121,7 +121,7 @@ class RedisKind(SpoolKind):
             writer.write(rows)
 
 
-@pytest.fixture(params=[SpoolKind, FolderKind, RedisKind])
+@pytest.fixture(params=[SpoolKind, FolderKind, pytest.param(RedisKind, marks=pytest.mark.redis)])
 def kind(request, tmp_path):
     return request.param(tmp_path, request.getfixturevalue("url") if request.param is RedisKind else None)
 

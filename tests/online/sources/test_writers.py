@@ -43,7 +43,7 @@ class RedisPlace:
         return RedisStream(self.url, "s")
 
 
-@pytest.fixture(params=["spool", "redis"])
+@pytest.fixture(params=["spool", pytest.param("redis", marks=pytest.mark.redis)])
 def place(request, tmp_path):
     return SpoolPlace(tmp_path) if request.param == "spool" else RedisPlace(request.getfixturevalue("url"))
 
