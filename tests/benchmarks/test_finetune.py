@@ -56,7 +56,7 @@ def test_rows_that_one_tokenizer_cuts_differently_are_left_out(tmp_path):
     ]
 
 
-def test_columns_of_texts_and_of_pairs(tmp_path):
+def test_files_are_read_by_columns_of_texts_and_of_pairs(tmp_path):
     texts = write_tsv(tmp_path / "texts.tsv", [("a", "1"), ("b", "0")])
     pairs = write_tsv(tmp_path / "pairs.tsv", [("0", "a", "b")], ("label", "text_a", "text_b"))
     assert work.columns(str(texts)) == (["a", "b"], None, [1, 0])
@@ -100,7 +100,7 @@ def trained(seconds, steps=2):
     return {"seconds": seconds, "steps": steps}
 
 
-def test_speeds_are_told_and_beside_onion():
+def test_speeds_are_told_and_beside_onion_for_equal_numbers_of_updates():
     rounds = [
         {finetune.TRANSFORMERS: trained(8.0), "onion": trained(4.0)},
         {"onion": trained(2.0), finetune.TRANSFORMERS: trained(3.0)},
@@ -113,16 +113,16 @@ def test_speeds_are_told_and_beside_onion():
         ("films: Hugging Face Trainer", [8.0, 64 / 3], None),
         ("onion beside it", [2.0, 1.5], False),
     ]
-
-
-def test_another_number_of_updates_has_no_time():
     with pytest.raises(FailedError, match="films: onion made 3 updates, not 2"):
         finetune.of_speed([{"onion": trained(1.0, 3)}], "films", 64, 2, finetune.GOALS)
 
 
-def test_the_share_is_of_a_step():
+def test_the_share_is_of_a_step_and_one_step_is_no_training(capsys):
     rounds = [{"onion": {"products": 0.25, "step": 0.5}}, {"onion": {"products": 0.75, "step": 1.0}}]
     assert finetune.of_share(rounds, "films").cells()[3] == "at least 0.6: met"
+    with pytest.raises(SystemExit):
+        finetune.main(["--steps", "1"])
+    assert "--steps: must be at least 2" in capsys.readouterr().err
 
 
 def test_our_side_trains_in_a_process_of_its_own(part, data, tmp_path):
@@ -138,9 +138,3 @@ def test_our_side_trains_in_a_process_of_its_own(part, data, tmp_path):
     assert 0 < found["step"] < found["seconds"]
     assert found["products"] > 0
     assert side.last["peak_bytes"] > 0
-
-
-def test_one_step_is_no_training(capsys):
-    with pytest.raises(SystemExit):
-        finetune.main(["--steps", "1"])
-    assert "--steps: must be at least 2" in capsys.readouterr().err

@@ -62,27 +62,21 @@ def test_a_side_stays_or_comes_for_each_round(side, stays, calls):
     assert list(one.last["versions"]) == ["numpy"]
 
 
-def test_the_most_memory_of_all_processes_of_a_side_counts(side):
+def test_the_most_memory_of_all_processes_of_a_side_counts_and_its_death_is_reported(side):
     one = side(stays=False)
     one.last = {"peak_bytes": 1 << 50}
     one.round()
     assert one.last["peak_bytes"] == 1 << 50
+    one = side()
+    with pytest.raises(FailedError, match="one: ended with status 3"), all_ready([one]):
+        one.round(ask="die")
 
 
 @pytest.mark.parametrize("stays", [True, False])
 def test_a_side_that_fails_is_reported_with_its_last_lines(side, stays):
     one = side("lost", "fail", stays)
-    with (
-        pytest.raises(FailedError, match=r"(?s)lost: ended with status 1; .*no such model"),
-        all_ready([one]),
-    ):
+    with pytest.raises(FailedError, match=r"(?s)lost: ended with status 1; .*no such model"), all_ready([one]):
         one.round()
-
-
-def test_a_side_that_dies_in_a_round_is_reported(side):
-    one = side()
-    with pytest.raises(FailedError, match="one: ended with status 3"), all_ready([one]):
-        one.round(ask="die")
 
 
 def test_peers_do_not_inherit_what_onion_has_set(monkeypatch):
@@ -93,8 +87,6 @@ def test_peers_do_not_inherit_what_onion_has_set(monkeypatch):
 
 
 class Asked:
-    """A side that notes when it is asked."""
-
     def __init__(self, name, order):
         self.name, self.order = name, order
 
@@ -110,14 +102,8 @@ def test_who_begins_changes_with_each_round():
     assert [each["a"]["ask"] for each in rounds] == ["train"] * 3
     assert ratios(rounds, "b", "a", "seconds") == [4.0] * 3
     assert values(rounds, "b", "seconds") == [4.0] * 3
-
-
-def test_percentiles_are_values_that_were_there():
     assert [tables.percentile([3, 1, 2], share) for share in (1, 50, 99)] == [1, 2, 3]
     assert tables.percentile(list(range(200, 0, -1)), 99) == 198
-
-
-# -- sections ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -143,16 +129,13 @@ def kept():
     return Section("loop", "The loop", "How.", 2, [figure], ["A note."], {"torch": "9"}, "2 cores", "2020-02-03")
 
 
-def test_the_page_has_a_section_of_all_that_was_kept(kept, tmp_path):
+def test_the_page_has_a_section_of_all_that_was_kept_with_memory_and_versions(kept, tmp_path):
     assert bench.page(tmp_path).strip() == bench.HEAD.strip()
     kept.keep(tmp_path)
     assert read(tmp_path / "loop.json") == kept
     where = "2 rounds on 2 cores, 2020-02-03, with torch 9."
     for text in ("## The loop", "How.", "| a step | 2.00 µs |", "- A note.", where):
         assert text in bench.page(tmp_path)
-
-
-def test_memory_and_versions_of_sides(kept):
     sides = [Namespace(name="one", last={"peak_bytes": 3 << 20, "versions": {"a": "1"}})]
     kept.add_memory(sides, "long, ")
     kept.add_versions([*sides, Namespace(last={})])
@@ -176,7 +159,7 @@ def test_a_limited_benchmark_is_a_section_of_its_own(avx2, monkeypatch, capsys):
     assert f"## {part.title}" in capsys.readouterr().out
 
 
-def test_every_benchmark_can_be_run_by_its_name(tmp_path, capsys):
+def test_every_benchmark_can_be_run_by_its_name(tmp_path, capsys, monkeypatch):
     for name in {each.partition("-")[0] for each in bench.NAMES}:
         module = import_module(f"benchmarks.{name}")
         main = module.main if hasattr(module, "main") else import_module(f"benchmarks.{name}.__main__").main
@@ -184,9 +167,6 @@ def test_every_benchmark_can_be_run_by_its_name(tmp_path, capsys):
             main(["--help"])
         assert ended.value.code == 0
     assert "--rounds" in capsys.readouterr().out
-
-
-def test_bench_runs_what_is_named(monkeypatch, tmp_path, capsys):
     commands = []
     monkeypatch.setattr(bench, "PAGE", tmp_path / "results.md")
     monkeypatch.setattr(
@@ -197,9 +177,6 @@ def test_bench_runs_what_is_named(monkeypatch, tmp_path, capsys):
     with pytest.raises(SystemExit):
         bench.main(["speed"])
     assert "there is no benchmark 'speed'" in capsys.readouterr().err
-
-
-# -- studies -----------------------------------------------------------------------------------------------------------
 
 
 class Letters(study.Study[str]):
@@ -275,15 +252,12 @@ def test_a_run_that_fails_does_not_stop_the_others(letters):
 
 
 def test_what_lacks_a_file_is_left_out_and_the_command_line_chooses(letters, tmp_path):
+    status, page, printed = letters(data="nowhere")
+    assert (status, page) == (2, None)
+    assert "make letters DATA=" in printed
     status, page, printed = letters(a="x")
     assert (status, page) == (0, "x-")
     assert f"b: left out, {tmp_path / 'data' / 'b'} is not there" in printed
     assert letters("b", a="w", b="y")[1] == "-y"
     with pytest.raises(SystemExit):
         letters("c")
-
-
-def test_without_data_sets_nothing_is_run(letters):
-    status, page, printed = letters(data="nowhere")
-    assert (status, page) == (2, None)
-    assert "make letters DATA=" in printed

@@ -8,23 +8,17 @@ from benchmarks.growth import rows, steps
 from benchmarks.growth.__main__ import AXES, Axis
 
 
-def test_growth_is_per_doubling():
+def test_growth_is_told_per_doubling_and_why():
     assert growth.growth({1: [3.0, 5.0, 4.0], 2: [8.0], 8: [128.0], 16: [128.0]}) == pytest.approx([2.0, 4.0, 1.0])
-
-
-def test_a_note_tells_growth_and_why():
     assert growth.growth_note("A step", {10: [1.0], 20: [2.0], 40: [3.0]}, "straight") == (
         "A step, growth per doubling from 10 to 40: 2.00, 1.50. Straight."
     )
 
 
-def test_times_are_told_in_the_axis_unit():
+def test_times_are_told_in_the_unit_of_their_axis_and_memory_by_row():
     axis = Axis("rings", "a batch by rings", (10,), "", unit="µs", scale=1e6)
     (figure,) = growth.of_axis(axis, {10: [1e-6, 3e-6]})
     assert figure.cells()[:2] == ("a batch by rings: 10", "2.00 µs")
-
-
-def test_memory_is_told_by_row():
     found = {
         1000: [{"first": 0.1, "order": 0.01, "own": 4e6, "peak": 5e6}],
         2000: [{"first": 0.2, "order": 0.02, "own": 80000, "peak": 6e6}],
@@ -33,9 +27,6 @@ def test_memory_is_told_by_row():
     notes = growth.notes_of_rows(found)
     assert notes[0].startswith("First batch of cached features, growth per doubling from 1,000 to 2,000: 2.00.")
     assert notes[-1].startswith("Memory of its own with the first batch of 2,000 rows: 40 bytes a row; ")
-
-
-def test_every_axis_grows():
     for axis in AXES:
         assert list(axis.sizes) == sorted(set(axis.sizes))
 

@@ -8,17 +8,18 @@ from benchmarks.loop import __main__ as loop
 from benchmarks.loop import work
 from tests.paths import ROOT
 
+
+def onion(lean, many, ten, to_tensors):
+    return {"bare": 100.0, "lean": lean, "many": many, "ten": ten, "to_tensors": to_tensors}
+
+
+def peer(bare, lean, many):
+    return {"bare": bare, "lean": lean, "many": many}
+
+
 ROUNDS = [
-    {
-        "onion": {"bare": 100.0, "lean": 104.0, "many": 108.0, "ten": 112.0, "to_tensors": 99.0},
-        "Slow": {"bare": 50.0, "lean": 70.0, "many": 110.0},
-        "Quick": {"bare": 50.0, "lean": 53.0, "many": 55.0},
-    },
-    {
-        "onion": {"bare": 100.0, "lean": 106.0, "many": 110.0, "ten": 118.0, "to_tensors": 97.0},
-        "Slow": {"bare": 60.0, "lean": 70.0, "many": 90.0},
-        "Quick": {"bare": 50.0, "lean": 53.0, "many": 53.0},
-    },
+    {"onion": onion(104.0, 108.0, 112.0, 99.0), "Slow": peer(50.0, 70.0, 110.0), "Quick": peer(50.0, 53.0, 55.0)},
+    {"onion": onion(106.0, 110.0, 118.0, 97.0), "Slow": peer(60.0, 70.0, 90.0), "Quick": peer(50.0, 53.0, 53.0)},
 ]
 
 
@@ -39,9 +40,6 @@ def test_onion_is_told_above_its_bare_loop_with_its_goals():
     assert told["onion: a ring more"].met
     assert told["bare loop with onion's `to_tensors` for `paddle.to_tensor`: above it"].values == [-1.0, -3.0]
     assert told["onion, minimal: above the bare loop with `to_tensors`"].values == [5.0, 9.0]
-
-
-def test_a_goal_that_is_missed_is_told_as_such():
     rounds = [{"onion": {**each["onion"], "lean": 106.0, "ten": 116.0}} for each in ROUNDS]
     told = by_name(loop.of_onion(rounds))
     assert told["onion, minimal: above it"].met is False
@@ -52,15 +50,13 @@ def test_a_peer_is_told_above_its_own_bare_loop():
     told = by_name(loop.of_peer(SLOW, ROUNDS))
     assert told["Slow: above it"].values == [20.0, 10.0]
     assert told["Slow: a callback more"].values == pytest.approx([2.0, 1.0])
+    assert SLOW.sides == {"bare": ("bare_slow", 0), "lean": ("slow", 0), "many": ("slow", 20)}
 
 
-def test_the_verdict_names_the_peers_that_do_not_cost_more():
+def test_the_verdict_names_the_peers_that_do_not_cost_more_and_those_that_overlap():
     told = "onion's minimal loop beside {} peers, by quartiles of the rounds; a batch: {}; a ring or callback: {}."
     assert loop.verdict([SLOW], ROUNDS) == told.format(1, "below all", "below all")
     assert loop.verdict([SLOW, QUICK], ROUNDS) == told.format(2, "below 1, above Quick", "below 1, above Quick")
-
-
-def test_the_verdict_does_not_tell_apart_what_overlaps():
     many = [58.0, 62.0]
     rounds = [
         {**each, "Quick": {"bare": 50.0, "lean": 55.0, "many": more}} for each, more in zip(ROUNDS, many, strict=True)
@@ -68,10 +64,6 @@ def test_the_verdict_does_not_tell_apart_what_overlaps():
     assert loop.verdict([QUICK], rounds).endswith(
         "a batch: below 0, not told apart from Quick; a ring or callback: below 0, not told apart from Quick."
     )
-
-
-def test_a_peer_has_its_bare_loop_and_two_numbers_of_callbacks():
-    assert SLOW.sides == {"bare": ("bare_slow", 0), "lean": ("slow", 0), "many": ("slow", 20)}
 
 
 def test_every_peer_has_an_environment_and_engines_that_are_there():
@@ -107,19 +99,16 @@ def engine(monkeypatch):
     return put
 
 
-def test_all_sides_are_timed_where_they_learn_the_same(engine):
+def test_sides_are_timed_where_they_learn_the_same(engine):
+    job = {"batches": 10, "sides": {"bare": ("one.engine", 0), "lean": ("other.engine", 0)}}
     engine("one", [1.0])
     engine("other", [1.0 + 5e-7])
-    ask = work.prepare({"batches": 10, "sides": {"bare": ("one.engine", 0), "lean": ("other.engine", 0)}})
+    ask = work.prepare(job)
     assert all(set(ask()) == {"bare", "lean"} for _ in range(3))
-
-
-@pytest.mark.parametrize("learned", [1.1, float("nan")])
-def test_no_time_is_told_where_a_side_learns_something_else(engine, learned):
-    engine("one", [1.0])
-    engine("other", [learned])
-    with pytest.raises(SystemExit, match=r"lean ends .* away"):
-        work.prepare({"batches": 10, "sides": {"bare": ("one.engine", 0), "lean": ("other.engine", 0)}})
+    for learned in (1.1, float("nan")):
+        engine("other", [learned])
+        with pytest.raises(SystemExit, match=r"lean ends .* away"):
+            work.prepare(job)
 
 
 def test_a_small_run_of_onion_alone(capsys):
