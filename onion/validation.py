@@ -1,4 +1,4 @@
-"""What an argument or a setting may be, and the validator that refuses others."""
+"""Checks of arguments and settings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from onion.errors import DataError, OnionError
 from onion.messages import shown
 
 Check = Callable[[Any, Any, Any], None]
-"""What attrs calls a validator: (instance, field, value)."""
+"""A validator of attrs: (instance, field, value)."""
 
 
 def checked(wanted: str, fits: Callable[[Any], bool], hint: str = "", error: type[OnionError] = DataError) -> Check:
-    """Return a validator that says what a setting has to be, and if need be how to write it."""
+    """Return a validator whose error states what a setting must be, with a hint if given."""
 
     def check(settings: Any, field: Any, value: Any) -> None:
         if not fits(value):
@@ -26,30 +26,30 @@ def checked(wanted: str, fits: Callable[[Any], bool], hint: str = "", error: typ
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Tell whether something is an integer; True and False are none."""
+    """Return whether a value is an integer and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Tell whether something counts: a whole number from 0, numpy's too; True and False are none."""
+    """Return whether a value is an integer >= 0, of numpy too, and not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Tell whether something is a finite number; True and False are none."""
+    """Return whether a value is a finite number and not a bool."""
     try:
         return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # an integer that no float holds
+    except OverflowError:  # an integer beyond the range of floats
         return False
 
 
 def is_lazy(function: object) -> bool:
-    """Tell whether a call would not run a function's body: a coroutine or generator function."""
+    """Return whether a function is a coroutine or generator function, whose call would not run its body."""
     return any(kind(function) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction))
 
 
 def wants_arguments(function: Callable[..., object]) -> bool:
-    """Tell whether a function cannot be called without arguments."""
+    """Return whether a function cannot be called without arguments."""
     try:
         signature(function).bind()
     except TypeError:

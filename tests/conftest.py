@@ -18,6 +18,15 @@ hypothesis.settings.load_profile("same")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+MARKS = {"chromium": "browser", "shared_redis": "redis"}
+"""Fixture -> the mark of the tests that use it."""
+
+
+def pytest_itemcollected(item):
+    for fixture in MARKS.keys() & set(item.fixturenames):
+        item.add_marker(MARKS[fixture])
+
+
 @pytest.fixture(scope="session", autouse=True)
 def home_of_the_tests(tmp_path_factory):
     patch = pytest.MonkeyPatch()

@@ -19,13 +19,17 @@ def python(code, modules=None, **environment):
     kept = {name: value for name, value in os.environ.items() if name not in CHOSEN}
     if modules is not None:
         kept["PYTHONPATH"] = os.pathsep.join([*map(str, modules), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, "-W", "always", "-c", code],
-        env={**kept, **{name: str(value) for name, value in environment.items()}},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
+    env = {**kept, **{name: str(value) for name, value in environment.items()}}
+    done = _run(["-W", "always", "-c", code], env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
+
+
+def module(name, *words, **options):
+    """Run a module, such as a script, in a fresh process; return the process that has ended."""
+    return _run(["-m", name, *words], **options)
+
+
+def _run(words, **options):
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.run([sys.executable, *words], cwd=ROOT, text=True, timeout=PATIENCE, check=False, **streams)

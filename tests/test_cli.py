@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -19,34 +18,21 @@ from onion.cli import Printable, main
 from onion.data import files
 from onion.models.downloads.sources import ALIASES, REPOSITORIES, SOURCES
 from tests.abilities import needs_draws_again
+from tests.commands import ONION, last_line, max_file_size, onion, place_in, plain
 from tests.models.hub_server import Repository, serving_hub
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 
 pytestmark = pytest.mark.slow
 
-ONION = str(Path(sysconfig.get_path("scripts")) / "onion")
 STEPS = 80  # of the training below: 320 texts in batches of 16, 4 times
 MUCH = 1 << 21  # bytes; more than a pipe holds
-TRAINING = [
-    "train",
-    "--task",
-    "classification",
-    "--train",
-    "a.tsv",
-    "--dev",
-    "b.tsv",
-    "--encoder",
-    "tiny",
-    "--learning-rate",
-    "3e-3",
-]
-TRAINING += ["--max-length", "16", "--batch-size", "16", "--passes", "4", "--test-every", "5"]
-LOUD, TRAINING = TRAINING, [*TRAINING, "--quiet"]
+LOUD = ["train", "--task", "classification", "--train", "a.tsv", "--dev", "b.tsv", "--encoder", "tiny"]
+LOUD += ["--learning-rate", "3e-3", "--max-length", "16", "--batch-size", "16", "--passes", "4", "--test-every", "5"]
+TRAINING = [*LOUD, "--quiet"]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_thread():
-    """So small a network gains nothing by more, and loses much on a busy machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         yield
@@ -54,41 +40,13 @@ def _one_thread():
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with an encoder and data, for processes to run in."""
-    folder = tmp_path_factory.mktemp("cli")
-    tiny_encoder(folder / "tiny")
-    write_tsv(folder / "a.tsv", films(320, seed=1))
-    write_tsv(folder / "b.tsv", films(70, seed=2))
-    return folder
+    return place_in(tmp_path_factory.mktemp("cli"))
 
 
-def onion(place, *words, before="", **options):
-    """Run the command in a process of its own; ``before`` is Python that runs first, in the same process."""
-    command = (
-        [ONION] if not before else [sys.executable, "-c", f"{before}\nimport onion.cli\nsys.exit(onion.cli.main())"]
-    )
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.run([*command, *words], cwd=place, text=True, encoding="utf-8", check=False, **streams)
-
-
-def only_size(bytes_):
-    """Python that lets no file of this process grow beyond a size, as on a full disk."""
-    return f"import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, ({bytes_}, resource.RLIM_INFINITY))"
-
-
-def last_line(text):
-    return json.loads(text.splitlines()[-1])
-
-
-def plain(error, *parts):
-    """Whether it is one or two plain lines with these parts."""
-    lines = error.splitlines()
-    assert 1 <= len(lines) <= 2, error
-    assert all(line.startswith(("onion", "See onion")) for line in lines), error
-    assert "Traceback" not in error
-    for part in parts:
-        assert part in error
-    return True
+@pytest.fixture
+def here(place, monkeypatch):
+    monkeypatch.chdir(place)
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -132,17 +90,7 @@ def test_a_training_without_a_terminal_tells_on_standard_error_how_it_goes_on(pl
     assert last_line(done.stdout)["step"] == 20
 
 
-def test_help_and_drawing_need_no_paddle(place, trained):
-    code = "import sys, onion.cli\ntry:\n    onion.cli.main(sys.argv[1:])\nfinally:\n    print(*sys.modules)"
-    for words in (["--help"], ["train", "--help"], ["draw", "--run", "run"]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *words], cwd=place, capture_output=True, text=True, check=True
-        )
-        assert done.stdout
-        assert not {"paddle", "numpy", "tokenizers"} & set(done.stdout.splitlines()[-1].split())
-
-
-def test_training_draws_the_onion_first_and_ends_with_a_line_of_json(trained, place):
+def test_training_draws_the_runner_first_and_ends_with_a_line_of_json_and_so_does_evaluation(trained, place):
     lines = trained.stdout.splitlines()
     assert lines[0].startswith("Runner")
     assert lines[1].startswith("╭ run_folder")
@@ -151,17 +99,13 @@ def test_training_draws_the_onion_first_and_ends_with_a_line_of_json(trained, pl
     report = json.loads(lines[-1])
     assert report["step"] == STEPS
     assert report["dev.accuracy"] > 0.9 > report["majority_accuracy"]
-
-
-def test_evaluation_prints_one_line_with_the_accuracy_of_training(trained, place):
     done = onion(place, "evaluate", "--run", "run", "--input", "b.tsv")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
     assert last_line(done.stdout)["accuracy"] == last_line(trained.stdout)["dev.accuracy"]
 
 
-def test_the_whole_way_with_pairs_other_languages_and_another_order_of_columns(place, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(place)
+def test_the_whole_way_with_pairs_other_languages_and_another_order_of_columns(here, tmp_path, capsys):
     good, bad = "sehr gut 👍", "不好"
     rows = [{"label": label, "text_b": "über 中", "text_a": text} for text, label in films(64, 3, good, bad)]
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -187,27 +131,30 @@ def test_the_whole_way_with_pairs_other_languages_and_another_order_of_columns(p
     assert all(abs(sum(each["probabilities"].values()) - 1) < 3e-6 for each in found)
 
 
-def test_drawing_to_a_file(trained, place, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(place)
+def test_drawing_to_a_file_a_device_and_a_terminal_of_another_language(trained, here, tmp_path, capsys, place):
     for name in ("onion.txt", "onion.svg"):
         assert main(["draw", "--run", "run", "--output", str(tmp_path / name)]) == 0
-        assert (tmp_path / name).read_bytes() == (place / "run" / name).read_bytes()
+        assert (tmp_path / name).read_bytes() == (here / "run" / name).read_bytes()
     assert main(["draw", "--run", "run"]) == 0
-    assert capsys.readouterr().out == (place / "run" / "onion.txt").read_text(encoding="utf-8")
-
-
-def test_training_again_changes_nothing_but_says_the_same(trained, place, monkeypatch, capsys):
-    monkeypatch.chdir(place)
-    before = snapshot(place / "run")
-    assert main([*TRAINING, "--output", "run"]) == 0
-    assert {**last_line(capsys.readouterr().out), "seconds": 0} == {**last_line(trained.stdout), "seconds": 0}
-    assert snapshot(place / "run") == before
-
-
-def test_output_is_utf_8_whatever_the_terminal_speaks(trained, place):
-    done = onion(place, "draw", "--run", "run", env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert capsys.readouterr().out == (here / "run" / "onion.txt").read_text(encoding="utf-8")
+    assert main(["draw", "--run", "run", "--output", os.devnull]) == 0
+    assert Path(os.devnull).is_char_device()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        assert main(["draw", "--run", "run", "--output", str(pipe)]) == 0
+        assert reader.stdout.read() == (here / "run" / "onion.txt").read_bytes()
+    assert pipe.is_fifo()
+    done = onion(place, "draw", "--run", "run", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (place / "run" / "onion.txt").read_text(encoding="utf-8")
+
+
+def test_training_again_changes_nothing_but_says_the_same(trained, here, capsys):
+    before = snapshot(here / "run")
+    assert main([*TRAINING, "--output", "run"]) == 0
+    assert {**last_line(capsys.readouterr().out), "seconds": 0} == {**last_line(trained.stdout), "seconds": 0}
+    assert snapshot(here / "run") == before
 
 
 # -- interruptions ----------------------------------------------------------------------------------------------------
@@ -255,12 +202,6 @@ def test_a_training_goes_on_with_another_number_of_threads_to_the_same_bits(plac
     last = Path("step-00000040", "gradient_machine.safetensors")
     assert (place / "moved" / last).read_bytes() == (place / "whole" / last).read_bytes()
     assert log_rows(place / "moved") == log_rows(place / "whole")
-
-
-def test_no_number_of_threads_is_refused_in_two_lines(place):
-    done = onion(place, "predict", "--run", "run", "--text", "x", "--threads", "0")
-    assert done.returncode == 2
-    assert plain(done.stderr, "--threads: must be a whole number from 1, got '0'")
 
 
 @needs_draws_again
@@ -311,7 +252,7 @@ def read_until(descriptor, wanted):
 @needs_draws_again
 def test_disk_full_then_ctrl_c_at_a_terminal_then_finished_gives_the_same_bits(trained, place):
     words = [*TRAINING, "--output", "full"]
-    done = onion(place, *words, before=only_size(50_000))  # the weights alone take 85 kB
+    done = onion(place, *words, before=max_file_size(50_000))  # the weights alone take 85 kB
     assert done.returncode == 2
     assert plain(done.stderr, "onion: cannot write the checkpoint full/step-00000005: File too large.")
     assert folders(place / "full") == []
@@ -367,9 +308,12 @@ def interrupted(process, pipe, number):
     return process.returncode, error
 
 
-@pytest.mark.parametrize(
+INTERRUPTS = pytest.mark.parametrize(
     ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
+
+
+@INTERRUPTS
 def test_interrupted_before_training_begins(place, tmp_path, number, status, word):
     config = tmp_path / "pipe.json"
     words = [*TRAINING, "--output", str(tmp_path / "out"), "--config", str(config)]
@@ -378,9 +322,7 @@ def test_interrupted_before_training_begins(place, tmp_path, number, status, wor
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
-)
+@INTERRUPTS
 def test_interrupted_prediction_leaves_the_old_output(trained, place, tmp_path, number, status, word):
     output, data = tmp_path / "out" / "pred.jsonl", tmp_path / "pipe.tsv"
     rows = b"text_a\n" + (b"film " * 500 + b"\n") * (MUCH // 2500)  # fewer than are read before the first is answered
@@ -394,8 +336,7 @@ def test_interrupted_prediction_leaves_the_old_output(trained, place, tmp_path, 
 
 def test_interrupted_while_paddle_loads(place, tmp_path):
     (tmp_path / "paddle.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)")
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = onion(place, *LOUD, "--output", "never", env=env)
+    done = onion(place, *LOUD, "--output", "never", env={"PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "onion: interrupted\n")
     assert not (place / "never").exists()
 
@@ -403,15 +344,12 @@ def test_interrupted_while_paddle_loads(place, tmp_path):
 # -- streams and disks ------------------------------------------------------------------------------------------------
 
 
-def test_a_reader_that_leaves(trained, place, tmp_path):
+def test_a_reader_that_leaves_or_had_left_before_the_first_word(trained, place, tmp_path):
     many = write_tsv(tmp_path / "many.tsv", films(3000, seed=5))  # more than a pipe holds
     command = f"'{ONION}' predict --run run --input '{many}' | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=place, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (141, "")
     assert last_line(done.stdout)["index"] == 0
-
-
-def test_a_reader_that_left_before_the_first_word(trained, place):
     ours, theirs = os.pipe()
     os.close(ours)
     done = onion(place, "draw", "--run", "run", stdout=theirs)
@@ -432,7 +370,7 @@ def test_no_space_for_predictions_leaves_the_old_ones(trained, place, tmp_path):
     output = tmp_path / "pred.jsonl"
     output.write_text("old")
     words = ["predict", "--run", "run", "--input", "b.tsv", "--output", str(output)]
-    done = onion(place, *words, before=only_size(2000))
+    done = onion(place, *words, before=max_file_size(2000))
     assert done.returncode == 2
     assert plain(done.stderr, f"onion: {output}: cannot be written: File too large")
     assert snapshot(tmp_path) == {"pred.jsonl": b"old"}
@@ -441,123 +379,81 @@ def test_no_space_for_predictions_leaves_the_old_ones(trained, place, tmp_path):
 @pytest.mark.parametrize("size", [0, 1000])
 def test_no_space_before_training_begins(place, tmp_path, size):
     """Not even for the small files; the same command goes on when there is space."""
-    home = {**os.environ, "HOME": str(place)}  # without one Paddle looks for a temporary folder, which needs space too
-    done = onion(place, *TRAINING, "--passes", "1", "--output", str(tmp_path / "out"), before=only_size(size), env=home)
+    words = [*TRAINING, "--passes", "1", "--output", str(tmp_path / "out")]
+    home = {"HOME": str(place)}  # without one Paddle looks for a temporary folder, which needs space too
+    done = onion(place, *words, before=max_file_size(size), env=home)
     assert done.returncode == 2
     assert plain(done.stderr, "cannot write", "File too large")
-    small = {"run.json", "settings.json", "task.json", "config.json"}
-    assert snapshot(tmp_path / "out").keys() <= small
+    assert snapshot(tmp_path / "out").keys() <= {"run.json", "settings.json", "task.json", "config.json"}
 
 
-def test_without_paddle(place):
+def test_without_paddle(place, tmp_path):
     """Also where it is only a part of Paddle that is missing, the message does not lie."""
-    before = """
-import sys
-class Nothing:
-    def find_spec(self, name, path=None, target=None):
-        if name == "paddle":
-            raise ModuleNotFoundError("No module named 'paddle'", name="paddle")
-sys.meta_path.insert(0, Nothing())
-"""
+    (tmp_path / "paddle.py").write_text("raise ModuleNotFoundError(\"No module named 'paddle'\", name='paddle')")
     for words in ([*TRAINING, "--output", "never"], ["evaluate", "--run", "run", "--input", "b.tsv"]):
-        done = onion(place, *words, before=before)
+        done = onion(place, *words, env={"PYTHONPATH": str(tmp_path)})
         assert (done.returncode, done.stdout) == (2, "")
         assert len(done.stderr.splitlines()) == 1
         assert "pip install 'onion-paddle[cpu]'" in done.stderr
     assert not (place / "never").exists()
 
 
-def test_devices_are_written_to_and_not_replaced(trained, place, tmp_path, monkeypatch):
-    monkeypatch.chdir(place)
-    assert main(["draw", "--run", "run", "--output", os.devnull]) == 0
-    assert Path(os.devnull).is_char_device()
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
-        assert main(["draw", "--run", "run", "--output", str(pipe)]) == 0
-        assert reader.stdout.read() == (place / "run" / "onion.txt").read_bytes()
-    assert pipe.is_fifo()
-
-
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 
-def files_of(folder):
-    """Bad files of every kind: name -> (what the message says, whether it needs a label)."""
-    good = "text_a\tlabel\na film\tgood\nthe plot\tbad\n"
-    contents = {
-        "empty.tsv": b"",
-        "blank.tsv": b"\n\n",
-        "header.tsv": b"text_a\tlabel\n",
-        "no_text.tsv": b"text\tlabel\na\tgood\n",
-        "no_label.tsv": b"text_a\nfilm\n",
-        "too_many.tsv": good.encode() + b"a\tgood\tmore\n",
-        "too_few.tsv": good.encode() + b"a\n",
-        "gap.tsv": good.encode() + b"\na\tgood\n",
-        "latin.tsv": good.encode() + "über\tgood\n".encode("latin-1"),
-        "utf16.tsv": good.encode("utf-16"),
-        "nul.tsv": good.encode() + b"a\0\tgood\n",
-        "twice.tsv": b"text_a\ttext_a\tlabel\na\tb\tgood\n",
-        "quote.csv": b'text_a,label\na,good\n"b,bad\nc,bad\n',
-        "array.jsonl": b'{"text_a": "a", "label": "good"}\n[1]\n',
-        "broken.jsonl": b'{"text_a": "a", "label": "good"}\n{"text_a": "b", \n',
-        "number.jsonl": b'{"text_a": "a", "label": "good"}\n{"text_a": 5, "label": "bad"}\n',
-        "half.jsonl": b'{"text_a": "a", "label": "good"}\n{"text_a": "\\ud83d", "label": "bad"}\n',
-        "some.jsonl": b'{"text_a": "a", "label": "good"}\n{"text_a": "b", "text_b": "b", "label": "bad"}\n',
-        "file.txt": good.encode(),
-    }
-    for name, content in contents.items():
-        (folder / name).write_bytes(content)
-    (folder / "folder.tsv").mkdir()
-
-
+GOOD_ROWS = b"text_a\tlabel\na film\tgood\nthe plot\tbad\n"
+GOOD_JSON = b'{"text_a": "a", "label": "good"}\n'
 BAD_FILES = {
-    "none.tsv": "none.tsv: there is no such file",
-    "folder.tsv": "folder.tsv: this is a folder",
-    "empty.tsv": "empty.tsv:1: there is no header",
-    "blank.tsv": "blank.tsv:1: there is no header",
-    "header.tsv": "header.tsv: there are no rows",
-    "no_text.tsv": "no_text.tsv:1: the header has no column 'text_a'",
-    "no_label.tsv": "no_label.tsv:1: the header has no column 'label'",
-    "too_many.tsv": "too_many.tsv:4: expected 2 columns, got 3",
-    "too_few.tsv": "too_few.tsv:4: expected 2 columns, got 1",
-    "gap.tsv": "gap.tsv:4: expected 2 columns, got 0",
-    "latin.tsv": "latin.tsv:4: byte 0xfc at offset 0 of this line is not UTF-8",
-    "utf16.tsv": "utf16.tsv:1: a NUL byte",
-    "nul.tsv": "nul.tsv:4: a NUL byte",
-    "twice.tsv": "twice.tsv:1: the header has the column 'text_a' twice",
-    "quote.csv": "quote.csv:3: broken CSV",
-    "array.jsonl": "array.jsonl:2: this line is a JSON list",
-    "broken.jsonl": "broken.jsonl:2: broken JSON",
-    "number.jsonl": "number.jsonl:2: text_a is 5, not a string",
-    "half.jsonl": "half.jsonl:2: text_a has an unpaired surrogate",
-    "some.jsonl": "some.jsonl:2: ",
-    "file.txt": "file.txt: cannot tell the format",
+    "none.tsv": (None, ": there is no such file"),
+    "folder.tsv": (None, ": this is a folder"),
+    "empty.tsv": (b"", ":1: there is no header"),
+    "blank.tsv": (b"\n\n", ":1: there is no header"),
+    "header.tsv": (b"text_a\tlabel\n", ": there are no rows"),
+    "no_text.tsv": (b"text\tlabel\na\tgood\n", ":1: the header has no column 'text_a'"),
+    "no_label.tsv": (b"text_a\nfilm\n", ":1: the header has no column 'label'"),
+    "too_many.tsv": (GOOD_ROWS + b"a\tgood\tmore\n", ":4: expected 2 columns, got 3"),
+    "too_few.tsv": (GOOD_ROWS + b"a\n", ":4: expected 2 columns, got 1"),
+    "gap.tsv": (GOOD_ROWS + b"\na\tgood\n", ":4: expected 2 columns, got 0"),
+    "latin.tsv": (GOOD_ROWS + "über\tgood\n".encode("latin-1"), ":4: byte 0xfc at offset 0 of this line is not UTF-8"),
+    "utf16.tsv": (GOOD_ROWS.decode().encode("utf-16"), ":1: a NUL byte"),
+    "nul.tsv": (GOOD_ROWS + b"a\0\tgood\n", ":4: a NUL byte"),
+    "twice.tsv": (b"text_a\ttext_a\tlabel\na\tb\tgood\n", ":1: the header has the column 'text_a' twice"),
+    "quote.csv": (b'text_a,label\na,good\n"b,bad\nc,bad\n', ":3: broken CSV"),
+    "array.jsonl": (GOOD_JSON + b"[1]\n", ":2: this line is a JSON list"),
+    "broken.jsonl": (GOOD_JSON + b'{"text_a": "b", \n', ":2: broken JSON"),
+    "number.jsonl": (GOOD_JSON + b'{"text_a": 5, "label": "bad"}\n', ":2: text_a is 5, not a string"),
+    "half.jsonl": (GOOD_JSON + b'{"text_a": "\\ud83d", "label": "bad"}\n', ":2: text_a has an unpaired surrogate"),
+    "some.jsonl": (GOOD_JSON + b'{"text_a": "b", "text_b": "b", "label": "bad"}\n', ":2: "),
+    "file.txt": (GOOD_ROWS, ": cannot tell the format"),
 }
+"""Name -> content, what the message says behind the name."""
 
 
-@pytest.fixture(scope="module")
-def bad_files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bad")
-    files_of(folder)
-    return folder
+@pytest.fixture(params=BAD_FILES)
+def bad_file(tmp_path_factory, request):
+    """A bad file, and the message about it."""
+    content, told = BAD_FILES[request.param]
+    path = tmp_path_factory.mktemp("bad") / request.param
+    if content is not None:
+        path.write_bytes(content)
+    elif "folder" in told:
+        path.mkdir()
+    return path, f"{path}{told}"
 
 
 @pytest.fixture
-def refused(place, monkeypatch, capsys, caplog):
+def refused(here, capsys, caplog):
     """Run a command in this process; check that it ends with one or two plain lines and status 2."""
-    monkeypatch.chdir(place)
 
     def run(*words):
         caplog.clear()
         try:
-            status = main(list(words))
+            status = main(list(map(str, words)))
         except SystemExit as left:
             status = left.code
         told = capsys.readouterr()
         logged = [f"onion: {record.getMessage()}" for record in caplog.records if record.levelname != "DEBUG"]
-        assert status == 2
-        assert told.out == ""
+        assert (status, told.out) == (2, "")
         error = "\n".join([*logged, told.err.rstrip("\n")])
         assert plain(error)
         return error
@@ -565,79 +461,76 @@ def refused(place, monkeypatch, capsys, caplog):
     return run
 
 
-def with_option(words, name, value):
+def with_options(words, *options):
+    """Set options of a command: names and values in turn."""
     changed = list(words)
-    if name in changed:
-        changed[changed.index(name) + 1] = value
-        return changed
-    return [*changed, name, value]
+    for name, value in zip(options[::2], map(str, options[1::2]), strict=True):
+        if name in changed:
+            changed[changed.index(name) + 1] = value
+        else:
+            changed += [name, value]
+    return changed
 
 
 @pytest.mark.parametrize("role", ["--train", "--dev"])
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_file_to_train_with(refused, bad_files, tmp_path, role, name):
-    words = with_option(TRAINING, role, str(bad_files / name))
-    assert f"{bad_files}/{BAD_FILES[name]}" in refused(*words, "--output", str(tmp_path / "out"))
+def test_bad_file_to_train_with(refused, bad_file, tmp_path, role):
+    path, told = bad_file
+    assert told in refused(*with_options(TRAINING, role, path, "--output", tmp_path / "out"))
     assert snapshot(tmp_path) == {}
 
 
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_file_to_evaluate_and_predict(trained, refused, bad_files, tmp_path, name):
-    assert f"{bad_files}/{BAD_FILES[name]}" in refused("evaluate", "--run", "run", "--input", str(bad_files / name))
-    if name == "no_label.tsv":  # predict needs none
+def test_bad_file_to_evaluate_and_predict(trained, refused, bad_file, tmp_path):
+    path, told = bad_file
+    assert told in refused("evaluate", "--run", "run", "--input", path)
+    if path.name == "no_label.tsv":  # predict needs none
         return
     output = tmp_path / "pred.jsonl"
-    words = ["predict", "--run", "run", "--input", str(bad_files / name)]
-    assert f"{bad_files}/{BAD_FILES[name]}" in refused(*words)
-    for before in ({}, {"pred.jsonl": b"old"}):
-        for old, content in before.items():
-            (tmp_path / old).write_bytes(content)
-        assert f"{bad_files}/{BAD_FILES[name]}" in refused(*words, "--output", str(output))
-        assert snapshot(tmp_path) == before
+    words = ["predict", "--run", "run", "--input", path]
+    assert told in refused(*words)
+    assert told in refused(*words, "--output", output)
+    assert snapshot(tmp_path) == {}
+    output.write_bytes(b"old")
+    assert told in refused(*words, "--output", output)
+    assert snapshot(tmp_path) == {"pred.jsonl": b"old"}
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_what_never_ends_is_refused_at_once(trained, refused, tmp_path, kind):
-    data = tmp_path / "a.tsv"
+    data, out = tmp_path / "a.tsv", tmp_path / "out"
     os.mkfifo(data) if kind == "pipe" else data.symlink_to("/dev/zero")
-    told = f"{data}: this is a {kind}"
-    out = str(tmp_path / "out")
-    assert told in refused(*with_option(TRAINING, "--train", str(data)), "--output", out)
-    assert told in refused(*with_option(TRAINING, "--config", str(data)), "--output", out)
-    assert told in refused("evaluate", "--run", "run", "--input", str(data))
-    assert told in refused("predict", "--run", "run", "--input", str(data))
-    assert told in refused("embed", "--encoder", "tiny", "--input", str(data), "--output", out)
+    for words in (
+        with_options(TRAINING, "--train", data, "--output", out),
+        with_options(TRAINING, "--config", data, "--output", out),
+        ["evaluate", "--run", "run", "--input", data],
+        ["predict", "--run", "run", "--input", data],
+        ["embed", "--encoder", "tiny", "--input", data, "--output", out],
+    ):
+        assert f"{data}: this is a {kind}" in refused(*words)
     assert [path.name for path in tmp_path.iterdir()] == ["a.tsv"]
 
 
-def test_a_line_of_standard_input_that_never_ends(trained, place, monkeypatch, capsys):
-    monkeypatch.chdir(place)
+def test_a_line_of_standard_input_that_never_ends(trained, refused, monkeypatch):
     monkeypatch.setattr(files, "MAX_LINE_BYTES", 1000)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a film\n" + bytes(1001))))
-    assert main(["predict", "--run", "run", "-"]) == 2
-    assert "standard input:2: this line has more than" in capsys.readouterr().err
+    assert "standard input:2: this line has more than" in refused("predict", "--run", "run", "-")
 
 
 def test_nothing_that_is_echoed_moves_a_terminal(refused):
-    assert r"none\x1b[2J.tsv: there is no such file" in refused(
-        *with_option(TRAINING, "--dev", "none\x1b[2J.tsv"), "--output", "x"
-    )
+    told = refused(*with_options(TRAINING, "--dev", "none\x1b[2J.tsv", "--output", "x"))
+    assert r"none\x1b[2J.tsv: there is no such file" in told
     record = logging.LogRecord("onion", logging.WARNING, "here", 1, "%s\x1b[2J", ("\ufeff",), None)
     assert Printable("onion: %(message)s").format(record) == r"onion: \ufeff\x1b[2J"
 
 
-def test_unknown_label(trained, refused, tmp_path):
+def test_unknown_label_and_one_label_only(trained, refused, tmp_path):
     data = write_tsv(tmp_path / "c.tsv", [("a", "good"), ("a", "bad"), ("a", "so\u2028so")])
     told = f"{data}:4: the label 'so\\u2028so' is unknown; the training file has 'bad', 'good'"
-    assert told in refused(*with_option(TRAINING, "--dev", str(data)), "--output", str(tmp_path / "out"))
-    assert told in refused("evaluate", "--run", "run", "--input", str(data))
+    assert told in refused(*with_options(TRAINING, "--dev", data, "--output", tmp_path / "out"))
+    assert told in refused("evaluate", "--run", "run", "--input", data)
     assert snapshot(tmp_path).keys() == {"c.tsv"}
-
-
-def test_one_label_only(refused, tmp_path):
     data = write_tsv(tmp_path / "c.tsv", [("a", "good")])
-    words = with_option(TRAINING, "--train", str(data))
-    assert "all rows have the label 'good'" in refused(*words, "--output", str(tmp_path / "out"))
+    told = refused(*with_options(TRAINING, "--train", data, "--output", tmp_path / "out"))
+    assert "all rows have the label 'good'" in told
     assert snapshot(tmp_path).keys() == {"c.tsv"}
 
 
@@ -649,6 +542,7 @@ def test_one_label_only(refused, tmp_path):
         ("--max-length", "0", "--max-length: must be a whole number from 1, got '0'"),
         ("--max-length", "16.5", "must be a whole number from 1, got '16.5'"),
         ("--passes", "-1", "must be a whole number from 1, got '-1'"),
+        ("--threads", "0", "--threads: must be a whole number from 1, got '0'"),
         ("--batch-size", "x", "must be a whole number from 1, got 'x'"),
         ("--learning-rate", "0", "must be a number above 0, got '0'"),
         ("--learning-rate", "nan", "must be a number above 0, got 'nan'"),
@@ -669,8 +563,7 @@ def test_one_label_only(refused, tmp_path):
 )
 def test_bad_settings(trained, refused, place, tmp_path, name, value, message):
     before = snapshot(place)
-    words = with_option(with_option(TRAINING, "--output", str(tmp_path / "out")), name, value)
-    assert message in refused(*words)
+    assert message in refused(*with_options(TRAINING, "--output", tmp_path / "out", name, value))
     assert snapshot(place) == before
     assert snapshot(tmp_path) == {}
 
@@ -681,17 +574,15 @@ def test_bad_settings(trained, refused, place, tmp_path, name, value, message):
 )
 def test_a_folder_that_holds_another_run(trained, refused, place, name, value):
     before = snapshot(place)
-    words = with_option(with_option(TRAINING, "--output", "run"), name, value)
-    told = refused(*words)
+    told = refused(*with_options(TRAINING, "--output", "run", name, value))
     assert "onion: run holds another run (" in told
     assert name.removeprefix("--").replace("-", "_") in told
     assert snapshot(place) == before
 
 
 def test_another_run_continues_in_a_folder_if_forced(trained, place):
-    """With one more pass, here; what differs is told."""
     shutil.copytree(place / "run", place / "other")
-    words = with_option(with_option(TRAINING, "--output", "other"), "--passes", "5")
+    words = with_options(TRAINING, "--output", "other", "--passes", "5")
     done = onion(place, *words, "--force-resume")
     assert done.returncode == 0, done.stderr
     assert "onion: continuing in other although it differs: passes 4 there, 5 here" in done.stderr
@@ -744,9 +635,9 @@ def test_bad_encoder(refused, place, tmp_path, harm, message):
     shutil.copytree(place / "tiny", tmp_path / "bad")
     harm(tmp_path / "bad")
     before = snapshot(tmp_path)
-    words = with_option(TRAINING, "--encoder", str(tmp_path / "bad"))
     # With many texts to be cut too: not a line about them beside the error.
-    assert message in refused(*with_option(words, "--max-length", "4"), "--output", str(tmp_path / "out"))
+    words = with_options(TRAINING, "--encoder", tmp_path / "bad", "--max-length", "4", "--output", tmp_path / "out")
+    assert message in refused(*words)
     assert snapshot(tmp_path) == before
 
 
@@ -769,8 +660,7 @@ def test_words_that_make_no_command(refused, words):
     refused(*words)
 
 
-def test_debug_shows_where_it_happened(trained, place, monkeypatch):
-    monkeypatch.chdir(place)
+def test_debug_shows_where_it_happened(trained, here):
     with pytest.raises(Exception, match="there is no such file"):
         main(["evaluate", "--run", "run", "--input", "none.tsv", "--debug"])
 

@@ -1,35 +1,32 @@
-"""``onion train`` with settings from everywhere, ``onion predict`` on standard input; in processes of their own."""
+"""Settings of ``onion train``, standard input of ``onion predict``, and ``onion embed``; in processes of their own."""
 
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from onion.tasks.finetune.run_folder import TASK_FILE, read_json, read_record
+from tests.commands import max_file_size, place_in, plain
+from tests.commands import onion as run_onion
 from tests.patience import PATIENCE
-from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
+from tests.tasks.helpers import HIDDEN, films, log_rows, snapshot, write_tsv
 
 pytestmark = pytest.mark.slow
 
 FAST = {"learning_rate": "3e-3", "batch_size": 16, "max_length": 16, "passes": 2, "encoder": "tiny"}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with an encoder, data and a config file, for processes to run in."""
-    folder = tmp_path_factory.mktemp("cli")
-    tiny_encoder(folder / "tiny")
-    write_tsv(folder / "a.tsv", films(160, seed=1))
-    write_tsv(folder / "b.tsv", films(40, seed=2))
+    """A folder with an encoder, data and a config file."""
+    folder = place_in(tmp_path_factory.mktemp("cli"))
     lines = {"task": "classification", "train": "a.tsv", "dev": "b.tsv", "label_smoothing": 0.1, **FAST}
     (folder / "fast.yaml").write_text("".join(f"{name}: {value}\n" for name, value in lines.items()))
     return folder
@@ -37,13 +34,8 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def onion(place):
-    """Run the command in a process of its own."""
-
-    def run(*words, **options):
-        command = [sys.executable, "-c", "import sys, onion.cli\nsys.exit(onion.cli.main())", *words]
-        return subprocess.run(command, cwd=place, capture_output=True, check=False, timeout=PATIENCE, **options)
-
-    return run
+    """Run a command, with bytes for its streams."""
+    return partial(run_onion, place, encoding=None)
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +50,12 @@ def answers(done):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-# -- settings ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_config_file_says_it_all_and_the_run_remembers(trained, place):
     record = read_record(place / "run")
     assert (record["learning_rate"], record["passes"], record["warmup_ratio"]) == (3e-3, 2, 0.1)
     assert record["options"] == {"label_smoothing": 0.1, "max_length": 16}
     assert read_json(place / "run", TASK_FILE)["label_smoothing"] == 0.1
-    assert trained["step"] == 20
+    assert trained["step"] == 40
 
 
 def test_flags_win_over_the_file_and_the_file_over_the_preset(onion, place, tmp_path):
@@ -113,18 +102,15 @@ def test_weights_learned_elsewhere(trained, onion, place, tmp_path):
 
 def test_a_stream_is_learned_in_the_order_of_its_file(onion, tmp_path):
     done = onion("train", "--config", "fast.yaml", "--stream", "--passes", "1", "--output", str(tmp_path / "out"))
-    assert json.loads(done.stdout.splitlines()[-1])["step"] == 10
+    assert json.loads(done.stdout.splitlines()[-1])["step"] == 20
     assert b"shuffle" not in (tmp_path / "out" / "onion.txt").read_bytes()
 
 
-# -- standard input ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("words", [["-"], ["--input", "-"]])
-def test_lines_in_lines_out(trained, onion, place, words):
-    texts = [text for text, _ in films(40, seed=2)]
-    found = answers(onion("predict", "--run", "run", *words, input="".join(f"{text}\n" for text in texts).encode()))
-    assert [each["index"] for each in found] == list(range(40))
+def test_lines_in_lines_out(trained, onion, words):
+    texts = "".join(f"{text}\n" for text, _ in films(70, seed=2))
+    found = answers(onion("predict", "--run", "run", *words, input=texts.encode()))
+    assert [each["index"] for each in found] == list(range(70))
     filed = answers(onion("predict", "--run", "run", "--input", "b.tsv"))
     for one, other in zip(found, filed, strict=True):
         assert one["label"] == other["label"]
@@ -174,19 +160,15 @@ def test_files_where_the_task_has_none_are_refused_before_anything_is_read(train
     assert snapshot(tmp_path) == {}
 
 
-# -- the cache ---------------------------------------------------------------------------------------------------------
-
-
-def test_features_are_listed_and_deleted(trained, onion, place, tmp_path):
-    env = {**os.environ, "ONION_HOME": str(tmp_path)}
+def test_features_are_listed_and_deleted(trained, onion, tmp_path):
+    env = {"ONION_HOME": str(tmp_path)}
     done = onion("evaluate", "--run", "run", "--input", "b.tsv", env=env)
     assert done.returncode == 0, done.stderr
     done = onion("cache", "ls", env=env)
     assert done.stderr == b""
-    listed = done.stdout.decode().splitlines()
-    assert len(listed) == 2
-    assert listed[0].endswith("classification        b.tsv")
-    assert listed[1].endswith(f"in {tmp_path / 'features'}")
+    first, last = done.stdout.decode().splitlines()
+    assert first.endswith("classification        b.tsv")
+    assert last.endswith(f"in {tmp_path / 'features'}")
     assert onion("cache", "clear", "--unused", "1", env=env).stdout.startswith(b"0.0 MB deleted")
     assert len(snapshot(tmp_path / "features")) > 1
     done = onion("cache", "clear", env=env)
@@ -196,7 +178,92 @@ def test_features_are_listed_and_deleted(trained, onion, place, tmp_path):
 
 def test_a_setting_that_a_trained_model_has_not(trained, onion):
     done = onion("predict", "--run", "run", "--text", "a", "--set", "label_smoothing=0.2")
-    assert done.returncode == 2
-    assert (
-        b"'label_smoothing' cannot be changed after training; of the task classification no setting can" in done.stderr
-    )
+    told = b"'label_smoothing' cannot be changed after training; of the task classification no setting can"
+    assert (done.returncode, told in done.stderr) == (2, True)
+
+
+TINY = ["embed", "--encoder", "tiny", "--max-length", "24", "--quiet"]
+STOPPED = """
+import os, signal
+from onion.cli.commands import start_paddle
+start_paddle()  # it loads Paddle without Paddle's warnings
+from onion.tasks.embedding.embedder import PooledEncoder
+forward, done = PooledEncoder.forward, []
+def stop(self, batch):
+    done.append(batch)
+    if len(done) == 3:
+        os.kill(os.getpid(), signal.{})
+    return forward(self, batch)
+PooledEncoder.forward = stop
+"""
+
+
+def test_embed_writes_files_and_prints_a_line_of_json(place):
+    words = ["--pooling", "mean", "--normalize", "--tokens", "--layer", "1", "--batch-size", "16"]
+    done = run_onion(place, *TINY, "--input", "a.tsv", "--output", "whole", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    lengths = np.load(place / "whole" / "lengths.npy")
+    total = int(lengths.sum())
+    assert json.loads(done.stdout) == {"rows": 320, "tokens": total, "hidden": HIDDEN, "output": "whole"}
+    assert np.load(place / "whole" / "top_layer_emb.npy", mmap_mode="r").shape == (total, HIDDEN)
+    vectors = np.load(place / "whole" / "cls_emb.npy")
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), np.ones(320), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--input", "none.tsv", "--output", "o"], ["none.tsv: there is no such file"]),
+        (["--input", "a.tsv", "--output", "tiny"], ["tiny: is not empty", "choose a new folder"]),
+        (["--input", "a.tsv", "--output", "o", "--layer", "3"], ["layer 3", "layers 1 to 2"]),
+        (["--input", "a.tsv", "--output", "o", "--layer", "0"], ["--layer", "'0'"]),
+        (["--input", "a.tsv", "--output", "o", "--pooling", "max"], ["--pooling", "cls", "mean", "pooler"]),
+        (["--input", "a.tsv", "--output", "o", "--max-length", "25"], ["--max-length 25", "3 to 24 tokens"]),
+        (["--input", "a.tsv", "--output", "o", "--encoder", "none"], ["none: neither a folder nor a known model"]),
+        (["--input", "a.tsv"], ["--output"]),
+    ],
+)
+def test_mistakes_are_told_in_plain_lines_and_change_nothing(place, words, parts):
+    before = snapshot(place)
+    done = run_onion(place, *TINY, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert plain(done.stderr, *parts)
+    assert snapshot(place) == before
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_leaves_nothing(place, name):
+    before = snapshot(place)
+    words = ["--input", "a.tsv", "--output", "new/o", "--tokens", "--batch-size", "16"]
+    done = run_onion(place, *TINY, *words, before=STOPPED.format(name))
+    said = {"SIGINT": "interrupted", "SIGTERM": "terminated"}[name]
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[name], "", f"onion: {said}\n")
+    assert snapshot(place) == before
+
+
+def test_a_full_disk_leaves_nothing(place):
+    before = snapshot(place)
+    done = run_onion(place, *TINY, "--input", "a.tsv", "--output", "o", "--tokens", before=max_file_size(8192))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "onion: o: cannot be written: File too large; nothing was written.\n"
+    assert snapshot(place) == before
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the memory of a process is read from /proc")
+def test_memory_does_not_grow_with_the_input(place):
+    # Not ru_maxrss: Linux starts a process's at what its parent, the tests, had.
+    tell = "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
+    chance = random.Random(1)
+    most = []
+    for rows in (2_000, 20_000):
+        texts = [" ".join(chance.choices(["film", "lovely", "was"], k=chance.randrange(1, 400))) for _ in range(rows)]
+        data = write_tsv(place / f"{rows}.tsv", [(text,) for text in texts], ("text_a",))
+        words = ["--input", data.name, "--output", f"{rows}", "--tokens", "--batch-size", "16"]
+        done = run_onion(place, *TINY, *words, after=tell)
+        assert done.returncode == 0, done.stderr
+        report, peak = done.stdout.splitlines()
+        most.append(int(peak) * 1024)
+    # The larger one reads 20 MB of text and writes 60 MB of vectors.
+    assert data.stat().st_size + (place / f"{rows}" / "top_layer_emb.npy").stat().st_size > 70_000_000
+    assert json.loads(report)["rows"] == 20_000
+    assert abs(most[1] - most[0]) < 15_000_000

@@ -1,4 +1,4 @@
-"""A short ``make crash-test``; and that it cannot miss what is lost."""
+"""A short ``make crash-test`` and ``make interrupt``; and that they cannot miss what is lost, torn or refused."""
 
 import json
 import random
@@ -17,6 +17,7 @@ from scripts.crash_test import __main__ as crash_test
 from scripts.crash_test import differences as compared
 from scripts.crash_test import points
 from tests.abilities import needs_draws_again
+from tests.fresh_python import module
 from tests.paths import ROOT
 from tests.patience import PATIENCE
 
@@ -25,16 +26,15 @@ pytestmark = pytest.mark.slow
 KINDS = {"step", "pass", "test", "byte", "sync", "rename", "remove", "log", "clock"}
 
 
-def kill(*words):
-    """Run scripts.crash_test; return its exit status and what it printed."""
-    command = [sys.executable, "-m", "scripts.crash_test", *words]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+def script(name, *words):
+    """Run scripts.crash_test or scripts.interrupt; return its exit status and what it printed."""
+    done = module(f"scripts.{name}", *words, stderr=subprocess.STDOUT)
     return done.returncode, done.stdout
 
 
 def broken(name, *points, limit=PATIENCE):
     kills = [word for point in points for word in ("--kill", point)]
-    return kill("--onions", "tests.broken_onions", "--onion", name, "--limit", str(limit), *kills)
+    return script("crash_test", "--onions", "tests.broken_onions", "--onion", name, "--limit", str(limit), *kills)
 
 
 def of_table(printed, row):
@@ -48,7 +48,7 @@ def of_table(printed, row):
 @needs_draws_again
 def test_nothing_is_lost_of_onions_of_the_catalogue():
     onions = [word for name in ("best", "gan", "tests", "tasks by mix ratio") for word in ("--onion", name)]
-    status, printed = kill(*onions, "--count", "18", "--seed", "6")
+    status, printed = script("crash_test", *onions, "--count", "18", "--seed", "6")
     assert status == 0, printed
     assert "seed 6, 2 at a time\n" in printed  # after warnings of the libraries
     assert all(of_table(printed, kind)[0] >= 2 for kind in KINDS)
@@ -58,7 +58,7 @@ def test_nothing_is_lost_of_onions_of_the_catalogue():
 
 def test_every_kind_of_kill_once_and_again():
     onions = ["--onion", "whole", "--onion", "short"]
-    status, printed = kill("--onions", "tests.broken_onions", *onions, "--count", "24", "--seed", "6")
+    status, printed = script("crash_test", "--onions", "tests.broken_onions", *onions, "--count", "24", "--seed", "6")
     assert status == 0, printed
     assert of_table(printed, "none") == (2, 0)
     assert all(of_table(printed, kind)[0] >= 3 for kind in KINDS - {"test"})
@@ -105,10 +105,6 @@ def test_a_run_that_fails_without_a_kill_is_told_and_not_killed(onion, complaint
     assert "0 kills in 0 runs" in printed
 
 
-def test_the_innermost_ring_leaves_before_the_saver_does():
-    assert broken("set back", "step inner out 3")[0] == 0  # there is no checkpoint yet that could be lost
-
-
 def test_a_run_that_hangs_is_killed_and_told_where():
     for limit in (3, 30, 300):  # until what does not hang has had the time to end
         status, printed = broken("stuck", "step outer out 5", limit=limit)
@@ -119,6 +115,7 @@ def test_a_run_that_hangs_is_killed_and_told_where():
 
 
 def test_points_behind_the_end_and_unknown_onions_are_no_kills():
+    assert broken("set back", "step inner out 3")[0] == 0  # there is no checkpoint yet that could be lost
     assert broken("whole", "step outer out 21") == (
         1,
         "0/1  same  whole: not killed\nwhole ended before it came to one of these points\n",
@@ -183,24 +180,17 @@ def test_a_process_dies_where_it_was_told_to(point, left, tmp_path):
 def folders(tmp_path):
     """Two folders of the same run: two checkpoints and a log in each."""
     for name in ("one", "two"):
+        folder = tmp_path / name
         for step in (3, 6):
-            run = {
-                "counters": {"step": step},
-                "metrics": {"loss": float("nan")},
-                "onion": str(tmp_path / name / "data"),
-            }
+            run = {"counters": {"step": step}, "metrics": {"loss": float("nan")}, "onion": str(folder / "data")}
             items = {
                 "walk": {"place": np.arange(4.0), "count": step},
                 "logger": {"offset": len(name) + step, "seconds": float(ord(name[0])), "logged": "{}"},
             }
-            checkpoint.write(tmp_path / name, checkpoint.Checkpoint(step, run, items))
+            checkpoint.write(folder, checkpoint.Checkpoint(step, run, items))
         rows = [{"step": step, "seconds": step * len(name)} for step in range(2)]
-        log(tmp_path / name, rows)
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path / "one", tmp_path / "two"
-
-
-def log(folder, rows):
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def change(folder, what):
@@ -210,21 +200,33 @@ def change(folder, what):
     checkpoint.write(folder, taken)
 
 
-def test_times_paths_and_logs_of_no_checkpoint_are_no_difference(folders):
+def test_times_paths_and_logs_of_no_checkpoint_are_no_difference_and_older_checkpoints_are(folders):
     (folders[0] / "metrics-1.jsonl").write_text("{}\n")
     assert compared.differences(*folders) == []
+    for folder in folders:
+        shutil.move(folder / "step-00000006", folder.parent / f"{folder.name}-later")
+    change(folders[0], lambda taken: taken.items["walk"].update(count=0))
+    for folder in folders:
+        shutil.move(folder.parent / f"{folder.name}-later", folder / "step-00000006")
+    assert compared.differences(*folders) == ["step 3, walk count: at 0: '0', not '3'"]
+
+
+def walk(**changes):
+    return lambda taken: taken.items["walk"].update(changes)
+
+
+def at(index, value):
+    return lambda taken: taken.items["walk"]["place"].__setitem__(index, value)
 
 
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        (lambda taken: taken.items["walk"]["place"].__setitem__(2, 9.0), "walk place: 1 of 4 elements differ"),
-        (
-            lambda taken: taken.items["walk"].update(place=np.arange(4, dtype="f4")),
-            "walk place: float32[4], not float64[4]",
-        ),
-        (lambda taken: taken.items["walk"].update(place=1.5), "walk place: at 0: '1.5', not '[0. 1. 2. 3.]'"),
-        (lambda taken: taken.items["walk"].update(count=7), "walk count: at 0: '7', not '6'"),
+        (at(2, 9.0), "walk place: 1 of 4 elements differ"),
+        (at(0, -0.0), "walk place: 0 of 4 elements differ"),
+        (walk(place=np.arange(4, dtype="f4")), "walk place: float32[4], not float64[4]"),
+        (walk(place=1.5), "walk place: at 0: '1.5', not '[0. 1. 2. 3.]'"),
+        (walk(count=7), "walk count: at 0: '7', not '6'"),
         (lambda taken: taken.items["walk"].pop("count"), 'walk: at 2: \'["place"]\', not \'["count", "place"]\''),
         (lambda taken: taken.items["logger"].update(logged="{1}"), "logger logged: at 2: '\"{1}\"', not '\"{}\"'"),
         (
@@ -237,20 +239,6 @@ def test_times_paths_and_logs_of_no_checkpoint_are_no_difference(folders):
 def test_every_value_of_a_checkpoint_is_compared(folders, what, words):
     change(folders[0], what)
     assert f"step 6, {words}" in compared.differences(*folders)
-
-
-def test_both_zeros_are_different_bits(folders):
-    change(folders[0], lambda taken: taken.items["walk"]["place"].__setitem__(0, -0.0))
-    assert compared.differences(*folders) == ["step 6, walk place: 0 of 4 elements differ"]
-
-
-def test_a_kept_checkpoint_that_is_not_the_newest_is_compared_too(folders):
-    for folder in folders:
-        shutil.move(folder / "step-00000006", folder.parent / f"{folder.name}-later")
-    change(folders[0], lambda taken: taken.items["walk"].update(count=0))
-    for folder in folders:
-        shutil.move(folder.parent / f"{folder.name}-later", folder / "step-00000006")
-    assert compared.differences(*folders) == ["step 3, walk count: at 0: '0', not '3'"]
 
 
 def test_other_files_rests_and_torn_checkpoints_are_told(folders):
@@ -269,40 +257,29 @@ def test_other_files_rests_and_torn_checkpoints_are_told(folders):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{"step": 0}, {"step": 2}], 'metrics.jsonl has 2 rows, not 2; row 1: {"step": 2}, not {"step": 1}'),
-        ([{"step": 0}], "metrics.jsonl has 1 rows, not 2; one is longer"),
-        ([{"step": 0}, {"step": 1}, {"step": 1}], "metrics.jsonl has 3 rows, not 2; one is longer"),
+        (['{"step": 0}', '{"step": 2}'], 'metrics.jsonl has 2 rows, not 2; row 1: {"step": 2}, not {"step": 1}'),
+        (['{"step": 0}'], "metrics.jsonl has 1 rows, not 2; one is longer"),
+        (['{"step": 0}', '{"step": 1}', '{"step": 1}'], "metrics.jsonl has 3 rows, not 2; one is longer"),
+        (['{"step": 0}', '{"step": 1}', '{"step": 2, "sec'], "metrics.jsonl has 3 rows, not 2; one is longer"),
     ],
 )
 def test_the_rows_of_logs_are_compared(folders, rows, words):
-    log(folders[0], rows)
+    (folders[0] / "metrics.jsonl").write_text("\n".join(rows))
     assert compared.differences(*folders) == [words]
-
-
-def test_a_torn_row_is_told(folders):
-    with (folders[0] / "metrics.jsonl").open("a") as file:
-        file.write('{"step": 2, "sec')
-    assert compared.differences(*folders) == ["metrics.jsonl has 3 rows, not 2; one is longer"]
 
 
 # -- what is drawn -----------------------------------------------------------------------------------------------------
 
 
-def test_the_reaper_counts_each_event_by_itself():
+def test_a_point_is_read_as_it_is_written_and_each_event_counted_by_itself():
     reaper = points.Reaper(points.Point("byte a", 5), tell=None)
     assert [reaper.among(f"byte {name}", 3) for name in "aababa"] == [None, 1, None, None, None, None]
     assert reaper.seen == {"byte a": 12, "byte b": 6}
-
-
-@pytest.mark.parametrize("text", ["step outer in 7", "byte state.json 1234", "rename unsynced 3", "clock 0.1234"])
-def test_a_point_is_read_as_it_is_written(text):
-    assert str(points.Point.parse(text)) == text
-
-
-@pytest.mark.parametrize("text", ["", "7", "rename", "bytes state.json 7", "step outer in", "clock nan"])
-def test_what_is_no_point_is_refused(text):
-    with pytest.raises(ValueError):
-        points.Point.parse(text)
+    for text in ("step outer in 7", "byte state.json 1234", "rename unsynced 3", "clock 0.1234"):
+        assert str(points.Point.parse(text)) == text
+    for text in ("", "7", "rename", "bytes state.json 7", "step outer in", "clock nan"):
+        with pytest.raises(ValueError):
+            points.Point.parse(text)
 
 
 CENSUS = {"step outer in": 9, "step inner in": 9, "byte state.json": 5000, "sync after": 40, "clock": 0.5}
@@ -321,15 +298,46 @@ def test_what_is_drawn_is_within_the_run_and_the_same_for_a_seed():
 def test_the_schedule_goes_round_kinds_and_onions():
     schedule = crash_test.schedule
     censuses = {"a": CENSUS, "b": CENSUS, "c": {**CENSUS, "test batch in": 4}}
-    plans = list(schedule(censuses, 90, seed=5))
-    assert Counter(plan.kind for plan in plans) == dict.fromkeys(("step", "test", "byte", "sync", "clock"), 18)
+    plans, kinds = list(schedule(censuses, 90, seed=5)), ("step", "test", "byte", "sync", "clock")
+    assert Counter(plan.kind for plan in plans) == dict.fromkeys(kinds, 18)
+    assert Counter(plan.kind for plan in plans if plan.twice) == dict.fromkeys(kinds, 6)
     assert Counter(plan.onion for plan in plans) == {"a": 30, "b": 30, "c": 30}
     assert {plan.onion for plan in plans if plan.kind == "test"} == {"c"}
     assert len({(plan.onion, plan.kind) for plan in plans}) > 10
-    assert Counter(plan.kind for plan in plans if plan.twice) == dict.fromkeys(
-        ("step", "test", "byte", "sync", "clock"), 6
-    )
     assert len({plan.seed for plan in plans}) == 90
-    assert plans == list(schedule(censuses, 90, seed=5))
-    assert plans != list(schedule(censuses, 90, seed=6))
+    assert plans == list(schedule(censuses, 90, seed=5)) != list(schedule(censuses, 90, seed=6))
     assert list(schedule({}, 90, seed=5)) == []
+
+
+# -- make interrupt ----------------------------------------------------------------------------------------------------
+
+
+def figures(printed, row):
+    """What the table says of a row: tries, interrupts, torn, refused, other bits."""
+    return tuple(map(int, re.search(rf"^{row} +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$", printed, re.MULTILINE).groups()))
+
+
+@needs_draws_again
+def test_runs_that_are_interrupted_while_they_save_go_on_to_the_same_bits():
+    status, printed = script("interrupt", "--onion", "best", "--count", "16", "--seed", "6")
+    assert status == 0, printed
+    for row in ("foreground +operation", "foreground +line", "background +operation", "background +line"):
+        tries, interrupts, *wrong = figures(printed, row)
+        assert (tries, wrong) == (4, [0, 0, 0])
+        assert interrupts >= 3
+
+
+@pytest.mark.parametrize(
+    ("onion", "told", "column"),
+    [
+        ("torn", r"torn: .*manifest.json is missing or damaged", 2),
+        ("broken", r"RuntimeError: cannot go on", 3),
+        ("drawn once", r"drawn_once place: 4 of 4 elements differ", 4),
+    ],
+)
+def test_what_is_wrong_after_an_interrupt_is_told_and_counted(onion, told, column):
+    words = ["--onions", "tests.broken_onions", "--onion", onion, "--count", "4", "--seed", "7"]
+    status, printed = script("interrupt", *words)
+    assert status == 1
+    assert re.search(rf"^\d+ {onion}, \w+, before each \w+ drawn: .*{told}", printed, re.MULTILINE), printed
+    assert figures(printed, "all")[column] >= 1

@@ -15,12 +15,11 @@ from onion import (
     ParameterUpdater,
     Progress,
     Runner,
-    RunnerItem,
     Saver,
     Tester,
 )
 from onion.device import paddle as load_paddle
-from onion.testing import Batches, toy_examples, toy_network
+from onion.testing import toy_examples, toy_network
 
 paddle = load_paddle()
 
@@ -61,72 +60,6 @@ class Count:
         return {"batches": self.count}
 
 
-def around(folder, test):
-    """Return the standard items; those whose work is to read are not due, but for the log."""
-    return [
-        Progress(seconds=NEVER, file=io.StringIO(), lines=False),
-        Saver(folder / "run", every=NEVER),
-        Logger(folder / "metrics.jsonl", every=EVERY),
-        EarlyStopping("tester.batches"),
-        Tester(test, every=NEVER),
-        Evaluator(Count()),
-        Observer(on_batch_begin=lambda state: None, on_batch_end=lambda state: None),
-    ]
-
-
-# -- a loss that counts ------------------------------------------------------------------------------------------------
-
-
-def counting(note):
-    """Return a stand-in for a loss that notes whatever is asked of it."""
-
-    def reading(name):
-        answers = {"__bool__": True, "__int__": 0, "__index__": 0, "__str__": "?", "__repr__": "?", "__format__": "?"}
-
-        def read(self, *arguments, **more):
-            note()
-            return answers.get(name, 0.25)
-
-        return read
-
-    def no_other(self, name):  # shape, dtype, detach, ...: nobody has to know more of a loss than that it is one
-        note()
-        raise AttributeError(name)
-
-    own = {name: reading(name) for name in [*READINGS, *METHODS, "__eq__", "__lt__", "__gt__", "__add__", "__mul__"]}
-    return type("Cost", (), {**own, "__getattr__": no_other, "__hash__": object.__hash__})()
-
-
-class Costing(RunnerItem):
-    """Has a new cost for every batch."""
-
-    def __init__(self, note):
-        self.note = note
-
-    def on_batch(self, state):
-        state.loss = counting(self.note)
-
-
-def costing(folder, *extra):
-    reads = Reads()
-    test = Runner(Batches(1))
-    items = [*around(folder, test), *extra, Batches(STEPS), Costing(reads.note)]
-    Runner(reads.outermost, *items, reads.innermost).run(passes=1)
-    return reads.steps
-
-
-def test_a_loss_is_read_at_logging_steps_only(tmp_path):
-    assert costing(tmp_path) == EXPECTED
-
-
-@pytest.mark.parametrize("read", [float, int, bool, str, lambda loss: loss.item(), lambda loss: loss.numpy()])
-def test_a_ring_that_reads_the_loss_of_every_batch_would_be_seen(tmp_path, read):
-    assert costing(tmp_path, Observer(on_batch_end=lambda state: read(state.loss))) == set(range(1, STEPS + 1))
-
-
-# -- a training, all of whose tensors count ----------------------------------------------------------------------------
-
-
 @pytest.fixture
 def reads(monkeypatch):
     """Note the reading of any tensor."""
@@ -145,6 +78,7 @@ def reads(monkeypatch):
 
 
 def train(folder, reads, *extra):
+    """Train with the standard items; those whose work is to read are not due, except the log."""
     network = toy_network()
     optimizer = paddle.optimizer.AdamW(
         paddle.optimizer.lr.LinearWarmup(0.1, 5, 0.0, 0.1),
@@ -154,7 +88,13 @@ def train(folder, reads, *extra):
     test = Runner(DataProvider(toy_examples(4), 4, prefetch=0), Forward(network))
     Runner(
         reads.outermost,
-        *around(folder, test),
+        Progress(seconds=NEVER, file=io.StringIO(), lines=False),
+        Saver(folder / "run", every=NEVER),
+        Logger(folder / "metrics.jsonl", every=EVERY),
+        EarlyStopping("tester.batches"),
+        Tester(test, every=NEVER),
+        Evaluator(Count()),
+        Observer(on_batch_begin=lambda state: None, on_batch_end=lambda state: None),
         *extra,
         DataProvider(toy_examples(4 * STEPS), 4),
         ParameterUpdater(optimizer),
@@ -168,7 +108,11 @@ def test_a_training_reads_tensors_at_logging_steps_only(tmp_path, reads):
     assert train(tmp_path, reads) == EXPECTED
 
 
-@pytest.mark.parametrize("what", ["loss", "outputs"])
-def test_a_ring_that_reads_a_tensor_of_every_batch_would_be_seen(tmp_path, reads, what):
-    seen = train(tmp_path, reads, Observer(on_batch_end=lambda state: getattr(state, what).numpy()))
-    assert seen == set(range(1, STEPS + 1))
+READ = [float, int, bool, str, lambda loss: loss.item(), lambda loss: loss.numpy()]
+
+
+@pytest.mark.parametrize(
+    "read", [*(lambda state, read=read: read(state.loss) for read in READ), lambda state: state.outputs.numpy()]
+)
+def test_a_ring_that_reads_a_tensor_of_every_batch_would_be_seen(tmp_path, reads, read):
+    assert train(tmp_path, reads, Observer(on_batch_end=read)) == set(range(1, STEPS + 1))

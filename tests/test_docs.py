@@ -1,6 +1,4 @@
-"""README.md, CONTRIBUTING.md and the pages under docs/: their Python runs and their links lead somewhere.
-
-docs/items.md knows every item.
+"""README.md, CONTRIBUTING.md, the pages under docs/ and `make help`: what they say is true.
 
 Python is in blocks that begin with ```python. The blocks of a page run one after the other, in one namespace, in a
 folder with what the page takes for granted. What cannot run by itself begins with ```python fragment.
@@ -9,6 +7,7 @@ folder with what the page takes for granted. What cannot run by itself begins wi
 import ast
 import builtins
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -18,6 +17,8 @@ import pytest
 
 import onion
 import onion.online
+from onion import DataProvider, GradientMachine, ParameterUpdater, Runner, RunnerItem, Saver
+from onion.testing import Batches, assert_resumes_exactly, toy_examples, toy_network
 from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder, write_tsv
 from tests.tasks.tagged import tagged
@@ -56,10 +57,10 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(page):
-    """Run the blocks of a page as they stand there; return the names that they leave."""
+def run(page, number=None):
+    """Run the blocks of a page, or as many as are asked for, in their order; return the names that they leave."""
     names = {}
-    for block in blocks(page):
+    for block in blocks(page)[:number]:
         exec(compile(block, page, "exec"), names)
     return names
 
@@ -104,33 +105,24 @@ def test_a_fragment_is_python_and_names_what_there_is(page, text):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_all_python_is_fenced_and_said_to_be_whole_or_a_fragment(page):
+def test_python_of_a_page_is_fenced_links_lead_somewhere_and_make_targets_exist(page):
     """A picture of an onion is not Python, and neither is a command."""
     for block in indented(page):
         with pytest.raises(SyntaxError):
             ast.parse(block)
     kinds = {told.strip() for told, _ in FENCED.findall(TEXTS[page])}
     assert kinds <= {"python", "python fragment", "nginx", "sh", "yaml", "json"}
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", FENCED.sub("", TEXTS[page]))
+    targets = [((PAGES[page].parent / path) if path else PAGES[page], anchor) for path, anchor in links]
+    assert [str(path) for path, _ in targets if not path.exists()] == []
+    assert [anchor for path, anchor in targets if anchor and anchor not in anchors(path)] == []
+    assert set(re.findall(r"[`\n]make ([a-z][a-z0-9-]*)", TEXTS[page])) <= set(TARGETS)
 
 
 def anchors(page):
     """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_links_within_the_repository_lead_somewhere(page):
-    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", FENCED.sub("", TEXTS[page]))
-    targets = [((PAGES[page].parent / path) if path else PAGES[page], anchor) for path, anchor in links]
-    assert [str(path) for path, _ in targets if not path.exists()] == []
-    assert [anchor for path, anchor in targets if anchor and anchor not in anchors(path)] == []
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_make_target_of_a_page_is_there(page):
-    rules = re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(re.findall(r"[`\n]make ([a-z][a-z0-9-]*)", TEXTS[page])) <= set(rules)
 
 
 def test_their_imports_stand_as_isort_and_ruff_leave_them(tmp_path):
@@ -156,3 +148,69 @@ def test_every_schedule_and_strategy_is_told_of():
     named = [name for name in named if name.islower() and not name.startswith("_")]
     strategies = [name for name in strategies.__all__ if name not in ("TaskInfo", "Strategy", "Fixed")]
     assert [name for name in [*named, *strategies] if f"`{name}`" not in ITEMS] == []
+
+
+LOSS = re.compile(r"^pass (\d): loss (\S+)$", re.MULTILINE)
+
+
+def test_the_quick_start_prints_what_is_shown(capsys):
+    run("README.md", 1)
+    printed, shown = capsys.readouterr().out, f"{indented('README.md')[0]}\n"
+    assert LOSS.sub("", printed) == LOSS.sub("", shown)
+    losses = [[float(loss) for _, loss in LOSS.findall(text)] for text in (printed, shown)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+
+
+def test_the_retrying_item_retries_and_counts_the_batch_once():
+    calls = []
+
+    class Tight(RunnerItem):
+        def on_batch(self, state):
+            calls.append(state.batch)
+            if len(calls) % 3:
+                raise MemoryError
+
+    assert Runner(Batches(2), run("README.md", 2)["RetryOnMemoryError"](), Tight()).run(passes=1).step == 2
+    assert calls == [0, 0, 0, 1, 1, 1]
+
+
+def test_the_item_with_state_counts_and_resumes_exactly(tmp_path):
+    from paddle.optimizer import SGD
+
+    counter = run("README.md", 3)["Examples"]
+
+    def make(folder):
+        network = toy_network()
+        updater = ParameterUpdater(SGD(0.01, parameters=network.parameters()))
+        return Runner(Saver(folder), counter(), DataProvider(toy_examples(12), 5), updater, GradientMachine(network))
+
+    runner = make(tmp_path / "counted")
+    runner.run(passes=2)
+    assert runner["examples"].seen == 24
+    assert_resumes_exactly(make, tmp_path / "proof", passes=2)
+
+
+GUARDED = TEXTS["docs/guards.md"].partition("## Not prevented")[0]
+GUARDS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", GUARDED)
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
+
+
+def test_every_guard_names_a_test():
+    rows = re.findall(r"^\| (?!what would|---)(.*) \|$", GUARDED, re.MULTILINE)
+    assert len(rows) >= 10
+    assert [row for row in rows if "`tests/" not in row and "the same test" not in row] == []
+
+
+@pytest.mark.parametrize(("path", "name"), GUARDS, ids=[name for _, name in GUARDS])
+def test_the_test_of_a_guard_exists(path, name):
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    assert name in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_every_target_of_the_makefile_has_its_line_of_help():
+    command = ["make", "MAKEFLAGS=", "--no-print-directory", "help"]  # whatever the flags of a make around the tests
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert sorted(re.findall(r"^make (\S+) +\S", listed, re.MULTILINE)) == sorted(TARGETS)
+    assert set(re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE)) == set(TARGETS)

@@ -1,9 +1,8 @@
-"""scripts/online: real processes, real kills, and a proof that can fail."""
+"""scripts/online and scripts/soak: real processes, real kills; and proofs that cannot miss what is lost or grows."""
 
 import json
+import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
@@ -11,21 +10,16 @@ import pytest
 
 from onion.checkpointing import checkpoint
 from scripts.online import exactly_once, sources
-from tests.paths import ROOT
+from scripts.soak import __main__ as soak
+from scripts.soak import growth
+from tests.fresh_python import module
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
 
 def run(script, *words):
-    done = subprocess.run(
-        [sys.executable, "-m", f"scripts.online.{script}", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = module(f"scripts.online.{script}", *words)
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
@@ -69,3 +63,63 @@ def test_a_producer_of_files_goes_on_behind_the_newest_wherever_it_is(tmp_path):
     source.commit(source.position)
     source.close()
     assert place.begin() == 5  # and in trained
+
+
+pytestmark = pytest.mark.slow
+
+MIB = 2**20
+
+
+def test_all_of_an_online_run_goes_on(tmp_path):
+    samples = tmp_path / "samples.jsonl"
+    words = ["--batches", "1200", "--limit", str(PATIENCE), "--look", "0.05", "--samples", str(samples)]
+    done = module("scripts.soak", *words)
+    assert done.returncode in (0, 1), done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["flat"] == (done.returncode == 0)
+    seen = [json.loads(line) for line in samples.read_text().splitlines()]
+    assert len(seen) == told["samples"] >= 3
+    steps = [each["step"] for each in seen]
+    assert steps == sorted(steps)
+    assert told["batches"] == steps[-1] > 600
+    assert told["last"]["memory"] > 100 * MIB
+    for name in ("threads", "handles"):  # not their line: one connection among so few samples tilts it
+        values = [each[name] for each in seen[len(seen) // 4 :]]
+        assert max(values) - min(values) <= 3, (name, values)
+
+
+def test_a_line_passes_over_what_fills_first():
+    steps = list(range(0, 101, 5))
+    assert growth.rise(steps, [1000.0] * 5 + [7.0] * 16, 100) == pytest.approx(0, abs=1e-6)
+    assert growth.rise(steps, [1000.0] * 5 + [2.0 * step for step in steps[5:]], 50) == pytest.approx(100)
+    with pytest.raises(ValueError, match="2 samples are too few"):
+        growth.rise([0, 90, 100], [1, 1, 1], 100)
+
+
+def flat():
+    return [{"step": step, **dict.fromkeys(soak.ALLOWED, 5)} for step in range(0, 10_000, 500)]
+
+
+def test_what_is_flat_is_well_and_what_bare_paddle_grows_by_is_told_beside():
+    told = soak.verdict(flat(), [(step, 500 * step) for step in (0, 5000, 9000, 9500)])
+    assert (told["flat"], told["grown"], told["batches"]) == (True, [], 9500)
+    assert told["memory_of_bare_paddle"] == pytest.approx(500 * soak.DAY)
+
+
+@pytest.mark.parametrize(
+    ("name", "a_batch"), [("memory", 300), ("handles", 1e-4), ("threads", 1e-4), ("journal", 20), ("checkpoints", 1e-4)]
+)
+def test_what_grows_a_little_with_every_batch_is_told(name, a_batch):
+    samples = [{**each, name: each["step"] * a_batch} for each in flat()]
+    assert soak.verdict(samples, [(0, 5), (5000, 5), (9000, 5), (9500, 5)])["grown"] == [name]
+
+
+def test_a_look_sees_files_and_threads(tmp_path):
+    before = growth.figures(os.getpid(), tmp_path)
+    (tmp_path / "samples.db").write_bytes(b"x" * 1000)
+    (tmp_path / "run" / "step-00000001").mkdir(parents=True)
+    with (tmp_path / "samples.db").open():
+        after = growth.figures(os.getpid(), tmp_path)
+    assert (after["handles"] - before["handles"], after["spool"], after["checkpoints"]) == (1, 1000, 1)
+    assert after["threads"] == before["threads"] >= 1
+    assert after["memory"] > MIB

@@ -1,13 +1,11 @@
 """What onion does to the process it runs in: docs/host.md has all of it, and a training leaves nothing else."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
+from tests.fresh_python import python
 from tests.paths import ROOT
-from tests.patience import PATIENCE
 
 PAGE = (ROOT / "docs" / "host.md").read_text(encoding="utf-8")
 
@@ -75,7 +73,7 @@ from onion import DataProvider, GradientMachine, Logger, ParameterUpdater, Progr
 from onion.data import read_rows
 from onion.testing import toy_examples, toy_network
 
-out = Path(sys.argv[1])
+out = Path(os.environ["FOLDER"])
 (out / "rows.csv").write_text("a,b\\n1,2\\n")
 read_rows(out / "rows.csv")
 network = toy_network()
@@ -91,11 +89,4 @@ for name in before:
 
 
 def test_a_training_leaves_its_process_as_it_was(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", BEFORE_AND_AFTER, str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert python(BEFORE_AND_AFTER, FOLDER=tmp_path)[0] == ""

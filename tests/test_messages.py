@@ -24,11 +24,8 @@ def test_a_value_as_a_message_has_it(value, told):
     assert shown(value) == told
 
 
-def test_a_number_of_more_digits_than_python_writes():
+def test_values_that_are_too_large_to_be_shown():
     assert shown(10**5000) == "a int that is too large to be shown"
-
-
-def test_what_is_too_deep_to_be_written():
     value = []
     for _ in range(200_000):
         value = [value]
@@ -37,11 +34,12 @@ def test_what_is_too_deep_to_be_written():
         value = value[0]
 
 
-def test_many_values():
+def test_many_values_and_lines():
     assert listed([]) == "nothing"
     assert listed(iter("ab")) == "'a', 'b'"
     assert listed(range(10)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
     assert listed(range(11)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ..."
+    assert printable("one\n\ttwo\r\x9b\u202e") == "one\n\ttwo\\r\\x9b\\u202e"
 
 
 @given(st.text(), st.lists(st.text(max_size=99), max_size=30))
@@ -50,7 +48,3 @@ def test_messages_are_bounded_and_hold_nothing_that_cannot_be_seen(text, texts):
     assert shown(text).isprintable()
     assert len(shown(text)) <= 10 * LONGEST + 2  # an escape takes ten characters
     assert listed(texts).isprintable()
-
-
-def test_lines_stay_lines():
-    assert printable("one\n\ttwo\r\x9b\u202e") == "one\n\ttwo\\r\\x9b\\u202e"

@@ -31,12 +31,12 @@ def on_linux(monkeypatch):
     monkeypatch.setattr(portable.platform, "machine", lambda: "x86_64")
 
 
-# -- a process that says what it does ----------------------------------------------------------------------------------
-
-
-def test_every_step_that_ends_is_told(watched):
+def test_every_step_that_ends_is_told_and_one_that_hangs_is_ended_and_named(watched):
     end, told, _ = watched("print('one'); print('two')")
     assert (told, end.complaint) == (["started", "one", "two"], None)
+    end, told, _ = watched("import signal\nwhile True: signal.pause()", limit=0.1)
+    assert (end.code, end.late, told) == (-signal.SIGKILL, True, [])
+    assert end.complaint == "'started' hangs: it did not end in time"
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,6 @@ def test_the_step_that_fails_is_named(watched, code, complaint):
     assert told == ["started", "one"]
     assert end.complaint.startswith(complaint)
     assert errors == ("wrong\n" if "exit" in code else "")
-
-
-def test_a_step_that_hangs_is_ended_and_named(watched):
-    end, told, _ = watched("import signal\nwhile True: signal.pause()", limit=0.1)
-    assert (end.code, end.late, told) == (-signal.SIGKILL, True, [])
-    assert end.complaint == "'started' hangs: it did not end in time"
-
-
-# -- the emulator ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("variable", "status"), [("", 77), ("true", 1)])
@@ -91,9 +82,6 @@ def test_an_emulated_process_that_dies_is_a_failure_of_both_families(on_linux, m
         assert "'Paddle loaded' was ended by signal 4" in lines[at]
         assert lines[at + 1].startswith(f"-cpu max {sys.executable} -m scripts.portable.journey ")
     assert lines[-1].startswith("emulated: FAILED, ")
-
-
-# -- the environment of the parts --------------------------------------------------------------------------------------
 
 
 def test_what_was_chosen_for_this_processor_is_chosen_again(monkeypatch, tmp_path):

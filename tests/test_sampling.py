@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion import CompositionError, HookError
+from onion.multitask.choice import WeightedChoice, never_finishes
 from onion.multitask.strategies import (
     ByLoss,
     BySize,
@@ -20,8 +21,6 @@ from onion.multitask.strategies import (
     Uniform,
     Weights,
 )
-from onion.multitask.strategies.termination import never_finishes
-from onion.multitask.strategies.weighted_choice import WeightedChoice
 
 TASKS = {"a": TaskInfo(1.0, 100), "b": TaskInfo(0.5, 25), "c": TaskInfo(2.0, 4)}
 NAMES = list(TASKS)
@@ -37,9 +36,6 @@ def resumed(strategy, fresh):
     """The fresh one with the other's state, as it comes back from a file."""
     begun(fresh).load_state_dict(json.loads(json.dumps(strategy.state_dict())))
     return fresh
-
-
-# -- fixed ones --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -61,39 +57,37 @@ def test_weights_that_never_change(strategy, shares):
     assert strategy.state_dict() == {}
 
 
-def test_a_high_temperature_comes_to_uniform_and_1_to_size():
-    hot = begun(Temperature(1e9)).weights(0, NAMES)
-    assert list(hot.values()) == pytest.approx([1.0, 1.0, 1.0])
-    assert begun(Temperature(1)).weights(0, NAMES) == begun(BySize()).weights(0, NAMES)
-
-
 @pytest.mark.parametrize("temperature", [0, -1, math.nan, math.inf, "2", True, None])
 def test_a_temperature_is_above_0(temperature):
     with pytest.raises(CompositionError, match=r"Temperature: temperature must be > 0"):
         Temperature(temperature).check(TASKS)
 
 
+STREAM = {"a": TaskInfo(1.0, 3), "b": TaskInfo(1.0, None)}
+
+
 @pytest.mark.parametrize("strategy", [BySize(), Temperature(3)])
 def test_a_stream_has_no_size(strategy):
     with pytest.raises(CompositionError, match="needs the size of the task 'b', which is a stream"):
-        strategy.check({"a": TaskInfo(1.0, 3), "b": TaskInfo(1.0, None)})
+        strategy.check(STREAM)
 
 
 @pytest.mark.parametrize("strategy", [MixRatio(), Uniform(), RoundRobin(), ByLoss(), ByStep(lambda step: "b")])
-def test_a_stream_does_elsewhere(strategy):
-    begun(strategy, {"a": TaskInfo(1.0, 3), "b": TaskInfo(1.0, None)})
-    assert strategy.weights(0, ["a", "b"])
+def test_other_strategies_take_streams(strategy):
+    assert begun(strategy, STREAM).weights(0, ["a", "b"])
 
 
-def test_a_temperature_so_low_that_a_task_is_never_drawn_is_refused():
-    with pytest.raises(CompositionError, match=r"Temperature gives the task 'b' the weight 0.0, so it would never be"):
-        Temperature(1e-3).check(TASKS)
-
-
-@pytest.mark.parametrize("weight", [0, -1, math.inf, math.nan, "1", None, True])
-def test_a_weight_is_a_number_above_0(weight):
-    with pytest.raises(CompositionError, match="Weights gives the task 'b' the weight"):
-        Weights({"a": 1, "b": weight, "c": 1}).check(TASKS)
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Temperature(1e-3),
+        *(Weights({"a": 1, "b": each, "c": 1}) for each in (0, -1, math.inf, math.nan, "1", None, True)),
+    ],
+)
+def test_a_weight_is_a_number_above_0(strategy):
+    told = r" gives the task 'b' the weight .*, so it would never be"
+    with pytest.raises(CompositionError, match=f"{type(strategy).__name__}{told}"):
+        strategy.check(TASKS)
 
 
 @pytest.mark.parametrize("weights", [{}, {"a": 1, "b": 1}, {"a": 1, "b": 1, "c": 1, "d": 1}])
@@ -102,45 +96,23 @@ def test_weights_are_those_of_the_tasks(weights):
         Weights(weights).check(TASKS)
 
 
-def test_to_check_begins_nothing():
-    """A Runner that is made of another one in the middle of a run checks its items too."""
-    robin = begun(RoundRobin())
-    robin.weights(0, NAMES)
-    robin.check(TASKS)
-    assert robin.weights(1, NAMES) == {"b": 1.0}
-
-
-# -- round robin -------------------------------------------------------------------------------------------------------
-
-
 def drawn(robin, names, count):
     return "".join(next(iter(robin.weights(0, names))) for _ in range(count))
 
 
 def test_round_robin_takes_turns():
+    """A check in between changes nothing: a Runner that is made of another one during a run checks its items too."""
     robin = begun(RoundRobin())
-    assert drawn(robin, NAMES, 7) == "abcabca"
+    assert drawn(robin, NAMES, 4) == "abca"
+    robin.check(TASKS)
+    assert drawn(robin, NAMES, 3) == "bca"
     robin.begin(TASKS)
     assert drawn(robin, NAMES, 2) == "ab"
-
-
-def test_round_robin_passes_over_those_that_may_not_be_drawn():
     robin = begun(RoundRobin())
     assert drawn(robin, ["a", "c"], 3) == "aca"
     assert drawn(robin, NAMES, 3) == "bca"
     assert drawn(robin, ["a"], 2) == "aa"
     assert drawn(robin, NAMES, 1) == "b"
-
-
-@pytest.mark.parametrize("done", range(5))
-def test_round_robin_goes_on_where_it_was(done):
-    robin = begun(RoundRobin())
-    drawn(robin, NAMES, done)
-    other = resumed(robin, RoundRobin())
-    assert drawn(other, NAMES, 5) == drawn(robin, NAMES, 5)
-
-
-# -- by step -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_function_of_the_step_gives_names_or_weights():
@@ -166,85 +138,56 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("answer", "said"), WRONG)
-def test_a_function_that_gives_something_else_is_refused_at_once(answer, said):
+def test_a_function_that_gives_something_else_is_refused_at_once_or_when_it_does(answer, said):
     with pytest.raises(CompositionError, match=f"ByStep: at step 0 the function {said}"):
         ByStep(lambda step: answer).check(TASKS)
-
-
-@pytest.mark.parametrize(("answer", "said"), WRONG)
-def test_and_at_the_step_where_it_first_does(answer, said):
     strategy = begun(ByStep(lambda step: answer if step == 7 else "a"))
     strategy.weights(6, NAMES)
     with pytest.raises(HookError, match=f"ByStep: at step 7 the function {said}"):
         strategy.weights(7, NAMES)
 
 
-# -- by loss -----------------------------------------------------------------------------------------------------------
+def after(strategy, **losses):
+    """A ByLoss that has taken note of the losses of tasks."""
+    begun(strategy)
+    for name, each in losses.items():
+        for loss in each:
+            strategy.note(name, loss)
+    return strategy.weights(len(losses), NAMES)
 
 
-class Cost:
-    """A loss that knows whether it was read."""
-
-    def __init__(self, value):
-        self.value, self.read = value, False
-
-    def __float__(self):
-        self.read = True
-        return self.value
+EQUAL = {"a": 1.0, "b": 1.0, "c": 1.0}
 
 
-def test_without_costs_all_weigh_alike():
-    assert begun(ByLoss()).weights(0, NAMES) == {"a": 1.0, "b": 1.0, "c": 1.0}
-
-
-def test_weights_follow_recent_costs_relative_to_the_first():
-    strategy = begun(ByLoss(rate=0.5, lag=0))
-    for loss in (8.0, 4.0, 2.0):  # averages 8, 6, 4
-        strategy.note("a", loss)
-    strategy.note("b", 0.7)
-    assert strategy.weights(4, NAMES) == {"a": 0.5, "b": 1.0, "c": 1.0}
-    assert strategy.weights(4, ["a"]) == {"a": 0.5}
-
-
-def test_the_power_makes_them_follow_more_closely_or_not_at_all():
-    for power, expected in ((0, 1.0), (0.5, 0.5), (2, 0.0625)):
-        strategy = begun(ByLoss(power=power, rate=1, least=0.01, lag=0))
-        strategy.note("a", 4.0)
-        strategy.note("a", 1.0)
-        assert strategy.weights(2, ["a"]) == {"a": expected}
-
-
-@pytest.mark.parametrize(("loss", "weight"), [(0.0, 0.2), (-3.0, 0.2), (1e-9, 0.2), (1e300, 5.0)])
-def test_no_ratio_counts_as_less_than_the_least_or_as_more_than_its_inverse(loss, weight):
-    strategy = begun(ByLoss(rate=1, least=0.2, lag=0))
-    strategy.note("a", 1e-10)
-    strategy.note("a", loss * 1e-10)
-    assert strategy.weights(2, ["a"]) == {"a": weight}
-
-
-@pytest.mark.parametrize("first", [0.0, -1.0])
-def test_a_first_loss_that_nothing_can_be_divided_by_weighs_1(first):
-    strategy = begun(ByLoss(lag=0))
-    strategy.note("a", first)
-    strategy.note("a", 5.0)
-    assert strategy.weights(2, ["a"]) == {"a": 1.0}
-
-
-@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
-def test_costs_that_are_not_finite_are_passed_over(loss):
-    strategy = begun(ByLoss(rate=1, lag=0))
-    for each in (loss, 4.0, loss, 2.0, loss):
-        strategy.note("a", each)
-    assert strategy.weights(5, ["a"]) == {"a": 0.5}
+@pytest.mark.parametrize(
+    ("strategy", "losses", "weights"),
+    [
+        (ByLoss(), {}, EQUAL),
+        (ByLoss(rate=0.5, lag=0), {"a": [8.0, 4.0, 2.0], "b": [0.7]}, EQUAL | {"a": 0.5}),  # averages 8, 6, 4
+        (ByLoss(power=0, rate=1, least=0.01, lag=0), {"a": [4.0, 1.0]}, EQUAL),
+        (ByLoss(power=0.5, rate=1, least=0.01, lag=0), {"a": [4.0, 1.0]}, EQUAL | {"a": 0.5}),
+        (ByLoss(power=2, rate=1, least=0.01, lag=0), {"a": [4.0, 1.0]}, EQUAL | {"a": 0.0625}),
+        (ByLoss(lag=0), {"a": [0.0, 5.0], "b": [-1.0, 5.0]}, EQUAL),
+        *((ByLoss(rate=1, least=0.2, lag=0), {"a": [1e-10, low]}, EQUAL | {"a": 0.2}) for low in (0.0, -3e-10, 1e-19)),
+        (ByLoss(rate=1, least=0.2, lag=0), {"a": [1e-10, 1e290]}, EQUAL | {"a": 5.0}),
+        *(
+            (ByLoss(rate=1, lag=0), {"a": [odd, 4.0, odd, 2.0, odd]}, EQUAL | {"a": 0.5})
+            for odd in (math.nan, math.inf, -math.inf)
+        ),
+    ],
+)
+def test_weights_follow_recent_losses_relative_to_the_first(strategy, losses, weights):
+    """Within the bounds of ``least``; not of a first loss <= 0, and not of losses that are not finite."""
+    assert after(strategy, **losses) == weights
 
 
 def test_a_loss_is_read_so_many_batches_after_its_own_and_not_before():
-    strategy = begun(ByLoss(lag=3))
-    losses = [Cost(float(value)) for value in range(1, 11)]
-    for place, loss in enumerate(losses):
-        strategy.note("a", loss)
+    strategy, read = begun(ByLoss(lag=3)), []
+    for place in range(10):
+        loss = {"__float__": lambda loss, place=place: read.append(place) or float(place + 1)}
+        strategy.note("a", type("Loss", (), loss)())
         strategy.weights(place, NAMES)
-        assert [each.read for each in losses] == [number <= place - 3 for number in range(10)]
+        assert read == list(range(place - 2))
 
 
 @settings(max_examples=50)
@@ -266,11 +209,10 @@ def test_it_goes_on_where_it_was(losses, place, lag):
 
 
 NO_NUMBERS = [{"rate": "1"}, {"least": None}, {"power": math.inf}, {"power": math.nan}, {"lag": 1.5}, {"lag": "8"}]
+OUT_OF_RANGE = [{"rate": 0}, {"rate": 1.1}, {"least": 0}, {"least": 2}, {"power": -1}, {"lag": -1}]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"rate": 0}, {"rate": 1.1}, {"least": 0}, {"least": 2}, {"power": -1}, {"lag": -1}, *NO_NUMBERS]
-)
+@pytest.mark.parametrize("wrong", [*OUT_OF_RANGE, *NO_NUMBERS])
 def test_arguments_that_make_no_sense_are_refused(wrong):
     with pytest.raises(CompositionError, match="ByLoss: rate="):
         ByLoss(**wrong).check(TASKS)
@@ -287,19 +229,14 @@ def test_a_strategy_of_ones_own_overrides_weights_alone():
     assert strategy.weights(0, NAMES) == {"a": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: Weights([1, 2]), "Weights takes one number per task, .* not a list"),
-        (lambda: ByStep("a"), "ByStep takes a function, .* not a str"),
-    ],
-)
-def test_what_a_strategy_cannot_work_with_is_refused_at_once(make, said):
-    with pytest.raises(CompositionError, match=said):
-        make()
+def test_what_a_strategy_cannot_work_with_is_refused_at_once():
+    with pytest.raises(CompositionError, match=r"Weights takes one number per task, .* not a list"):
+        Weights([1, 2])
+    with pytest.raises(CompositionError, match=r"ByStep takes a function, .* not a str"):
+        ByStep("a")
+    with pytest.raises(TypeError, match="weights"):
+        Strategy()
 
-
-# -- foreseen ----------------------------------------------------------------------------------------------------------
 
 PLANNED = {"a": 100, "b": 50, "c": 200}
 
@@ -315,16 +252,22 @@ def test_a_strategy_that_leaves_no_task_out_ends(strategy, stop):
     assert without_end(strategy, stop=stop) is None
 
 
-@pytest.mark.parametrize(("weight", "expected"), [(1e-300, "b"), (1.9e-4, "b"), (2.1e-4, None), (1.0, None)])
-def test_a_weight_is_too_small_where_a_thousand_plans_are_not_enough(weight, expected):
-    """50 batches of b, whose share is about w / 1.4, come within 1000 * 350 batches from w = 2.0e-4 on."""
-    assert without_end(Weights({"a": 1.0, "b": weight, "c": 0.4})) == expected
-
-
-def test_targets_that_stop_do_not_stand_in_the_way_of_others_and_auxiliary_tasks_do():
-    assert without_end(Weights({"a": 1.0, "b": 1e-9, "c": 1e-9}), stop=True) is None
-    assert without_end(Weights({"a": 1.0, "b": 1e-9, "c": 1e-9}), stop=False) == "b"
-    assert without_end(Weights({"a": 1.0, "b": 1e-9, "c": 1.0}), stop=True) == "b"
+@pytest.mark.parametrize(
+    ("b", "c", "stop", "expected"),
+    [
+        # 50 batches of b, whose share is about b / 1.4, come within 1000 * 350 batches from b = 2.0e-4 on.
+        (1e-300, 0.4, False, "b"),
+        (1.9e-4, 0.4, False, "b"),
+        (2.1e-4, 0.4, False, None),
+        (1.0, 0.4, False, None),
+        # Targets that stop do not delay others; auxiliary tasks do.
+        (1e-9, 1e-9, True, None),
+        (1e-9, 1e-9, False, "b"),
+        (1e-9, 1.0, True, "b"),
+    ],
+)
+def test_a_weight_is_too_small_where_a_thousand_plans_are_not_enough(b, c, stop, expected):
+    assert without_end(Weights({"a": 1.0, "b": b, "c": c}), stop=stop) == expected
 
 
 @pytest.mark.parametrize(
@@ -344,26 +287,15 @@ def test_a_function_is_followed_far(function, expected):
     assert without_end(ByStep(function)) == expected
 
 
-def test_a_long_plan_is_followed_in_few_questions():
+def test_a_long_plan_is_followed_in_few_questions_and_a_wrong_answer_found():
     asked = []
     planned = {"a": 10**7, "b": 10**7}
     assert without_end(ByStep(lambda step: asked.append(step) or "a"), planned) == "b"
     assert asked[:1000] == list(range(1000))
     assert asked[-1] > 10**10
     assert len(asked) < 20_000
-
-
-def test_a_wrong_answer_is_found_on_the_way():
     with pytest.raises(CompositionError, match="at step 7 the function gave the task 'z'"):
         without_end(ByStep(lambda step: "z" if step == 7 else "a"))
-
-
-def test_the_base_has_none():
-    with pytest.raises(TypeError, match="weights"):
-        Strategy()
-
-
-# -- lots --------------------------------------------------------------------------------------------------------------
 
 
 def choosing(strategy, seed=0):
@@ -376,16 +308,13 @@ def lots(choice, steps):
     return "".join(choice.draw(choice.weights(step, NAMES)) for step in steps)
 
 
-def test_lots_come_as_often_as_they_weigh():
+def test_lots_come_as_often_as_they_weigh_and_are_of_the_seed():
     choice = choosing(Weights({"a": 1, "b": 6, "c": 3}))
     drawn = lots(choice, range(10_000))
     assert choice.expected == pytest.approx({"a": 1000, "b": 6000, "c": 3000})
     for name, expected in choice.expected.items():
         assert drawn.count(name) == pytest.approx(expected, abs=150), "three standard deviations"
     assert choice.chosen == drawn[-1]
-
-
-def test_lots_are_of_the_seed():
     drawn = lots(choosing(Uniform(), seed=1), range(50))
     assert lots(choosing(Uniform(), seed=1), range(50)) == drawn
     assert lots(choosing(Uniform(), seed=2), range(50)) != drawn
@@ -397,13 +326,9 @@ def test_only_tasks_that_may_be_drawn_and_have_a_weight_are_in_the_lot():
     assert choice.weights(1, ["b", "c"]) == {"b": 2.0}
     assert choice.weights(2, ["c"]) == {}
     assert choice.latest == {"a": 1.0, "b": 2.0, "c": 0.0}
-
-
-def test_a_weight_that_was_set_takes_the_place_of_the_strategys():
-    choice = choosing(Uniform())
-    choice.set_weight("b", 0.25)
+    choice.set_weight("b", 0.25)  # in the place of the strategy's
     assert choice.latest["b"] == 0.25
-    assert choice.weights(0, NAMES) == {"a": 1.0, "b": 0.25, "c": 1.0}
+    assert choice.weights(3, NAMES) == {"a": 1.0, "b": 0.25}
 
 
 @pytest.mark.parametrize("strategy", [Uniform, RoundRobin, ByLoss])

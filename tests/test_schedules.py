@@ -1,15 +1,13 @@
-"""Schedules: each equals its formula at every step, and goes on after a resumption with the very same rates."""
+"""Schedules: each equals its formula at every step; tests/test_resumption.py resumes runs with each of them."""
 
 import math
 from itertools import pairwise
 
-import paddle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onion import CompositionError, DataProvider, GradientMachine, Observer, ParameterUpdater, Runner, Saver, schedules
-from onion.testing import toy_examples, toy_network
+from onion import CompositionError, schedules
 
 
 def rates(schedule, count):
@@ -25,49 +23,28 @@ def close(found, wanted):
     assert found == pytest.approx(wanted, rel=1e-12, abs=1e-15)
 
 
-# -- worked out by hand ------------------------------------------------------------------------------------------------
+HALF = math.sqrt(0.5) / 2
+WORKED_OUT = {
+    "constant": (schedules.constant(0.5), [0.5] * 4),
+    "constant with warmup": (schedules.constant(0.5, warmup_steps=4), [0, 0.125, 0.25, 0.375, 0.5, 0.5]),
+    "linear": (schedules.linear_warmup_and_decay(1.0, 8, 0.5), [0, 1 / 4, 2 / 4, 3 / 4, 1, 3 / 4, 2 / 4, 1 / 4, 0, 0]),
+    # It jumps at the end of the warmup.
+    "palm_linear": (schedules.palm_linear(1.0, 8, 0.5), [0, 1 / 4, 2 / 4, 3 / 4, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0, 0]),
+    "polynomial": (
+        schedules.polynomial(1.0, 6, warmup_ratio=1 / 3, power=2.0, end=0.2),
+        [0, 0.5, 1.0, 0.2 + 0.8 * 9 / 16, 0.2 + 0.8 * 4 / 16, 0.2 + 0.8 / 16, 0.2, 0.2, 0.2],
+    ),
+    "cosine": (schedules.cosine(1.0, 5, warmup_ratio=0.2), [0, 1, 0.5 + HALF, 0.5, 0.5 - HALF, 0, 0, 0]),
+    "one and a half waves": (schedules.cosine(1.0, 6, warmup_ratio=0, cycles=1.5), [1, 0.5, 0, 0.5, 1, 0.5, 0]),
+    # Its peak is the last update of the warmup.
+    "noam": (schedules.noam(0.5, 4), [0.125, 0.25, 0.375, *(0.5 * math.sqrt(4 / step) for step in range(4, 17))]),
+}
 
 
-def test_constant():
-    assert rates(schedules.constant(0.5), 4) == [0.5] * 4
-
-
-def test_constant_with_warm_up():
-    close(rates(schedules.constant(0.5, warmup_steps=4), 6), [0, 0.125, 0.25, 0.375, 0.5, 0.5])
-
-
-def test_linear_warm_up_and_decay_meet_at_the_top():
-    close(
-        rates(schedules.linear_warmup_and_decay(1.0, 8, 0.5), 10),
-        [0, 1 / 4, 2 / 4, 3 / 4, 1, 3 / 4, 2 / 4, 1 / 4, 0, 0],
-    )
-
-
-def test_the_originals_linear_schedule_jumps_at_the_end_of_the_warm_up():
-    close(rates(schedules.palm_linear(1.0, 8, 0.5), 10), [0, 1 / 4, 2 / 4, 3 / 4, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0, 0])
-
-
-def test_polynomial_to_an_end_that_is_kept():
-    found = rates(schedules.polynomial(1.0, 6, warmup_ratio=1 / 3, power=2.0, end=0.2), 9)
-    close(found, [0, 0.5, 1.0, 0.2 + 0.8 * 9 / 16, 0.2 + 0.8 * 4 / 16, 0.2 + 0.8 / 16, 0.2, 0.2, 0.2])
-
-
-def test_cosine_falls_from_the_top_to_nothing_and_stays_there():
-    half = math.sqrt(0.5) / 2
-    close(rates(schedules.cosine(1.0, 5, warmup_ratio=0.2), 8), [0, 1, 0.5 + half, 0.5, 0.5 - half, 0, 0, 0])
-
-
-def test_cosine_of_one_and_a_half_waves():
-    close(rates(schedules.cosine(1.0, 6, warmup_ratio=0, cycles=1.5), 7), [1, 0.5, 0, 0.5, 1, 0.5, 0])
-
-
-def test_noam_has_its_peak_at_the_last_update_of_the_warm_up():
-    found = rates(schedules.noam(0.5, 4), 16)
-    close(found[:5], [0.125, 0.25, 0.375, 0.5, 0.5 * math.sqrt(4 / 5)])
-    close(found[15:], [0.25])
-
-
-# -- the formulas of their papers and programs, written anew -----------------------------------------------------------
+@pytest.mark.parametrize("name", WORKED_OUT)
+def test_rates_that_are_worked_out(name):
+    schedule, wanted = WORKED_OUT[name]
+    close(rates(schedule, len(wanted)), wanted)
 
 
 def palm_triangular(step, lr, warmup_steps, num_train_steps):
@@ -136,9 +113,6 @@ def test_without_an_end_they_equal_the_published_formulas_at_every_step(warmup):
     close(rates(schedules.noam(lr, warmup), 100), [ernie_noam(n + 1, lr, warmup) for n in steps])
 
 
-# -- borders -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "schedule",
     [
@@ -159,12 +133,7 @@ def test_without_a_warm_up_the_others_begin_at_the_top(schedule):
     assert found == sorted(found, reverse=True)
 
 
-WITH_AN_END = [
-    schedules.linear_warmup_and_decay,
-    schedules.palm_linear,
-    schedules.polynomial,
-    schedules.cosine,
-]
+WITH_AN_END = [schedules.linear_warmup_and_decay, schedules.palm_linear, schedules.polynomial, schedules.cosine]
 
 
 @given(st.sampled_from(WITH_AN_END), st.integers(1, 150), st.floats(0.01, 1))
@@ -192,21 +161,16 @@ def test_only_the_original_jumps(steps, warmup):
         assert ours[-1] - theirs[-1] == pytest.approx(rising / steps)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0])
-def test_a_rate_of_zero_stays_zero(rate):
-    for schedule in WITH_AN_END:
-        assert rates(schedule(rate, 5, 0.4), 6) == [0] * 6
+@pytest.mark.parametrize("schedule", WITH_AN_END)
+def test_a_rate_of_zero_stays_zero(schedule):
+    assert rates(schedule(0, 5, 0.4), 6) == rates(schedule(0.0, 5, 0.4), 6) == [0] * 6
 
 
 @pytest.mark.parametrize("schedule", WITH_AN_END)
 @pytest.mark.parametrize("warmup", [-0.1, 1.5, 100, float("nan")])
-def test_a_warm_up_that_is_no_share_is_refused(schedule, warmup):
+def test_a_warm_up_that_is_no_share_and_a_negative_number_of_steps_are_refused(schedule, warmup):
     with pytest.raises(CompositionError, match=f"warmup_ratio must be between 0 and 1 .*, got {warmup}"):
         schedule(0.1, 10, warmup)
-
-
-@pytest.mark.parametrize("schedule", WITH_AN_END)
-def test_a_negative_number_of_steps_is_refused(schedule):
     with pytest.raises(CompositionError, match="total_steps must be >= 0, got -3"):
         schedule(0.1, -3)
 
@@ -215,36 +179,3 @@ def test_a_negative_number_of_steps_is_refused(schedule):
 def test_a_negative_warm_up_is_refused(schedule):
     with pytest.raises(CompositionError, match="warmup_steps must be >= 0, got -1"):
         schedule(0.1, -1)
-
-
-# -- in an onion -------------------------------------------------------------------------------------------------------
-
-ALL = {
-    "constant": lambda: schedules.constant(0.1, 3),
-    "linear": lambda: schedules.linear_warmup_and_decay(0.1, 8, 0.4),
-    "linear with jump": lambda: schedules.palm_linear(0.1, 8, 0.4),
-    "polynomial": lambda: schedules.polynomial(0.1, 8, 0.4, power=2.0, end=0.01),
-    "cosine": lambda: schedules.cosine(0.1, 8, 0.4),
-    "noam": lambda: schedules.noam(0.1, 3),
-}
-
-
-def training(schedule, folder, seen):
-    network = toy_network()
-    updater = ParameterUpdater(paddle.optimizer.AdamW(schedule, parameters=network.parameters()))
-    watch = Observer(on_batch_begin=lambda state: seen.append(updater.log_values()["learning_rate"]))
-    data = DataProvider(toy_examples(16), 4, prefetch=0)
-    return network, Runner(Saver(folder, every=1), data, watch, updater, GradientMachine(network))
-
-
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("cut", [1, 3, 5])
-def test_a_resumed_run_has_the_rates_and_the_bits_of_one_that_was_not_stopped(name, cut, tmp_path):
-    rates_uncut, rates_resumed = [], []
-    network, uncut = training(ALL[name](), tmp_path / "uncut", rates_uncut)
-    uncut.run(passes=2)
-    training(ALL[name](), tmp_path / "cut", rates_resumed)[1].run(steps=cut)
-    other, resumed = training(ALL[name](), tmp_path / "cut", rates_resumed)
-    resumed.run(passes=2)
-    assert rates_resumed == rates_uncut == rates(ALL[name](), 8)
-    assert other.linear.weight.numpy().tobytes() == network.linear.weight.numpy().tobytes()

@@ -2,8 +2,6 @@
 
 import json
 import socket
-import subprocess
-import sys
 from collections import Counter
 from itertools import islice
 from random import Random
@@ -17,8 +15,8 @@ from onion.checkpointing.checkpoint import Checkpoint
 from onion.online.http import Service
 from scripts.service_attack import __main__ as attack
 from scripts.service_attack import outcome, requests, siege, trainer
+from tests.fresh_python import module
 from tests.online.http.memory_run import TOKEN, MemoryRun
-from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -27,31 +25,23 @@ TRIES = 12
 
 
 def attacked(*words):
-    command = [sys.executable, "-m", "scripts.service_attack", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = module("scripts.service_attack", *words)
     told = json.loads(done.stdout.splitlines()[-1])
     assert done.returncode == 0, told
-    assert told["same"]
-    assert told["commands"] == ["set", "stop"]
+    assert (told["same"], told["commands"]) == (True, ["set", "stop"])
     return told
 
 
-def test_nothing_comes_of_hostile_requests():
+def test_nothing_comes_of_hostile_requests_and_of_a_siege():
     told = attacked("requests", "--count", "15", "--seed", "3")
     assert sum(sum(tally.values()) for tally in told["answers"].values()) == 15
     assert told["predictions"] == 2
-
-
-def test_nothing_comes_of_a_siege():
     told = attacked("siege", "--seconds", "0", "--connections", "300", "--seed", "5")
     assert told["answers"]["wrong token"]["401"] > 0
     assert {"200", "409"} & told["answers"]["replayed"].keys()
     assert told["answers"]["crowd"]["opened"] == 300
     assert told["step"] >= sum(told["steps"].values()) > 0
     assert told["rejected"] > 0
-
-
-# -- the attacks -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -83,17 +73,14 @@ def provoking(kind):
     return lambda target: {kind: Counter(attack.sent(target, attack.KINDS[kind], draw) for _ in range(10))}
 
 
-def test_a_service_that_keeps_its_token_heeds_none(service):
+def test_a_service_that_keeps_its_token_obeys_none(service):
     tallies, heard = service(asking("wrong token", "other site", "deep", "trick"), TOKEN)
     assert (outcome.wrong_answers(tallies), heard) == ({}, [])
     assert tallies["wrong token"] == {"401": TRIES}
     assert tallies["other site"] == {"403": TRIES}
-
-
-@pytest.mark.parametrize("kind", ["ambiguous", "misshapen", "endless"])
-def test_each_is_refused_and_none_heeded(service, kind):
-    tallies, heard = service(provoking(kind), TOKEN)
-    assert (attack.not_refused(tallies), heard) == ({}, [])
+    for kind in ("ambiguous", "misshapen", "endless"):
+        tallies, heard = service(provoking(kind), TOKEN)
+        assert (attack.not_refused(tallies), heard) == ({}, []), kind
 
 
 def test_a_service_that_asks_for_no_token_is_found_out(service):
@@ -164,9 +151,6 @@ def test_the_same_seed_draws_the_same():
     assert drawn(4) == drawn(4) != drawn(5)
 
 
-# -- the siege ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_siege_lasts_until_each_attack_is_heard_among_many_tries_or_has_ended(tmp_path):
     steps, counts = tmp_path / "steps", Counter()
 
@@ -194,37 +178,28 @@ def test_a_siege_lasts_until_each_attack_is_heard_among_many_tries_or_has_ended(
     assert progress.steps > 0
 
 
-def test_a_training_that_stands_still_is_told(tmp_path, monkeypatch):
+def test_a_training_that_stands_still_and_an_attack_that_breaks_are_told(tmp_path, monkeypatch):
+    def broken(over, tally):
+        raise RuntimeError("out of bytes")
+
     steps = tmp_path / "steps"
     monkeypatch.setattr(siege, "STALL", 0.2)
     steps.write_text("5")
     progress, _ = siege.lay({}, 0, steps)
     assert progress.steps == 0
     assert progress.stall >= 0.2
-
-
-def test_an_attack_that_breaks_is_told(tmp_path):
-    def broken(over, tally):
-        raise RuntimeError("out of bytes")
-
     with pytest.raises(RuntimeError, match="out of bytes"):
-        siege.lay({"broken": broken}, 0, tmp_path / "steps")
+        siege.lay({"broken": broken}, 0, steps)
 
 
-# -- the verdict -------------------------------------------------------------------------------------------------------
-
-
-def taken(**changes):
+def taken(step=3, paddle=(1,), **changes):
     items = {
         "gradient_machine": {"weight": np.arange(4.0)},
         "parameter_updater": {"learning_rate": 0.1},
         "stream_provider": {"position": "7"},
     }
-    for name, saved in changes.items():
-        if name in items:
-            items[name].update(saved)
-    generators = {"paddle": [1], **changes.get("generators", {})}
-    return Checkpoint(changes.get("step", 3), {"generators": generators}, items)
+    items = {name: {**saved, **changes.get(name, {})} for name, saved in items.items()}
+    return Checkpoint(step, {"generators": {"paddle": list(paddle)}}, items)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +211,7 @@ def taken(**changes):
         ({"gradient_machine": {"weight": np.arange(4)}}, ["gradient_machine/weight"]),
         ({"gradient_machine": {"bias": 1}}, ["gradient_machine/bias"]),
         ({"parameter_updater": {"learning_rate": 0.2}}, ["parameter_updater/learning_rate"]),
-        ({"generators": {"paddle": [2]}}, ["generators/paddle"]),
+        ({"paddle": [2]}, ["generators/paddle"]),
         ({"step": 4}, ["step"]),
     ],
 )
@@ -252,6 +227,8 @@ def test_answers_that_should_not_be_are_counted():
         "replayed": Counter({"200": 9, "500": 1}),
     }
     assert outcome.wrong_answers(tallies) == {"trick: 200": 1, "deep: 500": 2, "replayed: 500": 1}
+    for status in ("400", "closed", "200", "500", "silent"):
+        assert bool(attack.not_refused({"noise": Counter({status: 1})})) is (status not in ("400", "closed"))
 
 
 WELL = {"same": True, "wrong_answers": {}, "commands": ["set", "stop"], "handles": [10, 11]}
@@ -264,33 +241,24 @@ FAULTS = [
     {"commands": ["stop"]},
     {"handles": [10, 90]},
 ]
+OF_SIEGES = [{"steps": {"requests": 0, "crowd": 5}}, {"longest_stall_s": 600.0}, {"rejected": 0}]
+OF_REQUESTS = [{"predictions_refused": 1}, {"log": ["Traceback"]}, {"half_written": ["step-00000001"]}]
 
 
 @pytest.mark.parametrize(
-    "fault", [*FAULTS, {"steps": {"requests": 0, "crowd": 5}}, {"longest_stall_s": 600.0}, {"rejected": 0}]
+    ("is_well", "well", "faults"),
+    [
+        (attack.siege_is_well, SIEGE, [*FAULTS, *OF_SIEGES]),
+        (attack.requests_are_well, REQUESTS, [*FAULTS, *OF_REQUESTS]),
+    ],
 )
-def test_one_fault_of_a_siege_is_enough(fault):
-    assert attack.siege_is_well(SIEGE)
-    assert not attack.siege_is_well(SIEGE | fault)
+def test_one_fault_is_enough(is_well, well, faults):
+    assert is_well(well)
+    for fault in faults:
+        assert not is_well(well | fault), fault
 
 
-@pytest.mark.parametrize(
-    "fault", [*FAULTS, {"predictions_refused": 1}, {"log": ["Traceback"]}, {"half_written": ["step-00000001"]}]
-)
-def test_one_fault_of_requests_is_enough(fault):
-    assert attack.requests_are_well(REQUESTS)
-    assert not attack.requests_are_well(REQUESTS | fault)
-
-
-@pytest.mark.parametrize("status", ["400", "closed", "200", "500", "silent"])
-def test_only_refusals_and_ends_are_right(status):
-    assert bool(attack.not_refused({"noise": Counter({status: 1})})) is (status not in ("400", "closed"))
-
-
-# -- what is left ------------------------------------------------------------------------------------------------------
-
-
-def test_what_is_half_written_is_found(tmp_path):
+def test_what_is_half_written_and_errors_in_the_log_are_found(tmp_path):
     run_state = {"counters": {}, "generators": {}, "onion": {}, "best_step": None}
     checkpoint.make(tmp_path)
     written = checkpoint.write(tmp_path, checkpoint.Checkpoint(3, run_state, {}))
@@ -300,9 +268,6 @@ def test_what_is_half_written_is_found(tmp_path):
     (tmp_path / "x.partial").touch()
     (written / "state.json").write_bytes(b"{")
     assert outcome.half_written(tmp_path) == ["rejected.jsonl", "step-00000003", "x.partial"]
-
-
-def test_an_error_in_the_log_is_found(tmp_path):
     log = tmp_path / "log"
     log.write_text("[INFO] all is well\n  Traceback (most recent call last):\n[   ERROR] no\n")
     assert outcome.complaints(log) == ["  Traceback (most recent call last):", "[   ERROR] no"]

@@ -2,32 +2,28 @@
 
 import json
 import os
-import subprocess
-import sys
 from random import Random
 
 import pytest
 
+from onion.tasks.registry import get_task
 from scripts.spoil import changes, trial
 from scripts.spoil import files as tables
-from tests.paths import ROOT
+from tests.fresh_python import module
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
 
 def test_commands_end_well_or_with_a_message():
-    command = [sys.executable, "-m", "scripts.spoil", "--count", "7", "--seed", "3", "--limit", str(PATIENCE)]
-    done = subprocess.run([*command, "--apart", "40"], cwd=ROOT, capture_output=True, text=True, check=False)
+    words = ["--count", "7", "--seed", "3", "--limit", str(PATIENCE), "--apart", "40"]
+    done = module("scripts.spoil", *words)
     assert done.stdout, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert (done.returncode, told["faults"]) == (0, [])
     assert told["commands"] == sum(told["ended"].values()) >= 35
     assert told["apart"] >= 1
     assert {name.rpartition(" ")[2] for name in told["ended"]} == {"0", "2"}
-
-
-# -- the files ---------------------------------------------------------------------------------------------------------
 
 
 def files(folder, count, seed):
@@ -43,7 +39,7 @@ def content(path):
         return None
 
 
-def test_a_seed_tells_which_files_there_are(tmp_path):
+def test_a_seed_tells_which_files_there_are_and_every_way_and_task_has_its_turn(tmp_path):
     one, same, other = (files(tmp_path / name, 39, seed) for name, seed in (("1", 5), ("2", 5), ("3", 6)))
     told = [[(each.task, each.way, content(each.path)) for each in made] for made in (one, same, other)]
     assert told[0] == told[1] != told[2]
@@ -60,18 +56,12 @@ def test_every_way_and_task_has_its_turn(tmp_path):
 
 @pytest.mark.parametrize("task", tables.TASKS)
 def test_a_file_is_good_before_it_is_spoilt(tmp_path, task):
-    from onion.tasks.registry import get_task
-
     contents = []
     for ending in tables.endings(task):
         path = tmp_path / f"a{ending}"
         path.write_bytes(tables.written(tables.good_records(task, Random(1)), ending))
-        fitted = get_task(task, {}).fitted(path)
-        contents.append(len(list(fitted.rows(path, labelled=True))))
+        contents.append(len(list(get_task(task, {}).fitted(path).rows(path, labelled=True))))
     assert set(contents) == {tables.ROWS}
-
-
-# -- the verdict -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -100,33 +90,29 @@ def test_how_a_command_ended(ended, told):
 
 
 def test_a_process_may_log_before_its_message():
-    ended = trial.Ended(2, "onion: note\nonion: note\nonion: note\nonion: wrong\n")
-    assert list(trial.faults_of_end(ended, apart=True)) == []
-    assert list(trial.faults_of_end(trial.Ended(0, "onion: note\n"), apart=True)) == []
+    for ended in (trial.Ended(2, "onion: note\n" * 3 + "onion: wrong\n"), trial.Ended(0, "onion: note\n")):
+        assert list(trial.faults_of_end(ended, apart=True)) == []
 
 
-def test_a_hang_and_an_error_are_found_out(tmp_path, monkeypatch):
+def test_a_hang_an_error_and_an_interrupt_are_found_out(tmp_path, monkeypatch):
     command = trial.Command("train", [], tmp_path / "out")
-    monkeypatch.setattr(trial, "main", lambda words: signal_and_wait())
 
-    def signal_and_wait():
+    def signal_and_wait(words):
         os.kill(os.getpid(), trial.signal.SIGALRM)  # as after so many seconds
         return 0
 
+    monkeypatch.setattr(trial, "main", signal_and_wait)
     assert "Hang: too long" in trial.run_here(command, PATIENCE).broken
     monkeypatch.setattr(trial, "main", lambda words: {}["a"])
     assert "KeyError: 'a'" in trial.run_here(command, PATIENCE).broken
+    monkeypatch.setattr(trial, "main", lambda words: trial.TERMINATED)
+    with pytest.raises(KeyboardInterrupt):
+        trial.run_here(command, PATIENCE)
     monkeypatch.setattr(trial, "PROGRAM", "import signal; signal.pause()")
     assert "hangs" in trial.run_apart(command, 1).broken
 
 
-def test_who_interrupts_a_command_ends_all_of_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(trial, "main", lambda words: trial.TERMINATED)
-    with pytest.raises(KeyboardInterrupt):
-        trial.run_here(trial.Command("train", [], tmp_path / "out"), PATIENCE)
-
-
-def test_half_written_features_are_found_out_and_removed(tmp_path):
+def test_half_written_features_and_output_are_found_out_and_removed(tmp_path):
     folder = tmp_path / "features"
     assert trial.kept_features(folder) == {}
     (folder / "store").mkdir(parents=True)
@@ -144,9 +130,6 @@ def test_half_written_features_are_found_out_and_removed(tmp_path):
         "the features store have changed",
     ]
     assert [path.name for path in folder.iterdir()] == ["store"]
-
-
-def test_half_written_output_is_found_out(tmp_path):
     out = tmp_path / "out"
     assert list(trial.faults_of_output(out, 2)) == []
     out.write_text("{}")

@@ -1,7 +1,7 @@
 """The command line: ``onion train | evaluate | predict | embed | draw | cache | weights | ctl | replay``.
 
-Exit status: 0, 2 for a mistake that the message explains, 128 + n after signal n (Ctrl-C: 130), n being that of the
-second one where there were two.
+Exit status: 0; 2 for an error that the message explains; 128 + n after signal n (Ctrl-C: 130), the second one if there
+were two.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ ANSWERED = [signal.SIGTERM, signal.SIGHUP]
 
 
 class Printable(logging.Formatter):
-    """Log records whose messages may show what is in a file, or what it is called, to a terminal."""
+    """Format log records, whose messages may contain names and contents of files, for a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Escape what a terminal would obey."""
+        """Escape control characters."""
         return printable(super().format(record))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # JSON is UTF-8 whatever the terminal's language
+        sys.stdout.reconfigure(encoding="utf-8")  # JSON is UTF-8, whatever the locale
     options = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _heard(logging.DEBUG if options.debug else logging.INFO), _handlers_kept():
+        with _logging(logging.DEBUG if options.debug else logging.INFO), _handlers_kept():
             status = int(options.command(options))
             if sys.stdout is not None:
-                sys.stdout.flush()  # here, where an error can still be told
+                sys.stdout.flush()  # here, where an error is still reported
             return status
     except BrokenPipeError:
         _discard_output()
@@ -64,14 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     commands = parser()
     for argument in arguments:
-        if argument.encode(errors="ignore").decode() != argument:  # it could not be tokenised, or written to a log
+        if argument.encode(errors="ignore").decode() != argument:  # it could not be tokenized or logged
             commands.error(f"{shown(argument)} is not UTF-8")
     return commands.parse_args(arguments)
 
 
 @contextmanager
-def _heard(level: int) -> Iterator[None]:
-    """Let what is logged from a level on be seen."""
+def _logging(level: int) -> Iterator[None]:
+    """Show log records from a level on."""
     handler = logging.StreamHandler()
     handler.setFormatter(Printable("onion: %(message)s"))
     # Of other libraries warnings only: httpx, which fetches models, logs each request as information.
@@ -93,7 +93,7 @@ def _is_ours(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _handlers_kept() -> Iterator[None]:
-    """Leave the handlers as they were (see commands.start_paddle)."""
+    """Restore the signal handlers (see commands.start_paddle)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -102,12 +102,12 @@ def _handlers_kept() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            if handler is not None:  # None: not Python's, and not to be put back
+            if handler is not None:  # None: not installed by Python
                 signal.signal(number, handler)
 
 
 def _discard_output() -> None:
-    """Send what standard output still holds nowhere, if it cannot be written: Python would complain at its exit."""
+    """Discard buffered standard output that cannot be written, for which Python would print an error at its exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+import onion
 from onion.cli import commands as run
-from onion.cli import control, replaying
-from onion.cli.version import Version
+from onion.cli import control
 from onion.messages import printable, shown
 
 MISTAKE = 2
-# As in onion.tasks.registry, whose import takes Paddle with it.
-TASKS = (
-    "classification",
-    "regression",
-    "matching",
-    "multilabel",
-    "token-classification",
-    "question-answering",
-    "masked-lm",
-)
+# As in onion.tasks.registry, which imports Paddle.
+TASKS: tuple[str, ...] = ("classification", "regression", "matching", "multilabel")
+TASKS += ("token-classification", "question-answering", "masked-lm")
+WHEELS = ("paddlepaddle", "paddlepaddle-gpu")
+"""The packages of Paddle. They overwrite each other: if both are installed, one of them is broken."""
 
 Number = TypeVar("Number", int, float)
 
@@ -32,8 +28,34 @@ class Parser(argparse.ArgumentParser):
     """A parser whose error messages take two lines."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with the error, and where to find help."""
+        """Exit with the error and a reference to the help."""
         self.exit(MISTAKE, f"{self.prog}: {printable(message)}\nSee {self.prog} --help.\n")
+
+
+def versions() -> str:
+    """Return one line with the versions of onion, Paddle and Python, without importing Paddle."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    wheels = []
+    for name in WHEELS:
+        try:
+            wheels.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join([f"onion {onion.__version__}", *(wheels or ["no Paddle"]), f"Python {platform.python_version()}"])
+
+
+class Version(argparse.Action):
+    """Prints the versions, which are looked up only then, and exits."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
+        # It is not stored in the options, from which the settings of a training are taken.
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, **more)
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
+        """Print them."""
+        print(versions())
+        parser.exit()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -58,41 +80,43 @@ def parser() -> argparse.ArgumentParser:
     _add_embed(add("embed", "write a vector for each text of a file, from a pretrained encoder"))
     drawing = add("draw", "show the onion of a run")
     _add_run(drawing)
-    drawing.add_argument(
-        "--output", type=Path, metavar="FILE", help="file to write (default: standard output); .svg: a picture"
-    )
+    text = "file to write (default: standard output); .svg: a picture"
+    drawing.add_argument("--output", type=Path, metavar="FILE", help=text)
     drawing.set_defaults(command=run.draw)
-    cache = add("cache", "list or delete cached features").add_subparsers(required=True, metavar="ACTION")
-    listing = cache.add_parser("ls", help="list them", parents=[debug])
-    listing.set_defaults(command=run.list_cache)
-    clearing = cache.add_parser("clear", help="delete them; they are computed again when needed", parents=[debug])
-    clearing.add_argument(
-        "--unused",
-        type=_not_negative,
-        default=0,
-        metavar="DAYS",
-        help="only those unused for this many days (default: 0, all)",
-    )
-    clearing.set_defaults(command=run.clear_cache)
-    weights = add("weights", "list and download pretrained weights").add_subparsers(required=True, metavar="ACTION")
-    listing = weights.add_parser("ls", help="list the known names", parents=[debug])
-    listing.set_defaults(command=run.list_weights)
-    fetching = weights.add_parser("get", help="download or update weights and print their folder", parents=[debug])
-    names = "a name from weights ls, such as minilm, or a repository of Hugging Face's hub: OWNER/NAME[@REVISION]"
-    fetching.add_argument("name", metavar="NAME", help=names)
-    fetching.set_defaults(command=run.fetch)
+    _add_cache(add("cache", "list or delete cached features"), debug)
+    _add_weights(add("weights", "list and download pretrained weights"), debug)
     again = add("replay", "repeat an online run from its samples and its journal, and compare")
     again.add_argument("folder", type=Path, metavar="DIR", help="the run's: its checkpoints and journal.jsonl")
-    maker = "a function that takes a folder and returns the onion that saves there, such as my_run:make"
+    maker = "a function that takes a folder and returns the runner that saves there, such as my_run:make"
     again.add_argument("--onion", required=True, metavar="MODULE:FUNCTION", help=maker)
     again.add_argument("--output", type=Path, metavar="DIR", help="folder of the second run (default: DIR/replay)")
-    again.set_defaults(command=replaying.replay)
+    again.set_defaults(command=run.replay)
     _add_ctl(add("ctl", "watch and steer a run that has a ControlServer"), debug)
     return top
 
 
+def _add_cache(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(required=True, metavar="ACTION")
+    listing = actions.add_parser("ls", help="list them", parents=[debug])
+    listing.set_defaults(command=run.list_cache)
+    clearing = actions.add_parser("clear", help="delete them; they are computed again when needed", parents=[debug])
+    text = "only those unused for this many days (default: 0, all)"
+    clearing.add_argument("--unused", type=_not_negative, default=0, metavar="DAYS", help=text)
+    clearing.set_defaults(command=run.clear_cache)
+
+
+def _add_weights(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(required=True, metavar="ACTION")
+    listing = actions.add_parser("ls", help="list the known names", parents=[debug])
+    listing.set_defaults(command=run.list_weights)
+    fetching = actions.add_parser("get", help="download or update weights and print their folder", parents=[debug])
+    names = "a name from weights ls, such as minilm, or a repository of Hugging Face's hub: OWNER/NAME[@REVISION]"
+    fetching.add_argument("name", metavar="NAME", help=names)
+    fetching.set_defaults(command=run.fetch)
+
+
 def _add_train(command: argparse.ArgumentParser) -> None:
-    # A flag that is not given is absent from the options: a preset, a config file or the task may set it.
+    # An omitted flag is absent from the options: a preset, a config file or the task may set it.
     def add(name: str, text: str, **more: Any) -> None:
         command.add_argument(name, help=text, default=argparse.SUPPRESS, **more)
 
@@ -101,9 +125,8 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--force-resume", action="store_true", help=force)
     _add_quiet(command)
     command.add_argument("--preset", metavar="NAME", help="published settings, such as ernie/chnsenticorp")
-    command.add_argument(
-        "--config", type=Path, metavar="FILE", help=".yaml or .json file of settings; flags override it"
-    )
+    config = ".yaml or .json file of settings; flags override it"
+    command.add_argument("--config", type=Path, metavar="FILE", help=config)
     add("--task", f"one of {', '.join(TASKS)}", metavar="NAME")
     add("--train", "training file", metavar="FILE")
     add("--dev", "file to test on while training", metavar="FILE")
@@ -133,9 +156,8 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     texts.add_argument("--text", action="append", metavar="TEXT", help="a text; may be repeated")
     texts.add_argument("stdin", nargs="?", choices=["-"], metavar="-", help="read lines from standard input")
     command.add_argument("--output", type=Path, metavar="FILE", help="JSON lines file (default: standard output)")
-    command.add_argument(
-        "--files", type=Path, metavar="DIR", help="also write the task's own files, such as predictions.json"
-    )
+    files = "also write the task's own files, such as predictions.json"
+    command.add_argument("--files", type=Path, metavar="DIR", help=files)
     _add_set(command, "override a setting that applies after training, such as threshold=0.3")
     _add_threads(command)
     command.set_defaults(command=run.predict)
@@ -146,12 +168,8 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
     add("--encoder", default="minilm", metavar="NAME|DIR", help="as in train (default: %(default)s)")
     add("--input", required=True, metavar="FILE", help=".tsv, .csv or .jsonl with text_a, text_b if any")
     add("--output", type=Path, required=True, metavar="DIR", help="new folder for cls_emb.npy: float32 [rows, hidden]")
-    add(
-        "--pooling",
-        choices=["cls", "mean", "pooler"],
-        default="cls",
-        help="pooling of token vectors (default: %(default)s)",
-    )
+    pooling = "pooling of token vectors (default: %(default)s)"
+    add("--pooling", choices=["cls", "mean", "pooler"], default="cls", help=pooling)
     add("--layer", type=_natural, metavar="N", help="layer to take vectors from, counted from 1 (default: the last)")
     add("--normalize", action="store_true", help="scale every vector of cls_emb.npy to length 1")
     add("--tokens", action="store_true", help="also write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy")
@@ -194,15 +212,13 @@ def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -
     setting = add("set", "change settings, such as learning_rate=0.001", control.change, waiting)
     setting.add_argument("settings", nargs="+", type=_setting, metavar="NAME=VALUE")
     for name, text in (("enable", "enable an item"), ("disable", "disable an item")):
-        add(name, text, control.switch, waiting).add_argument(
-            "item", metavar="ITEM", help="name of the item in the onion"
-        )
+        switching = add(name, text, control.switch, waiting)
+        switching.add_argument("item", metavar="ITEM", help="name of the item in the onion")
     sending = add("samples", "add samples to the stream", control.samples)
     sending.add_argument("file", metavar="FILE", help="JSON lines; -: standard input")
     predicting = add("predict", "predict with the newest snapshot", control.predict)
-    predicting.add_argument(
-        "file", nargs="?", default="-", metavar="FILE", help="JSON lines (default: -, standard input)"
-    )
+    text = "JSON lines (default: -, standard input)"
+    predicting.add_argument("file", nargs="?", default="-", metavar="FILE", help=text)
 
 
 def _add_run(command: argparse.ArgumentParser) -> None:
@@ -220,18 +236,12 @@ def _add_quiet(command: argparse.ArgumentParser) -> None:
 
 
 def _add_set(command: argparse.ArgumentParser, text: str) -> None:
-    command.add_argument(
-        "--set",
-        action="append",
-        type=_setting,
-        default=[],
-        metavar="NAME=VALUE",
-        help=f"{text}; may be repeated",
-    )
+    text = f"{text}; may be repeated"
+    command.add_argument("--set", action="append", type=_setting, default=[], metavar="NAME=VALUE", help=text)
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """``NAME=VALUE``; the value is JSON, or a string if it is not."""
+    """Parse ``NAME=VALUE``; the value is JSON, or otherwise a string."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {shown(text)}")
@@ -241,35 +251,24 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _natural(text: str) -> int:
-    return _number(text, int, lambda value: value >= 1, "a whole number from 1")
+def _number(kind: type[Number], fits: Callable[[Number], bool], wanted: str) -> Callable[[str], Number]:
+    """Return a parser of numbers."""
+
+    def parse(text: str) -> Number:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not fits(value):
+            raise argparse.ArgumentTypeError(f"must be {wanted}, got {shown(text)}")
+        return value
+
+    return parse
 
 
-def _positive(text: str) -> float:
-    return _number(text, float, lambda value: 0 < value < float("inf"), "a number above 0")
-
-
-def _not_negative(text: str) -> float:
-    return _number(text, float, lambda value: 0 <= value < float("inf"), "a number from 0")
-
-
-def _wait(text: str) -> float:
-    return _number(text, float, lambda value: 0 <= value <= 60, "a number of seconds from 0 to 60")
-
-
-def _share(text: str) -> float:
-    return _number(text, float, lambda value: 0 <= value <= 1, "a number from 0 to 1")
-
-
-def _seed(text: str) -> int:
-    return _number(text, int, lambda value: 0 <= value < 2**32, "a whole number from 0 to 4294967295")
-
-
-def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], wanted: str) -> Number:
-    try:
-        value = kind(text)
-    except ValueError:
-        value = None
-    if value is None or not fits(value):
-        raise argparse.ArgumentTypeError(f"must be {wanted}, got {shown(text)}")
-    return value
+_natural = _number(int, lambda value: value >= 1, "a whole number from 1")
+_positive = _number(float, lambda value: 0 < value < float("inf"), "a number above 0")
+_not_negative = _number(float, lambda value: 0 <= value < float("inf"), "a number from 0")
+_wait = _number(float, lambda value: 0 <= value <= 60, "a number of seconds from 0 to 60")
+_share = _number(float, lambda value: 0 <= value <= 1, "a number from 0 to 1")
+_seed = _number(int, lambda value: 0 <= value < 2**32, "a whole number from 0 to 4294967295")

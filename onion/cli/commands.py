@@ -1,35 +1,38 @@
-"""What each command does: parsed options in, exit status out. Paddle is loaded only by those that need it."""
+"""The commands: functions from parsed options to an exit status. Only those that need Paddle import it."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
 import signal
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 from onion.checkpointing.atomic_files import replace_file
 from onion.device import use_threads
-from onion.errors import CheckpointError, DataError
+from onion.errors import CheckpointError, DataError, OnionError
+
+DIFFERS = 1
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, where no training loop finishes its batch first."""
+    """SIGTERM outside a training loop, which would finish its batch first."""
 
 
 def start_paddle(threads: int | None = None) -> None:
-    """Load Paddle, and let SIGTERM clean up as Ctrl-C does; Paddle's own handler prints a C++ stack and leaves.
+    """Import Paddle, and let SIGTERM clean up as Ctrl-C does; Paddle's own handler prints a C++ stack and exits.
 
-    SIGHUP too, unless it is ignored (``nohup``).
+    SIGHUP is handled too, unless it is ignored (``nohup``).
 
     Args:
-        threads: to compute on; None: what :func:`onion.device.use_threads` chooses.
+        threads: the number of threads; None: what :func:`onion.device.use_threads` chooses.
     """
     use_threads(threads)
     if threading.current_thread() is threading.main_thread():
@@ -43,7 +46,7 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _hang_up(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)  # without a word: the terminal is gone
+    raise SystemExit(128 + number)  # without a message: the terminal is gone
 
 
 def train(options: argparse.Namespace) -> int:
@@ -60,7 +63,7 @@ def train(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Any:
-    """Preset, config file, flags: the later ones win."""
+    """Return the settings of preset, config file and flags; later ones take precedence."""
     from onion.tasks.finetune import config_file, presets
 
     own = ("command", "debug", "output", "preset", "config", "set", "force_resume", "threads", "quiet")
@@ -73,7 +76,7 @@ def _settings(options: argparse.Namespace) -> Any:
 
 
 def _chosen(options: argparse.Namespace, flags: Collection[str] = ()) -> dict[str, Any]:
-    """Settings of ``--set``: each one once, and none that has a flag."""
+    """Return the settings of ``--set``, each of which may be given once and not by a flag too."""
     found: dict[str, Any] = {}
     for name, value in options.set:
         if name in found or name in flags:
@@ -84,7 +87,7 @@ def _chosen(options: argparse.Namespace, flags: Collection[str] = ()) -> dict[st
 
 
 def evaluate(options: argparse.Namespace) -> int:
-    """Measure a trained model; print one line of JSON."""
+    """Evaluate a trained model; print one line of JSON."""
     start_paddle(options.threads)
     from onion.tasks.finetune import inference
 
@@ -93,7 +96,7 @@ def evaluate(options: argparse.Namespace) -> int:
 
 
 def predict(options: argparse.Namespace) -> int:
-    """Label texts; put out one line of JSON each."""
+    """Predict for texts; write one line of JSON each."""
     start_paddle(options.threads)
     from onion.data.files import byte_lines
     from onion.tasks.data.rows import STANDARD_INPUT
@@ -107,7 +110,7 @@ def predict(options: argparse.Namespace) -> int:
     if options.text:
         found = inference.predict_texts(options.run, options.text, settings)
     elif "-" in (options.stdin, options.input):
-        # A person who types waits for every answer; a pipe is read many lines at a time.
+        # At a terminal every line is answered at once; a pipe is read in chunks of lines.
         chunk = 1 if sys.stdin.isatty() else CHUNK
         found = inference.predict_lines(options.run, byte_lines(sys.stdin.buffer, STANDARD_INPUT), chunk, settings)
     else:
@@ -132,7 +135,7 @@ def embed(options: argparse.Namespace) -> int:
 
 
 def draw(options: argparse.Namespace) -> int:
-    """Put out the drawing of a run's onion."""
+    """Write the drawing of a run's onion."""
     suffix = ".svg" if options.output and options.output.suffix == ".svg" else ".txt"
     drawing = options.run / f"onion{suffix}"
     if not drawing.exists():
@@ -142,7 +145,7 @@ def draw(options: argparse.Namespace) -> int:
 
 
 def fetch(options: argparse.Namespace) -> int:
-    """Fetch weights; print their folder."""
+    """Download weights; print their folder."""
     from onion.models import hub
 
     print(hub.fetch(options.name))
@@ -150,7 +153,7 @@ def fetch(options: argparse.Namespace) -> int:
 
 
 def list_weights(options: argparse.Namespace) -> int:
-    """Print a line for each known name: name, whether it is here, where it comes from."""
+    """Print a line for each known name: name, whether it is downloaded, its source."""
     from onion.models import hub
 
     rows = [("NAME", "HERE", "SOURCE")]
@@ -162,7 +165,7 @@ def list_weights(options: argparse.Namespace) -> int:
 
 
 def list_cache(options: argparse.Namespace) -> int:
-    """Print a line for each store of features, what was used last first, and where they are."""
+    """Print a line for each store of features, the latest used first, and their folder."""
     start_paddle()
     from onion.tasks.data.features import cache
 
@@ -175,7 +178,7 @@ def list_cache(options: argparse.Namespace) -> int:
 
 
 def clear_cache(options: argparse.Namespace) -> int:
-    """Delete features; say how much that was."""
+    """Delete features; print their size."""
     start_paddle()
     from onion.tasks.data.features import cache
 
@@ -184,8 +187,38 @@ def clear_cache(options: argparse.Namespace) -> int:
     return 0
 
 
+def replay(options: argparse.Namespace) -> int:
+    """Repeat an online run; print the comparison, one line of JSON; the status is 1 if it is not bit-identical."""
+    start_paddle()
+    from onion.online.journal.replay import replay as repeat
+
+    report = repeat(options.folder, _imported(options.onion), options.output or options.folder / "replay")
+    print(json.dumps(report, ensure_ascii=False))
+    return 0 if report["same"] else DIFFERS
+
+
+def _imported(name: str) -> Callable[[Path], Any]:
+    """Import the function ``module:function``; the module may be in the current folder.
+
+    Raises:
+        OnionError: there is no such function.
+    """
+    module, colon, function = name.partition(":")
+    if not (module and colon and function):
+        raise OnionError(f"--onion {name} is not of the form module:function.")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        made = getattr(importlib.import_module(module), function, None)
+    except ModuleNotFoundError as error:
+        raise OnionError(f"--onion {name}: {error}; is it in the current folder?") from None
+    if not callable(made):
+        raise OnionError(f"--onion {name}: {module} has no function {function}.")
+    result: Callable[[Path], Any] = made
+    return result
+
+
 def _json(value: Any) -> str:
-    """One line of JSON, which knows no NaN: a figure of a training that went astray is null."""
+    """Return one line of JSON, which has no NaN: the metrics of a training that diverged are null."""
     return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
 
 
@@ -198,14 +231,14 @@ def _finite(value: Any) -> Any:
 
 
 def _put_out(lines: Iterable[str], output: Path | None) -> None:
-    """Print lines, or write them to a file that is whole or not there."""
+    """Print lines, or write them to a file atomically."""
     if output is None:
         for line in lines:
             print(line)
         return
     content = (f"{line}\n".encode() for line in lines)
     try:
-        if output.exists() and not output.is_file():  # /dev/null, a pipe: there is nothing to replace
+        if output.exists() and not output.is_file():  # /dev/null or a pipe is written to, not replaced
             with output.open("wb") as file:
                 file.writelines(content)
         else:

@@ -1,4 +1,4 @@
-"""``onion ctl``: watch and control a run through its ControlServer; HTTP is loaded when a command needs it."""
+"""``onion ctl``: watch and control a run through its ControlServer; HTTP is imported when a command needs it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("onion")
 
 DEFAULT_URL = "http://127.0.0.1:8765"
-SAMPLES_PER_CALL = 500  # samples in one call
+SAMPLES_PER_CALL = 500
 
 
 def look(options: argparse.Namespace) -> int:
-    """Print what ``/status``, ``/onion`` (the action ``show``) or ``/metrics`` says."""
+    """Print the answer of ``/status``, ``/onion`` (the action ``show``) or ``/metrics``."""
     path = "onion" if options.action == "show" else options.action
     answer = _service(options).call("GET", f"/{path}")
     print(answer if isinstance(answer, str) else _line(answer))
@@ -34,7 +34,7 @@ def look(options: argparse.Namespace) -> int:
 
 
 def events(options: argparse.Namespace) -> int:
-    """Print the events as they come, a JSON line each, until the run ends."""
+    """Print the events, a JSON line each, until the run ends."""
     from onion.cli.remote import SILENCE_SECONDS, LostError
 
     service, state = _service(options), None
@@ -42,7 +42,7 @@ def events(options: argparse.Namespace) -> int:
         for event in _events(stream):
             print(_line(event), flush=True)
             state = event.get("state", state)
-    if state != "ended":  # the last word of a run, and of its service
+    if state != "ended":  # the last event of a run
         raise LostError(service.url, "the events broke off")
     return 0
 
@@ -53,7 +53,7 @@ def _events(stream: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         name, _, value = line.decode().partition(": ")
         if name == "event":
             kind = value.rstrip("\n")
-        elif name == "data" and line.endswith(b"\n"):  # else it broke off in the middle
+        elif name == "data" and line.endswith(b"\n"):  # else it is incomplete
             yield {"event": kind, **json.loads(value)}
 
 
@@ -68,7 +68,7 @@ def step(options: argparse.Namespace) -> int:
 
 
 def stop(options: argparse.Namespace) -> int:
-    """End the run; at a terminal, ask before."""
+    """End the run; at a terminal, ask for confirmation."""
     if not options.yes and sys.stdin.isatty():
         print(f"Stop the run at {_url(options)}? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -87,7 +87,7 @@ def switch(options: argparse.Namespace) -> int:
 
 
 def samples(options: argparse.Namespace) -> int:
-    """Send the lines of a file, each once; wait where there is no room."""
+    """Send the lines of a file, each once; wait while the stream is full."""
     service, producer, taken, first = _service(options), f"ctl-{uuid4().hex}", 0, 1
     with _opened(options.file) as file:
         while lines := list(islice(file, SAMPLES_PER_CALL)):
@@ -115,13 +115,13 @@ def predict(options: argparse.Namespace) -> int:
 def _command(
     options: argparse.Namespace, path: str, method: str = "POST", body: bytes = b"", **query: str | int
 ) -> int:
-    """Send a command with a key of its own, so that it is carried out once however often it has to be sent."""
+    """Send a command with a new key, so that it is executed once however often it has to be sent."""
     service, words = _service(options), urlencode({**query, "timeout": options.timeout})
     print(_line(service.call(method, f"{path}?{words}", body, options.timeout, key=uuid4().hex)))
     return 0
 
 
-# -- what the options say --------------------------------------------------------------------------------------------
+# -- options ---------------------------------------------------------------------------------------------------------
 
 
 def _service(options: argparse.Namespace) -> Remote:
@@ -136,7 +136,7 @@ def _service(options: argparse.Namespace) -> Remote:
 
 
 def _url(options: argparse.Namespace) -> str:
-    """Return the address that was given, that of the environment, or that of this machine."""
+    """Return the address of the option, of the environment, or of this machine."""
     url = str(options.url or os.environ.get("ONION_URL") or DEFAULT_URL).rstrip("/")
     try:
         parts = urlsplit(url)
@@ -145,7 +145,7 @@ def _url(options: argparse.Namespace) -> str:
     except ValueError:
         fits = plain = False
     if not (fits and plain and url.isascii() and url.isprintable() and " " not in url):
-        raise OnionError(f"{url!r} is no address such as {DEFAULT_URL} or https://runs.example/mine.")
+        raise OnionError(f"{url!r} is not an address such as {DEFAULT_URL} or https://runs.example/mine.")
     return url
 
 
@@ -154,7 +154,7 @@ def _url(options: argparse.Namespace) -> str:
 
 @contextmanager
 def _opened(name: str) -> Iterator[IO[bytes]]:
-    """Hold a file, or standard input for ``-``."""
+    """Open a file, or standard input for ``-``."""
     if name == "-":
         yield sys.stdin.buffer
         return

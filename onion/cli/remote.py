@@ -1,4 +1,4 @@
-"""The service of a run, as a client sees it; the standard library alone."""
+"""A client of the service of a run, with the standard library alone."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from onion.errors import OnionError
 from onion.online.http.auth import is_loopback
 
 ATTEMPTS = 5
-RETRY_SECONDS = 0.2  # seconds before the second attempt; twice as long before each further one
-MARGIN_SECONDS = 15.0  # seconds that an answer may be on its way
-SILENCE_SECONDS = 60.0  # seconds; a stream of events has a heartbeat every 15
+RETRY_SECONDS = 0.2  # before the second attempt; doubled before each further one
+MARGIN_SECONDS = 15.0  # allowed for the transfer of an answer
+SILENCE_SECONDS = 60.0  # a stream of events has a heartbeat every 15
 
 
 @attrs.frozen
 class Remote:
-    """A service of a run.
+    """The service of a run.
 
     Attributes:
-        url: Of http or https, without a slash at the end.
-        token: To show; None: none.
+        url: of http or https, without a slash at the end.
+        token: for authorization, or None.
     """
 
     url: str
@@ -45,18 +45,18 @@ class Remote:
         key: str | None = None,
         patient: bool = False,
     ) -> Any:
-        """Return the answer, JSON or text; where the connection is lost, send the same again.
+        """Return the answer, JSON or text; send the request again if the connection is lost.
 
         Args:
-            method: Of HTTP.
-            path: With the query.
-            body: Bytes.
-            wait: Seconds that the service may take.
-            key: Of a command.
-            patient: Whether to come again while there is no room.
+            method: of HTTP.
+            path: with the query.
+            body: of the request.
+            wait: seconds that the service may take.
+            key: the idempotency key of a command.
+            patient: whether to try again while the service is busy.
 
         Raises:
-            OnionError: The service cannot be reached, or refuses.
+            OnionError: the service cannot be reached, or refuses.
         """
         attempt, headers = 0, {"Idempotency-Key": key} if key else {}
         while True:
@@ -82,17 +82,17 @@ class Remote:
         headers: Mapping[str, str] | None = None,
         seconds: float = MARGIN_SECONDS,
     ) -> Iterator[HTTPResponse]:
-        """Hold the answer to a request.
+        """Open the answer to a request.
 
         Raises:
-            LostError: There was none, or it broke off.
-            BusyError: There is no room.
-            OnionError: The call was refused, with the service's words.
+            LostError: there was none, or it is incomplete.
+            BusyError: the service is busy.
+            OnionError: the service refused, with its message.
         """
-        url = f"{self.url}{path}"  # http or https, as was checked
+        url = f"{self.url}{path}"  # http or https, which the caller checks
         request = Request(url, body or None, dict(headers or {}), method=method)  # noqa: S310
         if self.token is not None:
-            # Unredirected: it is for this service alone.
+            # Unredirected: no other service may get it.
             request.add_unredirected_header("Authorization", f"Bearer {self.token}")
         try:
             with _opener(self.url).open(request, timeout=seconds) as answer:
@@ -106,7 +106,7 @@ class Remote:
 
 
 class LostError(OnionError):
-    """No answer came."""
+    """There was no answer."""
 
     def __init__(self, url: str, reason: object) -> None:
         self.refused = isinstance(reason, ConnectionRefusedError)
@@ -115,7 +115,7 @@ class LostError(OnionError):
 
 
 class BusyError(OnionError):
-    """There is no room; after some seconds there may be."""
+    """The service is busy; try again after some seconds."""
 
     def __init__(self, words: str, seconds: float) -> None:
         super().__init__(words)
@@ -123,21 +123,21 @@ class BusyError(OnionError):
 
 
 class _Stay(HTTPRedirectHandler):
-    """Follows no redirection: a command is for the service that was named."""
+    """Follows no redirection: a command is for the given service only."""
 
     def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str) -> None:
         return None
 
 
 def _opener(url: str) -> OpenerDirector:
-    """Return what opens an address; this machine is never asked for by a proxy."""
+    """Return an opener for an address; for this machine it uses no proxy."""
     here = is_loopback(urlsplit(url).hostname or "")
     return build_opener(_Stay, *([ProxyHandler({})] if here else []))
 
 
 def _content(answer: HTTPResponse) -> Any:
-    """Return what was answered: JSON or plain text."""
-    if answer.length is None and not answer.chunked:  # headers that break off look whole to http.client
+    """Return the content of an answer: JSON or plain text."""
+    if answer.length is None and not answer.chunked:  # http.client accepts incomplete headers
         raise IncompleteRead(b"")
     body, kind = answer.read(), answer.headers.get("Content-Type", "").partition(";")[0]
     try:
@@ -145,11 +145,11 @@ def _content(answer: HTTPResponse) -> Any:
             return json.loads(body) if kind == "application/json" else body.decode().rstrip("\n")
     except ValueError:
         pass
-    raise OnionError(f"{answer.url}: no answer that could be read; is this the service of a run?")
+    raise OnionError(f"{answer.url}: unexpected answer; is this the service of a run?")
 
 
 def _refused(error: HTTPError) -> NoReturn:
-    """Raise the words of the service."""
+    """Raise the error of the service."""
     try:
         answer = json.loads(error.read(100_000))
         words = str(answer["error"])
@@ -157,7 +157,7 @@ def _refused(error: HTTPError) -> NoReturn:
         raise OnionError(f"{error.url}: status {error.code} {error.reason}; is this the service of a run?") from None
     if error.code == 401:
         words += " Here: --token-file FILE, or the environment variable ONION_TOKEN."
-    if error.code == 429:  # 503 may last: a source that is away, a run that publishes nothing yet
+    if error.code == 429:  # 503 may last: a source is unreachable, or nothing is published yet
         raise BusyError(words, float(error.headers.get("Retry-After") or 1))
     if "command" in answer:
         words = f"command {answer['number']}, {answer['command']}, failed after step {answer['step']}: {words}"

@@ -1,4 +1,4 @@
-"""A ring that is there for the batches of one task only."""
+"""An item whose batch hook runs for the batches of one task only."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class ForTask(Conditional):
-    """Let an item's batch ring be there for the batches of one task; those of others pass it by.
+    """Run an item's batch hook for the batches of one task only.
 
         Runner(TaskSampler(...), ForTask("mlm", Masker(tokenizer, seed=0)), ParameterUpdater(...), GradientMachine(...))
 
-    What else holds of the item: see ``onion.engine.conditional.Conditional``.
+    ``onion.engine.conditional.Conditional`` describes how the item is placed, named and saved.
 
     Args:
-        task: the name of the task, as ``state.task`` has it.
+        task: the name of the task, as in ``state.task``.
         item: the item, or a Runner.
 
     Raises:
-        CompositionError: ``item`` is no item, ``task`` no text, or the TaskSampler around has no task of that name.
+        CompositionError: ``item`` is not an item, ``task`` not a string, or the TaskSampler has no such task.
     """
 
     def __init__(self, task: str, item: RunnerItem) -> None:
@@ -37,7 +37,7 @@ class ForTask(Conditional):
         self.task = task
 
     def check(self, runner: Runner) -> None:
-        """Insist on a task that the sampler has; where there is none, ``state.task`` comes from elsewhere."""
+        """Require a task that the sampler has; without a sampler, ``state.task`` is set elsewhere."""
         around = runner.all(TaskSampler)
         names = [name for sampler in around for name in sampler.tasks]
         if around and self.task not in names:
@@ -48,5 +48,5 @@ class ForTask(Conditional):
             )
 
     def is_active(self, state: State) -> bool:
-        """Tell whether the batch is of the task."""
+        """Return whether the batch is of the task."""
         return state.task == self.task

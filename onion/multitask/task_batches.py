@@ -1,4 +1,4 @@
-"""The batches of a pass over several tasks: whose turn it is, and when every target has had its own."""
+"""The batches of a pass over several tasks."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ import attrs
 from onion.data.loader import InfiniteLoader
 from onion.engine.state import State
 from onion.errors import HookError
-from onion.multitask.strategies.termination import LONGEST
-from onion.multitask.strategies.weighted_choice import WeightedChoice
+from onion.multitask.choice import LONGEST, WeightedChoice
 from onion.multitask.task_data import TaskData
 
 
 @attrs.frozen(eq=False)
 class TaskBatches(Iterator[Any]):
-    """The batches of a pass, drawn when they are asked for, each of one task.
+    """The batches of a pass, drawn on demand, each of one task.
 
     A batch that is a dict gets the task's name, as ``"task"``.
 
     Attributes:
-        item: the name of the item that draws, for messages.
+        item: the name of the sampler, for messages.
         state: of the run; its ``task`` becomes that of each batch.
         tasks: by name.
-        feeds: the data of each task, and the place in them.
+        feeds: the data of each task, with its position.
         choice: of the next task.
-        planned: how many batches of each task the run is to have had at the end of this pass.
-        last: after so many batches of the run this pass counts as one without an end.
-        stop: whether a target that has its batches is drawn no more.
+        planned: batches of each task that the run should have drawn at the end of this pass.
+        last: the number of batches of the run after which this pass counts as endless.
+        stop: whether a target that has its planned batches is not drawn any more.
 
     Raises:
-        HookError: the pass has no end, or none of the tasks that may be drawn has a weight.
+        HookError: the pass is endless, or no task that may be drawn has a weight.
     """
 
     item: str
@@ -56,12 +55,12 @@ class TaskBatches(Iterator[Any]):
         return self._left()
 
     def place(self) -> str:
-        """Return where in the data the next batch is."""
+        """Return the position of the next batch in the data."""
         name = self.choice.chosen
         return self.item if name is None else f"{self.item}, the task {name!r}, {self.feeds[name].place}"
 
     def _left(self) -> int:
-        """Return how many batches this pass lacks, by the plan; 0 when every target has had its own."""
+        """Return the planned batches that this pass lacks; 0 when every target has its own."""
         lacking = {name: self._lacks(name) for name in self.tasks}
         waits = any(lacking[name] for name, task in self.tasks.items() if task.target)
         return sum(lacking.values()) if waits else 0
@@ -83,7 +82,7 @@ class TaskBatches(Iterator[Any]):
         return self.choice.draw(weights)
 
     def _open(self, name: str) -> bool:
-        """Tell whether a task may be drawn."""
+        """Return whether a task may be drawn."""
         return not self.stop or not self.tasks[name].target or self._lacks(name) > 0
 
     def _endless(self) -> HookError:

@@ -1,30 +1,36 @@
-"""The tasks of a TaskSampler: their data, how much of it is planned, and what is wrong with them."""
+"""The tasks of a TaskSampler: their data, the planned number of batches, and the checks of both."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from onion.engine.item import RunnerItem
 from onion.items.data_provider import DataProvider
+from onion.items.freeze import Freeze, matching
+from onion.items.stop_gradient import StopGradient
+from onion.multitask.choice import LONGEST, never_finishes
 from onion.multitask.strategies import Strategy, TaskInfo
-from onion.multitask.strategies.termination import LONGEST, never_finishes
+from onion.training.microbatches import updaters_around
+from onion.training.pairing import parameters_of
 from onion.validation import is_number
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
 
 
 @attrs.frozen
 class TaskData:
-    """The data of a task, and how much of it is wanted.
+    """The data of a task, and how much of it is used.
 
     Attributes:
-        provider: its data; the size of its batches, their order and the thread that prepares them are as it says. Its
-            passes are its own: when it is through, it begins the next one.
-        mix_ratio: how many batches are planned for each one in a pass of the reference task; above 0, at most 1e9.
-            Default 1.
-        target: whether a pass waits until the plan of this task is fulfilled; if not, it is an auxiliary task. Default
-            True.
+        provider: the data, with batch size, order and prefetching. Its passes are independent of the run's: at the end
+            of one it starts the next.
+        mix_ratio: planned batches per batch of the reference task; above 0, at most 1e9. Default 1.
+        target: whether a pass waits for the planned batches of this task; if not, it is auxiliary. Default True.
     """
 
     provider: DataProvider
@@ -33,33 +39,33 @@ class TaskData:
 
     @property
     def facts(self) -> TaskInfo:
-        """What a strategy is told."""
+        """The facts that strategies use."""
         return TaskInfo(self.mix_ratio, self.provider.loader.batches_per_pass)
 
 
 def plan(tasks: Mapping[str, TaskData], reference: str | None, passes: int) -> dict[str, int]:
-    """Return how many batches of each task are planned in so many passes, by PALM's rule.
+    """Return the planned batches of each task in a number of passes, by PALM's rule.
 
     Args:
         tasks: by name.
         reference: the task whose passes count; None: the first target.
-        passes: from the beginning.
+        passes: counted from the first.
     """
     batches = tasks[reference or _first_target(tasks)].facts.batches or 0
     return {name: int(passes * task.mix_ratio * batches) for name, task in tasks.items()}
 
 
 def complaints(tasks: Mapping[str, TaskData], reference: str | None) -> Iterator[str]:
-    """Say what is wrong with tasks, the most basic first; what follows takes for granted that it is not."""
+    """Yield what is wrong with tasks; later checks assume that earlier ones found nothing."""
     if not tasks:
         yield "there are no tasks; give it some, {'name': Task(provider)}"
     for name, task in tasks.items():
         if not isinstance(name, str):
-            yield f"the task {name!r} has a {type(name).__name__} for a name; write it as a text, {str(name)!r}"
+            yield f"the task {name!r} has a name of type {type(name).__name__}; use a string, {str(name)!r}"
         if not isinstance(task, TaskData) or not isinstance(task.provider, DataProvider):
             yield f"the task {name!r} has no data; give it a Task(DataProvider(...))"
         if not is_number(task.mix_ratio) or not 0 < task.mix_ratio <= 1e9:
-            yield f"the mix_ratio of the task {name!r} is {task.mix_ratio!r}; it is a number above 0, at most 1e9"
+            yield f"the mix_ratio of the task {name!r} is {task.mix_ratio!r}; it must be a number above 0, at most 1e9"
     if not any(task.target for task in tasks.values()):
         yield "all tasks are auxiliary, so a pass would never end; make one a target"
     yield from _complaints_of_plan(tasks, reference or _first_target(tasks))
@@ -67,7 +73,7 @@ def complaints(tasks: Mapping[str, TaskData], reference: str | None) -> Iterator
 
 def _complaints_of_plan(tasks: Mapping[str, TaskData], reference: str) -> Iterator[str]:
     if reference not in tasks:
-        yield f"reference={reference!r} is none of the tasks {', '.join(tasks)}"
+        yield f"reference={reference!r} is not one of the tasks {', '.join(tasks)}"
     batches = tasks[reference].facts.batches
     if batches is None:
         yield (
@@ -75,20 +81,20 @@ def _complaints_of_plan(tasks: Mapping[str, TaskData], reference: str) -> Iterat
             "(reference=...), or give it a list"
         )
     for name, planned in plan(tasks, reference, 1).items():
-        # Where one is planned, every pass has a batch, whatever was drawn too often before.
+        # With one planned, every pass has a batch, whatever was drawn too often before.
         if tasks[name].target and planned < 1:
             yield (
-                f"of the target {name!r} not one batch is planned in a pass, as mix_ratio={tasks[name].mix_ratio} of "
-                f"{batches} batches of {reference!r} is less; give it more, or make it auxiliary"
+                f"no batch of the target {name!r} is planned in a pass: mix_ratio={tasks[name].mix_ratio} of {batches} "
+                f"batches of {reference!r} is below 1; raise it, or make the task auxiliary"
             )
 
 
 def complaints_of_choice(strategy: Any, seed: Any, finished: Any) -> Iterator[str]:
-    """Say what is wrong with how the task of a batch is chosen, as ``complaints`` does."""
+    """Yield what is wrong with the choice of tasks, as ``complaints`` does."""
     if finished not in ("sampled", "stop"):
         yield f"finished={finished!r} is neither 'sampled' nor 'stop'"
     if not isinstance(seed, Integral):
-        yield f"seed={seed!r} is no whole number"
+        yield f"seed={seed!r} is not an integer"
     if seed < 0:
         yield f"seed={seed} is below 0"
     if isinstance(strategy, type) and issubclass(strategy, Strategy):
@@ -100,7 +106,7 @@ def complaints_of_choice(strategy: Any, seed: Any, finished: Any) -> Iterator[st
 def endless_target(
     tasks: Mapping[str, TaskData], reference: str | None, strategy: Strategy, finished: str
 ) -> Iterator[str]:
-    """Say which target would never be finished, if one would not."""
+    """Yield which target would never be finished, if any."""
     planned = plan(tasks, reference, 1)
     facts = {name: task.facts for name, task in tasks.items()}
     targets = [name for name, task in tasks.items() if task.target]
@@ -114,3 +120,41 @@ def endless_target(
 
 def _first_target(tasks: Mapping[str, TaskData]) -> str:
     return next(name for name, task in tasks.items() if task.target)
+
+
+# -- the networks inside the sampler --------------------------------------------------------------------------------
+
+
+def complaints_of_heads(tasks: Collection[str], sampler: RunnerItem, runner: Runner) -> Iterator[str]:
+    """Yield which task has no head, or a head without parameters in any optimizer.
+
+    A network with heads has ``tasks`` and ``own_parameters(task)``, as MultiHead does.
+    """
+    for item in runner.inside(sampler):
+        network = item.network
+        heads = getattr(network, "tasks", tuple(tasks))
+        for name in tasks:
+            if name not in heads:
+                yield (
+                    f"it has the task {name!r}, for which the network of {item.name} has no head; it has "
+                    f"{', '.join(heads)}"
+                )
+            if hasattr(network, "own_parameters") and _left_out(network.own_parameters(name), item, runner):
+                yield (
+                    f"no optimizer around {item.name} has a parameter of the head of the task {name!r}, which would "
+                    "not learn; give it network.parameters(), or freeze the head (Freeze)"
+                )
+
+
+def _left_out(head: list[Any], machine: RunnerItem, runner: Runner) -> bool:
+    """Return whether a head is trainable, and no updater around its machine has any of its parameters."""
+    frozen = _parameters_under(Freeze, runner) | _parameters_under(StopGradient, runner)
+    learning = {id(each) for each in head if not each.stop_gradient} - frozen
+    updaters = updaters_around(machine, runner)
+    moved = {id(each) for updater in updaters for each in parameters_of(updater.optimizer)}
+    return bool(learning and updaters) and learning.isdisjoint(moved)
+
+
+def _parameters_under(kind: type[Freeze] | type[StopGradient], runner: Runner) -> set[int]:
+    """Return the ids of the parameters that items of a class freeze."""
+    return {id(each) for item in runner.all(kind) for each in matching(item.network, item.pattern)}

@@ -1,4 +1,4 @@
-"""The ring that brings the data of several tasks, a batch of one task at a time."""
+"""The item that provides the data of several tasks, one task per batch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, OnionError
 from onion.items.data_provider import refuse_other_data
-from onion.multitask.head_checks import complaints_of_heads
+from onion.multitask.choice import LONGEST, WeightedChoice
 from onion.multitask.strategies import MixRatio, Strategy, TaskInfo
-from onion.multitask.strategies.termination import LONGEST
-from onion.multitask.strategies.weighted_choice import WeightedChoice
 from onion.multitask.task_batches import TaskBatches
-from onion.multitask.task_data import TaskData, complaints, complaints_of_choice, endless_target, plan
+from onion.multitask.task_data import (
+    TaskData,
+    complaints,
+    complaints_of_choice,
+    complaints_of_heads,
+    endless_target,
+    plan,
+)
 from onion.training.adjustable import Adjustable
 
 if TYPE_CHECKING:
@@ -30,37 +35,35 @@ if TYPE_CHECKING:
 
 
 class TaskSampler(RunnerItem):
-    """Put the batches of several tasks on the state, each of one task; ``state.task`` is its name.
+    """Provide batches of several tasks, each of one task, whose name is ``state.task``.
 
         TaskSampler({"mrc": Task(DataProvider(mrc)), "mlm": Task(DataProvider(mlm), mix_ratio=0.5, target=False)})
 
-    A batch that is a dict gets the name too, as ``"task"``. A pass is one over the reference task: after ``p`` passes
-    ``int(p * mix_ratio * batches of the reference a pass)`` batches of a task are planned (PALM's rule), and a pass
-    ends when every target has had its own. What a pass lacks that an item ended early, the next one makes up for. A
-    batch that an item skips was drawn, and counts here. A run that goes on with other tasks counts its passes anew.
+    A batch that is a dict gets the name as ``"task"``. A pass is one over the reference task: after ``p`` passes
+    ``int(p * mix_ratio * batches of the reference per pass)`` batches of a task are planned (PALM's rule), and a pass
+    ends when every target has its planned batches. If an item ends a pass early, the next one makes up for it. A batch
+    that an item skips counts as drawn. A run that is resumed with other tasks counts its passes from there.
 
-    On the way out of a pass, and in the readings, ``share.<task>`` is the part of all batches that were of a task, and
-    ``planned_share.<task>`` what the strategy's weights had meant it to be. ``loss.<task>``, in the readings, is the
-    latest loss of a task.
+    At the end of a pass, and in the readings, ``share.<task>`` is the share of a task in all batches, and
+    ``planned_share.<task>`` its expectation by the strategy's weights. ``loss.<task>``, in the readings, is the latest
+    loss of a task.
 
     Args:
         tasks: by name.
-        strategy: how the task of a batch is chosen; see ``onion.multitask.strategies``. Default: in proportion to the
-            mix ratios.
+        strategy: the choice of the task; see ``onion.multitask.strategies``. Default: in proportion to the mix ratios.
         seed: of the choice. Default 0.
-        reference: the task whose passes count. Default: the first target.
-        finished: ``sampled`` (PALM, default): a target that has fulfilled its plan may be drawn on; ``stop``: it is not
-            drawn until the next pass.
+        reference: the task whose passes are counted. Default: the first target.
+        finished: whether a target that has its planned batches is still drawn (``sampled``, as in PALM, the default),
+            or not until the next pass (``stop``).
 
     Raises:
-        CompositionError: the tasks, or strategy and tasks, do not do; a target would never be finished; a network
-            further in has no head for a task, or the optimizer around it has nothing of that head; another item of the
-            onion brings data too.
-        HookError: in a pass that has drawn 1000 times the batches planned for one and still waits for a target.
+        CompositionError: tasks or strategy are invalid; a target would never be finished; a network inside has no head
+            for a task, or no optimizer around it has parameters of that head; another item provides data too.
+        HookError: a pass has drawn 1000 times the planned batches and still waits for a target.
     """
 
     provides_data = True
-    # Places and lots are saved; the batches under way are made anew from there.
+    # Positions and random choices are saved; the current batches are drawn again from there.
     transient = ("_feeds", "_supply", "_choice")
 
     def __init__(
@@ -109,11 +112,11 @@ class TaskSampler(RunnerItem):
 
     @property
     def batches_per_pass(self) -> int:
-        """How many batches are planned for a pass; the strategy's draws may make it some more."""
+        """The planned batches of a pass; random choices may add some."""
         return sum(plan(self.tasks, self.reference, 1).values())
 
     def reset(self) -> None:
-        """Begin all data with their first batch, and the strategy, of which each run has a copy."""
+        """Start all data from the first batch, and a copy of the strategy."""
         self._feeds = {name: InfiniteLoader(task.provider.loader) for name, task in self.tasks.items()}
         self._supply = None
         self._strategy = copy(self.strategy)
@@ -123,12 +126,12 @@ class TaskSampler(RunnerItem):
         self._first_pass = None
 
     def initialize(self, state: State) -> None:
-        """Count the passes from here, unless they were counted before."""
+        """Count passes from here, unless this was restored."""
         if self._first_pass is None:
             self._first_pass = state.pass_id
 
     def on_pass(self, state: State) -> HookIterator:
-        """Put the batches of this pass on the state; end the threads of all tasks on the way out."""
+        """Provide the batches of this pass; end the threads of all tasks at its end."""
         wait = InterruptibleWait()
         for feed in self._feeds.values():
             feed.wait = wait
@@ -138,14 +141,14 @@ class TaskSampler(RunnerItem):
             yield
         finally:
             state.task = None
-            with ExitStack() as closing:  # all of them, also where one fails to
+            with ExitStack() as closing:  # all of them, even if one fails
                 for feed in self._feeds.values():
                     closing.callback(feed.close)
         if not state.pass_cut:
             state.report(self._shares())
 
     def on_batch(self, state: State) -> HookIterator:
-        """Note the loss of the batch for its task; it is not read here."""
+        """Store the loss of the batch for its task, without reading its value."""
         yield
         if state.loss is not None and state.task is not None and state.step == state.next_step:
             loss = detached(state.loss)
@@ -172,11 +175,11 @@ class TaskSampler(RunnerItem):
     # -- settings -----------------------------------------------------------------------------------------------------
 
     def set_weight(self, task: str, weight: float) -> None:
-        """Go on with another weight of a task than the strategy gives it; a resumed run does too.
+        """Replace the strategy's weight of a task; a resumed run does too.
 
         Args:
-            task: its name.
-            weight: beside the weights of the other tasks, from 0.001 to 1000.
+            task: the name of the task.
+            weight: relative to the weights of the other tasks, from 0.001 to 1000.
 
         Raises:
             OnionError: there is no such task, or the weight is out of range.
@@ -187,16 +190,16 @@ class TaskSampler(RunnerItem):
         self._choice.set_weight(task, float(weight))
 
     def adjustable(self) -> dict[str, Adjustable]:
-        """Return the weight of each task, as it was in the latest choice."""
+        """Return the weight of each task in the latest choice."""
         return {f"weight.{name}": self._adjustable(name) for name in self.tasks}
 
     def _adjustable(self, name: str) -> Adjustable:
         return Adjustable(1e-3, 1e3, lambda: float(self._choice.latest.get(name, 1.0)), partial(self.set_weight, name))
 
-    # -- telling and saving -------------------------------------------------------------------------------------------
+    # -- logging and saving -------------------------------------------------------------------------------------------
 
     def log_values(self) -> dict[str, float]:
-        """Return the examples handed out, the shares, and each task's latest loss, which waits for the device."""
+        """Return the number of examples, the shares, and each task's latest loss, which waits for the device."""
         losses = {f"loss.{name}": float(loss) for name, loss in self._losses.items()}
         return {"examples": sum(feed.examples for feed in self._feeds.values()), **self._shares(), **losses}
 
@@ -209,7 +212,7 @@ class TaskSampler(RunnerItem):
         return {**shares, **planned}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the places in all data, the state of the choice and of the strategy, and what is told."""
+        """Return the positions in all data, the state of choice and strategy, and the latest losses."""
         return {
             **self._choice.state_dict(),
             "feeds": json.dumps({name: feed.state_dict() for name, feed in self._feeds.items()}),
@@ -218,10 +221,10 @@ class TaskSampler(RunnerItem):
         }
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Restore it all.
+        """Restore them.
 
         Raises:
-            CheckpointError: it is of other tasks.
+            CheckpointError: the tasks differ.
         """
         feeds = json.loads(saved["feeds"])
         if feeds.keys() != self.tasks.keys():

@@ -1,4 +1,4 @@
-"""For the tests of your own items: what goes in and out, what fails, whether a run can be resumed; and toys to try on.
+"""Tools for testing your own items: record hooks, fail on purpose, check resumption; and toy data and networks.
 
 A test puts recorders around and inside the item:
 
@@ -6,10 +6,10 @@ A test puts recorders around and inside the item:
     Runner(Recorder("a", trace), Batches(3), MyItem(), Recorder("b", trace)).run(passes=1)
     assert trace[:2] == ["a.initialize:in", "b.initialize:in"]
 
-and an onion with the item in it to the proof that nothing of a run is lost when it is killed:
+and checks that a run with the item loses nothing when it is killed:
 
     def test_a_run_with_my_item_resumes_exactly(tmp_path):
-        assert_resumes_exactly(my_onion, tmp_path, passes=2)
+        assert_resumes_exactly(my_runner, tmp_path, passes=2)
 """
 
 from __future__ import annotations
@@ -23,15 +23,7 @@ from onion.testing.toys import Batches, toy_examples, toy_network
 if TYPE_CHECKING:
     from onion.testing.resumption import assert_resumes_exactly
 
-__all__ = [
-    "Batches",
-    "Failing",
-    "PlannedError",
-    "Recorder",
-    "assert_resumes_exactly",
-    "toy_examples",
-    "toy_network",
-]
+__all__ = ["Batches", "Failing", "PlannedError", "Recorder", "assert_resumes_exactly", "toy_examples", "toy_network"]
 
 
 # It imports numpy and the items, which the rest of this package does not need.

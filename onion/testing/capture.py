@@ -1,10 +1,11 @@
-"""What an onion holds and what it came to, as snapshots by owner."""
+"""Capture what a runner holds and what a run results in, as snapshots by owner."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeAlias
 
 from onion.checkpointing import checkpoint, rng
@@ -14,23 +15,23 @@ from onion.engine.item_tree import subitems, walk
 from onion.engine.runner import Runner
 from onion.engine.state import State
 from onion.items.saver import Saver
-from onion.testing.snapshot import MISSING, Difference, Fields, differences, is_layer, snapshot
+from onion.testing.snapshot import MISSING, Difference, Fields, differences, is_layer, is_optimizer, snapshot
 
 Held: TypeAlias = dict[str, Fields]
-"""Owner (an item's name, a log, the run itself) -> what it holds by name."""
+"""Owner (the name of an item, a log, the run itself) -> what it holds by name."""
 
 Found: TypeAlias = tuple[str, Difference]
-"""A difference, after its owner."""
+"""An owner and a difference in it."""
 
 RUN = "the run"
 TIMES = {"seconds"}
-"""What is left out of the rows of a log."""
+"""Columns of logs that are not compared."""
 
 
-def everyone(runner: Runner) -> dict[str, RunnerItem]:
-    """Return the items of an onion by name; and those of others' making that stand in what these run or hold.
+def all_items(runner: Runner) -> dict[str, RunnerItem]:
+    """Return the items of a runner by name, and user-defined items inside what they run or hold.
 
-    Of a test onion's items nothing is saved; those of onion begin every pass anew.
+    The state of a test runner's items is not saved; items of onion are reset at the start of every test.
     """
     found = {item.name: item for item in runner.walk()}
     for title, item in _within(found, {id(item) for item in found.values()}):
@@ -40,7 +41,7 @@ def everyone(runner: Runner) -> dict[str, RunnerItem]:
 
 
 def _within(items: Mapping[str, RunnerItem], seen: set[int]) -> Iterator[tuple[str, RunnerItem]]:
-    """Give the items that items run (a tester's onion) or hold (a slot's item), at every depth, each once."""
+    """Yield the items that items run (a tester's runner) or hold (a slot's item), at every depth, each once."""
     for title, item in list(items.items()):
         there = [each for each in _run_or_held(item) if id(each) not in seen]
         seen |= set(map(id, there))
@@ -55,10 +56,10 @@ def _run_or_held(item: RunnerItem) -> list[RunnerItem]:
 
 
 def attributes(runner: Runner) -> Held:
-    """Return what the attributes of every item hold, but for those that it names in ``transient``."""
+    """Return the attributes of every item, except those named in its ``transient``."""
     seen: dict[int, tuple[Any, Any]] = {}
     held: Held = {}
-    for title, item in everyone(runner).items():
+    for title, item in all_items(runner).items():
         without = transient_of(item)
         kept = {name: value for name, value in vars(item).items() if name not in without}
         held[title] = Fields(type(item).__name__, {name: snapshot(value, seen) for name, value in kept.items()})
@@ -66,7 +67,7 @@ def attributes(runner: Runner) -> Held:
 
 
 def outcome(runner: Runner, state: State, folder: Path) -> Held:
-    """Return what a run came to: the run's own values, every item's state, the logs, the kept checkpoints."""
+    """Return the result of a run: its counters and metrics, every item's state, the logs, the kept checkpoints."""
     fields = ("pass_id", "batch_id", "step", "metrics", "reported", "stopped")
     run = {
         **{name: getattr(state, name) for name in fields},
@@ -88,14 +89,14 @@ def outcome(runner: Runner, state: State, folder: Path) -> Held:
 
 
 def checkpoints(saver: Saver) -> list[int]:
-    """Return the steps of which there are checkpoints."""
+    """Return the steps of all checkpoints."""
     return checkpoint.steps_in(saver.folder)
 
 
 def _kept(saver: Saver) -> dict[str, Any]:
-    """Return the steps of the newest and of the best checkpoint, if they are there, and of all."""
-    steps, told = checkpoints(saver), saver.state_dict()
-    best = told["best_step"] if told["best"] is not None and told["best_step"] in steps else None
+    """Return the steps of the newest and the best checkpoint, if they exist, and of all."""
+    steps, saved = checkpoints(saver), saver.state_dict()
+    best = saved["best_step"] if saved["best"] is not None and saved["best_step"] in steps else None
     return {"newest": max(steps, default=None), "best": best, "checkpoints": steps}
 
 
@@ -108,7 +109,7 @@ def parameters(runner: Runner) -> dict[tuple[str, str, str], Any]:
     """Return the parameters of every network that an item holds, by item, attribute and path."""
     return {
         (title, name, path): parameter
-        for title, item in everyone(runner).items()
+        for title, item in all_items(runner).items()
         for name, value in vars(item).items()
         if is_layer(value)
         for path, parameter in value.named_parameters()
@@ -116,7 +117,62 @@ def parameters(runner: Runner) -> dict[tuple[str, str, str], Any]:
 
 
 def compared(one: Held, other: Held) -> Iterator[Found]:
-    """Give every difference, after its owner."""
+    """Yield every difference with its owner."""
     for owner in {**one, **other}:
         for difference in differences(one.get(owner, MISSING), other.get(owner, MISSING)):
             yield owner, difference
+
+
+# -- state of networks and optimizers that no checkpoint contains ------------------------------------------------------
+
+
+def hidden(items: Mapping[str, Any]) -> Held:
+    """Return the state of items' networks and optimizers that is not saved, by path.
+
+    Of a network: non-persistable buffers and attributes added to a layer, at every depth. Of an optimizer: attributes
+    that Paddle's code does not use. Names in the ``transient`` of their classes are left out.
+
+    Args:
+        items: by name.
+    """
+    seen: dict[int, tuple[Any, Any]] = {}
+    return {
+        title: Fields(
+            type(item).__name__,
+            {
+                f"{name}.{path}": snapshot(value, seen)
+                for name, holder in vars(item).items()
+                for path, value in _unsaved(holder)
+            },
+        )
+        for title, item in items.items()
+    }
+
+
+def _unsaved(holder: Any) -> Iterator[tuple[str, Any]]:
+    if is_layer(holder):
+        for path, layer in holder.named_sublayers(include_self=True):
+            for name, value in _of_layer(layer):
+                yield f"{path}.{name}" if path else name, value
+    elif is_optimizer(holder):
+        known = {*_names_in(type(holder)), *transient_of(holder)}
+        yield from ((name, value) for name, value in vars(holder).items() if name not in known)
+
+
+def _of_layer(layer: Any) -> Iterator[tuple[str, Any]]:
+    from onion.device import paddle
+
+    known = {*vars(paddle().nn.Layer()), *transient_of(layer)}
+    yield from ((name, value) for name, value in vars(layer).items() if name not in known and not is_layer(value))
+    passing = layer._non_persistable_buffer_names_set
+    yield from ((name, value) for name, value in layer._buffers.items() if name in passing and name not in known)
+
+
+def _names_in(kind: type) -> Iterator[str]:
+    """Yield all names used by the methods of a class and its parents, as far as these are Paddle's."""
+    for parent in kind.__mro__:
+        if parent.__module__.partition(".")[0] == "paddle":
+            for method in vars(parent).values():
+                function = getattr(method, "__wrapped__", method)
+                if isinstance(function, FunctionType):
+                    yield from function.__code__.co_names

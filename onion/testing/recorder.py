@@ -1,4 +1,4 @@
-"""Items that watch an onion, or fail in it on demand."""
+"""Items that record the hooks of a run, or fail on purpose."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from onion.engine.state import State
 
 
 class Recorder(RunnerItem):
-    """Write down every way in (``name.hook:in``), way out (``:out``) and leaving by an error (``:error``).
+    """Record every way in (``name.hook:in``), way out (``:out``) and exit by an error (``:error``).
 
     Args:
-        name: its name, the beginning of its entries.
-        trace: the list to write to; share one between recorders. Default: a list of its own.
+        name: the name of the item, with which its entries begin.
+        trace: the list to append to, which several recorders may share. Default: a new list.
     """
 
     passive = True
@@ -43,7 +43,7 @@ class Recorder(RunnerItem):
 
 
 class PlannedError(Exception):
-    """The error that Failing raises; it is never mistaken for a real one."""
+    """The error that Failing raises."""
 
 
 class Failing(RunnerItem):
@@ -52,8 +52,8 @@ class Failing(RunnerItem):
     Args:
         hook: ``initialize``, ``on_pass`` or ``on_batch``.
         way: ``in`` or ``out``.
-        step: fail when ``state.step`` is this on the way in (so 0 is the first batch). Default 0.
-        times: how often to fail, then work. Default: always.
+        step: the value of ``state.step`` on the way in at which to fail; 0 is the first batch. Default 0.
+        times: the number of failures. Default: no limit.
     """
 
     passive = True
@@ -64,15 +64,15 @@ class Failing(RunnerItem):
         self.hook, self.way, self.step, self.times = hook, way, step, times
 
     def initialize(self, state: State) -> HookIterator:
-        """Fail around the run, if told to."""
+        """Fail around the run."""
         yield from self._fail("initialize", state)
 
     def on_pass(self, state: State) -> HookIterator:
-        """Fail around the pass, if told to."""
+        """Fail around the pass."""
         yield from self._fail("on_pass", state)
 
     def on_batch(self, state: State) -> HookIterator:
-        """Fail around the batch, if told to."""
+        """Fail around the batch."""
         yield from self._fail("on_batch", state)
 
     def _fail(self, hook: str, state: State) -> HookIterator:

@@ -1,7 +1,7 @@
-"""Values as they are at one moment, to be held to the bit against those of another.
+"""Snapshots of values, which are compared bit by bit with those of another moment.
 
-A snapshot shares nothing with what it was taken of. What holds no state that can be told (functions, files, threads,
-optimizers) or one that is told elsewhere (items, runners) is UNSEEN in it, and differs from nothing.
+A snapshot shares no memory with the value. Objects without comparable state (functions, files, threads, optimizers)
+and those that are compared separately (items, runners) are UNSEEN in it, which is equal to everything.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from onion.engine.state import State
 SCALARS = (type(None), bool, int, float, complex, str, bytes, range, date, timedelta, itertools.count)
 NOT_LOOKED_INTO = (RunnerItem, State, type, io.IOBase)
 FOREIGN = {*sys.stdlib_module_names, "paddle", "numpy"}
-"""Packages whose objects are not looked into, but for those that are known here."""
+"""Packages whose objects are not inspected, except the types that are handled here."""
 
 LONGEST = 64
 """Characters of a value that a message shows."""
 
 Path: TypeAlias = tuple[str, ...]
-"""Where a part of a value stands in it: ``(".stats", "['a']", "[3]")``."""
+"""Where a part of a value is inside it: ``(".stats", "['a']", "[3]")``."""
 
 
 @attrs.frozen
@@ -40,10 +40,10 @@ class Bits:
     """An array or a tensor.
 
     Attributes:
-        dtype: numpy's name of it.
-        shape: its lengths.
-        digest: of its bytes.
-        begins: its first numbers, to be shown.
+        dtype: numpy's name of the type.
+        shape: the shape.
+        digest: of the bytes.
+        begins: the first numbers, for messages.
     """
 
     dtype: str
@@ -57,7 +57,7 @@ class Bits:
 
 @attrs.frozen
 class Fields:
-    """An object: its class's name, and what it holds by name."""
+    """An object: the name of its class, and its attributes."""
 
     kind: str
     held: dict[str, Any]
@@ -65,13 +65,13 @@ class Fields:
 
 @attrs.frozen
 class Opaque:
-    """An iterator: it has a place, which cannot be told."""
+    """An iterator, whose position cannot be read."""
 
     kind: str
 
 
 class _Sign:
-    """A value that stands for none."""
+    """A marker."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -88,9 +88,9 @@ class Difference:
     """Where two snapshots differ.
 
     Attributes:
-        path: the way to the place.
-        one: what stands there in the first.
-        other: what stands there in the second.
+        path: the place.
+        one: the value in the first.
+        other: the value in the second.
     """
 
     path: Path
@@ -98,7 +98,7 @@ class Difference:
     other: Any
 
     def shown(self) -> tuple[str, str]:
-        """Return both values, cut short around the first character in which they differ."""
+        """Return both values, shortened around the first character that differs."""
         one, other = repr(self.one), repr(self.other)
         same = next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
         begin = max(0, same - LONGEST // 3) if max(len(one), len(other)) > LONGEST else 0
@@ -106,7 +106,7 @@ class Difference:
 
 
 def written(path: Path) -> str:
-    """Write a way as Python would: ``stats['a'][3]``."""
+    """Write a path as Python would: ``stats['a'][3]``."""
     return "".join(path).removeprefix(".")
 
 
@@ -122,9 +122,9 @@ def snapshot(value: Any, seen: dict[int, tuple[Any, Any]] | None = None) -> Any:
     """Take a snapshot.
 
     Args:
-        value: of what.
-        seen: the objects that were met before at this moment, with their snapshots, by ``id``. What is met again while
-            it is looked into (a cycle) is UNSEEN there.
+        value: the value.
+        seen: the objects visited before at this moment, with their snapshots, by ``id``. An object inside itself (a
+            cycle) is UNSEEN.
     """
     seen = {} if seen is None else seen
     if isinstance(value, SCALARS):
@@ -150,7 +150,7 @@ def _taken(value: Any, inner: Callable[[Any], Any]) -> Any:
 
 def _bits(array: Any, inner: Callable[[Any], Any]) -> Any:
     if array.ndim == 0 and array.dtype.kind in "biufc":
-        return array.item()  # a checkpoint gives back a number where there was an array without an axis
+        return array.item()  # a checkpoint returns a number for an array without an axis
     if array.dtype.kind == "O":
         return inner(array.tolist())
     array = np.ascontiguousarray(array)
@@ -172,13 +172,13 @@ def _state_of(value: Any) -> Any:
 
 
 def is_layer(value: object) -> bool:
-    """Tell whether a value is a ``paddle.nn.Layer``; while Paddle is not imported, none is."""
+    """Return whether a value is a ``paddle.nn.Layer``; False as long as Paddle is not imported."""
     paddle = sys.modules.get("paddle")
     return paddle is not None and isinstance(value, paddle.nn.Layer)
 
 
 def _fields(value: Any, inner: Callable[[Any], Any]) -> Any:
-    """Look into an object of the user's own, or of onion."""
+    """Inspect an object of the user or of onion."""
     kind = type(value)
     foreign = kind.__module__.partition(".")[0] in FOREIGN and kind is not SimpleNamespace
     if foreign or isinstance(value, NOT_LOOKED_INTO) or is_optimizer(value):
@@ -188,13 +188,13 @@ def _fields(value: Any, inner: Callable[[Any], Any]) -> Any:
 
 
 def is_optimizer(value: object) -> bool:
-    """Tell whether a value is a ``paddle.optimizer.Optimizer``; while Paddle is not imported, none is."""
+    """Return whether a value is a ``paddle.optimizer.Optimizer``; False as long as Paddle is not imported."""
     paddle = sys.modules.get("paddle")
     return paddle is not None and isinstance(value, paddle.optimizer.Optimizer)
 
 
 def _held(value: Any) -> Iterator[tuple[str, Any]]:
-    """Give the attributes that an object has on itself, in ``__slots__`` too."""
+    """Yield the attributes of an object, in ``__slots__`` too."""
     yield from list(getattr(value, "__dict__", {}).items())
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
@@ -207,7 +207,7 @@ def _held(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def differences(one: Any, other: Any, path: Path = ()) -> Iterator[Difference]:
-    """Give every place in which two snapshots differ.
+    """Yield every place in which two snapshots differ.
 
     Lists of different lengths and dicts of different keys differ as a whole, objects attribute by attribute.
     """
@@ -225,7 +225,7 @@ def differences(one: Any, other: Any, path: Path = ()) -> Iterator[Difference]:
 
 
 def opaque(taken: Any, path: Path = ()) -> Iterator[Path]:
-    """Give the way to every iterator in a snapshot."""
+    """Yield the path of every iterator in a snapshot."""
     if isinstance(taken, Opaque):
         yield path
     elif isinstance(taken, Fields):
@@ -242,5 +242,5 @@ def _in_parts(one: Mapping[Any, Any], other: Mapping[Any, Any], path: Path) -> I
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Compare two values that are no containers of one kind; 3 and 3.0 are the same, 0.0 and -0.0 are not."""
+    """Compare two values that are not containers of the same type; 3 and 3.0 are equal, 0.0 and -0.0 are not."""
     return repr(one) == repr(other) if type(one) is type(other) else bool(one == other)

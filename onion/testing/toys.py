@@ -1,4 +1,4 @@
-"""Ready batches, a network of one layer, and examples that it learns."""
+"""Batches, a network of one layer, and examples for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Batches(RunnerItem):
-    """Give ready batches every pass: those of an iterable that can be read again, or the numbers below n."""
+    """Provide the same batches in every pass: those of an iterable, or the numbers below an integer."""
 
     provides_data = True
 
@@ -24,11 +24,11 @@ class Batches(RunnerItem):
 
     @property
     def batches_per_pass(self) -> int | None:
-        """How many there are; None: an iterable that does not tell."""
+        """The number of batches; None: an iterable without a length."""
         return length_hint(self.batches) or None
 
     def identity(self) -> dict[str, Any]:
-        """Return nothing: which batches they are is the test's own affair."""
+        """Return nothing: a resumed test may use other batches."""
         return {}
 
     def on_pass(self, state: State) -> None:
@@ -59,7 +59,7 @@ def toy_network(inputs: int = 8, seed: int = 0) -> Any:
 
 
 def toy_examples(count: int = 32, inputs: int = 8, seed: int = 0) -> Sequence[dict[str, Any]]:
-    """Return examples ``{"x": [inputs], "y": [1]}`` of a noisy line for the toy network, always the same for a seed."""
+    """Return examples ``{"x": [inputs], "y": [1]}`` of a noisy linear function; equal seeds, equal examples."""
     import numpy as np
 
     random = np.random.default_rng(seed)

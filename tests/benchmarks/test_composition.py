@@ -12,6 +12,7 @@ from benchmarks.composition import ACCURACY, Composition, Example, Metric, Run
 from benchmarks.frame import processes
 from benchmarks.frame.processes import FailedError
 from tests.fresh_python import python
+from tests.tasks.helpers import needs_data
 
 SCRIPT = """\
 import json, os, sys
@@ -164,7 +165,7 @@ def test_the_page_has_every_seed_means_spreads_settings_and_the_machine(results)
     assert "    python examples/made.py student SEED OUT OUT_OF_TEACHER\n" in page
 
 
-def test_the_examples_and_their_data_are_there_and_what_is_needed_comes_before():
+def test_the_examples_are_there_and_what_is_needed_comes_before():
     study = Composition(Composition._options([]))
     runs = list(study.runs())
     assert len({study.stem(run) for run in runs}) == len(runs)
@@ -172,9 +173,12 @@ def test_the_examples_and_their_data_are_there_and_what_is_needed_comes_before()
         assert study.files(run)[0].is_file()
         assert run.line.startswith(f"examples/{run.example.name}.py {{data}}/")
         assert all(need in runs[:place] for need in run.needs), str(run)
-    if not study.data.is_dir():
-        pytest.skip("the data sets are not here")
-    assert [path for run in runs for path in study.files(run) if not path.is_file()] == []
+
+
+@needs_data
+def test_the_data_of_the_examples_are_there():
+    study = Composition(Composition._options([]))
+    assert [path for run in study.runs() for path in study.files(run) if not path.is_file()] == []
 
 
 @pytest.mark.parametrize("module", ["benchmarks.composition", "benchmarks.results.__main__"])

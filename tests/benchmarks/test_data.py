@@ -39,12 +39,22 @@ ROUNDS = [
 ]
 
 
-def test_onion_reads_files_against_the_peer_that_does_not():
+def test_figures_are_those_of_the_rounds():
     *figures, files, alone = data.of_texts("SST-2", ROUNDS)
     assert [figure.values for figure in figures] == [[30, 40], [60, 50], [8, 10], [10, 20]]
     assert (files.values, alone.values) == ([3.0, 2.0], [6.0, 2.5])
     assert files.met
     assert alone.met
+    rounds = [{data.ONION: {"steps": 9, "waits": 0.0002}, data.PEER: {"steps": 9}}]
+    waits, *peaks = data.of_training(rounds, [{data.ONION: 2_000_000, data.PEER: 3_000_000}])
+    assert (waits.median, waits.met) == (pytest.approx(0.02), True)
+    assert [peak.median for peak in peaks] == [2.0, 3.0]
+    rounds[0][data.PEER]["steps"] = 8
+    with pytest.raises(SystemExit, match="different numbers of steps"):
+        list(data.of_training(rounds, [{data.ONION: 1, data.PEER: 1}]))
+    rounds = [{data.ONION: {"first": 2.0, "tokens": 9e5}, data.PEER: {"first": 5.0}}]
+    assert [figure.met for figure in data.of_starts(rounds, [0.1, 0.4, 0.2])] == [True, None, None]
+    assert data.of_cache(rounds).met is False
 
 
 def test_no_times_where_ids_differ():
@@ -53,22 +63,6 @@ def test_no_times_where_ids_differ():
     same[data.PEER]["tokenizer digest"] = "b"
     with pytest.raises(SystemExit, match="SST-2: the sides found different ids"):
         data.require_equal_ids("SST-2", same)
-
-
-def test_trainings_are_told_side_by_side():
-    rounds = [{data.ONION: {"steps": 9, "waits": 0.0002}, data.PEER: {"steps": 9}}]
-    waits, *peaks = data.of_training(rounds, [{data.ONION: 2_000_000, data.PEER: 3_000_000}])
-    assert (waits.median, waits.met) == (pytest.approx(0.02), True)
-    assert [peak.median for peak in peaks] == [2.0, 3.0]
-    rounds[0][data.PEER]["steps"] = 8
-    with pytest.raises(SystemExit, match="different numbers of steps"):
-        list(data.of_training(rounds, [{data.ONION: 1, data.PEER: 1}]))
-
-
-def test_starts_and_the_cache_have_their_goals():
-    rounds = [{data.ONION: {"first": 2.0, "tokens": 9e5}, data.PEER: {"first": 5.0}}]
-    assert [figure.met for figure in data.of_starts(rounds, [0.1, 0.4, 0.2])] == [True, None, None]
-    assert data.of_cache(rounds).met is False
 
 
 def test_waits_are_the_time_between_batches():
@@ -97,11 +91,8 @@ def test_our_texts_have_one_digest_both_ways(job):
     assert "tokenizer digest" not in onion_sides.texts(job)()
 
 
-def test_the_cache_is_read_through_the_provider_of_a_training(job):
+def test_the_cache_is_read_through_the_provider_of_a_training_and_brings_every_example(job, monkeypatch):
     assert onion_sides.cached(job)()["tokens"] > 0
-
-
-def test_a_pass_that_lacks_an_example_has_no_time(job, monkeypatch):
     monkeypatch.setattr(onion_sides.Count, "on_batch", lambda self, state: None)
     with pytest.raises(SystemExit, match="not bring every example once"):
         onion_sides.cached(job)()

@@ -58,20 +58,18 @@ def test_turned_labels_are_those_of_other_samples(tmp_path):
     assert (first.held_out[1] == 1 - second.held_out[1]).all()
 
 
-@pytest.mark.parametrize("variant", ["plain", "replay", "drift", "fast", "average"])
-def test_a_run_tells_what_happened(turned, variant):
-    found = training.train(turned, variant, 1)
-    assert len(found["curve"]) == 6
-    assert np.mean(found["curve"]) == pytest.approx(found["overall"], abs=0.05)
-    assert found["after"] < found["overall"]
-    assert found["held_out"][0] == pytest.approx(1 - found["held_out"][1])
-    assert training.train(turned, variant, 1)["curve"] == found["curve"]
-    assert (found["changes"] > 0) == (variant == "drift")
-
-
-def test_every_variant_is_another_run(turned):
-    curves = {variant: training.train(turned, variant, 1)["curve"] for variant in training.VARIANTS}
-    assert len({tuple(curve) for curve in curves.values()}) == len(curves)
+def test_a_run_tells_what_happened_and_every_variant_is_another_run(turned):
+    curves = set()
+    for variant in training.VARIANTS:
+        found = training.train(turned, variant, 1)
+        curves.add(tuple(found["curve"]))
+        assert len(found["curve"]) == 6
+        assert np.mean(found["curve"]) == pytest.approx(found["overall"], abs=0.05)
+        assert found["after"] < found["overall"]
+        assert found["held_out"][0] == pytest.approx(1 - found["held_out"][1])
+        assert training.train(turned, variant, 1)["curve"] == found["curve"]
+        assert (found["changes"] > 0) == (variant == "drift")
+    assert len(curves) == 5
 
 
 def test_the_page_and_its_picture_have_every_variant(turned, tmp_path, monkeypatch, capsys):
@@ -95,7 +93,7 @@ def test_the_page_and_its_picture_have_every_variant(turned, tmp_path, monkeypat
     assert len(root.findall("{*}path[@class='curve']")) == 5
 
 
-def test_a_line_of_the_picture_is_the_mean_of_the_seeds():
+def test_a_line_of_the_picture_is_the_mean_of_the_seeds_and_the_docs_have_such_a_picture():
     drawing = picture.picture([picture.Panel("A title", {"a": [[1.0, 1.0], [0.1, 0.1]], "b": []}, [1])], 100)
     root = ElementTree.fromstring(drawing)
     (curve,) = root.findall("{*}path[@class='curve']")
@@ -103,8 +101,5 @@ def test_a_line_of_the_picture_is_the_mean_of_the_seeds():
     assert {float(word) for word in curve.get("d").split()[1::2]} == {middle}
     assert [each.text for each in root.findall("{*}text") if each.get("fill")] == ["a", "b"]
     assert "200 samples" in drawing
-
-
-def test_the_picture_in_the_docs_is_one_of_these():
     root = ElementTree.fromstring((ROOT / "docs" / "online_drift.svg").read_bytes())
     assert len(root.findall("{*}path[@class='curve']")) == 10

@@ -37,21 +37,18 @@ def test_every_round_has_all_ways_and_there_and_back():
     assert {one + other for one, other in zip(places[::2], places[1::2], strict=True)} == {len(training.WAYS) - 1}
 
 
-@pytest.mark.parametrize("name", ["off", "idle"])
-def test_a_run_counts_its_batches(tiny, name):
-    told = tiny.run(WAYS[name], 0, steps=3)
-    assert len(told["batches"]) == 3
-    assert min(told["batches"]) > 0
-    assert told["processor"] > 0
-    assert told["client"] is None
-
-
-@pytest.mark.parametrize(("name", "steps"), [("watched", 300), ("http 100", 60), ("spool 1", 60), ("commands", 150)])
-def test_a_client_works_while_batches_count(tiny, name, steps):
+@pytest.mark.parametrize(
+    ("name", "steps"), [("off", 3), ("idle", 3), ("watched", 300), ("http 100", 60), ("spool 1", 60), ("commands", 150)]
+)
+def test_batches_are_counted_while_a_client_works(tiny, name, steps):
     told = tiny.run(WAYS[name], 1, steps)
     heard = told["client"]
     assert len(told["batches"]) == steps
-    if name == "watched":
+    assert min(told["batches"]) > 0
+    assert told["processor"] > 0
+    if name in ("off", "idle"):
+        assert heard is None
+    elif name == "watched":
         assert heard["events"] > 0
     elif name == "commands":
         assert heard["refused"] == 0
@@ -72,9 +69,6 @@ def test_a_client_that_fails_is_told(tmp_path):
         process.stop()
 
 
-# -- the page ----------------------------------------------------------------------------------------------------------
-
-
 def result(seconds, load_average=0.1):
     """A round in which each way took so many seconds a batch; those that are not named, one."""
     ways = {}
@@ -88,7 +82,7 @@ def result(seconds, load_average=0.1):
     return {"ways": ways, **about}
 
 
-def test_a_page_tells_medians_of_ratios_within_rounds():
+def test_a_page_tells_of_other_work_and_of_what_was_not_run():
     rounds = [result({"off": 1.0, "idle": 1.1}), result({"off": 2.0, "idle": 2.0})]
     page = load.page([*rounds, result({"off": 4.0, "idle": 4.08})])
     assert "| idle | the service runs without clients | 2000 | 2.0 % (1.0 to 6.0) | 2.0 % (1.0 to 6.0) |" in page
@@ -96,9 +90,6 @@ def test_a_page_tells_medians_of_ratios_within_rounds():
     assert "| 300 | 500 | 990 | 1000 | 0 |" in page
     assert "Rounds: 3, of 2 batches in each mode." in page
     assert "other work" not in page
-
-
-def test_a_page_tells_of_other_work_and_of_what_was_not_run():
     assert "load average of up to 2.5" in load.page([result({}, 2.5)])
     empty = load.page([])
     assert empty.count("not run yet") > len(training.WAYS)

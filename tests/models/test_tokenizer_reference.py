@@ -150,6 +150,7 @@ def of_case(folder, case):
     return Tokenizer.from_pretrained(folder, style=case.style if case.style in ("spaces", "characters") else None)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", GOLDEN)
 def test_real_texts_on_real_vocabularies(tmp_path, name):
     case = reference.CASES[name]

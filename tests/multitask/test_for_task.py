@@ -1,4 +1,4 @@
-"""ForTask: an item's batch ring for the batches of one task."""
+"""ForTask: an item's batch ring for the batches of one task; tests/items/test_every.py has more about its base."""
 
 import pytest
 
@@ -7,7 +7,6 @@ from onion import (
     CompositionError,
     DataProvider,
     ForTask,
-    HookError,
     Observer,
     Runner,
     RunnerItem,
@@ -16,7 +15,7 @@ from onion import (
     TaskSampler,
 )
 from onion.multitask.strategies import RoundRobin
-from onion.testing import Failing, PlannedError, Recorder
+from onion.testing import Recorder
 
 
 def two_tasks(batches=2):
@@ -27,7 +26,7 @@ def two_tasks(batches=2):
 
 
 class Counter(RunnerItem):
-    """Count batches, on the way in or on the way out; with a state, a reading and a check."""
+    """Count batches; with a state, a reading and a check."""
 
     def __init__(self):
         self.count, self.checked = 0, 0
@@ -50,12 +49,6 @@ class Counter(RunnerItem):
             raise CompositionError("a count below 0")
 
 
-class CounterOnTheWayOut(Counter):
-    def on_batch(self, state):
-        yield
-        self.count += 1
-
-
 def test_the_ring_runs_around_batches_of_the_task_alone():
     trace = []
     Runner(two_tasks(), ForTask("b", Recorder("item", trace)), Recorder("in", trace)).run(passes=1)
@@ -65,111 +58,24 @@ def test_the_ring_runs_around_batches_of_the_task_alone():
     assert batches == [*of_a, *of_b, *of_a, *of_b]
 
 
-def test_the_rings_around_run_and_pass_stand_as_ever():
-    trace = []
-    Runner(two_tasks(), ForTask("b", Recorder("item", trace))).run(passes=2)
-    rest = [entry for entry in trace if "on_batch" not in entry]
-    one_pass = ["item.on_pass:in", "item.on_pass:out"]
-    assert rest == ["item.initialize:in", *one_pass, *one_pass, "item.initialize:out"]
-
-
-@pytest.mark.parametrize("kind", [Counter, CounterOnTheWayOut])
-@pytest.mark.parametrize(("task", "expected"), [("a", 3), ("b", 2)])
-def test_with_a_way_out_or_without(kind, task, expected):
-    item = kind()
-    Runner(two_tasks(3), ForTask(task, item)).run(steps=5)
+@pytest.mark.parametrize(("names", "expected"), [("ab", 2), ([None], 0)])
+def test_in_a_runner_without_a_sampler_the_task_may_come_from_elsewhere(names, expected):
+    item = Counter()
+    name = Observer(on_batch_begin=lambda state: setattr(state, "task", names[state.step % len(names)]))
+    Runner(DataProvider([1, 2, 3], 1, collate=list), name, ForTask("a", item)).run(passes=1)
     assert item.count == expected
 
 
-def test_without_tasks_it_never_runs():
-    item = Counter()
-    Runner(DataProvider([1, 2], 1, collate=list), ForTask("a", item)).run(passes=1)
-    assert item.count == 0
-
-
-def test_in_an_onion_without_a_sampler_the_task_may_come_from_elsewhere():
-    item = Counter()
-    name = Observer(on_batch_begin=lambda state: setattr(state, "task", "ab"[state.step % 2]))
-    Runner(DataProvider([1, 2, 3], 1, collate=list), name, ForTask("a", item)).run(passes=1)
-    assert item.count == 2
-
-
-def test_an_item_that_skips_or_repeats_does_so_for_its_task():
-    class Times(RunnerItem):
-        def __init__(self, count):
-            self.count = count
-
-        def on_batch(self, state):
-            for _ in range(self.count):
-                yield
-
-    for count in (0, 2):
-        seen = []
-        inside = Observer(on_batch_begin=lambda state: seen.append(state.task))  # noqa: B023 - it is used at once
-        state = Runner(two_tasks(), ForTask("b", Times(count)), inside).run(passes=1)
-        assert "".join(seen) == ("a" + "b" * count) * 2
-        assert state.step == (2 if count == 0 else 4)
-
-
-def test_an_error_inside_reaches_the_item_at_its_yield_for_its_task_alone():
-    class Swallows(RunnerItem):
-        def on_batch(self, state):
-            try:
-                yield
-            except PlannedError:
-                caught.append(state.task)
-
-    caught = []
-    Runner(two_tasks(), ForTask("b", Swallows()), Failing("on_batch", step=1, times=1)).run(passes=1)
-    assert caught == ["b"]
-    with pytest.raises(PlannedError):
-        Runner(two_tasks(), ForTask("b", Swallows()), Failing("on_batch", step=0)).run(passes=1)
-
-
-def test_a_retry_is_the_items_own():
-    class Retries(RunnerItem):
-        def on_batch(self, state):
-            while True:
-                try:
-                    yield
-                except PlannedError:
-                    continue
-                break
-
-    state = Runner(two_tasks(), ForTask("b", Retries()), Failing("on_batch", step=1, times=2)).run(passes=1)
-    assert state.step == 4
-
-
-def test_the_item_is_drawn_and_found_inside():
+def test_the_item_is_drawn_and_found_inside_and_replaced_there():
     onion = Runner(two_tasks(), ForTask("b", Counter()), Recorder("in"))
     drawn = str(onion).splitlines()
     place = next(number for number, line in enumerate(drawn) if "for_task  ForTask(task='b')" in line)
     assert drawn[place].split()[-3:] == ["·", "·", "↕"]
     assert "counter  Counter()" in drawn[place + 1]
     assert onion["counter"] is onion[Counter]
-
-
-def test_it_and_what_it_holds_are_left_out_or_replaced():
-    onion = Runner(two_tasks(), ForTask("b", Counter()), Recorder("in"))
-    assert ForTask not in onion.without(Counter)
-    assert Counter not in onion.without("for_task")
-    assert onion.replace("for_task", ForTask("a", CounterOnTheWayOut()))[ForTask].task == "a"
-    other = onion.replace("counter", CounterOnTheWayOut())
-    assert isinstance(other[ForTask].items[0], CounterOnTheWayOut)
+    other = Runner(two_tasks(), ForTask("b", Counter())).replace("counter", Recorder("other"))
+    assert isinstance(other[ForTask].items[0], Recorder)
     assert other[ForTask].task == "b"
-
-
-def test_it_may_hold_a_runner():
-    trace = []
-    inner = Runner(Recorder("x", trace), Recorder("y", trace))
-    Runner(two_tasks(1), ForTask("b", inner), Recorder("in", trace)).run(passes=1)
-    batches = [entry.replace(".on_batch", "") for entry in trace if "on_batch" in entry]
-    assert batches == ["in:in", "in:out", "x:in", "y:in", "y:out", "x:out", "in:in", "in:out"]
-    assert [entry for entry in trace if "initialize:in" in entry] == [
-        "x.initialize:in",
-        "y.initialize:in",
-        "in.initialize:in",
-    ]
 
 
 def test_readings_and_checks_are_the_items():
@@ -200,18 +106,6 @@ def test_an_item_without_a_state_leaves_none_in_the_checkpoint(tmp_path):
         Runner(Saver(tmp_path / "a"), two_tasks(), ForTask("b", Counter())).run(passes=2)
 
 
-def test_several_are_numbered():
-    runner = Runner(two_tasks(), ForTask("a", Counter()), ForTask("b", Counter()))
-    assert [item.name for item in runner.all(ForTask)] == ["for_task", "for_task-2"]
-    assert [item.name for item in runner.all(Counter)] == ["counter", "counter-2"]
-
-
-@pytest.mark.parametrize("item", [Counter, None, lambda state: None], ids=["class", "none", "function"])
-def test_it_holds_an_item(item):
-    with pytest.raises(CompositionError, match="ForTask holds an item, not a"):
-        ForTask("a", item)
-
-
 @pytest.mark.parametrize(("task", "said"), [("mlmm", r"it has mlm, mrc; did you mean 'mlm'\?"), ("z", "mlm, mrc.\n")])
 def test_a_task_that_the_sampler_has_not_is_refused(task, said):
     tasks = {name: TaskData(DataProvider([1], collate=list)) for name in ("mlm", "mrc")}
@@ -224,12 +118,3 @@ def test_a_task_that_the_sampler_has_not_is_refused(task, said):
 def test_the_name_of_a_task_is_a_text(task):
     with pytest.raises(CompositionError, match="ForTask: task must be a name, got"):
         ForTask(task, Counter())
-
-
-def test_a_hook_that_returns_something_is_refused_here_as_everywhere():
-    class Returns(RunnerItem):
-        def on_batch(self, state):
-            return 3
-
-    with pytest.raises(HookError, match="returned int; a hook returns nothing"):
-        Runner(two_tasks(), ForTask("a", Returns())).run(passes=1)

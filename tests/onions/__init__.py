@@ -7,16 +7,14 @@ Each takes well under a second, has dropout on, and a Saver that saves in its fo
 scripts use it too.
 """
 
-from tests.onions.data_loaders import DATA_LOADERS
 from tests.onions.learning_online import LEARNING_ONLINE
 from tests.onions.loops import LOOPS
 from tests.onions.many_networks import MANY_NETWORKS
 from tests.onions.many_tasks import MANY_TASKS
 from tests.onions.of_examples import OF_EXAMPLES
 from tests.onions.of_tasks import OF_TASKS
-from tests.onions.one_network import ONE_NETWORK
+from tests.onions.one_network import DATA_LOADERS, LEARNING_RATES, ONE_NETWORK
 from tests.onions.parts import Kind
-from tests.onions.rates import LEARNING_RATES
 
 ONIONS: dict[str, Kind] = {
     **ONE_NETWORK,

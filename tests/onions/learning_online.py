@@ -12,7 +12,7 @@ from onion.online.learning.drift import DriftDetector, LearningRateBoost
 from onion.online.learning.progressive_validation import DelayedLabels, ProgressiveValidation
 from onion.online.learning.publish import Publish
 from onion.online.learning.replay_buffer import ReplayBuffer
-from tests.onions.parts import EXAMPLES, Network, adamw, begun, data, kept, learning
+from tests.onions.parts import EXAMPLES, Network, adamw, begun, data, kept, learning, trained
 
 CHANGE = 12
 """The step after which the data of `drift` are others."""
@@ -26,11 +26,6 @@ def tested(network: Any, **settings: Any) -> ProgressiveValidation:
     return ProgressiveValidation(network, {"error": error}, **{"window": 9, "every": 2, **settings})
 
 
-def progressive(folder: Path) -> Runner:
-    network = Network()
-    return Runner(*kept(folder), data(), tested(network), *learning(network))
-
-
 def late() -> list[dict[str, Any]]:
     """Samples of which every third comes whole; the others have their label five places later, or never."""
     samples: list[dict[str, Any]] = []
@@ -40,17 +35,6 @@ def late() -> list[dict[str, Any]]:
         if number >= 5 and (number - 5) % 3 == 1:
             samples.append({"id": number - 5, "y": EXAMPLES[(number - 5) % len(EXAMPLES)]["y"]})
     return samples
-
-
-def delayed(folder: Path) -> Runner:
-    network = Network()
-    test = DelayedLabels(network, {"error": error}, window=9, every=2, label="y", pending=7)
-    return Runner(*kept(folder), DataProvider(late(), 4, prefetch=0, collate=list), test, *learning(network))
-
-
-def replayed(folder: Path) -> Runner:
-    network = Network()
-    return Runner(*kept(folder), data(), tested(network), ReplayBuffer(6, 0.7, seed=3), *learning(network))
 
 
 class Change(RunnerItem):
@@ -66,22 +50,25 @@ def drift(folder: Path) -> Runner:
     updater, test = adamw(network), tested(network)
     raised = LearningRateBoost(updater, times=4, steps=6)
     watch = DriftDetector(raised.begin, test.of("error"), longest=100)
-    return Runner(
-        *kept(folder, every=4), data(), Change(), test, watch, raised, *learning(network, updater=lambda _: updater)
-    )
+    rings = [data(), Change(), test, watch, raised]
+    return Runner(*kept(folder, every=4), *rings, *learning(network, updater=lambda _: updater))
 
 
-def published(folder: Path) -> Runner:
-    network = Network()
+def published(network: Any) -> list[RunnerItem]:
     smooth = MovingAverage(network, 0.7)
     publish = Publish(smooth, prepare=lambda inputs: {"x": np.array(inputs, "float32")}, finish=lambda y: y.tolist())
-    return Runner(*kept(folder), publish, data(), smooth, *learning(network))
+    return [publish, data(), smooth]
+
+
+def delayed(network: Any) -> list[RunnerItem]:
+    test = DelayedLabels(network, {"error": error}, window=9, every=2, label="y", pending=7)
+    return [DataProvider(late(), 4, prefetch=0, collate=list), test]
 
 
 LEARNING_ONLINE = {
-    "progressive test": begun(progressive),
-    "delayed labels": begun(delayed),
-    "replay buffer": begun(replayed),
+    "progressive test": trained(lambda network: [data(), tested(network)]),
+    "delayed labels": trained(delayed),
+    "replay buffer": trained(lambda network: [data(), tested(network), ReplayBuffer(6, 0.7, seed=3)]),
     "drift": begun(drift, passes=None, steps=26),
-    "publish": begun(published),
+    "publish": trained(published),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 from onion import (
@@ -18,44 +17,23 @@ from onion import (
     Tester,
     Trial,
 )
-from tests.onions.parts import Network, Noise, begun, data, kept, learning, tested
+from tests.onions.parts import Noise, data, learning, tested, trained
 
 
-def tests(folder: Path) -> Runner:
+def tests(network: Any) -> list[RunnerItem]:
     """Several tests, at steps and at the end of a pass, and a test within a test."""
-    network = Network()
     within = Tester(tested(network), every=1, name="within")
-    return Runner(
-        *kept(folder, every=4),
+    return [
         Tester(tested(network), every=2),
         Tester(tested(network, within), every=3, name="around"),
         Tester(tested(network), name="end"),
         Noise(),
         data(),
-        *learning(network),
-    )
+    ]
 
 
-def only_passes(folder: Path) -> Runner:
-    """Nothing is saved, logged or tested but at the end of a pass."""
-    network = Network()
-    return Runner(*kept(folder, every="pass", log="pass"), Tester(tested(network)), data(), *learning(network))
-
-
-def best(folder: Path) -> Runner:
-    """Of all checkpoints the newest and the best are kept; which is the best, dice say."""
-    network = Network()
-    saved = kept(folder, every=2, keep_last=1, monitor="tester.dice")
-    return Runner(*saved, Tester(tested(network), every=1), data(), *learning(network))
-
-
-def early_stop(folder: Path) -> Runner:
-    """The figures have to rise and fall, so the test has noise in it."""
-    network = Network()
-    stop = EarlyStopping("tester.dice", patience=3)
-    return Runner(
-        *kept(folder, monitor="tester.dice"), stop, Tester(tested(network), every=1), data(), *learning(network)
-    )
+def tests_of_every_batch(network: Any, *items: RunnerItem) -> list[RunnerItem]:
+    return [*items, Tester(tested(network), every=1), data()]
 
 
 class Search(RunnerItem):
@@ -75,28 +53,20 @@ class Search(RunnerItem):
         return float(tried.loss)
 
 
-def trial(folder: Path) -> Runner:
-    return Runner(*kept(folder), Search(), data(), *learning(Network()))
-
-
-def slot(folder: Path) -> Runner:
-    """An item with a state, held by a slot."""
-    network = Network()
-    return Runner(*kept(folder), data(), Slot(MovingAverage(network, 0.5)), *learning(network))
-
-
-def slot_with_a_test(folder: Path) -> Runner:
-    return Runner(
-        *kept(folder), Slot(Tester(tested(network := Network()), every=2, name="held")), data(), *learning(network)
-    )
-
-
 LOOPS = {
-    "tests": begun(tests),
-    "only passes": begun(only_passes),
-    "best": begun(best),
-    "early stop": begun(early_stop, passes=8),
-    "trial": begun(trial),
-    "slot": begun(slot),
-    "slot with a test": begun(slot_with_a_test),
+    "tests": trained(tests, every=4),
+    # Nothing is saved, logged or tested but at the end of a pass.
+    "only passes": trained(lambda network: [Tester(tested(network)), data()], every="pass", log="pass"),
+    # Of all checkpoints the newest and the best are kept; which is the best, dice say.
+    "best": trained(tests_of_every_batch, every=2, keep_last=1, monitor="tester.dice"),
+    # The figures have to rise and fall, so the test has noise in it.
+    "early stop": trained(
+        lambda network: tests_of_every_batch(network, EarlyStopping("tester.dice", patience=3)),
+        passes=8,
+        monitor="tester.dice",
+    ),
+    "trial": trained(lambda network: [Search(), data()]),
+    # An item with a state, held by a slot.
+    "slot": trained(lambda network: [data(), Slot(MovingAverage(network, 0.5))]),
+    "slot with a test": trained(lambda network: [Slot(Tester(tested(network), every=2, name="held")), data()]),
 }

@@ -5,8 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from onion import Every, Forward, GradientMachine, MovingAverage, OutputsToBatch, Runner, StopGradient, Tester
-from tests.onions.parts import Network, Noise, adamw, begun, data, kept, learning, momentum, tested
+from onion import (
+    Every,
+    Forward,
+    GradientMachine,
+    MovingAverage,
+    OutputsToBatch,
+    Runner,
+    RunnerItem,
+    StopGradient,
+    Tester,
+)
+from tests.onions.parts import Network, Noise, adamw, begun, data, kept, learning, momentum, tested, trained
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -56,23 +66,20 @@ class Pupil(Network):
         return super().loss(outputs, batch) + paddle.nn.functional.mse_loss(outputs, batch["teacher"])
 
 
-def taught(folder: Path) -> Runner:
+def taught(network: Any) -> list[RunnerItem]:
     """The teacher is made by the script and in no checkpoint."""
-    lesson = Forward(Network(hidden=9)), OutputsToBatch("teacher")
-    return Runner(*kept(folder), data(), *lesson, *learning(Pupil()))
+    return [data(), Forward(Network(hidden=9)), OutputsToBatch("teacher")]
 
 
-def mean_teacher(folder: Path) -> Runner:
+def mean_teacher(pupil: Any) -> list[RunnerItem]:
     """The teacher is the average of its pupil."""
-    pupil = Pupil()
     teacher = MovingAverage(pupil, 0.6)
-    lesson = Noise(), Forward(teacher.average), OutputsToBatch("teacher")
-    return Runner(*kept(folder), data(), teacher, *lesson, *learning(pupil))
+    return [data(), teacher, Noise(), Forward(teacher.average), OutputsToBatch("teacher")]
 
 
 MANY_NETWORKS = {
     "two networks": begun(two),
     "gan": begun(gan),
-    "distillation": begun(taught),
-    "mean teacher": begun(mean_teacher),
+    "distillation": trained(taught, network=Pupil),
+    "mean teacher": trained(mean_teacher, network=Pupil),
 }

@@ -79,5 +79,5 @@ def sampled(strategy: str, *rings: RunnerItem, **settings: Any) -> Callable[[Pat
 
 MANY_TASKS = {
     **{f"tasks by {name}": begun(sampled(name), passes=1) for name in STRATEGIES},
-    "tasks that stop": begun(sampled("uniform", finished="stop")),
+    **{f"tasks that stop, by {name}": begun(sampled(name, finished="stop")) for name in ("uniform", "turns", "loss")},
 }

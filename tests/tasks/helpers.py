@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,10 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN, "中
 IDS = {token: index for index, token in enumerate(VOCAB)}
 HIDDEN, LAYERS, POSITIONS = 32, 2, 24
 
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")
+
+def needs_data(test: Any) -> Any:
+    """Mark a test that needs the data sets: ``-m data`` picks it, and it is skipped where they are missing."""
+    return pytest.mark.data(pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here")(test))
 
 
 def tiny_arrays(seed: int = 0) -> dict[str, np.ndarray]:

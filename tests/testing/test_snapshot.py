@@ -98,7 +98,33 @@ def test_what_does_not(one, other):
     assert not differ(other, one)
 
 
-def test_a_cycle_ends():
+def test_objects_that_live_for_a_moment_are_not_mistaken_for_each_other():
+    """A state that a generator makes when it is asked for may get the address of one that is gone."""
+    many = [np.random.default_rng(seed) for seed in range(50)]
+    other = [np.random.default_rng(seed) for seed in range(50)]
+    assert not differ(many, other)
+    other[49].random()
+    assert found(many, other)[0][0].startswith("[49]")
+
+
+def test_long_values_are_shown_around_the_first_difference_arrays_by_a_digest():
+    one, other = list(range(300)), [*range(299), 7, 8]
+    ((where, here, there),) = found(one, other)
+    assert where == ""
+    assert here.startswith("...")
+    assert here.endswith("298, 299]")
+    assert there.endswith("298, 7, 8]")
+    assert max(len(here), len(there)) < 80
+    assert found("a" * 200, "b" * 200)[0][1].endswith("...")
+    ((_, here, there),) = found(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5]))
+    assert here.startswith("int64 [4] 1, 2, 3, ... (digest ")
+    assert here != there
+
+
+def test_iterators_are_named_a_cycle_ends_and_what_is_met_twice_is_told_twice():
+    taken = snapshot({"a": [iter("x")], "b": SimpleNamespace(c=iter("y"), d=1)})
+    assert [written(path) for path in opaque(taken)] == ["['a'][0]", "['b'].c"]
+
     def knot(value):
         one, other = SimpleNamespace(value=value), SimpleNamespace()
         one.other, other.one = other, one
@@ -109,39 +135,5 @@ def test_a_cycle_ends():
     loop = SimpleNamespace()
     loop.me = loop
     assert snapshot(loop).held == {"me": UNSEEN}
-
-
-def test_what_is_met_twice_is_told_twice():
     shared = [1]
     assert found([shared, shared], [[1], [2]]) == [("[1][0]", "1", "2")]
-
-
-def test_objects_that_live_for_a_moment_are_not_mistaken_for_each_other():
-    """A state that a generator makes when it is asked for may get the address of one that is gone."""
-    many = [np.random.default_rng(seed) for seed in range(50)]
-    other = [np.random.default_rng(seed) for seed in range(50)]
-    assert not differ(many, other)
-    other[49].random()
-    assert found(many, other)[0][0].startswith("[49]")
-
-
-def test_long_values_are_shown_around_the_first_difference():
-    one, other = list(range(300)), [*range(299), 7, 8]
-    ((where, here, there),) = found(one, other)
-    assert where == ""
-    assert here.startswith("...")
-    assert here.endswith("298, 299]")
-    assert there.endswith("298, 7, 8]")
-    assert max(len(here), len(there)) < 80
-    assert found("a" * 200, "b" * 200)[0][1].endswith("...")
-
-
-def test_arrays_are_shown_by_type_shape_beginning_and_digest():
-    ((_, here, there),) = found(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5]))
-    assert here.startswith("int64 [4] 1, 2, 3, ... (digest ")
-    assert here != there
-
-
-def test_iterators_are_named():
-    taken = snapshot({"a": [iter("x")], "b": SimpleNamespace(c=iter("y"), d=1)})
-    assert [written(path) for path in opaque(taken)] == ["['a'][0]", "['b'].c"]

@@ -234,6 +234,7 @@ def test_a_style_still_takes_the_vocabulary_alone(tmp_path):
     assert tokens(Tokenizer.from_pretrained(tmp_path / "saved")(["在"])[0]) == ["[CLS]", "▁在", "[SEP]"]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", GOLDEN)
 def test_real_texts_as_paddlenlp_has_them(tokenizer, name):
     language = reference.LANGUAGES[name]
