@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from onion.errors import WeightsError
-from onion.validation import Check, checked, is_number, is_whole
+from onion.validation import Check, is_number, is_whole
 
 
 def whole(least: int) -> Check:
     """A whole number of at least so much."""
-    return checked(
+    return Check(
         f"a whole number of {least} or more", lambda value: is_whole(value) and value >= least, error=WeightsError
     )
 
@@ -16,19 +16,19 @@ def whole(least: int) -> Check:
 def number(least: float, below: float) -> Check:
     """A number in [least, below)."""
     wanted = f"a number from {least} to below {below}"
-    return checked(wanted, lambda value: is_number(value) and least <= value < below, error=WeightsError)
+    return Check(wanted, lambda value: is_number(value) and least <= value < below, error=WeightsError)
 
 
 def above(least: float, below: float) -> Check:
     """A number in (least, below)."""
     wanted = f"a number between {least} and {below}"
-    return checked(wanted, lambda value: is_number(value) and least < value < below, error=WeightsError)
+    return Check(wanted, lambda value: is_number(value) and least < value < below, error=WeightsError)
 
 
 def one_of(*options: str) -> Check:
     """One of some names."""
     wanted = f"one of {', '.join(options)}"
-    return checked(wanted, lambda value: isinstance(value, str) and value in options, error=WeightsError)
+    return Check(wanted, lambda value: isinstance(value, str) and value in options, error=WeightsError)
 
 
-truth = checked("true or false", lambda value: isinstance(value, bool), error=WeightsError)
+truth = Check("true or false", lambda value: isinstance(value, bool), error=WeightsError)

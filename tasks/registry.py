@@ -11,6 +11,7 @@ from onion.tasks.classification import Classification
 from onion.tasks.masked_lm.task import MaskedLM
 from onion.tasks.matching import Matching
 from onion.tasks.multilabel import MultiLabel
+from onion.tasks.names import OLD_NAMES, current_name
 from onion.tasks.question_answering.task import QuestionAnswering
 from onion.tasks.regression import Regression
 from onion.tasks.task import Task
@@ -20,22 +21,6 @@ TASKS: dict[str, type[Task]] = {
     kind.name: kind
     for kind in (Classification, Regression, Matching, MultiLabel, MaskedLM, TokenClassification, QuestionAnswering)
 }
-
-
-OLD_NAMES = {
-    "classify": "classification",
-    "mask": "masked-lm",
-    "match": "matching",
-    "read": "question-answering",
-    "regress": "regression",
-    "tag": "token-classification",
-}
-"""Earlier names of the tasks: aliases wherever a task is named, and in the records of older runs."""
-
-
-def current_name(name: Any) -> Any:
-    """Return the current name of a task; anything else stays as it is."""
-    return OLD_NAMES.get(name, name) if isinstance(name, str) else name
 
 
 def register(task: Task) -> str:

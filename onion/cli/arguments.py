@@ -5,26 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
+
+from attrs import NOTHING
 
 from onion.cli import commands as run
 from onion.cli import control, replaying
 from onion.cli.version import Version
+from onion.errors import DataError
 from onion.messages import printable, shown
+from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
+from onion.tasks.finetune.settings import Settings
+from onion.validation import Check
 
 MISTAKE = 2
-# As in onion.tasks.registry, whose import takes Paddle with it.
-TASKS = (
-    "classification",
-    "regression",
-    "matching",
-    "multilabel",
-    "token-classification",
-    "question-answering",
-    "masked-lm",
-)
-
 Number = TypeVar("Number", int, float)
 
 
@@ -92,10 +88,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_train(command: argparse.ArgumentParser) -> None:
-    # A flag that is not given is absent from the options: a preset, a config file or the task may set it.
-    def add(name: str, text: str, **more: Any) -> None:
-        command.add_argument(name, help=text, default=argparse.SUPPRESS, **more)
-
     command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for checkpoints and the log")
     force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
     command.add_argument("--force-resume", action="store_true", help=force)
@@ -104,26 +96,39 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--config", type=Path, metavar="FILE", help=".yaml or .json file of settings; flags override it"
     )
-    add("--task", f"one of {', '.join(TASKS)}", metavar="NAME")
-    add("--train", "training file", metavar="FILE")
-    add("--dev", "file to test on while training", metavar="FILE")
-    add("--encoder", "folder, name from weights ls, or OWNER/NAME of the hub (default: minilm)", metavar="NAME|DIR")
-    add("--init-from", "run or checkpoint to start from, instead of --encoder", metavar="DIR")
-    add("--init-head", "load the head from there too (needs --init-from)", action=argparse.BooleanOptionalAction)
-    add("--passes", "passes over the training file (default: 3)", type=_natural)
-    add("--batch-size", "examples per batch (default: 32)", type=_natural)
-    add("--learning-rate", "highest learning rate (default: 5e-5)", type=_positive)
-    add("--max-length", "maximum tokens per example (default: 128; question-answering: 384)", type=_natural)
-    add("--seed", "seed of all random generators (default: 1)", type=_seed)
-    add("--test-every", "steps between two tests (default: a quarter of a pass)", type=_natural, metavar="STEPS")
-    add("--warmup-ratio", "share of the steps with a rising learning rate (default: 0.1)", type=_share)
-    add("--weight-decay", "decoupled weight decay (default: 0.01)", type=_not_negative)
-    add("--max-grad-norm", "global norm to clip the gradients to (default: 1)", type=_positive)
-    add("--monitor", "metric that selects the best checkpoint (default: the task's)", metavar="METRIC")
-    add("--stream", "read the training file in its own order in every pass", action=argparse.BooleanOptionalAction)
-    _add_set(command, "set a setting of the task, such as label_smoothing=0.1")
+    declared = declared_in(Settings)
+    for title in GROUPS:
+        group = command.add_argument_group(title)
+        for name, (setting, default) in declared.items():
+            if setting.group == title:
+                _add_setting(group, name, setting, default)
+    length = "maximum tokens per example (default: 128; question-answering: 384)"
+    command.add_argument("--max-length", type=_natural, default=argparse.SUPPRESS, help=length)
+    _add_set(command, "set a setting of the task, such as max_length=256 or label_smoothing=0.1")
     _add_threads(command)
     command.set_defaults(command=run.train)
+
+
+def _add_setting(group: argparse._ArgumentGroup, name: str, setting: Declared, default: Any) -> None:
+    """Add the flag of a setting; one that is not given is absent from the options: a file or the task may set it."""
+    told = setting.default if default in (None, (), False, NOTHING) else default
+    text = setting.help if told is None else f"{setting.help} (default: {told})"
+    more: dict[str, Any]
+    if isinstance(default, bool):
+        more = {"action": argparse.BooleanOptionalAction}
+    elif setting.many:
+        more = {"action": "append", "metavar": setting.metavar}
+    else:
+        metavar = setting.metavar or ("N" if setting.check.reads is int else "X")
+        more = {"type": partial(_read, setting.check), "metavar": metavar}
+    group.add_argument(f"--{name.replace('_', '-')}", help=text, default=argparse.SUPPRESS, **more)
+
+
+def _read(check: Check, text: str) -> Any:
+    try:
+        return check.read(text)
+    except DataError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _add_predict(command: argparse.ArgumentParser) -> None:
@@ -245,24 +250,12 @@ def _natural(text: str) -> int:
     return _number(text, int, lambda value: value >= 1, "a whole number from 1")
 
 
-def _positive(text: str) -> float:
-    return _number(text, float, lambda value: 0 < value < float("inf"), "a number above 0")
-
-
 def _not_negative(text: str) -> float:
     return _number(text, float, lambda value: 0 <= value < float("inf"), "a number from 0")
 
 
 def _wait(text: str) -> float:
     return _number(text, float, lambda value: 0 <= value <= 60, "a number of seconds from 0 to 60")
-
-
-def _share(text: str) -> float:
-    return _number(text, float, lambda value: 0 <= value <= 1, "a number from 0 to 1")
-
-
-def _seed(text: str) -> int:
-    return _number(text, int, lambda value: 0 <= value < 2**32, "a whole number from 0 to 4294967295")
 
 
 def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], wanted: str) -> Number:

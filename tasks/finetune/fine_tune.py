@@ -12,7 +12,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from onion import Progress, Runner, Signals
+from onion import MovingAverage, Progress, Runner, Signals, Tester
 from onion.checkpointing.run_state import best_checkpoint
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
@@ -24,8 +24,15 @@ from onion.tasks.data.features.fit_cache import fitted_task
 from onion.tasks.data.features.stream import FeatureStream
 from onion.tasks.data.texts import check_max_length
 from onion.tasks.finetune.initialization import Initialization
-from onion.tasks.finetune.optimization import fine_tuning_optimizer
-from onion.tasks.finetune.recipes import best_figure, evaluation_onion, training_onion
+from onion.tasks.finetune.optimization import optimizer_for
+from onion.tasks.finetune.recipes import (
+    PREFIX,
+    best_figure,
+    evaluation_onion,
+    test_interval,
+    training_data,
+    training_onion,
+)
 from onion.tasks.finetune.run_folder import RunFolder
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import get_task, register
@@ -128,19 +135,11 @@ class Job:
 
     def onion(self, output: Path, force_resume: bool = False) -> Runner:
         """Compose the training."""
-        settings = self.settings
-        steps_per_pass = -(-len(self.train_set) // settings.batch_size)
-        optimizer = fine_tuning_optimizer(
-            self.network,
-            settings.learning_rate,
-            Passes(settings.passes, steps_per_pass),
-            warmup_ratio=settings.warmup_ratio,
-            weight_decay=settings.weight_decay,
-            max_grad_norm=settings.max_grad_norm,
-        )
-        pad_id = self.tokenizer.pad_id
+        settings, pad_id = self.settings, self.tokenizer.pad_id
+        batches = -(-len(self.train_set) // settings.batch_size)
         metric = self.task.metric(settings.dev)
         monitor, mode = best_figure(metric, settings.monitor or self.task.monitor)
+        average = MovingAverage(self.network, settings.ema_decay) if settings.ema_decay else None
         test = evaluation_onion(
             self.task,
             self.network,
@@ -148,21 +147,23 @@ class Job:
             metric,
             pad_id,
             self.task.eval_items(self.tokenizer, settings.seed),
+            batch_size=settings.test_batch_size,
+            average=average,
         )
+        test_every = test_interval(settings, batches)
+        data = training_data(self.task, self.train_set, settings.batch_size, settings.seed, pad_id)
         training = training_onion(
-            self.task,
             self.network,
-            optimizer,
-            self.train_set,
-            test,
+            optimizer_for(self.network, settings, Passes(settings.passes, batches)),
+            data,
+            [Tester(test, every=test_every, name="dev")],
             output,
-            monitor=monitor,
+            settings,
+            test_every=test_every,
+            monitor=f"{PREFIX}{monitor}",
             mode=mode,
-            batch_size=settings.batch_size,
-            seed=settings.seed,
-            test_every=settings.test_every or max(1, steps_per_pass // 4),
-            pad_id=pad_id,
             train_items=self.task.train_items(self.tokenizer, settings.seed),
+            average=average,
             resume="force" if force_resume else True,
         )
         notes = {settings.train: self.train_set.notes, settings.dev: self.dev_set.notes}

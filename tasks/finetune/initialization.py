@@ -24,7 +24,8 @@ from onion.tasks.finetune.run_folder import FITTED, RUN_FILE, read_record
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.task import Task
 
-NETWORK = "gradient_machine"
+NETWORK, AVERAGE = "gradient_machine", "moving_average"
+"""Names of items, as checkpoints have them."""
 
 
 @attrs.frozen
@@ -98,9 +99,9 @@ class Initialization:
 def _learned(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     """The folder of a run, and the network of the checkpoint that was asked for, or else of the best one."""
     if (folder / RUN_FILE).is_file():
-        return folder, _network_in(best_checkpoint(folder), folder)
+        return folder, weights_in(best_checkpoint(folder), folder)
     if (folder.parent / RUN_FILE).is_file() and folder.is_dir():
-        return folder.parent, _network_in(checkpoint.read(folder), folder)
+        return folder.parent, weights_in(checkpoint.read(folder), folder)
     raise CheckpointError(f"{folder}: neither a folder of onion train nor a checkpoint in one (step-...).")
 
 
@@ -108,12 +109,14 @@ def _of_encoder(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {name: array for name, array in arrays.items() if name.startswith("encoder.")}
 
 
-def _network_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:
-    """Return what a checkpoint has of the network.
+def weights_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:
+    """Return the weights of the network in a checkpoint: their moving average, where the training kept one.
 
     Raises:
-        CheckpointError: nothing.
+        CheckpointError: the checkpoint has no network.
     """
+    if AVERAGE in saved.items:
+        return saved.items[AVERAGE]
     if NETWORK not in saved.items:
         raise CheckpointError(
             f"{folder}: the run has saved no {NETWORK} (step {saved.step}); was another onion run there?"

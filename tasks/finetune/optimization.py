@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import paddle
 from paddle import nn
 
 from onion.errors import CompositionError
-from onion.schedules import Length, linear_warmup_and_decay
+from onion.schedules import Length, cosine, linear_warmup_and_decay, palm_linear, polynomial
 from onion.tasks.finetune.clipping import ClipGradByGlobalNorm
+from onion.tasks.finetune.settings import TrainingSettings
 
 LAYER = re.compile(r"(?:^|\.)(?:encoder\.layers|layer)\.(\d+)\.")  # the latter: XLNet's
+SCHEDULES: dict[str, Callable[[float, Length, float], Any]] = {
+    "linear": linear_warmup_and_decay,
+    "cosine": cosine,
+    "constant": partial(polynomial, power=0.0),
+    "palm": palm_linear,
+}
+"""The schedules by name; each rises in a straight line before it does what its name says."""
+
 EMBEDDINGS = re.compile(r"(?:^|\.)(?:embeddings|embeddings_project|word_embedding)\.")
 
 
@@ -23,6 +35,7 @@ def fine_tuning_optimizer(
     weight_decay: float = 0.01,
     max_grad_norm: float = 1.0,
     layerwise_decay: float | None = None,
+    schedule: str = "linear",
 ) -> paddle.optimizer.AdamW:
     """Return AdamW as BERT is fine-tuned with it (Devlin et al. 2018, appendix A.3; Loshchilov and Hutter 2017).
 
@@ -34,6 +47,7 @@ def fine_tuning_optimizer(
         weight_decay: decoupled; biases and LayerNorms are left out. Default 0.01.
         max_grad_norm: the gradients are clipped to this global norm. Default 1.0.
         layerwise_decay: see ``set_layerwise_rates``; 0.8 is common. Default: one rate for all layers.
+        schedule: a name in SCHEDULES. Default ``linear``: warm-up, then a straight line to 0.
 
     Raises:
         CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``layerwise_decay`` is out of range, or no parameter
@@ -43,11 +57,25 @@ def fine_tuning_optimizer(
         set_layerwise_rates(network, layerwise_decay)
     decayed = {parameter.name for path, parameter in network.named_parameters() if is_decayed(path)}
     return paddle.optimizer.AdamW(
-        learning_rate=linear_warmup_and_decay(learning_rate, total_steps, warmup_ratio),
+        learning_rate=SCHEDULES[schedule](learning_rate, total_steps, warmup_ratio),
         parameters=network.parameters(),
         weight_decay=float(weight_decay),  # Paddle 2.6 refuses integers
         apply_decay_param_fun=decayed.__contains__,
         grad_clip=ClipGradByGlobalNorm(max_grad_norm),
+    )
+
+
+def optimizer_for(network: nn.Layer, settings: TrainingSettings, total_steps: Length) -> paddle.optimizer.AdamW:
+    """Return the optimizer that the settings of a training ask for."""
+    return fine_tuning_optimizer(
+        network,
+        settings.learning_rate,
+        total_steps,
+        settings.warmup_ratio,
+        settings.weight_decay,
+        settings.max_grad_norm,
+        settings.layerwise_decay,
+        settings.schedule,
     )
 
 

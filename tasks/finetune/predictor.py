@@ -13,7 +13,6 @@ from paddle import nn
 
 from onion import Forward, GradientMachine, Runner
 from onion.checkpointing.run_state import best_checkpoint
-from onion.errors import CheckpointError
 from onion.inference import inference_runner
 from onion.items.gradient_machine import load_network
 from onion.models.auto import new_encoder
@@ -22,9 +21,9 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.text_checks import Tally
-from onion.tasks.finetune.initialization import NETWORK
+from onion.tasks.finetune.initialization import weights_in
 from onion.tasks.finetune.recipes import prediction_onion
-from onion.tasks.finetune.run_folder import RUN_FILE, TASK_FILE, read_json, read_record
+from onion.tasks.finetune.run_folder import TASK_FILE, read_json, read_record
 from onion.tasks.registry import recorded_task
 from onion.tasks.task import Task
 
@@ -68,11 +67,9 @@ class Predictor:
         """
         folder = Path(folder)
         task = read_task(folder).adjusted(settings or {})
-        best = best_checkpoint(folder)
-        if NETWORK not in best.items:
-            raise CheckpointError(f"{folder / RUN_FILE}: the run has saved no {NETWORK}; was another onion run there?")
+        weights = weights_in(best_checkpoint(folder), folder)
         network = task.network(new_encoder(read_config(folder / "config.json")))
-        load_network(network, best.items[NETWORK])
+        load_network(network, weights)
         network.eval()
         return cls(task, Runner(GradientMachine(network)), Tokenizer.from_pretrained(folder))
 

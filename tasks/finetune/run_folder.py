@@ -25,11 +25,12 @@ from onion.errors import CheckpointError
 from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored, shortened
-from onion.tasks.data.features.hashing import digest_of_tokenizer, ending_of
+from onion.tasks.data.features.hashing import digest_of_file, digest_of_tokenizer, ending_of
 from onion.tasks.data.labels import apart
 from onion.tasks.data.texts import tell_notes
+from onion.tasks.finetune.declared import declared_in
 from onion.tasks.finetune.settings import Settings
-from onion.tasks.registry import current_name
+from onion.tasks.names import current_name
 from onion.tasks.task import Task
 
 RUN_FILE, SETTINGS_FILE, TASK_FILE = "run.json", "settings.json", "task.json"
@@ -120,7 +121,7 @@ class RunFolder(RunnerItem):
     def _record(self) -> dict[str, Any]:
         """Made once: it takes reading the data files as a whole."""
         sums = {"tokenizer_sha256": digest_of_tokenizer(self._tokenizer)}
-        return {**self._settings.record(), **sums, FITTED: self._task.record()}
+        return {**settings_record(self._settings), **sums, FITTED: self._task.record()}
 
     def _fill(self, state: State) -> None:
         write_json(self.output / SETTINGS_FILE, self._settings.config())
@@ -130,6 +131,16 @@ class RunFolder(RunnerItem):
         assert state.runner is not None
         for name, drawing in zip(DRAWINGS, (f"{state.runner}\n", as_svg(state.runner)), strict=True):
             write_text(self.output / name, drawing)
+
+
+def settings_record(settings: Settings) -> dict[str, Any]:
+    """Return the settings with the checksums of the data files, as JSON values.
+
+    Raises:
+        DataError: a data file cannot be read.
+    """
+    sums = {"train_sha256": digest_of_file(settings.train), "dev_sha256": digest_of_file(settings.dev)}
+    return {**settings.as_json(), **sums}
 
 
 def refuse_other(output: Path, record: Mapping[str, Any], force: bool = False) -> list[str]:
@@ -169,7 +180,9 @@ def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[
         endings = [ending_of(str(record.get(name))) for record in (there, here)]
         if endings[0] != endings[1]:
             yield f"the {name} file ends in {endings[0] or 'nothing'} there, in {endings[1] or 'nothing'} here"
-    one, other = ({**record, **record.get(FITTED, {})} for record in (there, here))
+    # A run of an earlier version of onion has no record of the settings that have come since: they are the default.
+    defaults = {name: default for name, (_, default) in declared_in(Settings).items()} | {"freeze": []}
+    one, other = ({**defaults, **record, **record.get(FITTED, {})} for record in (there, here))
     for name in sorted((one.keys() | other.keys()) - {"train", "dev", "options", FITTED}):
         if one.get(name) != other.get(name):
             file = name.removesuffix("_sha256")

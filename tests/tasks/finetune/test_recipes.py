@@ -24,7 +24,8 @@ from onion.tasks.collector import Collector
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.labels import Labels
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
-from onion.tasks.finetune.recipes import best_figure, evaluation_onion, prediction_onion, training_onion
+from onion.tasks.finetune.recipes import best_figure, evaluation_onion, prediction_onion, training_data, training_onion
+from onion.tasks.finetune.settings import TrainingSettings
 from onion.tasks.metrics.chunk_f1 import ChunkMetric
 from onion.tasks.metrics.classification import ClassificationMetric
 from onion.tasks.metrics.correlation import CorrelationMetric
@@ -89,16 +90,14 @@ def test_training_onion(task, measure, network, examples, tmp_path):
     """Its rings in their order; and the test is inside the saver and the logger, so that they see its metrics."""
     test = measure(network, examples)
     runner = training_onion(
-        task,
         network,
         fine_tuning_optimizer(network, 1e-3, 3),
-        examples,
-        test,
+        training_data(task, examples, batch_size=32, seed=1),
+        [Tester(test, every=2, name="dev")],
         tmp_path,
-        monitor="accuracy",
-        batch_size=32,
-        seed=1,
+        TrainingSettings(),
         test_every=2,
+        monitor="dev.accuracy",
     )
     rings = [Progress, Signals, Saver, Logger, Tester, DataProvider, ParameterUpdater, NanGuard, GradientMachine]
     assert [type(item) for item in runner.items] == rings
