@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from onion.errors import CheckpointError, DataError
 from onion.messages import shown
 from onion.tasks.classification import Classification
@@ -44,6 +46,11 @@ def get_task(name: str, settings: Mapping[str, Any]) -> Task:
     if name not in TASKS:
         raise DataError(f"unknown task {shown(name)}; the tasks are {', '.join(TASKS)}")
     return TASKS[name].from_settings(settings)
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """Return the names of the settings of a kind of task; of an unknown one, none."""
+    return tuple(field.name for field in attrs.fields(TASKS[name]) if field.init) if name in TASKS else ()
 
 
 def recorded_task(record: Any, where: object) -> Task:

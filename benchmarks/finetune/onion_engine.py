@@ -27,6 +27,7 @@ from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.fit_cache import fitted_task
 from onion.tasks.finetune import fine_tune
 from onion.tasks.finetune.initialization import Initialization
+from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import get_task
 
@@ -95,7 +96,7 @@ def _prepared(job: Job, file: str, folder: str, room: Path, clock: Clock) -> fin
     task = fitted_task(get_task(settings.task, settings.options), settings.train)
     examples = cached_features(task, settings.train, tokenizer)
     with clock.stopped():
-        fine_tune.seed_everything(settings.seed)
+        seed_everything(settings.seed)
         network: Any = start.network(task)
     return fine_tune.Job(settings, task, tokenizer, network, examples, examples)
 

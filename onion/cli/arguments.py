@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     evaluation = add("evaluate", "evaluate a trained model on a labelled file")
     _add_run(evaluation)
     evaluation.add_argument("--input", required=True, metavar="FILE", help="labelled rows as in training")
+    _add_task(evaluation)
     _add_set(evaluation, "override a setting that applies after training, such as null_threshold=-1.5")
     _add_threads(evaluation)
     evaluation.set_defaults(command=run.evaluate)
@@ -141,6 +142,7 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--files", type=Path, metavar="DIR", help="also write the task's own files, such as predictions.json"
     )
+    _add_task(command)
     _add_set(command, "override a setting that applies after training, such as threshold=0.3")
     _add_threads(command)
     command.set_defaults(command=run.predict)
@@ -212,6 +214,10 @@ def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -
 
 def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--run", type=Path, required=True, metavar="DIR", help="output folder of onion train")
+
+
+def _add_task(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--task", metavar="NAME", help="which task, in a run of several")
 
 
 def _add_threads(command: argparse.ArgumentParser) -> None:

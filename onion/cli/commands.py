@@ -88,7 +88,7 @@ def evaluate(options: argparse.Namespace) -> int:
     start_paddle(options.threads)
     from onion.tasks.finetune import inference
 
-    print(_json(inference.evaluate(options.run, options.input, _chosen(options))))
+    print(_json(inference.evaluate(options.run, options.input, _chosen(options), options.task)))
     return 0
 
 
@@ -102,19 +102,20 @@ def predict(options: argparse.Namespace) -> int:
 
     settings = _chosen(options)
     if options.files is not None:
-        inference.task_with_files(options.run)
+        inference.task_with_files(options.run, options.task)
     found: Iterable[dict[str, Any]]
     if options.text:
-        found = inference.predict_texts(options.run, options.text, settings)
+        found = inference.predict_texts(options.run, options.text, settings, options.task)
     elif "-" in (options.stdin, options.input):
         # A person who types waits for every answer; a pipe is read many lines at a time.
         chunk = 1 if sys.stdin.isatty() else CHUNK
-        found = inference.predict_lines(options.run, byte_lines(sys.stdin.buffer, STANDARD_INPUT), chunk, settings)
+        lines = byte_lines(sys.stdin.buffer, STANDARD_INPUT)
+        found = inference.predict_lines(options.run, lines, chunk, settings, options.task)
     else:
-        found = inference.predict(options.run, options.input, settings)
+        found = inference.predict(options.run, options.input, settings, options.task)
     if options.files is not None:
         found = predicted = list(found)
-        inference.write_files(options.run, predicted, options.files)
+        inference.write_files(options.run, predicted, options.files, options.task)
     _put_out(map(_json, found), options.output)
     return 0
 

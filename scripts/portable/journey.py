@@ -62,10 +62,10 @@ def _load() -> None:
 def _begin(config: Path, run: Path) -> None:
     """What ``onion train`` does, but for a limit."""
     from onion.tasks.finetune.config_file import read_config, resolve
-    from onion.tasks.finetune.fine_tune import Job
+    from onion.tasks.finetune.fine_tune import prepare
 
     settings = resolve(read_config(config))
-    state = Job.prepare(settings).onion(run).run(passes=settings.passes, steps=CUT)
+    state = prepare(settings).onion(run).run(passes=settings.passes, steps=CUT)
     _check(state.step == CUT, f"it was to be cut off at step {CUT} and ended at step {state.step}")
     _check(_tests(run) == [2], f"it was to be tested at step 2, and was at {_tests(run)}")
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import attrs
-import numpy as np
-import paddle
 from paddle import nn
 
 from onion import MovingAverage, Progress, Runner, Signals, Tester
 from onion.checkpointing.run_state import best_checkpoint
 from onion.errors import DataError
+from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored
 from onion.schedules import Passes
@@ -24,6 +23,8 @@ from onion.tasks.data.features.fit_cache import fitted_task
 from onion.tasks.data.features.stream import FeatureStream
 from onion.tasks.data.texts import check_max_length
 from onion.tasks.finetune.initialization import Initialization
+from onion.tasks.finetune.multitask import MultiTaskJob
+from onion.tasks.finetune.multitask_settings import MultiTaskSettings
 from onion.tasks.finetune.optimization import optimizer_for
 from onion.tasks.finetune.recipes import (
     PREFIX,
@@ -34,6 +35,7 @@ from onion.tasks.finetune.recipes import (
     training_onion,
 )
 from onion.tasks.finetune.run_folder import RunFolder
+from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import get_task, register
 from onion.tasks.task import Task
@@ -53,10 +55,10 @@ class Trained:
 
 
 def fine_tune(
-    task: str | Task,
-    train: str | Path,
-    dev: str | Path,
-    output: str | Path,
+    task: str | Task | Mapping[str, Mapping[str, Any]] | Sequence[Mapping[str, Any]],
+    train: str | Path | None = None,
+    dev: str | Path | None = None,
+    output: str | Path | None = None,
     *,
     force_resume: bool = False,
     **settings: Any,
@@ -68,28 +70,61 @@ def fine_tune(
         runner = fine_tune("classification", "train.tsv", "dev.tsv", "run", options={"max_length": 64})
         runner.insert_before(ParameterUpdater, MyItem()).run(passes=3)
 
+    Several tasks over one encoder, each with its settings as in the ``tasks`` of a config file
+    (``onion.tasks.finetune.multitask_settings.TaskSettings``):
+
+        tasks = {
+            "mrpc": {"task": "classification", "train": "mrpc/train.tsv", "dev": "mrpc/dev.tsv"},
+            "rte": {"task": "classification", "train": "rte/train.tsv", "mix_ratio": 0.5, "target": False},
+        }
+        fine_tune(tasks, output="run", passes=3).run(passes=3)
+
     Args:
-        task: its name; or a task of your own, with its settings (it is entered into ``catalogue.TASKS``, as it has to
-            be wherever its results are read).
-        train: the training file.
-        dev: the file to test on while training.
+        task: its name; or a task of your own, with its settings (it is registered under its name, as it has to be
+            wherever its results are read); or several tasks, by name or as a list of settings with a ``name`` each.
+        train: the training file, of one task.
+        dev: the file to test on while training, of one task.
         output: the folder for checkpoints and the log.
         force_resume: resume in the folder even if its training differs; the differences are logged. Default False.
-        settings: any of ``onion.tasks.finetune.settings.Settings``; ``passes`` is what the learning rate is planned
-            for, in the updates that the onion makes which is run (with ``Accumulate(4)`` a quarter).
+        settings: any of ``onion.tasks.finetune.settings.Settings``, or of ``MultiTaskSettings``; ``passes`` is what the
+            learning rate is planned for, in the updates that the onion makes which is run.
 
     Raises:
         OnionError: a file, the weights or a setting are not what they should be.
     """
-    known = [name for name in attrs.fields_dict(Settings) if name not in ("task", "train", "dev")]
+    if output is None:
+        raise DataError("fine_tune needs output=..., the folder for checkpoints and the log")
+    job: Job | MultiTaskJob
+    if isinstance(task, str | Task):
+        if train is None or dev is None:
+            raise DataError("fine_tune needs a training file and a dev file; several tasks are a mapping by name")
+        own, name = (None, task) if isinstance(task, str) else (task, register(task))
+        _refuse_unknown(settings, Settings, ("task", "train", "dev"))
+        job = Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own)
+    else:
+        if train is not None or dev is not None:
+            raise DataError("fine_tune: each of several tasks has its own train and dev; write them into its settings")
+        _refuse_unknown(settings, MultiTaskSettings, ("tasks",))
+        job = MultiTaskJob.prepare(MultiTaskSettings(tasks=_by_name(task), **settings))
+    return job.onion(anchored(output), force_resume)
+
+
+def _refuse_unknown(settings: Mapping[str, Any], kind: type, given: Collection[str]) -> None:
+    known = [name for name in attrs.fields_dict(kind) if name not in given]
     unknown = [name for name in settings if name not in known]
     if unknown:
-        told = "those of the task belong in options={...}"
+        told = f"those of the task belong in {'options={...}' if kind is Settings else 'its entry'}"
         raise DataError(f"unknown setting {unknown[0]!r}; a training has {', '.join(known)}; {told}")
-    own, name = (None, task) if isinstance(task, str) else (task, register(task))
-    return Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own).onion(
-        anchored(output), force_resume
-    )
+
+
+def _by_name(tasks: Mapping[str, Mapping[str, Any]] | Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    if isinstance(tasks, Mapping):
+        return tasks
+    named = [(each.get("name", each.get("task")), each) for each in tasks]
+    names = [name for name, _ in named]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"two tasks are called {shown(twice[0])}; give each a name of its own: {{'name': ...}}")
+    return {str(name): {key: value for key, value in each.items() if key != "name"} for name, each in named}
 
 
 @attrs.frozen
@@ -133,6 +168,10 @@ class Job:
         seed_everything(settings.seed)
         return cls(settings, task, tokenizer, start.network(task), train_set, dev_set)
 
+    def baseline(self) -> dict[str, float]:
+        """Return figures that learning nothing would reach on the dev file."""
+        return self.task.baseline(self.dev_set)
+
     def onion(self, output: Path, force_resume: bool = False) -> Runner:
         """Compose the training."""
         settings, pad_id = self.settings, self.tokenizer.pad_id
@@ -172,7 +211,18 @@ class Job:
         return Runner(folder, *training.items)
 
 
-def train(settings: Settings, output: Path, force_resume: bool = False, quiet: bool = False) -> Trained:
+def prepare(settings: Settings | MultiTaskSettings) -> Job | MultiTaskJob:
+    """Read and make all that a training needs.
+
+    Raises:
+        OnionError: a file, the weights or a setting are not what they should be.
+    """
+    return MultiTaskJob.prepare(settings) if isinstance(settings, MultiTaskSettings) else Job.prepare(settings)
+
+
+def train(
+    settings: Settings | MultiTaskSettings, output: Path, force_resume: bool = False, quiet: bool = False
+) -> Trained:
     """Fine-tune an encoder; ``output`` then holds checkpoints, log, tokenizer, the task's record, the onion's drawing.
 
     The same call resumes an interrupted training; a call that differs does so only with ``force_resume``. ``quiet``
@@ -182,7 +232,7 @@ def train(settings: Settings, output: Path, force_resume: bool = False, quiet: b
         OnionError: a file, the weights or the folder are not what they should be; nothing is half-written.
     """
     begun, folder = perf_counter(), anchored(output)
-    job = Job.prepare(settings)
+    job = prepare(settings)
     runner = job.onion(folder, force_resume)
     runner[Progress].quiet = quiet
     runner[RunFolder].look()
@@ -193,15 +243,8 @@ def train(settings: Settings, output: Path, force_resume: bool = False, quiet: b
         "step": state.step,
         **{name: best.run["metrics"][name] for name in sorted(best.run["metrics"])},
         "best_step": best.step,
-        **job.task.baseline(job.dev_set),
+        **job.baseline(),
         "seconds": round(perf_counter() - begun, 1),
         "output": str(output),
     }
     return Trained(report, runner[Signals].received)
-
-
-def seed_everything(seed: int) -> None:
-    """Seed Python's, numpy's and Paddle's random generators."""
-    random.seed(seed)
-    np.random.seed(seed)
-    paddle.seed(seed)

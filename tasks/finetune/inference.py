@@ -20,15 +20,17 @@ from onion.tasks.finetune.run_folder import read_record, write_json
 from onion.tasks.task import Task
 
 
-def evaluate(folder: Path, data: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def evaluate(
+    folder: Path, data: str, settings: Mapping[str, Any] | None = None, task_name: str | None = None
+) -> dict[str, Any]:
     """Measure the best checkpoint of a run on a labelled file; return its figures and the number of rows.
 
-    ``settings`` here and below are those of :meth:`Predictor.load`.
+    ``settings`` and ``task_name`` here and below are those of :meth:`Predictor.load`.
 
     Raises:
         OnionError: the folder or the file are not what they should be.
     """
-    predictor = Predictor.load(folder, settings)
+    predictor = Predictor.load(folder, settings, task_name)
     task, pad_id = predictor.task, predictor.tokenizer.pad_id
     examples = cached_features(task, data, predictor.tokenizer)
     tell_notes(data, examples.notes)
@@ -37,53 +39,60 @@ def evaluate(folder: Path, data: str, settings: Mapping[str, Any] | None = None)
     return {**tested.metrics, "rows": 1 + int(examples.columns["row"].values[-1])}
 
 
-def predict(folder: Path, data: str, settings: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+def predict(
+    folder: Path, data: str, settings: Mapping[str, Any] | None = None, task_name: str | None = None
+) -> Iterator[dict[str, Any]]:
     """Give what is predicted for each row of a file, with its ``index``.
 
     Raises:
         OnionError: the folder or the file are not what they should be.
     """
     if not is_fed(Path(data)):  # a pipe can be read once only
-        for _ in read_task(folder).rows(data, labelled=False):
+        for _ in read_task(folder, task_name).rows(data, labelled=False):
             pass  # a row that is wrong is told before anything is put out
-    predictor = Predictor.load(folder, settings)
+    predictor = Predictor.load(folder, settings, task_name)
     rows = tqdm(predictor.task.rows(data, labelled=False), unit=" rows", disable=None)  # on a terminal only
     yield from _numbered(predictor, rows, data)
 
 
-def task_with_files(folder: Path) -> Task:
+def task_with_files(folder: Path, task_name: str | None = None) -> Task:
     """Return the task of a run, which has files to write; where it has none, say so before anything is predicted.
 
     Raises:
         DataError: the task of the folder writes no files.
         CheckpointError: the folder holds no run, or a damaged one.
     """
-    task = read_task(folder)
+    task = read_task(folder, task_name)
     if type(task).files is Task.files:
         raise DataError(f"--files: the task {task.name} has none; its predictions are lines, see --output")
     return task
 
 
-def write_files(folder: Path, predicted: Sequence[Any], out: Path) -> list[Path]:
+def write_files(folder: Path, predicted: Sequence[Any], out: Path, task_name: str | None = None) -> list[Path]:
     """Write the files that a task makes of all its predictions (``Task.files``); return their paths.
 
     Args:
         folder: of ``onion train``.
         predicted: everything that :func:`predict` gave.
         out: where to; made if it is missing. Each file is replaced as a whole or not at all.
+        task_name: see :meth:`Predictor.load`.
 
     Raises:
         DataError: the task writes no files.
         CheckpointError: the disk refused.
     """
-    files = task_with_files(folder).files(predicted)
+    files = task_with_files(folder, task_name).files(predicted)
     for name, value in files.items():
         write_json(out / name, value)
     return [out / name for name in files]
 
 
 def predict_lines(
-    folder: Path, lines: Iterable[bytes], chunk: int = CHUNK, settings: Mapping[str, Any] | None = None
+    folder: Path,
+    lines: Iterable[bytes],
+    chunk: int = CHUNK,
+    settings: Mapping[str, Any] | None = None,
+    task_name: str | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Give what is predicted for each line of text (see ``Task.line_rows``), with its ``index``.
 
@@ -92,11 +101,12 @@ def predict_lines(
         lines: UTF-8; read when their turn comes.
         chunk: lines that are read before the first of them is answered.
         settings: see :meth:`Predictor.load`.
+        task_name: see :meth:`Predictor.load`.
 
     Raises:
         OnionError: the folder or a line are not what they should be.
     """
-    predictor = Predictor.load(folder, settings)
+    predictor = Predictor.load(folder, settings, task_name)
     yield from _numbered(predictor, predictor.task.line_rows(decoded(lines)), str(STANDARD_INPUT), chunk)
 
 
@@ -108,14 +118,14 @@ def _numbered(predictor: Predictor, rows: Iterable[Any], where: str, chunk: int 
 
 
 def predict_texts(
-    folder: Path, texts: Sequence[str], settings: Mapping[str, Any] | None = None
+    folder: Path, texts: Sequence[str], settings: Mapping[str, Any] | None = None, task_name: str | None = None
 ) -> Iterator[dict[str, Any]]:
     """Give what is predicted for each text, with the text itself.
 
     Raises:
         OnionError: the folder is not what it should be, or the model does not read single texts.
     """
-    predictor = Predictor.load(folder, settings)
+    predictor = Predictor.load(folder, settings, task_name)
     notes: Counter[str] = Counter()
     rows = predictor.task.text_rows(texts)
     for text, predicted in zip(texts, predictor(rows, notes), strict=True):

@@ -21,11 +21,14 @@ from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.data.labels import apart
 from onion.tasks.finetune.run_folder import FITTED, RUN_FILE, read_record
-from onion.tasks.finetune.settings import Settings
+from onion.tasks.finetune.settings import Settings, TrainingSettings
 from onion.tasks.task import Task
 
 NETWORK, AVERAGE = "gradient_machine", "moving_average"
 """Names of items, as checkpoints have them."""
+
+ENCODER = "encoder."
+"""What the paths of an encoder's parameters begin with in every network of ours."""
 
 
 @attrs.frozen
@@ -43,7 +46,7 @@ class Initialization:
     head: bool = False
 
     @classmethod
-    def of(cls, settings: Settings) -> Initialization:
+    def of(cls, settings: TrainingSettings) -> Initialization:
         """Find it.
 
         Raises:
@@ -52,7 +55,7 @@ class Initialization:
         """
         if settings.init_from is None:
             return cls(hub.resolve(settings.encoder))
-        return cls(*_learned(Path(settings.init_from)), settings.init_head)
+        return cls(*_learned(Path(settings.init_from)), isinstance(settings, Settings) and settings.init_head)
 
     def config(self) -> PretrainedConfig:
         """Return the encoder's config."""
@@ -84,6 +87,29 @@ class Initialization:
             raise CheckpointError(f"{self.folder}: {error}") from None
         return network
 
+    def networks(self, tasks: Mapping[str, Task]) -> tuple[nn.Layer, dict[str, nn.Layer]]:
+        """Return an encoder with the weights it begins with, and a network over it for each task.
+
+        Raises:
+            WeightsError: those of the encoder, or of a head beside it, do not fit its config.
+            CheckpointError: those that were learned do not fit the encoder; the message names the parameters.
+        """
+        config = self.config()
+        if self.learned is not None:
+            encoder = new_encoder(config)
+            of_encoder = {name.removeprefix(ENCODER): array for name, array in _of_encoder(self.learned).items()}
+            try:
+                load_network(encoder, of_encoder)
+            except CheckpointError as error:
+                raise CheckpointError(f"{self.folder}: {error}") from None
+            return encoder, {name: task.network(encoder) for name, task in tasks.items()}
+        weights = read_weights(self.folder)
+        encoder = encoder_class(config).of(config, weights)
+        networks = {name: task.network(encoder) for name, task in tasks.items()}
+        for name, task in tasks.items():
+            task.fill(networks[name], weights)
+        return encoder, networks
+
     def _check_head(self, task: Task) -> None:
         """A head means what its task and labels say, whatever its shape."""
         there, here = read_record(self.folder).get(FITTED, {}), task.record()
@@ -106,7 +132,7 @@ def _learned(folder: Path) -> tuple[Path, Mapping[str, Any]]:
 
 
 def _of_encoder(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: array for name, array in arrays.items() if name.startswith("encoder.")}
+    return {name: array for name, array in arrays.items() if name.startswith(ENCODER)}
 
 
 def weights_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:

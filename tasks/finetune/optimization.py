@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from onion.errors import CompositionError
 from onion.schedules import Length, cosine, linear_warmup_and_decay, palm_linear, polynomial
 from onion.tasks.finetune.clipping import ClipGradByGlobalNorm
 from onion.tasks.finetune.settings import TrainingSettings
+from onion.tasks.networks.multi_head import MultiHead
 
 LAYER = re.compile(r"(?:^|\.)(?:encoder\.layers|layer)\.(\d+)\.")  # the latter: XLNet's
 SCHEDULES: dict[str, Callable[[float, Length, float], Any]] = {
@@ -111,6 +112,18 @@ def set_layerwise_rates(network: nn.Layer, decay: float) -> None:
         )
     for path, parameter in parameters.items():
         parameter.optimize_attr["learning_rate"] = decay ** depth(path, layers)
+
+
+def set_head_rates(network: MultiHead, factors: Mapping[str, float]) -> None:
+    """Let every optimizer move the head of a task at the general rate times a factor; see ``set_layerwise_rates``.
+
+    Args:
+        network: has the heads.
+        factors: task -> the factor.
+    """
+    for name, factor in factors.items():
+        for parameter in network.own_parameters(name):
+            parameter.optimize_attr["learning_rate"] *= factor
 
 
 def depth(path: str, layers: int) -> int:

@@ -135,7 +135,7 @@ class TrainingSettings:
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings by name, as JSON values."""
-        return attrs.asdict(self, value_serializer=_plain)
+        return attrs.asdict(self, value_serializer=plain_values)
 
 
 @attrs.frozen(kw_only=True)
@@ -164,5 +164,6 @@ class Settings(TrainingSettings):
         return {**general, **self.options}
 
 
-def _plain(_: Any, __: Any, value: Any) -> Any:
+def plain_values(_: Any, __: Any, value: Any) -> Any:
+    """Serialize a tuple as the list that it is in a file; for ``attrs.asdict``."""
     return list(value) if isinstance(value, tuple) else value

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 from paddle import nn
 
@@ -12,6 +12,9 @@ from onion.errors import CompositionError, DataError
 from onion.items.gradient_machine import saved_network
 from onion.tasks.networks.width_check import refuse_unfit
 from onion.validation import is_number
+
+Loss: TypeAlias = Callable[[Any, dict[str, Any]], Any]
+"""``loss(outputs, batch)``."""
 
 
 class MultiHead(nn.Layer):
@@ -29,6 +32,7 @@ class MultiHead(nn.Layer):
             ``loss(outputs, batch)``, as ``onion.tasks`` has them.
         weights: task -> what its loss is multiplied by. Default: 1 for each.
         task_ids: task -> ERNIE's id of it, which the encoder adds to every token. Default: the encoder's own for all.
+        losses: task -> ``loss(outputs, batch)`` in place of its network's, as for a teacher. Default: the network's.
 
     Raises:
         CompositionError: a network holds another encoder, has no loss, or takes vectors of another width than the
@@ -42,12 +46,14 @@ class MultiHead(nn.Layer):
         *,
         weights: Mapping[str, float] | None = None,
         task_ids: Mapping[str, int] | None = None,
+        losses: Mapping[str, Loss] | None = None,
     ) -> None:
         super().__init__()
         _check_networks(encoder, networks)
         _check_named("weights", weights or {}, networks)
         _check_named("task_ids", task_ids or {}, networks)
-        self._weights, self._ids = dict(weights or {}), dict(task_ids or {})
+        _check_named("losses", losses or {}, networks)
+        self._weights, self._ids, self._losses = dict(weights or {}), dict(task_ids or {}), dict(losses or {})
         _check_weights(self._weights)
         _check_ids(self._ids, encoder)
         self.encoder = encoder  # comes first, so that what is shared is saved as the encoder's
@@ -67,8 +73,8 @@ class MultiHead(nn.Layer):
         return network(batch if task_id is None else {**batch, "task_type_ids": task_id})
 
     def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
-        """Return the loss by the task's network, times the task's weight."""
-        loss = self._network(batch).loss(outputs, batch)
+        """Return the loss of the task, times the task's weight."""
+        loss = self._losses.get(batch["task"], self._network(batch).loss)(outputs, batch)
         weight = self._weights.get(batch["task"], 1.0)
         return loss if weight == 1.0 else loss * weight
 

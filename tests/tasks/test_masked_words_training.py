@@ -7,9 +7,10 @@ import pytest
 from onion.errors import WeightsError
 from onion.models.encoder import Encoder
 from onion.models.pretraining_heads import EncoderForPretraining
-from onion.tasks.finetune.fine_tune import fine_tune, seed_everything, train
+from onion.tasks.finetune.fine_tune import fine_tune, train
 from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
 from onion.tasks.finetune.initialization import Initialization
+from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.masked_lm.task import MaskedLM
 from tests.tasks.helpers import BAD, GOOD, HIDDEN, IDS, PLAIN, POSITIONS, log_rows, tiny_encoder, write_tsv
