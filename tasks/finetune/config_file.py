@@ -15,17 +15,23 @@ from onion.data.table import at
 from onion.errors import DataError, OnionError
 from onion.messages import shown
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings, TaskSettings
+from onion.tasks.finetune.palm_config import from_palm
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import options_of
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read settings by name from a ``.yaml``, ``.yml`` or ``.json`` file.
+    """Read settings by name from a ``.yaml``, ``.yml`` or ``.json`` file; of PaddlePALM's too.
 
     Raises:
         DataError: it cannot be read, or holds something else.
         OnionError: it is YAML, and PyYAML is not installed.
     """
+    found = _read(path)
+    return from_palm(path, found, _read) if "task_instance" in found else found
+
+
+def _read(path: Path) -> dict[str, Any]:
     with opened(path) as file:
         text = file.read().decode("utf-8")  # what is none is said there
     if path.suffix == ".json":

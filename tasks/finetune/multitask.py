@@ -210,9 +210,11 @@ class MultiTaskJob:
         )
         return Tester(test, every=every, name=name)
 
-    def _monitor(self) -> tuple[str, Mode]:
+    def _monitor(self) -> tuple[str | None, Mode]:
         """Return the metric that selects the best checkpoint, by default one of the reference task if it is tested."""
         tested = [name for name, part in self.parts.items() if part.dev_set is not None]
+        if not tested:
+            return None, "max"
         first = self.settings.reference_task
         default = first if first in tested else tested[0]
         wanted = self.settings.monitor or f"{default}.{self.parts[default].task.monitor}"

@@ -115,8 +115,10 @@ class MultiTaskSettings(TrainingSettings):
             raise DataError("tasks must be a mapping: name -> the settings of the task")
         for name, task in tasks.items():
             self._check_shared_head(name, task, tasks)
-        if not any(task.dev for task in tasks.values()):
-            raise DataError("tasks: none has a dev file to test on; give one to at least one task")
+        tested = any(task.dev for task in tasks.values())
+        for name in () if tested else ("monitor", "early_stopping"):
+            if getattr(self, name) is not None:
+                raise DataError(f"{name} needs a task with a dev file to test on; tasks: none has one")
         if not any(task.target for task in tasks.values()):
             raise DataError("tasks: all are auxiliary, so the training would never end; make one a target")
 

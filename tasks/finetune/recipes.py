@@ -53,7 +53,7 @@ def training_onion(
     settings: TrainingSettings,
     *,
     test_every: int,
-    monitor: str,
+    monitor: str | None,
     mode: Mode = "max",
     train_items: Sequence[RunnerItem] = (),
     average: MovingAverage | None = None,
@@ -69,13 +69,14 @@ def training_onion(
         output: the folder for checkpoints and the log.
         settings: of everything around the network.
         test_every: steps between two tests, and between two checkpoints unless the settings say otherwise.
-        monitor: the metric by which the best checkpoint is chosen and the training is ended early, as it is reported.
+        monitor: the metric by which the best checkpoint is chosen and the training is ended early, as it is reported;
+            None: the newest checkpoint is the best one.
         mode: whether more of it is better (default) or less.
         train_items: what alters each batch before the network sees it.
         average: keeps the moving average of the network. Default: none is kept.
         resume: as Saver takes it.
     """
-    stop = [EarlyStopping(monitor, settings.early_stopping, mode)] if settings.early_stopping else []
+    stop = [EarlyStopping(monitor, settings.early_stopping, mode)] if settings.early_stopping and monitor else []
     return Runner(
         Progress(),
         Signals(leave=False),  # whoever runs it has figures to report, and leaves by itself
