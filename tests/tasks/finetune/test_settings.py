@@ -24,6 +24,8 @@ from onion.tasks.finetune.inference import evaluate
 from onion.tasks.finetune.initialization import weights_in
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.settings import Settings
+from scripts.settings_page import page
+from tests.paths import ROOT
 from tests.tasks.helpers import snapshot
 
 
@@ -135,3 +137,8 @@ def test_all_at_once_resumes_to_the_bit(make_settings, tmp_path):
 def test_values_that_are_refused(make_settings, name, value, what):
     with pytest.raises(DataError, match=what):
         make_settings(**{name: value})
+
+
+def test_the_page_of_settings_is_up_to_date():
+    """`make settings-page` writes it."""
+    assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == page()
