@@ -17,7 +17,7 @@ from onion.tasks.finetune.settings import Settings
 HEAD = """# Settings
 
 Every setting of `onion train` is a flag, a line of a config file (`--config`), and a keyword argument of `fine_tune`.
-Flags override the file, and the file overrides a preset. Settings of a kind of task, such as `max_length`, are described
+Flags override the file, and the file overrides a preset. Settings of a kind of task, such as `max_length`, are listed
 in the docstring of its class in `tasks/`; they are set with `--set NAME=VALUE` or in the config file. Those of several
 tasks are in [several_tasks.md](several_tasks.md). This page is made by `make settings-page`.
 """
@@ -43,9 +43,10 @@ def _row(name: str, setting: Declared, default: Any) -> str:
 def _default(setting: Declared, default: Any) -> str:
     if default is NOTHING:
         return "required"
-    if default in (None, ()):
-        return setting.default or "none"
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    shown = setting.shown(default)
+    return shown or "none" if shown == setting.default else f"`{shown}`"
 
 
 if __name__ == "__main__":

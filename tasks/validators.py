@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from onion.validation import Check, is_number, is_whole
@@ -33,6 +33,29 @@ def as_texts(value: Any) -> Any:
     return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple) else value
 
 
+def as_text(value: Any) -> Any:
+    """A share of a file, such as 0.1, is a number to YAML and JSON; what is no number stays as it is."""
+    return str(value) if is_number(value) else value
+
+
+def read_columns(text: str) -> dict[str, str]:
+    """Read ``text_a=sentence,label=Sentiment``; ValueError: it is something else."""
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if not all(ours.strip() and theirs.strip() for ours, _, theirs in pairs):
+        raise ValueError(text)
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+
+
+def _is_columns(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(each, str) and each for pair in value.items() for each in pair)
+
+
+COLUMNS = Check("columns such as text_a=sentence,label=Sentiment", _is_columns, reads=read_columns)
+NAMES = Check(
+    "names of columns, such as id,text_a",
+    lambda value: isinstance(value, tuple) and all(isinstance(each, str) and each for each in value),
+    reads=lambda text: tuple(part.strip() for part in text.split(",")),
+)
 TEXT = Check("a text", lambda value: isinstance(value, str) and value != "")
 TEXTS = Check(
     "a list of texts", lambda value: isinstance(value, tuple) and all(isinstance(each, str) and each for each in value)

@@ -23,6 +23,7 @@ from benchmarks.frame.processes import THREADS
 from benchmarks.frame.worker import Answer
 from onion import DataProvider, Observer, Runner, Saver, Tester
 from onion.device import paddle, use_threads
+from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.fit_cache import fitted_task
 from onion.tasks.finetune import fine_tune
@@ -93,12 +94,13 @@ def _prepared(job: Job, file: str, folder: str, room: Path, clock: Clock) -> fin
         use_threads(THREADS)
         start = Initialization.of(settings)
         tokenizer = start.tokenizer()
-    task = fitted_task(get_task(settings.task, settings.options), settings.train)
-    examples = cached_features(task, settings.train, tokenizer)
+    files = DataFiles.of(settings.train, settings.dev, settings.columns, settings.seed)
+    task = fitted_task(get_task(settings.task, settings.options), files.train)
+    examples = cached_features(task, files.train, tokenizer)
     with clock.stopped():
         seed_everything(settings.seed)
         network: Any = start.network(task)
-    return fine_tune.Job(settings, task, tokenizer, network, examples, examples)
+    return fine_tune.Job(settings, files, task, tokenizer, network, examples, examples)
 
 
 def _onion(prepared: fine_tune.Job, room: Path, watched: Observer) -> Runner:

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from attrs import NOTHING
-
 from onion.cli import commands as run
 from onion.cli import control, replaying
 from onion.cli.version import Version
@@ -18,6 +16,7 @@ from onion.errors import DataError
 from onion.messages import printable, shown
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
+from onion.tasks.validators import COLUMNS, NAMES
 from onion.validation import Check
 
 MISTAKE = 2
@@ -46,8 +45,14 @@ def parser() -> argparse.ArgumentParser:
     _add_train(add("train", "fine-tune an encoder; the same command resumes an interrupted run"))
     evaluation = add("evaluate", "evaluate a trained model on a labelled file")
     _add_run(evaluation)
-    evaluation.add_argument("--input", required=True, metavar="FILE", help="labelled rows as in training")
+    evaluation.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE",
+        help="labelled rows as in training; also a pattern, .parquet or hf:NAME/SPLIT",
+    )
     _add_task(evaluation)
+    _add_columns(evaluation)
     _add_set(evaluation, "override a setting that applies after training, such as null_threshold=-1.5")
     _add_threads(evaluation)
     evaluation.set_defaults(command=run.evaluate)
@@ -112,7 +117,7 @@ def _add_train(command: argparse.ArgumentParser) -> None:
 
 def _add_setting(group: argparse._ArgumentGroup, name: str, setting: Declared, default: Any) -> None:
     """Add the flag of a setting; one that is not given is absent from the options: a file or the task may set it."""
-    told = setting.default if default in (None, (), False, NOTHING) else default
+    told = None if default is False else setting.shown(default)
     text = setting.help if told is None else f"{setting.help} (default: {told})"
     more: dict[str, Any]
     if isinstance(default, bool):
@@ -138,11 +143,15 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     texts.add_argument("--input", metavar="FILE", help="rows as in training, without labels; -: standard input")
     texts.add_argument("--text", action="append", metavar="TEXT", help="a text; may be repeated")
     texts.add_argument("stdin", nargs="?", choices=["-"], metavar="-", help="read lines from standard input")
-    command.add_argument("--output", type=Path, metavar="FILE", help="JSON lines file (default: standard output)")
+    output = "file to write: .csv, or else JSON lines (default: JSON lines on standard output)"
+    command.add_argument("--output", type=Path, metavar="FILE", help=output)
+    carry = "columns of the input to write beside each prediction, such as id,text_a,label"
+    command.add_argument("--carry", type=partial(_read, NAMES), default=(), metavar="NAME,...", help=carry)
     command.add_argument(
         "--files", type=Path, metavar="DIR", help="also write the task's own files, such as predictions.json"
     )
     _add_task(command)
+    _add_columns(command)
     _add_set(command, "override a setting that applies after training, such as threshold=0.3")
     _add_threads(command)
     command.set_defaults(command=run.predict)
@@ -214,6 +223,11 @@ def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -
 
 def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--run", type=Path, required=True, metavar="DIR", help="output folder of onion train")
+
+
+def _add_columns(command: argparse.ArgumentParser) -> None:
+    text = "columns of the task and of the file, where they differ (default: those of the training)"
+    command.add_argument("--columns", type=partial(_read, COLUMNS), metavar="OURS=THEIRS,...", help=text)
 
 
 def _add_task(command: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from onion.checkpointing.atomic_files import replace_file
+from onion.cli.csv_lines import csv_lines
 from onion.device import use_threads
 from onion.errors import CheckpointError, DataError
 
@@ -88,7 +89,7 @@ def evaluate(options: argparse.Namespace) -> int:
     start_paddle(options.threads)
     from onion.tasks.finetune import inference
 
-    print(_json(inference.evaluate(options.run, options.input, _chosen(options), options.task)))
+    print(_json(inference.evaluate(options.run, options.input, _chosen(options), options.task, options.columns)))
     return 0
 
 
@@ -101,6 +102,8 @@ def predict(options: argparse.Namespace) -> int:
     from onion.tasks.finetune.predictor import CHUNK
 
     settings = _chosen(options)
+    if options.carry and options.input in (None, "-"):
+        raise DataError("--carry needs --input with a file, which has columns")
     if options.files is not None:
         inference.task_with_files(options.run, options.task)
     found: Iterable[dict[str, Any]]
@@ -112,11 +115,12 @@ def predict(options: argparse.Namespace) -> int:
         lines = byte_lines(sys.stdin.buffer, STANDARD_INPUT)
         found = inference.predict_lines(options.run, lines, chunk, settings, options.task)
     else:
-        found = inference.predict(options.run, options.input, settings, options.task)
+        found = inference.predict(options.run, options.input, settings, options.task, options.columns, options.carry)
     if options.files is not None:
         found = predicted = list(found)
         inference.write_files(options.run, predicted, options.files, options.task)
-    _put_out(map(_json, found), options.output)
+    is_csv = options.output is not None and options.output.suffix == ".csv"
+    _put_out(csv_lines(found) if is_csv else map(_json, found), options.output)
     return 0
 
 

@@ -33,6 +33,10 @@ class Declared:
     metavar: str | None = None
     many: bool = False
 
+    def shown(self, default: Any) -> str | None:
+        """Return how a default is shown; None: there is none."""
+        return self.default if default is attrs.NOTHING or default in (None, (), {}) else str(default)
+
 
 def setting(
     group: str,
@@ -68,7 +72,11 @@ def setting(
 def declared_in(settings: type) -> dict[str, tuple[Declared, Any]]:
     """Return the settings of a class that are declared here: name -> (declaration, default)."""
     return {
-        field.name: (field.metadata["declared"], field.default)
+        field.name: (field.metadata["declared"], _made(field.default))
         for field in attrs.fields(settings)
         if "declared" in field.metadata
     }
+
+
+def _made(default: Any) -> Any:
+    return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]

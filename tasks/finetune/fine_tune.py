@@ -17,6 +17,7 @@ from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored
 from onion.schedules import Passes
+from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.fit_cache import fitted_task
@@ -133,6 +134,7 @@ class Job:
 
     Attributes:
         settings: what was asked for.
+        files: what it reads.
         task: fitted to the training file.
         tokenizer: of the encoder.
         network: with the weights it begins with.
@@ -141,6 +143,7 @@ class Job:
     """
 
     settings: Settings
+    files: DataFiles
     task: Task
     tokenizer: Tokenizer
     network: nn.Layer
@@ -162,11 +165,13 @@ class Job:
         start = Initialization.of(settings)
         check_max_length(task.max_length, start.config().max_length)
         tokenizer = start.tokenizer()
-        task = fitted_task(task, settings.train)
-        train_set = (FeatureStream if settings.stream else cached_features)(task, settings.train, tokenizer)
-        dev_set = cached_features(task, settings.dev, tokenizer)
+        files = DataFiles.of(settings.train, settings.dev, settings.columns, settings.seed)
+        assert files.dev is not None
+        task = fitted_task(task, files.train)
+        train_set = (FeatureStream if settings.stream else cached_features)(task, files.train, tokenizer)
+        dev_set = cached_features(task, files.dev, tokenizer)
         seed_everything(settings.seed)
-        return cls(settings, task, tokenizer, start.network(task), train_set, dev_set)
+        return cls(settings, files, task, tokenizer, start.network(task), train_set, dev_set)
 
     def baseline(self) -> dict[str, float]:
         """Return figures that learning nothing would reach on the dev file."""
@@ -176,7 +181,7 @@ class Job:
         """Compose the training."""
         settings, pad_id = self.settings, self.tokenizer.pad_id
         batches = -(-len(self.train_set) // settings.batch_size)
-        metric = self.task.metric(settings.dev)
+        metric = self.task.metric(str(self.files.dev))
         monitor, mode = best_figure(metric, settings.monitor or self.task.monitor)
         average = MovingAverage(self.network, settings.ema_decay) if settings.ema_decay else None
         test = evaluation_onion(
@@ -207,7 +212,7 @@ class Job:
         )
         notes = {settings.train: self.train_set.notes, settings.dev: self.dev_set.notes}
         config = self.network.encoder.config
-        folder = RunFolder(output, settings, self.task, self.tokenizer, config, notes, force_resume)
+        folder = RunFolder(output, settings, self.task, self.files, self.tokenizer, config, notes, force_resume)
         return Runner(folder, *training.items)
 
 

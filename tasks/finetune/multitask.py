@@ -15,6 +15,7 @@ from onion.monitoring.best import Mode
 from onion.multitask import strategies
 from onion.multitask.task_data import TaskData, plan
 from onion.schedules import Passes
+from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.fit_cache import fitted_task
@@ -43,6 +44,7 @@ class Part:
 
     Attributes:
         settings: what was asked for.
+        files: what it reads.
         task: fitted to its training file.
         train_set: what is learned from.
         dev_set: what is tested on, or None.
@@ -50,14 +52,15 @@ class Part:
     """
 
     settings: TaskSettings
+    files: DataFiles
     task: Task
     train_set: Examples | FeatureStream
     dev_set: Examples | None
     teacher: Predictor | None
 
     @classmethod
-    def prepare(cls, name: str, settings: TaskSettings, start: Initialization, tokenizer: Tokenizer) -> Part:
-        """Read the data of a task.
+    def prepare(cls, name: str, settings: TaskSettings, start: Initialization, tokenizer: Tokenizer, seed: int) -> Part:
+        """Read the data of a task; the seed is that of a share of them to test on.
 
         Raises:
             OnionError: a file, the teacher or a setting are not what they should be.
@@ -71,12 +74,13 @@ class Part:
         except DataError as error:
             raise DataError(f"tasks: {shown(name)}: {error}") from None
         check_max_length(task.max_length, start.config().max_length)
-        task = fitted_task(task, settings.train)
+        files = DataFiles.of(settings.train, settings.dev, settings.columns, seed)
+        task = fitted_task(task, files.train)
         if teacher is not None and _labels(task) != _labels(teacher.task):
             raise DataError(f"tasks: {shown(name)}: its labels are not those of the teacher; leave them out")
         read = FeatureStream if settings.stream else cached_features
-        dev_set = None if settings.dev is None else cached_features(task, settings.dev, tokenizer)
-        return cls(settings, task, read(task, settings.train, tokenizer), dev_set, teacher)
+        dev_set = None if files.dev is None else cached_features(task, files.dev, tokenizer)
+        return cls(settings, files, task, read(task, files.train, tokenizer), dev_set, teacher)
 
 
 def _teacher(name: str, settings: TaskSettings, tokenizer: Tokenizer) -> Predictor:
@@ -118,7 +122,9 @@ class MultiTaskJob:
         """
         start = Initialization.of(settings)
         tokenizer = start.tokenizer()
-        parts = {name: Part.prepare(name, task, start, tokenizer) for name, task in settings.tasks.items()}
+        parts = {
+            name: Part.prepare(name, task, start, tokenizer, settings.seed) for name, task in settings.tasks.items()
+        }
         seed_everything(settings.seed)
         return cls(settings, parts, tokenizer, _network(settings, parts, start))
 
@@ -165,8 +171,11 @@ class MultiTaskJob:
         notes = {part.settings.train: part.train_set.notes for part in self.parts.values()}
         notes |= {str(self.parts[name].settings.dev): dev_set.notes for name, dev_set in tested.items()}
         tasks = {name: part.task for name, part in self.parts.items()}
+        files = {name: part.files for name, part in self.parts.items()}
         config = self.network.encoder.config
-        return Runner(RunFolder(output, settings, tasks, self.tokenizer, config, notes, force_resume), *training.items)
+        return Runner(
+            RunFolder(output, settings, tasks, files, self.tokenizer, config, notes, force_resume), *training.items
+        )
 
     def _data(self, part: Part) -> TaskData:
         size = part.settings.batch_size or self.settings.batch_size
@@ -202,7 +211,7 @@ class MultiTaskJob:
             part.task,
             self.network.networks[name],
             dev_set,
-            part.task.metric(str(part.settings.dev)),
+            part.task.metric(str(part.files.dev)),
             self.tokenizer.pad_id,
             part.task.eval_items(self.tokenizer, self.settings.seed),
             batch_size=self.settings.test_batch_size,
@@ -225,7 +234,7 @@ class MultiTaskJob:
                 f"{listed(tested)}"
             )
         part = self.parts[name]
-        figure, mode = best_figure(part.task.metric(str(part.settings.dev)), metric)
+        figure, mode = best_figure(part.task.metric(str(part.files.dev)), metric)
         return f"{name}.{figure}", mode
 
 

@@ -12,7 +12,7 @@ from onion.errors import DataError
 from onion.messages import listed, shown
 from onion.tasks.finetune.settings import TrainingSettings, plain_values
 from onion.tasks.names import current_name
-from onion.tasks.validators import NATURAL, PART, POSITIVE, SWITCH, TEXT, as_float, one_of
+from onion.tasks.validators import COLUMNS, NATURAL, PART, POSITIVE, SWITCH, TEXT, as_float, as_text, one_of
 
 STRATEGIES = ("mix-ratio", "uniform", "by-size", "temperature", "round-robin", "by-loss")
 FINISHED = ("sampled", "stop")
@@ -33,7 +33,8 @@ class TaskSettings:
     Attributes:
         task: the kind of task, such as ``classification``.
         train: the training file.
-        dev: the file to test on while training. Default: the task is not tested.
+        dev: the file to test on while training, or a share of the training file. Default: the task is not tested.
+        columns: column of the task -> column of the files, where they differ. Default: none do.
         mix_ratio: batches for each batch of the reference task. Default 1.
         target: whether the training waits until this task has had its batches; if not, it is an auxiliary task. Default
             True.
@@ -50,7 +51,8 @@ class TaskSettings:
 
     task: str = attrs.field(converter=current_name, validator=TEXT)
     train: str = attrs.field(validator=TEXT)
-    dev: str | None = attrs.field(default=None, validator=optional(TEXT))
+    dev: str | None = attrs.field(default=None, converter=as_text, validator=optional(TEXT))
+    columns: Mapping[str, str] = attrs.field(factory=dict, validator=COLUMNS)
     mix_ratio: float = attrs.field(default=1.0, converter=as_float, validator=POSITIVE)
     target: bool = attrs.field(default=True, validator=SWITCH)
     loss_weight: float = attrs.field(default=1.0, converter=as_float, validator=POSITIVE)

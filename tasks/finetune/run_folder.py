@@ -26,7 +26,8 @@ from onion.messages import listed
 from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored, shortened
-from onion.tasks.data.features.hashing import digest_of_file, digest_of_tokenizer, ending_of
+from onion.tasks.data.data_files import DataFiles
+from onion.tasks.data.features.hashing import digest_of_tokenizer, ending_of
 from onion.tasks.data.labels import apart
 from onion.tasks.data.texts import tell_notes
 from onion.tasks.finetune.declared import declared_in
@@ -54,6 +55,7 @@ class RunFolder(RunnerItem):
         output: the folder.
         settings: of the training.
         task: fitted to the training file; or several, by name.
+        files: what it reads; or what each of several tasks reads.
         tokenizer: of the encoder.
         config: of the encoder.
         notes: what the user should know of each data file: path -> (what -> how often).
@@ -71,13 +73,14 @@ class RunFolder(RunnerItem):
         output: Path,
         settings: Settings | MultiTaskSettings,
         task: Task | Mapping[str, Task],
+        files: DataFiles | Mapping[str, DataFiles],
         tokenizer: Tokenizer,
         config: PretrainedConfig,
         notes: Mapping[str, Mapping[str, int]],
         force: bool = False,
     ) -> None:
         self._output, self.force = anchored(output), force
-        self._settings, self._task, self._notes = settings, task, notes
+        self._settings, self._task, self._files, self._notes = settings, task, files, notes
         self._tokenizer, self._config = tokenizer, config
         self._claimed = False
 
@@ -123,7 +126,7 @@ class RunFolder(RunnerItem):
     def _record(self) -> dict[str, Any]:
         """Made once: it takes reading the data files as a whole."""
         sums = {"tokenizer_sha256": digest_of_tokenizer(self._tokenizer)}
-        return {**settings_record(self._settings), **sums, FITTED: fitted_record(self._task)}
+        return {**settings_record(self._settings, self._files), **sums, FITTED: fitted_record(self._task)}
 
     def _fill(self, state: State) -> None:
         write_json(self.output / SETTINGS_FILE, self._settings.config())
@@ -135,17 +138,19 @@ class RunFolder(RunnerItem):
             write_text(self.output / name, drawing)
 
 
-def settings_record(settings: Settings | MultiTaskSettings) -> dict[str, Any]:
+def settings_record(
+    settings: Settings | MultiTaskSettings, files: DataFiles | Mapping[str, DataFiles]
+) -> dict[str, Any]:
     """Return the settings with the checksums of the data files, as JSON values.
 
     Raises:
         DataError: a data file cannot be read.
     """
     record = settings.as_json()
-    for part in record["tasks"].values() if isinstance(settings, MultiTaskSettings) else [record]:
-        part["train_sha256"] = digest_of_file(part["train"])
-        part["dev_sha256"] = None if part["dev"] is None else digest_of_file(part["dev"])
-    return record
+    if isinstance(files, DataFiles):
+        return {**record, **files.digests()}
+    tasks = {name: {**task, **files[name].digests()} for name, task in record["tasks"].items()}
+    return {**record, "tasks": tasks}
 
 
 def fitted_record(task: Task | Mapping[str, Task]) -> dict[str, Any]:
@@ -223,7 +228,8 @@ def _differences_of_part(there: Mapping[str, Any], here: Mapping[str, Any]) -> I
             yield told if file == name else f"the {file} file has other content"
 
 
-DEFAULTS = {name: default for name, (_, default) in declared_in(TrainingSettings).items()} | {"freeze": []}
+DEFAULTS = {name: default for name, (_, default) in declared_in(TrainingSettings).items()}
+DEFAULTS |= {"freeze": [], "columns": {}}
 
 RENAMED = {
     "best": "monitor",

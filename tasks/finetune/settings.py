@@ -12,6 +12,7 @@ from onion.tasks.finetune.declared import setting
 from onion.tasks.names import TASK_NAMES, current_name
 from onion.tasks.validators import (
     BELOW_ONE,
+    COLUMNS,
     NATURAL,
     NOT_NEGATIVE,
     PART,
@@ -22,6 +23,7 @@ from onion.tasks.validators import (
     TEXT,
     TEXTS,
     as_float,
+    as_text,
     as_texts,
     one_of,
 )
@@ -147,8 +149,21 @@ class Settings(TrainingSettings):
     """
 
     task: str = setting("data", f"one of {', '.join(TASK_NAMES)}", TEXT, metavar="NAME", convert=current_name)
-    train: str = setting("data", "training file", TEXT, metavar="FILE")
-    dev: str = setting("data", "file to test on while training", TEXT, metavar="FILE")
+    train: str = setting("data", "training file; also a pattern, a,b, .parquet or hf:NAME/SPLIT", TEXT, metavar="FILE")
+    dev: str = setting(
+        "data",
+        "file to test on while training, or a share of the training file, such as 0.1",
+        TEXT,
+        metavar="FILE|SHARE",
+        convert=as_text,
+    )
+    columns: Mapping[str, str] = setting(
+        "data",
+        "columns of the task and of the files, where they differ",
+        COLUMNS,
+        attrs.Factory(dict),
+        metavar="OURS=THEIRS,...",
+    )
     stream: bool = setting("data", "read the training file in its own order in every pass", SWITCH, False)
     init_head: bool = setting("model", "load the head from --init-from too", SWITCH, False)
     options: Mapping[str, Any] = attrs.field(factory=dict)
