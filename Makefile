@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test interrupt exactly-once online attack-service hostile spoil soak online-load web-assets figures train-sst2 results composition wheel portable arm gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page figures train-sst2 results composition wheel portable arm gpu-dry gpu
 
 ## train and predict with the example of the README, from nothing
 train: $(READY)
@@ -100,6 +100,10 @@ online-load: $(READY)
 ## fetch the chart library of the page that a ControlServer serves
 web-assets: $(READY)
 	@$(RUN) -m scripts.web_assets
+
+## the reference of all settings, docs/settings.md
+settings-page: $(READY)
+	@$(RUN) -m scripts.settings_page docs/settings.md
 
 ## the README's picture
 figures: $(READY)

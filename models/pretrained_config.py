@@ -15,7 +15,7 @@ from onion.errors import WeightsError
 from onion.models.formats.config_readers import CONFIG_FILE, PASSED_OVER, find, read_values
 from onion.models.formats.paths import naming
 from onion.models.formats.safetensors_file import put_file
-from onion.validation import Check, checked, is_number, is_whole
+from onion.validation import Check, is_number, is_whole
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def norm_shapes(name: str, width: int) -> dict[str, Shape]:
 
 def whole(least: int) -> Check:
     """Require a whole number >= ``least``."""
-    return checked(
+    return Check(
         f"a whole number of {least} or more", lambda value: is_whole(value) and value >= least, error=WeightsError
     )
 
@@ -166,19 +166,19 @@ def whole(least: int) -> Check:
 def number(least: float, below: float) -> Check:
     """Require a number in [least, below)."""
     wanted = f"a number from {least} to below {below}"
-    return checked(wanted, lambda value: is_number(value) and least <= value < below, error=WeightsError)
+    return Check(wanted, lambda value: is_number(value) and least <= value < below, error=WeightsError)
 
 
 def above(least: float, below: float) -> Check:
     """Require a number in (least, below)."""
     wanted = f"a number between {least} and {below}"
-    return checked(wanted, lambda value: is_number(value) and least < value < below, error=WeightsError)
+    return Check(wanted, lambda value: is_number(value) and least < value < below, error=WeightsError)
 
 
 def one_of(*options: str) -> Check:
     """Require one of several names."""
     wanted = f"one of {', '.join(options)}"
-    return checked(wanted, lambda value: isinstance(value, str) and value in options, error=WeightsError)
+    return Check(wanted, lambda value: isinstance(value, str) and value in options, error=WeightsError)
 
 
-truth = checked("true or false", lambda value: isinstance(value, bool), error=WeightsError)
+truth = Check("true or false", lambda value: isinstance(value, bool), error=WeightsError)

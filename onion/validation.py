@@ -8,21 +8,48 @@ from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
+import attrs
+
 from onion.errors import DataError, OnionError
 from onion.messages import shown
 
-Check = Callable[[Any, Any, Any], None]
-"""A validator of attrs: (instance, field, value)."""
 
+@attrs.frozen
+class Check:
+    """An attrs validator whose message says what a setting must be.
 
-def checked(wanted: str, fits: Callable[[Any], bool], hint: str = "", error: type[OnionError] = DataError) -> Check:
-    """Return a validator whose error states what a setting must be, with a hint if given."""
+    Attributes:
+        wanted: what it must be, as the message says it: "a whole number from 1".
+        fits: tells whether a value is that.
+        hint: what the message adds, such as how to write it. Default: nothing.
+        error: the class of the error. Default: DataError.
+        reads: makes a value of the text of a flag; ValueError: it is none. Default: the text itself.
+    """
 
-    def check(settings: Any, field: Any, value: Any) -> None:
-        if not fits(value):
-            raise error(f"{field.name} must be {wanted}, got {shown(value)}{hint}")
+    wanted: str
+    fits: Callable[[Any], bool]
+    hint: str = ""
+    error: type[OnionError] = DataError
+    reads: Callable[[str], Any] = str
 
-    return check
+    def __call__(self, settings: Any, field: Any, value: Any) -> None:
+        """Refuse a value that does not fit."""
+        if not self.fits(value):
+            raise self.error(f"{field.name} must be {self.wanted}, got {shown(value)}{self.hint}")
+
+    def read(self, text: str) -> Any:
+        """Return the value of a flag.
+
+        Raises:
+            DataError: the text is no such value.
+        """
+        try:
+            value = self.reads(text)
+        except ValueError:
+            value = None
+        if value is None or not self.fits(value):
+            raise DataError(f"must be {self.wanted}, got {shown(text)}")
+        return value
 
 
 def is_whole(value: object) -> TypeGuard[int]:

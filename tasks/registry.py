@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from onion.errors import CheckpointError, DataError
 from onion.messages import shown
 from onion.tasks.classification import Classification
 from onion.tasks.masked_lm.task import MaskedLM
 from onion.tasks.matching import Matching
 from onion.tasks.multilabel import MultiLabel
+from onion.tasks.names import OLD_NAMES, current_name
 from onion.tasks.question_answering.task import QuestionAnswering
 from onion.tasks.regression import Regression
 from onion.tasks.task import Task
@@ -20,22 +23,6 @@ TASKS: dict[str, type[Task]] = {
     kind.name: kind
     for kind in (Classification, Regression, Matching, MultiLabel, MaskedLM, TokenClassification, QuestionAnswering)
 }
-
-
-OLD_NAMES = {
-    "classify": "classification",
-    "mask": "masked-lm",
-    "match": "matching",
-    "read": "question-answering",
-    "regress": "regression",
-    "tag": "token-classification",
-}
-"""Earlier names of the tasks: aliases for every setting, and in the records of older runs."""
-
-
-def current_name(name: Any) -> Any:
-    """Return the current name of a task; other values stay as they are."""
-    return OLD_NAMES.get(name, name) if isinstance(name, str) else name
 
 
 def register(task: Task) -> str:
@@ -59,6 +46,11 @@ def get_task(name: str, settings: Mapping[str, Any]) -> Task:
     if name not in TASKS:
         raise DataError(f"unknown task {shown(name)}; the tasks are {', '.join(TASKS)}")
     return TASKS[name].from_settings(settings)
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """Return the names of the settings of a kind of task; of an unknown one, none."""
+    return tuple(field.name for field in attrs.fields(TASKS[name]) if field.init) if name in TASKS else ()
 
 
 def recorded_task(record: Any, where: object) -> Task:

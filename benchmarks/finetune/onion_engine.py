@@ -23,9 +23,11 @@ from benchmarks.frame.processes import THREADS
 from benchmarks.frame.worker import Answer
 from onion import DataProvider, Observer, Runner, Saver, Tester
 from onion.device import paddle, use_threads
+from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features.cache import cached_features, fitted_task
 from onion.tasks.finetune import fine_tune
 from onion.tasks.finetune.initialization import Initialization
+from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import get_task
 
@@ -90,12 +92,13 @@ def _prepared(job: Job, file: str, folder: str, room: Path, clock: Clock) -> fin
         use_threads(THREADS)
         start = Initialization.of(settings)
         tokenizer = start.tokenizer()
-    task = fitted_task(get_task(settings.task, settings.options), settings.train)
-    examples = cached_features(task, settings.train, tokenizer)
+    files = DataFiles.of(settings.train, settings.dev, settings.columns, settings.seed)
+    task = fitted_task(get_task(settings.task, settings.options), files.train)
+    examples = cached_features(task, files.train, tokenizer)
     with clock.stopped():
-        fine_tune.seed_everything(settings.seed)
+        seed_everything(settings.seed)
         network: Any = start.network(task)
-    return fine_tune.Job(settings, task, tokenizer, network, examples, examples)
+    return fine_tune.Job(settings, files, task, tokenizer, network, examples, examples)
 
 
 def _onion(prepared: fine_tune.Job, room: Path, watched: Observer) -> Runner:

@@ -6,18 +6,21 @@ import argparse
 import json
 import platform
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import onion
 from onion.cli import commands as run
 from onion.cli import control
+from onion.errors import DataError
 from onion.messages import printable, shown
+from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
+from onion.tasks.finetune.settings import Settings
+from onion.tasks.validators import COLUMNS, NAMES
+from onion.validation import Check
 
 MISTAKE = 2
-# As in onion.tasks.registry, which imports Paddle.
-TASKS: tuple[str, ...] = ("classification", "regression", "matching", "multilabel")
-TASKS += ("token-classification", "question-answering", "masked-lm")
 WHEELS = ("paddlepaddle", "paddlepaddle-gpu")
 """The packages of Paddle. They overwrite each other: if both are installed, one of them is broken."""
 
@@ -72,7 +75,14 @@ def parser() -> argparse.ArgumentParser:
     _add_train(add("train", "fine-tune an encoder; the same command resumes an interrupted run"))
     evaluation = add("evaluate", "evaluate a trained model on a labelled file")
     _add_run(evaluation)
-    evaluation.add_argument("--input", required=True, metavar="FILE", help="labelled rows as in training")
+    evaluation.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE",
+        help="labelled rows as in training; also a pattern, .parquet or hf:NAME/SPLIT",
+    )
+    _add_task(evaluation)
+    _add_columns(evaluation)
     _add_set(evaluation, "override a setting that applies after training, such as null_threshold=-1.5")
     _add_threads(evaluation)
     evaluation.set_defaults(command=run.evaluate)
@@ -116,37 +126,47 @@ def _add_weights(command: argparse.ArgumentParser, debug: argparse.ArgumentParse
 
 
 def _add_train(command: argparse.ArgumentParser) -> None:
-    # An omitted flag is absent from the options: a preset, a config file or the task may set it.
-    def add(name: str, text: str, **more: Any) -> None:
-        command.add_argument(name, help=text, default=argparse.SUPPRESS, **more)
-
     command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for checkpoints and the log")
     force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
     command.add_argument("--force-resume", action="store_true", help=force)
     _add_quiet(command)
     command.add_argument("--preset", metavar="NAME", help="published settings, such as ernie/chnsenticorp")
-    config = ".yaml or .json file of settings; flags override it"
-    command.add_argument("--config", type=Path, metavar="FILE", help=config)
-    add("--task", f"one of {', '.join(TASKS)}", metavar="NAME")
-    add("--train", "training file", metavar="FILE")
-    add("--dev", "file to test on while training", metavar="FILE")
-    add("--encoder", "folder, name from weights ls, or OWNER/NAME of the hub (default: minilm)", metavar="NAME|DIR")
-    add("--init-from", "run or checkpoint to start from, instead of --encoder", metavar="DIR")
-    add("--init-head", "load the head from there too (needs --init-from)", action=argparse.BooleanOptionalAction)
-    add("--passes", "passes over the training file (default: 3)", type=_natural)
-    add("--batch-size", "examples per batch (default: 32)", type=_natural)
-    add("--learning-rate", "highest learning rate (default: 5e-5)", type=_positive)
-    add("--max-length", "maximum tokens per example (default: 128; question-answering: 384)", type=_natural)
-    add("--seed", "seed of all random generators (default: 1)", type=_seed)
-    add("--test-every", "steps between two tests (default: a quarter of a pass)", type=_natural, metavar="STEPS")
-    add("--warmup-ratio", "share of the steps with a rising learning rate (default: 0.1)", type=_share)
-    add("--weight-decay", "decoupled weight decay (default: 0.01)", type=_not_negative)
-    add("--max-grad-norm", "global norm to clip the gradients to (default: 1)", type=_positive)
-    add("--monitor", "metric that selects the best checkpoint (default: the task's)", metavar="METRIC")
-    add("--stream", "read the training file in its own order in every pass", action=argparse.BooleanOptionalAction)
-    _add_set(command, "set a setting of the task, such as label_smoothing=0.1")
+    command.add_argument(
+        "--config", type=Path, metavar="FILE", help=".yaml or .json file of settings; flags override it"
+    )
+    declared = declared_in(Settings)
+    for title in GROUPS:
+        group = command.add_argument_group(title)
+        for name, (setting, default) in declared.items():
+            if setting.group == title:
+                _add_setting(group, name, setting, default)
+    length = "maximum tokens per example (default: 128; question-answering: 384)"
+    command.add_argument("--max-length", type=_natural, default=argparse.SUPPRESS, help=length)
+    _add_set(command, "set a setting of the task, such as max_length=256 or label_smoothing=0.1")
     _add_threads(command)
     command.set_defaults(command=run.train)
+
+
+def _add_setting(group: argparse._ArgumentGroup, name: str, setting: Declared, default: Any) -> None:
+    """Add the flag of a setting; one that is not given is absent from the options: a file or the task may set it."""
+    told = None if default is False else setting.shown(default)
+    text = setting.help if told is None else f"{setting.help} (default: {told})"
+    more: dict[str, Any]
+    if isinstance(default, bool):
+        more = {"action": argparse.BooleanOptionalAction}
+    elif setting.many:
+        more = {"action": "append", "metavar": setting.metavar}
+    else:
+        metavar = setting.metavar or ("N" if setting.check.reads is int else "X")
+        more = {"type": partial(_read, setting.check), "metavar": metavar}
+    group.add_argument(f"--{name.replace('_', '-')}", help=text, default=argparse.SUPPRESS, **more)
+
+
+def _read(check: Check, text: str) -> Any:
+    try:
+        return check.read(text)
+    except DataError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _add_predict(command: argparse.ArgumentParser) -> None:
@@ -155,9 +175,15 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     texts.add_argument("--input", metavar="FILE", help="rows as in training, without labels; -: standard input")
     texts.add_argument("--text", action="append", metavar="TEXT", help="a text; may be repeated")
     texts.add_argument("stdin", nargs="?", choices=["-"], metavar="-", help="read lines from standard input")
-    command.add_argument("--output", type=Path, metavar="FILE", help="JSON lines file (default: standard output)")
-    files = "also write the task's own files, such as predictions.json"
-    command.add_argument("--files", type=Path, metavar="DIR", help=files)
+    output = "file to write: .csv, or else JSON lines (default: JSON lines on standard output)"
+    command.add_argument("--output", type=Path, metavar="FILE", help=output)
+    carry = "columns of the input to write beside each prediction, such as id,text_a,label"
+    command.add_argument("--carry", type=partial(_read, NAMES), default=(), metavar="NAME,...", help=carry)
+    command.add_argument(
+        "--files", type=Path, metavar="DIR", help="also write the task's own files, such as predictions.json"
+    )
+    _add_task(command)
+    _add_columns(command)
     _add_set(command, "override a setting that applies after training, such as threshold=0.3")
     _add_threads(command)
     command.set_defaults(command=run.predict)
@@ -225,6 +251,15 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--run", type=Path, required=True, metavar="DIR", help="output folder of onion train")
 
 
+def _add_columns(command: argparse.ArgumentParser) -> None:
+    text = "columns of the task and of the file, where they differ (default: those of the training)"
+    command.add_argument("--columns", type=partial(_read, COLUMNS), metavar="OURS=THEIRS,...", help=text)
+
+
+def _add_task(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--task", metavar="NAME", help="which task, in a run of several")
+
+
 def _add_threads(command: argparse.ArgumentParser) -> None:
     default = "$OMP_NUM_THREADS, or one per processor, at most 8"
     command.add_argument("--threads", type=_natural, metavar="N", help=f"number of threads (default: {default})")
@@ -267,8 +302,5 @@ def _number(kind: type[Number], fits: Callable[[Number], bool], wanted: str) -> 
 
 
 _natural = _number(int, lambda value: value >= 1, "a whole number from 1")
-_positive = _number(float, lambda value: 0 < value < float("inf"), "a number above 0")
 _not_negative = _number(float, lambda value: 0 <= value < float("inf"), "a number from 0")
 _wait = _number(float, lambda value: 0 <= value <= 60, "a number of seconds from 0 to 60")
-_share = _number(float, lambda value: 0 <= value <= 1, "a number from 0 to 1")
-_seed = _number(int, lambda value: 0 <= value < 2**32, "a whole number from 0 to 4294967295")

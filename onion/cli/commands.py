@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from onion.checkpointing.atomic_files import replace_file
+from onion.cli.csv_lines import csv_lines
 from onion.device import use_threads
 from onion.errors import CheckpointError, DataError, OnionError
 
@@ -91,7 +92,7 @@ def evaluate(options: argparse.Namespace) -> int:
     start_paddle(options.threads)
     from onion.tasks.finetune import inference
 
-    print(_json(inference.evaluate(options.run, options.input, _chosen(options))))
+    print(_json(inference.evaluate(options.run, options.input, _chosen(options), options.task, options.columns)))
     return 0
 
 
@@ -104,21 +105,25 @@ def predict(options: argparse.Namespace) -> int:
     from onion.tasks.finetune.predictor import CHUNK
 
     settings = _chosen(options)
+    if options.carry and options.input in (None, "-"):
+        raise DataError("--carry needs --input with a file, which has columns")
     if options.files is not None:
-        inference.task_with_files(options.run)
+        inference.task_with_files(options.run, options.task)
     found: Iterable[dict[str, Any]]
     if options.text:
-        found = inference.predict_texts(options.run, options.text, settings)
+        found = inference.predict_texts(options.run, options.text, settings, options.task)
     elif "-" in (options.stdin, options.input):
         # At a terminal every line is answered at once; a pipe is read in chunks of lines.
         chunk = 1 if sys.stdin.isatty() else CHUNK
-        found = inference.predict_lines(options.run, byte_lines(sys.stdin.buffer, STANDARD_INPUT), chunk, settings)
+        lines = byte_lines(sys.stdin.buffer, STANDARD_INPUT)
+        found = inference.predict_lines(options.run, lines, chunk, settings, options.task)
     else:
-        found = inference.predict(options.run, options.input, settings)
+        found = inference.predict(options.run, options.input, settings, options.task, options.columns, options.carry)
     if options.files is not None:
         found = predicted = list(found)
-        inference.write_files(options.run, predicted, options.files)
-    _put_out(map(_json, found), options.output)
+        inference.write_files(options.run, predicted, options.files, options.task)
+    is_csv = options.output is not None and options.output.suffix == ".csv"
+    _put_out(csv_lines(found) if is_csv else map(_json, found), options.output)
     return 0
 
 

@@ -59,10 +59,10 @@ def _load() -> None:
 
 def _begin(config: Path, run: Path) -> None:
     from onion.tasks.finetune.config_file import read_config, resolve
-    from onion.tasks.finetune.fine_tune import Job
+    from onion.tasks.finetune.fine_tune import prepare
 
     settings = resolve(read_config(config))
-    state = Job.prepare(settings).onion(run).run(passes=settings.passes, steps=CUT_STEP)
+    state = prepare(settings).onion(run).run(passes=settings.passes, steps=CUT_STEP)
     _check(state.step == CUT_STEP, f"it was to be cut off at step {CUT_STEP} and ended at step {state.step}")
     _check(_tests(run) == [2], f"it was to be tested at step 2, and was at {_tests(run)}")
 

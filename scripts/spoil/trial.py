@@ -28,7 +28,7 @@ from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.hub import home
 from onion.tasks.data.features.store import open_store
-from onion.tasks.finetune.fine_tune import seed_everything
+from onion.tasks.finetune.seeding import seed_everything
 from scripts.spoil.changes import Spoilt
 from scripts.spoil.files import TABLES, TASKS, VOCABULARY, endings, good_records, written
 

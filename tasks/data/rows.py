@@ -17,6 +17,9 @@ from onion.messages import listed, shown
 
 STANDARD_INPUT = Path("standard input")
 
+AT = "@at"
+"""The column of a converted file (``onion.tasks.data.prepared``) with the file and line that a row came from."""
+
 
 @attrs.frozen
 class Row:
@@ -89,8 +92,11 @@ def file_rows(path: str | Path, columns: Sequence[str], optional: Sequence[str] 
     """
     path = Path(path)
     line = 0
-    for line, cells in iter_rows(path, columns, optional):
-        yield Row(path, line, cells)
+    for line, cells in iter_rows(path, columns, [*optional, AT]):
+        file, place = cells.get(AT, (path, line))
+        yield Row(
+            Path(file), place, {name: value for name, value in cells.items() if name != AT} if AT in cells else cells
+        )
     if not line:
         raise DataError(f"{path}: there are no rows in the file; it needs at least one")
 

@@ -14,16 +14,24 @@ from onion.data.opening import opened
 from onion.data.table import at
 from onion.errors import DataError, OnionError
 from onion.messages import shown
+from onion.tasks.finetune.multitask_settings import MultiTaskSettings, TaskSettings
+from onion.tasks.finetune.palm_config import from_palm
 from onion.tasks.finetune.settings import Settings
+from onion.tasks.registry import options_of
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read settings by name from a ``.yaml``, ``.yml`` or ``.json`` file.
+    """Read settings by name from a ``.yaml``, ``.yml`` or ``.json`` file; of PaddlePALM's too.
 
     Raises:
         DataError: it cannot be read, or is not a mapping of settings.
         OnionError: it is YAML, and PyYAML is not installed.
     """
+    found = _read(path)
+    return from_palm(path, found, _read) if "task_instance" in found else found
+
+
+def _read(path: Path) -> dict[str, Any]:
     with opened(path) as file:
         text = file.read().decode("utf-8")  # opened() reports errors
     if path.suffix == ".json":
@@ -89,10 +97,11 @@ def _refuse_twins(path: Path, node: Any) -> None:
         _refuse_twins(path, each)
 
 
-def resolve(*layers: Mapping[str, Any]) -> Settings:
-    """Combine settings of several sources; later ones override earlier ones.
+def resolve(*layers: Mapping[str, Any]) -> Settings | MultiTaskSettings:
+    """Put settings of several sources together; the later ones win. With ``tasks``, they are those of several tasks.
 
-    Names that are not fields of Settings are passed on to the task, which validates them.
+    A name that is no general setting is one of the task's own, which says whether it has it; of several tasks, one of
+    each whose entry does not have it.
 
     Raises:
         DataError: a required setting is missing, or a value is invalid.
@@ -107,6 +116,8 @@ def resolve(*layers: Mapping[str, Any]) -> Settings:
             raise DataError(f"{shown(twice[0])} is set both at the top level and under options; remove one")
         merged |= {name: value for name, value in layer.items() if name != "options"}
         merged |= own
+    if "tasks" in merged:
+        return _of_several_tasks(merged)
     fields = attrs.fields_dict(Settings)
     general = {name: value for name, value in merged.items() if name in fields}
     options = {name: value for name, value in merged.items() if name not in fields}
@@ -114,3 +125,28 @@ def resolve(*layers: Mapping[str, Any]) -> Settings:
     if missing:
         raise DataError(f"{missing[0]} is missing; set it with --{missing[0]} or in the config file")
     return Settings(**general, options=options)
+
+
+def _of_several_tasks(merged: Mapping[str, Any]) -> MultiTaskSettings:
+    for name in ("task", "train", "dev", "stream", "init_head"):
+        if name in merged:
+            raise DataError(f"{name} is a setting of one task; with several, write it into the entry of a task")
+    fields = attrs.fields_dict(MultiTaskSettings)
+    general = {name: value for name, value in merged.items() if name in fields}
+    shared = {name: value for name, value in merged.items() if name not in fields}
+    settings = MultiTaskSettings(**general)
+    return attrs.evolve(settings, tasks=_shared_among(settings.tasks, shared))
+
+
+def _shared_among(tasks: Mapping[str, TaskSettings], shared: Mapping[str, Any]) -> dict[str, TaskSettings]:
+    """Give settings of tasks to each task of a kind that has them, unless its entry has its own."""
+    known = {name: options_of(task.task) for name, task in tasks.items()}
+    for option in shared:
+        if not any(option in options for options in known.values()):
+            raise DataError(f"unknown setting {shown(option)}: neither a training nor one of its tasks has it")
+    return {
+        name: attrs.evolve(
+            task, options={**{key: value for key, value in shared.items() if key in known[name]}, **task.options}
+        )
+        for name, task in tasks.items()
+    }

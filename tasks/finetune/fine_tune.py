@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import attrs
-import numpy as np
-import paddle
 from paddle import nn
 
-from onion import Progress, Runner, Signals
+from onion import MovingAverage, Progress, Runner, Signals, Tester
 from onion.checkpointing.run_state import best_checkpoint
 from onion.errors import DataError
+from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored
 from onion.schedules import Passes
+from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features.cache import cached_features, fitted_task
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.stream import FeatureStream
 from onion.tasks.data.texts import check_max_length
 from onion.tasks.finetune.initialization import Initialization
-from onion.tasks.finetune.optimization import fine_tuning_optimizer
-from onion.tasks.finetune.recipes import best_figure, evaluation_onion, training_onion
+from onion.tasks.finetune.multitask import MultiTaskJob
+from onion.tasks.finetune.multitask_settings import MultiTaskSettings
+from onion.tasks.finetune.optimization import optimizer_for
+from onion.tasks.finetune.recipes import (
+    PREFIX,
+    best_figure,
+    evaluation_onion,
+    test_interval,
+    training_data,
+    training_onion,
+)
 from onion.tasks.finetune.run_folder import RunFolder
+from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import get_task, register
 from onion.tasks.task import Task
@@ -45,10 +55,10 @@ class Trained:
 
 
 def fine_tune(
-    task: str | Task,
-    train: str | Path,
-    dev: str | Path,
-    output: str | Path,
+    task: str | Task | Mapping[str, Mapping[str, Any]] | Sequence[Mapping[str, Any]],
+    train: str | Path | None = None,
+    dev: str | Path | None = None,
+    output: str | Path | None = None,
     *,
     force_resume: bool = False,
     **settings: Any,
@@ -60,27 +70,61 @@ def fine_tune(
         runner = fine_tune("classification", "train.tsv", "dev.tsv", "run", options={"max_length": 64})
         runner.insert_before(ParameterUpdater, MyItem()).run(passes=3)
 
+    Several tasks over one encoder, each with its settings as in the ``tasks`` of a config file
+    (``onion.tasks.finetune.multitask_settings.TaskSettings``):
+
+        tasks = {
+            "mrpc": {"task": "classification", "train": "mrpc/train.tsv", "dev": "mrpc/dev.tsv"},
+            "rte": {"task": "classification", "train": "rte/train.tsv", "mix_ratio": 0.5, "target": False},
+        }
+        fine_tune(tasks, output="run", passes=3).run(passes=3)
+
     Args:
-        task: its name, or a task of your own with its settings, which is registered in ``onion.tasks.registry.TASKS``
-            (register it, too, where the results are read).
-        train: the training file.
-        dev: the file to test on while training.
+        task: its name; or a task of your own, with its settings (it is registered under its name, as it has to be
+            wherever its results are read); or several tasks, by name or as a list of settings with a ``name`` each.
+        train: the training file, of one task.
+        dev: the file to test on while training, of one task.
         output: the folder for checkpoints and the log.
         force_resume: resume in the folder even if its training differs; the differences are logged. Default False.
-        settings: those of ``onion.tasks.finetune.settings.Settings``. The learning rate is scheduled for ``passes``, in
-            updates of the runner that is run (a quarter with ``Accumulate(4)``).
+        settings: any of ``onion.tasks.finetune.settings.Settings``, or of ``MultiTaskSettings``; ``passes`` is what the
+            learning rate is planned for, in the updates that the onion makes which is run.
 
     Raises:
         OnionError: a file, the weights or a setting are invalid.
     """
-    known = [name for name in attrs.fields_dict(Settings) if name not in ("task", "train", "dev")]
+    if output is None:
+        raise DataError("fine_tune needs output=..., the folder for checkpoints and the log")
+    job: Job | MultiTaskJob
+    if isinstance(task, str | Task):
+        if train is None or dev is None:
+            raise DataError("fine_tune needs a training file and a dev file; several tasks are a mapping by name")
+        own, name = (None, task) if isinstance(task, str) else (task, register(task))
+        _refuse_unknown(settings, Settings, ("task", "train", "dev"))
+        job = Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own)
+    else:
+        if train is not None or dev is not None:
+            raise DataError("fine_tune: each of several tasks has its own train and dev; write them into its settings")
+        _refuse_unknown(settings, MultiTaskSettings, ("tasks",))
+        job = MultiTaskJob.prepare(MultiTaskSettings(tasks=_by_name(task), **settings))
+    return job.onion(anchored(output), force_resume)
+
+
+def _refuse_unknown(settings: Mapping[str, Any], kind: type, given: Collection[str]) -> None:
+    known = [name for name in attrs.fields_dict(kind) if name not in given]
     unknown = [name for name in settings if name not in known]
     if unknown:
-        told = "those of the task belong in options={...}"
+        told = f"those of the task belong in {'options={...}' if kind is Settings else 'its entry'}"
         raise DataError(f"unknown setting {unknown[0]!r}; a training has {', '.join(known)}; {told}")
-    own, name = (None, task) if isinstance(task, str) else (task, register(task))
-    job = Job.prepare(Settings(task=name, train=str(train), dev=str(dev), **settings), own)
-    return job.onion(anchored(output), force_resume)
+
+
+def _by_name(tasks: Mapping[str, Mapping[str, Any]] | Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    if isinstance(tasks, Mapping):
+        return tasks
+    named = [(each.get("name", each.get("task")), each) for each in tasks]
+    names = [name for name, _ in named]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"two tasks are called {shown(twice[0])}; give each a name of its own: {{'name': ...}}")
+    return {str(name): {key: value for key, value in each.items() if key != "name"} for name, each in named}
 
 
 @attrs.frozen
@@ -88,7 +132,8 @@ class Job:
     """Everything that a training needs.
 
     Attributes:
-        settings: the settings.
+        settings: what was asked for.
+        files: what it reads.
         task: fitted to the training file.
         tokenizer: of the encoder.
         network: with its initial weights.
@@ -97,6 +142,7 @@ class Job:
     """
 
     settings: Settings
+    files: DataFiles
     task: Task
     tokenizer: Tokenizer
     network: nn.Layer
@@ -118,53 +164,70 @@ class Job:
         start = Initialization.of(settings)
         check_max_length(task.max_length, start.config().max_length)
         tokenizer = start.tokenizer()
-        task = fitted_task(task, settings.train)
-        train_set = (FeatureStream if settings.stream else cached_features)(task, settings.train, tokenizer)
-        dev_set = cached_features(task, settings.dev, tokenizer)
+        files = DataFiles.of(settings.train, settings.dev, settings.columns, settings.seed)
+        assert files.dev is not None
+        task = fitted_task(task, files.train)
+        train_set = (FeatureStream if settings.stream else cached_features)(task, files.train, tokenizer)
+        dev_set = cached_features(task, files.dev, tokenizer)
         seed_everything(settings.seed)
-        return cls(settings, task, tokenizer, start.network(task), train_set, dev_set)
+        return cls(settings, files, task, tokenizer, start.network(task), train_set, dev_set)
+
+    def baseline(self) -> dict[str, float]:
+        """Return figures that learning nothing would reach on the dev file."""
+        return self.task.baseline(self.dev_set)
 
     def onion(self, output: Path, force_resume: bool = False) -> Runner:
         """Compose the training."""
-        settings = self.settings
-        steps_per_pass = -(-len(self.train_set) // settings.batch_size)
-        optimizer = fine_tuning_optimizer(
-            self.network,
-            settings.learning_rate,
-            Passes(settings.passes, steps_per_pass),
-            warmup_ratio=settings.warmup_ratio,
-            weight_decay=settings.weight_decay,
-            max_grad_norm=settings.max_grad_norm,
-        )
-        pad_id = self.tokenizer.pad_id
-        metric = self.task.metric(settings.dev)
+        settings, pad_id = self.settings, self.tokenizer.pad_id
+        batches = -(-len(self.train_set) // settings.batch_size)
+        metric = self.task.metric(str(self.files.dev))
         monitor, mode = best_figure(metric, settings.monitor or self.task.monitor)
-        eval_items = self.task.eval_items(self.tokenizer, settings.seed)
-        test = evaluation_onion(self.task, self.network, self.dev_set, metric, pad_id, eval_items)
-        training = training_onion(
+        average = MovingAverage(self.network, settings.ema_decay) if settings.ema_decay else None
+        test = evaluation_onion(
             self.task,
             self.network,
-            optimizer,
-            self.train_set,
-            test,
+            self.dev_set,
+            metric,
+            pad_id,
+            self.task.eval_items(self.tokenizer, settings.seed),
+            batch_size=settings.test_batch_size,
+            average=average,
+        )
+        test_every = test_interval(settings, batches)
+        data = training_data(self.task, self.train_set, settings.batch_size, settings.seed, pad_id)
+        training = training_onion(
+            self.network,
+            optimizer_for(self.network, settings, Passes(settings.passes, batches)),
+            data,
+            [Tester(test, every=test_every, name="dev")],
             output,
-            monitor=monitor,
+            settings,
+            test_every=test_every,
+            monitor=f"{PREFIX}{monitor}",
             mode=mode,
-            batch_size=settings.batch_size,
-            seed=settings.seed,
-            test_every=settings.test_every or max(1, steps_per_pass // 4),
-            pad_id=pad_id,
             train_items=self.task.train_items(self.tokenizer, settings.seed),
+            average=average,
             resume="force" if force_resume else True,
         )
         notes = {settings.train: self.train_set.notes, settings.dev: self.dev_set.notes}
         config = self.network.encoder.config
-        folder = RunFolder(output, settings, self.task, self.tokenizer, config, notes, force_resume)
+        folder = RunFolder(output, settings, self.task, self.files, self.tokenizer, config, notes, force_resume)
         return Runner(folder, *training.items)
 
 
-def train(settings: Settings, output: Path, force_resume: bool = False, quiet: bool = False) -> Trained:
-    """Fine-tune an encoder; ``output`` then has checkpoints, log, tokenizer, the task's record, drawings of the runner.
+def prepare(settings: Settings | MultiTaskSettings) -> Job | MultiTaskJob:
+    """Read and make all that a training needs.
+
+    Raises:
+        OnionError: a file, the weights or a setting are not what they should be.
+    """
+    return MultiTaskJob.prepare(settings) if isinstance(settings, MultiTaskSettings) else Job.prepare(settings)
+
+
+def train(
+    settings: Settings | MultiTaskSettings, output: Path, force_resume: bool = False, quiet: bool = False
+) -> Trained:
+    """Fine-tune an encoder; ``output`` then holds checkpoints, log, tokenizer, the task's record, the onion's drawing.
 
     The same call resumes an interrupted training; a call with other settings does so only with ``force_resume``.
     ``quiet`` hides the progress bar.
@@ -173,7 +236,7 @@ def train(settings: Settings, output: Path, force_resume: bool = False, quiet: b
         OnionError: a file, the weights or the folder are invalid; no partial output is left.
     """
     begun, folder = perf_counter(), anchored(output)
-    job = Job.prepare(settings)
+    job = prepare(settings)
     runner = job.onion(folder, force_resume)
     runner[Progress].quiet = quiet
     runner[RunFolder].look()
@@ -184,15 +247,8 @@ def train(settings: Settings, output: Path, force_resume: bool = False, quiet: b
         "step": state.step,
         **{name: best.run["metrics"][name] for name in sorted(best.run["metrics"])},
         "best_step": best.step,
-        **job.task.baseline(job.dev_set),
+        **job.baseline(),
         "seconds": round(perf_counter() - begun, 1),
         "output": str(output),
     }
     return Trained(report, runner[Signals].received)
-
-
-def seed_everything(seed: int) -> None:
-    """Seed Python's, numpy's and Paddle's random generators."""
-    random.seed(seed)
-    np.random.seed(seed)
-    paddle.seed(seed)

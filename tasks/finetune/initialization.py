@@ -21,10 +21,14 @@ from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.data.labels import apart
 from onion.tasks.finetune.run_folder import FITTED, RUN_FILE, read_record
-from onion.tasks.finetune.settings import Settings
+from onion.tasks.finetune.settings import Settings, TrainingSettings
 from onion.tasks.task import Task
 
-NETWORK = "gradient_machine"
+NETWORK, AVERAGE = "gradient_machine", "moving_average"
+"""Names of items, as checkpoints have them."""
+
+ENCODER = "encoder."
+"""What the paths of an encoder's parameters begin with in every network of ours."""
 
 
 @attrs.frozen
@@ -42,8 +46,8 @@ class Initialization:
     head: bool = False
 
     @classmethod
-    def of(cls, settings: Settings) -> Initialization:
-        """Find the source.
+    def of(cls, settings: TrainingSettings) -> Initialization:
+        """Find it.
 
         Raises:
             WeightsError: the encoder is neither a folder nor a known name.
@@ -51,7 +55,7 @@ class Initialization:
         """
         if settings.init_from is None:
             return cls(hub.resolve(settings.encoder))
-        return cls(*_learned(Path(settings.init_from)), settings.init_head)
+        return cls(*_learned(Path(settings.init_from)), isinstance(settings, Settings) and settings.init_head)
 
     def config(self) -> PretrainedConfig:
         """Return the encoder's config."""
@@ -83,6 +87,29 @@ class Initialization:
             raise CheckpointError(f"{self.folder}: {error}") from None
         return network
 
+    def networks(self, tasks: Mapping[str, Task]) -> tuple[nn.Layer, dict[str, nn.Layer]]:
+        """Return an encoder with the weights it begins with, and a network over it for each task.
+
+        Raises:
+            WeightsError: those of the encoder, or of a head beside it, do not fit its config.
+            CheckpointError: those that were learned do not fit the encoder; the message names the parameters.
+        """
+        config = self.config()
+        if self.learned is not None:
+            encoder = new_encoder(config)
+            of_encoder = {name.removeprefix(ENCODER): array for name, array in _of_encoder(self.learned).items()}
+            try:
+                load_network(encoder, of_encoder)
+            except CheckpointError as error:
+                raise CheckpointError(f"{self.folder}: {error}") from None
+            return encoder, {name: task.network(encoder) for name, task in tasks.items()}
+        weights = read_weights(self.folder)
+        encoder = encoder_class(config).of(config, weights)
+        networks = {name: task.network(encoder) for name, task in tasks.items()}
+        for name, task in tasks.items():
+            task.fill(networks[name], weights)
+        return encoder, networks
+
     def _check_head(self, task: Task) -> None:
         """Refuse a head that was trained for another task or other labels, whatever its shape."""
         there, here = read_record(self.folder).get(FITTED, {}), task.record()
@@ -98,22 +125,24 @@ class Initialization:
 def _learned(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     """Return the folder of a run, and the network in the given checkpoint or, by default, in the best one."""
     if (folder / RUN_FILE).is_file():
-        return folder, network_in(best_checkpoint(folder), folder)
+        return folder, weights_in(best_checkpoint(folder), folder)
     if (folder.parent / RUN_FILE).is_file() and folder.is_dir():
-        return folder.parent, network_in(checkpoint.read(folder), folder)
+        return folder.parent, weights_in(checkpoint.read(folder), folder)
     raise CheckpointError(f"{folder}: neither a folder of onion train nor a checkpoint in one (step-...).")
 
 
 def _of_encoder(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: array for name, array in arrays.items() if name.startswith("encoder.")}
+    return {name: array for name, array in arrays.items() if name.startswith(ENCODER)}
 
 
-def network_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:
-    """Return the network's parameters in a checkpoint.
+def weights_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:
+    """Return the weights of the network in a checkpoint: their moving average, where the training kept one.
 
     Raises:
-        CheckpointError: there are none.
+        CheckpointError: the checkpoint has no network.
     """
+    if AVERAGE in saved.items:
+        return saved.items[AVERAGE]
     if NETWORK not in saved.items:
         raise CheckpointError(
             f"{folder}: the run has saved no {NETWORK} (step {saved.step}); was another onion run there?"

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import paddle
 from paddle import nn
 from paddle.nn.clip import _squared_l2_norm
 
 from onion.errors import CompositionError
-from onion.schedules import Length, linear_warmup_and_decay
+from onion.schedules import Length, cosine, linear_warmup_and_decay, palm_linear, polynomial
+from onion.tasks.finetune.settings import TrainingSettings
+from onion.tasks.networks.multi_head import MultiHead
 
 Pair: TypeAlias = tuple[paddle.Tensor, paddle.Tensor | None]
 """A parameter and its gradient."""
 
 LAYER = re.compile(r"(?:^|\.)(?:encoder\.layers|layer)\.(\d+)\.")  # the latter: XLNet's
+SCHEDULES: dict[str, Callable[[float, Length, float], Any]] = {
+    "linear": linear_warmup_and_decay,
+    "cosine": cosine,
+    "constant": partial(polynomial, power=0.0),
+    "palm": palm_linear,
+}
+"""The schedules by name; each rises in a straight line before it does what its name says."""
+
 EMBEDDINGS = re.compile(r"(?:^|\.)(?:embeddings|embeddings_project|word_embedding)\.")
 
 
@@ -28,6 +39,7 @@ def fine_tuning_optimizer(
     weight_decay: float = 0.01,
     max_grad_norm: float = 1.0,
     layerwise_decay: float | None = None,
+    schedule: str = "linear",
 ) -> paddle.optimizer.AdamW:
     """Return AdamW as used to fine-tune BERT (Devlin et al. 2018, appendix A.3; Loshchilov and Hutter 2017).
 
@@ -39,6 +51,7 @@ def fine_tuning_optimizer(
         weight_decay: decoupled; not applied to biases and LayerNorms. Default 0.01.
         max_grad_norm: the gradients are clipped to this global norm. Default 1.0.
         layerwise_decay: see ``set_layerwise_rates``; 0.8 is common. Default: one rate for all layers.
+        schedule: a name in SCHEDULES. Default ``linear``: warm-up, then a straight line to 0.
 
     Raises:
         CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``layerwise_decay`` is out of range, or no parameter
@@ -48,11 +61,25 @@ def fine_tuning_optimizer(
         set_layerwise_rates(network, layerwise_decay)
     decayed = {parameter.name for path, parameter in network.named_parameters() if is_decayed(path)}
     return paddle.optimizer.AdamW(
-        learning_rate=linear_warmup_and_decay(learning_rate, total_steps, warmup_ratio),
+        learning_rate=SCHEDULES[schedule](learning_rate, total_steps, warmup_ratio),
         parameters=network.parameters(),
         weight_decay=float(weight_decay),  # Paddle 2.6 refuses integers
         apply_decay_param_fun=decayed.__contains__,
         grad_clip=ClipGradByGlobalNorm(max_grad_norm),
+    )
+
+
+def optimizer_for(network: nn.Layer, settings: TrainingSettings, total_steps: Length) -> paddle.optimizer.AdamW:
+    """Return the optimizer that the settings of a training ask for."""
+    return fine_tuning_optimizer(
+        network,
+        settings.learning_rate,
+        total_steps,
+        settings.warmup_ratio,
+        settings.weight_decay,
+        settings.max_grad_norm,
+        settings.layerwise_decay,
+        settings.schedule,
     )
 
 
@@ -88,6 +115,18 @@ def set_layerwise_rates(network: nn.Layer, decay: float) -> None:
         )
     for path, parameter in parameters.items():
         parameter.optimize_attr["learning_rate"] = decay ** depth(path, layers)
+
+
+def set_head_rates(network: MultiHead, factors: Mapping[str, float]) -> None:
+    """Let every optimizer move the head of a task at the general rate times a factor; see ``set_layerwise_rates``.
+
+    Args:
+        network: has the heads.
+        factors: task -> the factor.
+    """
+    for name, factor in factors.items():
+        for parameter in network.own_parameters(name):
+            parameter.optimize_attr["learning_rate"] *= factor
 
 
 def depth(path: str, layers: int) -> int:

@@ -13,15 +13,17 @@ from paddle import nn
 
 from onion import Forward, GradientMachine, Runner
 from onion.checkpointing.run_state import best_checkpoint
+from onion.errors import DataError
 from onion.inference import inference_runner
 from onion.items.gradient_machine import load_network
+from onion.messages import listed, shown
 from onion.models.auto import new_encoder
 from onion.models.families import read_config
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.text_checks import Tally
-from onion.tasks.finetune.initialization import network_in
+from onion.tasks.finetune.initialization import ENCODER, weights_in
 from onion.tasks.finetune.recipes import prediction_onion
 from onion.tasks.finetune.run_folder import TASK_FILE, read_json, read_record
 from onion.tasks.registry import recorded_task
@@ -54,22 +56,27 @@ class Predictor:
     tokenizer: Tokenizer
 
     @classmethod
-    def load(cls, folder: str | Path, settings: Mapping[str, Any] | None = None) -> Predictor:
+    def load(
+        cls, folder: str | Path, settings: Mapping[str, Any] | None = None, task_name: str | None = None
+    ) -> Predictor:
         """Load the best checkpoint of a run's folder.
 
         Args:
             folder: of ``onion train``.
-            settings: of the task, to override those of the training; see ``Task.adjusted``.
+            task_name: which task of a run of several; of a run of one, None.
+            settings: of the task, instead of those that it was trained with; see ``Task.adjusted``.
 
         Raises:
             CheckpointError: the folder has no run, or no complete checkpoint.
             DataError: a setting is fixed by the training, or invalid.
         """
         folder = Path(folder)
-        task = read_task(folder).adjusted(settings or {})
-        saved = network_in(best_checkpoint(folder), folder)
+        task = read_task(folder, task_name).adjusted(settings or {})
+        weights = weights_in(best_checkpoint(folder), folder)
+        if task_name is not None:
+            weights = weights_of_task(weights, head_of(folder, task_name))
         network = task.network(new_encoder(read_config(folder / "config.json")))
-        load_network(network, saved)
+        load_network(network, weights)
         network.eval()
         return cls(task, Runner(GradientMachine(network)), Tokenizer.from_pretrained(folder))
 
@@ -99,11 +106,34 @@ class Predictor:
         tally.note(notes)
 
 
-def read_task(folder: Path) -> Task:
-    """Return the task of a run's folder.
+def read_task(folder: Path, name: str | None = None) -> Task:
+    """Return the task of a run's folder, or one of several by its name.
 
     Raises:
         CheckpointError: the folder holds no run, or a damaged one.
+        DataError: a run of several tasks has none of that name, or no name was given.
     """
     read_record(folder)
-    return recorded_task(read_json(folder, TASK_FILE), folder / TASK_FILE)
+    fitted = read_json(folder, TASK_FILE)
+    tasks = fitted.get("tasks") if isinstance(fitted, dict) else None
+    if not isinstance(tasks, dict):
+        if name is not None:
+            raise DataError(f"--task: {folder} holds one task; leave it out")
+        return recorded_task(fitted, folder / TASK_FILE)
+    if name not in tasks:
+        told = "choose one with --task" if name is None else f"there is no {shown(name)}"
+        raise DataError(f"{folder} holds several tasks, {listed(tasks)}; {told}")
+    return recorded_task(tasks[name], folder / TASK_FILE)
+
+
+def head_of(folder: Path, name: str) -> str:
+    """Return the name of the task of a run whose head a task uses; mostly its own."""
+    entry = read_record(folder).get("tasks", {}).get(name, {})
+    return entry.get("share_head_with") or name
+
+
+def weights_of_task(weights: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return, of the weights of a MultiHead, those of the network of one task by their paths in it."""
+    head = f"networks.{name}."
+    own = {path.removeprefix(head): array for path, array in weights.items() if path.startswith(head)}
+    return {**{path: array for path, array in weights.items() if path.startswith(ENCODER)}, **own}

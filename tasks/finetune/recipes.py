@@ -10,11 +10,16 @@ from typing import Any, Literal
 from paddle import nn
 
 from onion import (
+    Accumulate,
     DataProvider,
+    EarlyStopping,
     Evaluator,
     Forward,
+    Freeze,
     GradientMachine,
     Logger,
+    MixedPrecision,
+    MovingAverage,
     NanGuard,
     ParameterUpdater,
     Progress,
@@ -23,6 +28,7 @@ from onion import (
     Saver,
     Signals,
     Tester,
+    UseAverage,
 )
 from onion.errors import DataError
 from onion.messages import shown
@@ -30,66 +36,90 @@ from onion.monitoring.best import Mode
 from onion.tasks.collector import Collector, Decoder
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.stream import FeatureStream
+from onion.tasks.finetune.settings import TEST_BATCH_SIZE, TrainingSettings
 from onion.tasks.task import Task
 
 LOG = "metrics.jsonl"
-LOOK = 50
-"""Steps between two readings of the loss, for the log and to stop if it is NaN."""
-TEST_BATCH = 64
 PREFIX = "dev."
-"""Prefix of the test's metrics in a training."""
+"""Of the metrics of the test, as a training of one task reports them."""
 
 
 def training_onion(
-    task: Task,
     network: nn.Layer,
     optimizer: Any,
-    train: Examples | FeatureStream,
-    test: Runner,
+    data: RunnerItem,
+    tests: Sequence[Tester],
     output: Path,
+    settings: TrainingSettings,
     *,
-    monitor: str,
-    mode: Mode = "max",
-    batch_size: int,
-    seed: int,
     test_every: int,
-    pad_id: int = 0,
+    monitor: str | None,
+    mode: Mode = "max",
     train_items: Sequence[RunnerItem] = (),
+    average: MovingAverage | None = None,
     resume: bool | Literal["force"] = True,
 ) -> Runner:
     """Return the runner that fine-tunes a network, tests it regularly and keeps the best checkpoint.
 
     Args:
-        task: makes the batches.
-        network: has a method ``loss``.
+        network: gives outputs and, by its method ``loss``, the loss.
         optimizer: of the network's parameters.
-        train: the examples; a stream keeps the order of its file, other examples are shuffled and batched by length.
-        test: the runner that tests the network; its metrics become ``dev.<metric>``.
+        data: the item that brings the batches.
+        tests: the testers.
         output: the folder for checkpoints and the log.
-        monitor: the metric of the test by which the best checkpoint is chosen.
-        mode: whether the metric is to be maximized (default) or minimized.
-        batch_size: examples per batch.
-        seed: of the order of the examples.
-        test_every: steps between two tests; each is followed by a checkpoint.
-        pad_id: the padding token.
-        train_items: inserted between the data and the network.
-        resume: see Saver.
+        settings: of everything around the network.
+        test_every: steps between two tests, and between two checkpoints unless the settings say otherwise.
+        monitor: the metric by which the best checkpoint is chosen and the training is ended early, as it is reported;
+            None: the newest checkpoint is the best one.
+        mode: whether more of it is better (default) or less.
+        train_items: what alters each batch before the network sees it.
+        average: keeps the moving average of the network. Default: none is kept.
+        resume: as Saver takes it.
     """
-    collate = partial(task.collate, pad_id=pad_id)
-    lengths = train.lengths if isinstance(train, Examples) else None
-    in_random_order: dict[str, Any] = {} if lengths is None else {"shuffle": True, "seed": seed, "lengths": lengths}
+    stop = [EarlyStopping(monitor, settings.early_stopping, mode)] if settings.early_stopping and monitor else []
     return Runner(
         Progress(),
-        Signals(leave=False),  # the caller reports metrics before the process exits
-        Saver(output, every=test_every, keep_last=1, monitor=f"{PREFIX}{monitor}", mode=mode, resume=resume),
-        Logger(output / LOG, every=LOOK),
-        Tester(test, every=test_every, name="dev"),
-        DataProvider(train, batch_size, collate=collate, **in_random_order),
-        *train_items,
+        Signals(leave=False),  # whoever runs it has figures to report, and leaves by itself
+        Saver(
+            output,
+            settings.save_every or test_every,
+            keep_last=settings.keep_last,
+            monitor=monitor,
+            mode=mode,
+            resume=resume,
+        ),
+        *stop,
+        Logger(output / LOG, every=settings.log_every),
+        *tests,
+        data,
+        *([average] if average else []),
+        *(Freeze(network, pattern) for pattern in settings.freeze),
         ParameterUpdater(optimizer),
-        NanGuard(check_every=LOOK),
+        *([] if settings.precision == "float32" else [MixedPrecision(settings.precision)]),
+        NanGuard(check_every=settings.log_every),
+        *([Accumulate(batches)] if (batches := settings.gradient_accumulation_steps) > 1 else []),
+        *train_items,
         GradientMachine(network),
     )
+
+
+def test_interval(settings: TrainingSettings, batches: int) -> int:
+    """Return the steps between two tests of a training whose passes have so many batches: four tests a pass."""
+    steps = -(-batches // settings.gradient_accumulation_steps)
+    return settings.test_every or max(1, steps // 4)
+
+
+def training_data(
+    task: Task, examples: Examples | FeatureStream, batch_size: int, seed: int, pad_id: int = 0
+) -> DataProvider:
+    """Return the item that brings the batches of a task's training.
+
+    Examples come in random order, in batches of similar length; those of a stream in the order of the file.
+    """
+    collate = partial(task.collate, pad_id=pad_id)
+    if isinstance(examples, FeatureStream):
+        return DataProvider(examples, batch_size, collate=collate)
+    return DataProvider(examples, batch_size, collate=collate, shuffle=True, seed=seed, lengths=examples.lengths)
 
 
 def evaluation_onion(
@@ -99,10 +129,14 @@ def evaluation_onion(
     metric: Any,
     pad_id: int = 0,
     train_items: Sequence[RunnerItem] = (),
+    *,
+    batch_size: int = TEST_BATCH_SIZE,
+    average: MovingAverage | None = None,
 ) -> Runner:
-    """Return the runner that measures a network on labelled examples."""
-    data = _in_order(task, examples, pad_id)
-    return Runner(data, Evaluator(metric), *train_items, Decoder(network), Forward(network))
+    """Return the onion that measures a network, or its moving average, on labelled examples."""
+    data = _in_order(task, examples, pad_id, batch_size)
+    averaged = [UseAverage(average)] if average else []
+    return Runner(data, Evaluator(metric), *averaged, *train_items, Decoder(network), Forward(network))
 
 
 def prediction_onion(
@@ -118,10 +152,10 @@ def prediction_onion(
     return Runner(_in_order(task, examples, pad_id), collector, *train_items, decoder, inference)
 
 
-def _in_order(task: Task, examples: Examples, pad_id: int) -> DataProvider:
-    # Examples of similar length share a batch; metrics and predictions do not depend on the order.
+def _in_order(task: Task, examples: Examples, pad_id: int, batch_size: int = TEST_BATCH_SIZE) -> DataProvider:
+    # Examples of similar length share a batch, whatever their order; figures and predictions do not depend on it.
     collate = partial(task.collate, pad_id=pad_id)
-    return DataProvider(examples, TEST_BATCH, lengths=examples.lengths, collate=collate)
+    return DataProvider(examples, batch_size, lengths=examples.lengths, collate=collate)
 
 
 def best_figure(metric: Any, wanted: str) -> tuple[str, Mode]:

@@ -22,14 +22,18 @@ from onion.checkpointing.lock import exclusive_lock
 from onion.checkpointing.run_state import outermost
 from onion.engine.drawing import as_svg
 from onion.errors import CheckpointError
+from onion.messages import listed
 from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored, shortened
+from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features.hashing import digest_of_tokenizer, ending_of
 from onion.tasks.data.labels import apart
 from onion.tasks.data.texts import tell_notes
-from onion.tasks.finetune.settings import Settings
-from onion.tasks.registry import current_name
+from onion.tasks.finetune.declared import declared_in
+from onion.tasks.finetune.multitask_settings import MultiTaskSettings
+from onion.tasks.finetune.settings import Settings, TrainingSettings
+from onion.tasks.names import current_name
 from onion.tasks.task import Task
 
 RUN_FILE, SETTINGS_FILE, TASK_FILE = "run.json", "settings.json", "task.json"
@@ -50,7 +54,8 @@ class RunFolder(RunnerItem):
     Args:
         output: the folder.
         settings: of the training.
-        task: fitted to the training file.
+        task: fitted to the training file; or several, by name.
+        files: what it reads; or what each of several tasks reads.
         tokenizer: of the encoder.
         config: of the encoder.
         notes: warnings about each data file: path -> (what -> how often).
@@ -65,15 +70,16 @@ class RunFolder(RunnerItem):
     def __init__(
         self,
         output: Path,
-        settings: Settings,
-        task: Task,
+        settings: Settings | MultiTaskSettings,
+        task: Task | Mapping[str, Task],
+        files: DataFiles | Mapping[str, DataFiles],
         tokenizer: Tokenizer,
         config: PretrainedConfig,
         notes: Mapping[str, Mapping[str, int]],
         force: bool = False,
     ) -> None:
         self._output, self.force = anchored(output), force
-        self._settings, self._task, self._notes = settings, task, notes
+        self._settings, self._task, self._files, self._notes = settings, task, files, notes
         self._tokenizer, self._config = tokenizer, config
         self._claimed = False
 
@@ -119,16 +125,38 @@ class RunFolder(RunnerItem):
     def _record(self) -> dict[str, Any]:
         """The record, made once, since it takes reading the data files as a whole."""
         sums = {"tokenizer_sha256": digest_of_tokenizer(self._tokenizer)}
-        return {**self._settings.record(), **sums, FITTED: self._task.record()}
+        return {**settings_record(self._settings, self._files), **sums, FITTED: fitted_record(self._task)}
 
     def _fill(self, state: State) -> None:
         write_json(self.output / SETTINGS_FILE, self._settings.config())
-        write_json(self.output / TASK_FILE, self._task.record())
+        write_json(self.output / TASK_FILE, fitted_record(self._task))
         self._tokenizer.save_pretrained(self.output)
         self._config.write(self.output)
         assert state.runner is not None
         for name, drawing in zip(DRAWINGS, (f"{state.runner}\n", as_svg(state.runner)), strict=True):
             write_text(self.output / name, drawing)
+
+
+def settings_record(
+    settings: Settings | MultiTaskSettings, files: DataFiles | Mapping[str, DataFiles]
+) -> dict[str, Any]:
+    """Return the settings with the checksums of the data files, as JSON values.
+
+    Raises:
+        DataError: a data file cannot be read.
+    """
+    record = settings.as_json()
+    if isinstance(files, DataFiles):
+        return {**record, **files.digests()}
+    tasks = {name: {**task, **files[name].digests()} for name, task in record["tasks"].items()}
+    return {**record, "tasks": tasks}
+
+
+def fitted_record(task: Task | Mapping[str, Task]) -> dict[str, Any]:
+    """Return what ``task.json`` holds: the record of a task, or under ``tasks`` those of several by name."""
+    if isinstance(task, Mapping):
+        return {"tasks": {name: each.record() for name, each in task.items()}}
+    return task.record()
 
 
 def refuse_other(output: Path, record: Mapping[str, Any], force: bool = False) -> list[str]:
@@ -163,18 +191,44 @@ def _make(output: Path) -> None:
 
 
 def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the differences. A data file is its content and extension; the fitted task includes all options."""
+    """Name what differs: in general, then task by task where there are several."""
+    ours, theirs = _tasks_of(here), _tasks_of(there)
+    if ours.keys() != theirs.keys():
+        yield f"tasks {listed(theirs)} there, {listed(ours)} here"
+        return
+    general = (there, here) if not ours else tuple(_without(each, "tasks", FITTED) for each in (there, here))
+    yield from _differences_of_part(*general)
+    for name in ours:
+        yield from (f"{name}: {each}" for each in _differences_of_part(theirs[name], ours[name]))
+
+
+def _tasks_of(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return settings, checksums and fitted task of each of several tasks; of a training of one task, nothing."""
+    fitted = record.get(FITTED, {}).get("tasks", {})
+    return {name: {**task, FITTED: fitted.get(name, {})} for name, task in record.get("tasks", {}).items()}
+
+
+def _without(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in names}
+
+
+def _differences_of_part(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    """Name what differs. A data file is content and ending, wherever it is; the fitted task has all its options."""
     for name in ("train", "dev"):
         endings = [ending_of(str(record.get(name))) for record in (there, here)]
         if endings[0] != endings[1]:
             yield f"the {name} file ends in {endings[0] or 'nothing'} there, in {endings[1] or 'nothing'} here"
-    one, other = ({**record, **record.get(FITTED, {})} for record in (there, here))
+    # A run of an earlier version of onion has no record of the settings that have come since: they are the default.
+    one, other = ({**DEFAULTS, **record, **record.get(FITTED, {})} for record in (there, here))
     for name in sorted((one.keys() | other.keys()) - {"train", "dev", "options", FITTED}):
         if one.get(name) != other.get(name):
             file = name.removesuffix("_sha256")
             told = f"{name} {apart(one.get(name), other.get(name))}"
             yield told if file == name else f"the {file} file has other content"
 
+
+DEFAULTS = {name: default for name, (_, default) in declared_in(TrainingSettings).items()}
+DEFAULTS |= {"freeze": [], "columns": {}}
 
 RENAMED = {
     "best": "monitor",
@@ -196,7 +250,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise _no_run(folder, RUN_FILE)
     record = {RENAMED.get(name, name): value for name, value in record.items()}
-    for part in (record, record.get(FITTED)):
+    for part in (record, record.get(FITTED)):  # several tasks have come later than the old names
         if isinstance(part, dict) and "task" in part:
             part["task"] = current_name(part["task"])
     return record

@@ -1,61 +1,171 @@
-"""The settings of a training job."""
+"""The settings of a training: of the loop in general, and of one task."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
 from onion.errors import DataError
-from onion.tasks.data.features.hashing import digest_of_file
-from onion.tasks.registry import current_name
-from onion.tasks.validators import NATURAL, NOT_NEGATIVE, PART, POSITIVE, SEED, SWITCH, TEXT, as_float
+from onion.tasks.finetune.declared import setting
+from onion.tasks.names import TASK_NAMES, current_name
+from onion.tasks.validators import (
+    BELOW_ONE,
+    COLUMNS,
+    NATURAL,
+    NOT_NEGATIVE,
+    PART,
+    POSITIVE,
+    SEED,
+    SHARE,
+    SWITCH,
+    TEXT,
+    TEXTS,
+    as_float,
+    as_text,
+    as_texts,
+    one_of,
+)
 
-ENCODER = "minilm"
+ENCODER, TEST_BATCH_SIZE = "minilm", 64
+SCHEDULES = ("linear", "cosine", "constant", "palm")
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 @attrs.frozen(kw_only=True)
-class Settings:
-    """The settings of ``onion train``.
+class TrainingSettings:
+    """What every training is asked to do, of one task or of several; ``onion train --help`` describes each setting.
 
-    Attributes:
-        task: the name of the task; earlier names are converted to the current one.
-        train: the training file.
-        dev: the file to test on while training.
-        encoder: a known name or a folder.
-        init_from: a folder of ``onion train``, or one of its checkpoints, to start from: its weights, config and
-            tokenizer are used, and ``encoder`` is ignored.
-        init_head: load the head from there, too; otherwise it is initialized at random.
-        passes: over the training file.
-        batch_size: examples per batch.
-        learning_rate: the highest learning rate.
-        seed: of all random generators.
-        test_every: steps between two tests. Default: four tests per pass.
-        warmup_ratio: the share of the steps in which the learning rate rises from 0.
-        weight_decay: decoupled weight decay.
-        max_grad_norm: the gradients are clipped to this global norm.
-        monitor: the metric of the dev file by which the best checkpoint is chosen. Default: the task's.
-        stream: read the training file in every pass, in file order, and cache no features of it.
-        options: the settings of the task, such as ``max_length``.
+    A default of None is told beside it.
     """
 
-    task: str = attrs.field(converter=current_name, validator=TEXT)
-    train: str = attrs.field(validator=TEXT)
-    dev: str = attrs.field(validator=TEXT)
-    encoder: str = attrs.field(default=ENCODER, validator=TEXT)
-    init_from: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
-    init_head: bool = attrs.field(default=False, validator=SWITCH)
-    passes: int = attrs.field(default=3, validator=NATURAL)
-    batch_size: int = attrs.field(default=32, validator=NATURAL)
-    learning_rate: float = attrs.field(default=5e-5, converter=as_float, validator=POSITIVE)
-    seed: int = attrs.field(default=1, validator=SEED)
-    test_every: int | None = attrs.field(default=None, validator=attrs.validators.optional(NATURAL))
-    warmup_ratio: float = attrs.field(default=0.1, converter=as_float, validator=PART)
-    weight_decay: float = attrs.field(default=0.01, converter=as_float, validator=NOT_NEGATIVE)
-    max_grad_norm: float = attrs.field(default=1.0, converter=as_float, validator=POSITIVE)
-    monitor: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
-    stream: bool = attrs.field(default=False, validator=SWITCH)
+    encoder: str = setting(
+        "model", "folder, name from weights ls, or OWNER/NAME of the hub", TEXT, ENCODER, metavar="NAME|DIR"
+    )
+    init_from: str | None = setting(
+        "model", "run or checkpoint to start from, instead of --encoder", TEXT, None, metavar="DIR"
+    )
+    freeze: tuple[str, ...] = setting(
+        "model",
+        "parameters that are not trained, such as 'encoder.*'",
+        TEXTS,
+        (),
+        metavar="PATTERN",
+        convert=as_texts,
+        many=True,
+    )
+    passes: int = setting("optimization", "passes over the training file", NATURAL, 3)
+    batch_size: int = setting("optimization", "examples per batch", NATURAL, 32)
+    gradient_accumulation_steps: int = setting("optimization", "batches per update", NATURAL, 1)
+    learning_rate: float = setting("optimization", "highest learning rate", POSITIVE, 5e-5, convert=as_float)
+    schedule: str = setting(
+        "optimization",
+        "how the learning rate falls after the warm-up",
+        one_of(SCHEDULES),
+        "linear",
+        metavar="|".join(SCHEDULES),
+    )
+    warmup_ratio: float = setting(
+        "optimization", "share of the updates with a rising learning rate", PART, 0.1, convert=as_float
+    )
+    layerwise_decay: float | None = setting(
+        "optimization",
+        "factor of the learning rate from each layer to the one below",
+        SHARE,
+        None,
+        told="1",
+        convert=attrs.converters.optional(as_float),
+    )
+    weight_decay: float = setting("optimization", "decoupled weight decay", NOT_NEGATIVE, 0.01, convert=as_float)
+    max_grad_norm: float = setting(
+        "optimization", "global norm to clip the gradients to", POSITIVE, 1.0, convert=as_float
+    )
+    precision: Literal["float32", "bfloat16", "float16"] = setting(
+        "optimization",
+        "arithmetic of the network; 16 bits need a GPU",
+        one_of(PRECISIONS),
+        "float32",
+        metavar="|".join(PRECISIONS),
+    )
+    ema_decay: float | None = setting(
+        "optimization",
+        "decay of a moving average of the weights, which is tested and predicts",
+        BELOW_ONE,
+        None,
+        told="no average",
+        convert=attrs.converters.optional(as_float),
+    )
+    seed: int = setting("optimization", "seed of all random generators", SEED, 1)
+    test_every: int | None = setting(
+        "testing and checkpoints",
+        "steps between two tests",
+        NATURAL,
+        None,
+        told="a quarter of a pass",
+        metavar="STEPS",
+    )
+    test_batch_size: int = setting("testing and checkpoints", "examples per batch of a test", NATURAL, TEST_BATCH_SIZE)
+    monitor: str | None = setting(
+        "testing and checkpoints",
+        "metric that selects the best checkpoint",
+        TEXT,
+        None,
+        told="the task's",
+        metavar="METRIC",
+    )
+    early_stopping: int | None = setting(
+        "testing and checkpoints",
+        "tests in a row without a better --monitor after which the training ends",
+        NATURAL,
+        None,
+        told="it runs to its end",
+        metavar="TESTS",
+    )
+    save_every: int | None = setting(
+        "testing and checkpoints",
+        "steps between two checkpoints",
+        NATURAL,
+        None,
+        told="those of --test-every",
+        metavar="STEPS",
+    )
+    keep_last: int = setting("testing and checkpoints", "checkpoints to keep, besides the best one", NATURAL, 1)
+    log_every: int = setting(
+        "monitoring", "steps between two rows of metrics.jsonl and two checks for NaN", NATURAL, 50, metavar="STEPS"
+    )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings by name, as JSON values."""
+        return attrs.asdict(self, value_serializer=plain_values)
+
+
+@attrs.frozen(kw_only=True)
+class Settings(TrainingSettings):
+    """What ``onion train`` is asked to do with one task.
+
+    Attributes:
+        options: the settings of the task itself, such as ``max_length``.
+    """
+
+    task: str = setting("data", f"one of {', '.join(TASK_NAMES)}", TEXT, metavar="NAME", convert=current_name)
+    train: str = setting("data", "training file; also a pattern, a,b, .parquet or hf:NAME/SPLIT", TEXT, metavar="FILE")
+    dev: str = setting(
+        "data",
+        "file to test on while training, or a share of the training file, such as 0.1",
+        TEXT,
+        metavar="FILE|SHARE",
+        convert=as_text,
+    )
+    columns: Mapping[str, str] = setting(
+        "data",
+        "columns of the task and of the files, where they differ",
+        COLUMNS,
+        attrs.Factory(dict),
+        metavar="OURS=THEIRS,...",
+    )
+    stream: bool = setting("data", "read the training file in its own order in every pass", SWITCH, False)
+    init_head: bool = setting("model", "load the head from --init-from too", SWITCH, False)
     options: Mapping[str, Any] = attrs.field(factory=dict)
 
     @init_head.validator
@@ -63,16 +173,12 @@ class Settings:
         if init_head and self.init_from is None:
             raise DataError("init_head needs init_from, the training to load the head from; set both or neither")
 
-    def record(self) -> dict[str, Any]:
-        """Return the settings with the checksums of the data files, as JSON values.
-
-        Raises:
-            DataError: a data file cannot be read.
-        """
-        sums = {"train_sha256": digest_of_file(self.train), "dev_sha256": digest_of_file(self.dev)}
-        return {**attrs.asdict(self), "options": dict(self.options), **sums}
-
     def config(self) -> dict[str, Any]:
-        """Return the settings as in a config file, with those of the task at the top level."""
-        general = {name: value for name, value in attrs.asdict(self).items() if name != "options"}
+        """Return the settings as a config file has them: those of the task among the others."""
+        general = {name: value for name, value in self.as_json().items() if name != "options"}
         return {**general, **self.options}
+
+
+def plain_values(_: Any, __: Any, value: Any) -> Any:
+    """Serialize a tuple as the list that it is in a file; for ``attrs.asdict``."""
+    return list(value) if isinstance(value, tuple) else value

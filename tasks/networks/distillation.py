@@ -107,6 +107,26 @@ class SoftTargets(TeacherLoss):
         return self.temperature**2 * _divergence(theirs, ours).mean()
 
 
+class SoftTargetsLoss:
+    """The loss of a network that learns from labels and from the logits of a teacher, ``batch["teacher"]``.
+
+        Forward(teacher), OutputsToBatch("teacher"), ..., GradientMachine(student, SoftTargetsLoss(student))
+
+    Args:
+        network: has ``loss(outputs, batch)`` for the labels, and logits as outputs.
+        weight: the share of the teacher in the loss, from 0 to 1. Default 0.5.
+        temperature: see :class:`SoftTargets`. Default 2.
+    """
+
+    def __init__(self, network: nn.Layer, weight: float = 0.5, temperature: float = 2.0) -> None:
+        self._network, self._weight, self._soft = network, weight, SoftTargets(temperature)
+
+    def __call__(self, outputs: paddle.Tensor, batch: Mapping[str, Any]) -> paddle.Tensor:
+        """Return the scalar loss of logits ``[rows, labels]``."""
+        soft = self._soft(HiddenStates(outputs), HiddenStates(batch[TEACHER]))
+        return (1 - self._weight) * self._network.loss(outputs, batch) + self._weight * soft
+
+
 @attrs.frozen
 class LayerLoss(TeacherLoss):
     """A loss that compares layers, and takes the mean over them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import paddle
@@ -17,6 +17,9 @@ from onion.errors import CompositionError, DataError
 from onion.items.forward import evaluating
 from onion.items.gradient_machine import saved_network
 from onion.validation import is_number
+
+Loss: TypeAlias = Callable[[Any, dict[str, Any]], Any]
+"""``loss(outputs, batch)``."""
 
 
 class MultiHead(nn.Layer):
@@ -34,6 +37,7 @@ class MultiHead(nn.Layer):
             ``loss(outputs, batch)``, as those of ``onion.tasks``.
         weights: task -> factor of its loss. Default: 1 for each.
         task_ids: task -> ERNIE's task id, which the encoder adds to every token. Default: the encoder's own for all.
+        losses: task -> ``loss(outputs, batch)`` in place of its network's, as for a teacher. Default: the network's.
 
     Raises:
         CompositionError: a network has another encoder, no loss, or a head for vectors of another width; a task has no
@@ -47,12 +51,14 @@ class MultiHead(nn.Layer):
         *,
         weights: Mapping[str, float] | None = None,
         task_ids: Mapping[str, int] | None = None,
+        losses: Mapping[str, Loss] | None = None,
     ) -> None:
         super().__init__()
         _check_networks(encoder, networks)
         _check_named("weights", weights or {}, networks)
         _check_named("task_ids", task_ids or {}, networks)
-        self._weights, self._ids = dict(weights or {}), dict(task_ids or {})
+        _check_named("losses", losses or {}, networks)
+        self._weights, self._ids, self._losses = dict(weights or {}), dict(task_ids or {}), dict(losses or {})
         _check_weights(self._weights)
         _check_ids(self._ids, encoder)
         self.encoder = encoder  # first, so that shared parameters are saved as the encoder's
@@ -72,8 +78,8 @@ class MultiHead(nn.Layer):
         return network(batch if task_id is None else {**batch, "task_type_ids": task_id})
 
     def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
-        """Return the loss of the task's network, times the task's weight."""
-        loss = self._network(batch).loss(outputs, batch)
+        """Return the loss of the task, times the task's weight."""
+        loss = self._losses.get(batch["task"], self._network(batch).loss)(outputs, batch)
         weight = self._weights.get(batch["task"], 1.0)
         return loss if weight == 1.0 else loss * weight
 

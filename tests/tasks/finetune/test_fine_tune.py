@@ -13,9 +13,11 @@ from onion.errors import CheckpointError, DataError, OnionError, WeightsError
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
+from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features import hashing
-from onion.tasks.finetune.fine_tune import Job, fine_tune, seed_everything, train
-from onion.tasks.finetune.run_folder import TASK_FILE, RunFolder, read_json, read_record
+from onion.tasks.finetune.fine_tune import Job, fine_tune, train
+from onion.tasks.finetune.run_folder import TASK_FILE, RunFolder, read_json, read_record, settings_record
+from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.registry import recorded_task
 from tests.tasks.helpers import films, log_rows, snapshot, write_tsv
 
@@ -41,7 +43,8 @@ def test_it_learns(make_settings, tmp_path):
 
 def test_the_folder_holds_all_that_a_reader_of_texts_needs(trained, make_settings, encoder_folder):
     out, result = trained
-    record = make_settings().record()
+    settings = make_settings()
+    record = settings_record(settings, DataFiles.of(settings.train, settings.dev, {}, 1))
     assert {name: read_record(out)[name] for name in record} == record
     task = recorded_task(read_json(out, TASK_FILE), TASK_FILE)
     assert (task.labels.names, task.pairs, task.max_length) == (("bad", "good"), False, 16)

@@ -8,9 +8,10 @@ from onion.checkpointing.checkpoint import steps_in
 from onion.errors import CheckpointError, DataError
 from onion.tasks import registry
 from onion.tasks.classification import Classification
-from onion.tasks.finetune.fine_tune import fine_tune, seed_everything, train
+from onion.tasks.finetune.fine_tune import fine_tune, train
 from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.initialization import Initialization
+from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.finetune.settings import Settings
 from tests.tasks.helpers import films, write_tsv
 

@@ -23,7 +23,8 @@ from onion.tasks.classification import Classification, Classifier
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
-from onion.tasks.finetune.recipes import best_figure, evaluation_onion, prediction_onion, training_onion
+from onion.tasks.finetune.recipes import best_figure, evaluation_onion, prediction_onion, training_data, training_onion
+from onion.tasks.finetune.settings import TrainingSettings
 from onion.tasks.metrics.question_answering import ReadingMetric, alike
 from onion.tasks.probabilities import softmax
 from onion.tasks.question_answering.questions import Answer, Question
@@ -76,16 +77,14 @@ def test_training_onion(task, measure, network, examples, tmp_path):
     """Its rings in their order; and the test is inside the saver and the logger, so that they see its metrics."""
     test = measure(network, examples)
     runner = training_onion(
-        task,
         network,
         fine_tuning_optimizer(network, 1e-3, 3),
-        examples,
-        test,
+        training_data(task, examples, batch_size=32, seed=1),
+        [Tester(test, every=2, name="dev")],
         tmp_path,
-        monitor="accuracy",
-        batch_size=32,
-        seed=1,
+        TrainingSettings(),
         test_every=2,
+        monitor="dev.accuracy",
     )
     rings = [Progress, Signals, Saver, Logger, Tester, DataProvider, ParameterUpdater, NanGuard, GradientMachine]
     assert [type(item) for item in runner.items] == rings

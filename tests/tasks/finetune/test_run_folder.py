@@ -1,6 +1,7 @@
 import hashlib
 import json
 import shutil
+from pathlib import Path
 
 import attrs
 import pytest
@@ -10,6 +11,7 @@ from onion.errors import CheckpointError, DataError
 from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
+from onion.tasks.data.data_files import DataFiles
 from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict
@@ -22,6 +24,7 @@ from onion.tasks.finetune.run_folder import (
     RunFolder,
     read_json,
     read_record,
+    settings_record,
     write_json,
 )
 from onion.tasks.finetune.settings import Settings
@@ -40,7 +43,7 @@ def settings(tmp_path):
 
 
 def test_the_record_holds_the_settings_and_the_sums_of_the_files(settings):
-    record = settings.record()
+    record = settings_record(settings, files_of(settings))
     assert json.loads(json.dumps(record)) == record
     assert (record["passes"], record["learning_rate"], record["encoder"]) == (3, 5e-5, "minilm")
     assert record["train_sha256"] == hashlib.sha256(b"a.tsv").hexdigest()
@@ -50,7 +53,7 @@ def test_the_record_holds_the_settings_and_the_sums_of_the_files(settings):
 def test_a_file_that_went_away(settings, tmp_path):
     (tmp_path / "b.tsv").unlink()
     with pytest.raises(DataError, match=r"b\.tsv: there is no such file"):
-        settings.record()
+        settings_record(settings, files_of(settings))
 
 
 @pytest.fixture
@@ -60,9 +63,14 @@ def folder_of(settings, encoder_folder):
 
     def make(out, task=FITTED, force=False, **changes):
         notes = {"a.tsv": {"texts cut": 2}}
-        return RunFolder(out, attrs.evolve(settings, **changes), task, tokenizer, config, notes, force)
+        changed = attrs.evolve(settings, **changes)
+        return RunFolder(out, changed, task, files_of(changed), tokenizer, config, notes, force)
 
     return make
+
+
+def files_of(settings):
+    return DataFiles(Path(settings.train), Path(settings.dev))
 
 
 def run(folder, *items):
@@ -73,7 +81,9 @@ def test_a_new_folder_is_made_claimed_and_filled(tmp_path, folder_of, settings, 
     out = tmp_path / "deep" / "out"
     run(folder_of(out))
     record = read_record(out)
-    assert {name: record[name] for name in settings.record()} == json.loads(json.dumps(settings.record()))
+    assert {name: record[name] for name in settings_record(settings, files_of(settings))} == json.loads(
+        json.dumps(settings_record(settings, files_of(settings)))
+    )
     assert {path.name for path in out.iterdir()} == {RUN_FILE, *OWN_FILES}
     assert recorded_task(read_json(out, TASK_FILE), out).labels.names == ("bad", "good")
     assert "run_folder" in (out / "onion.txt").read_text()

@@ -1,0 +1,45 @@
+"""Predictions as the lines of a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from onion.errors import DataError
+
+
+def csv_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a header and a line for each row, without line ends (RFC 4180).
+
+    A value that is an object becomes a column for each of its names, ``probabilities.good``; a list becomes JSON.
+
+    Raises:
+        DataError: a row has other columns than the first one.
+    """
+    names: list[str] = []
+    for number, row in enumerate(rows, 1):
+        cells = dict(_flat(row))
+        if not names:
+            names = list(cells)
+            yield _line(names)
+        unknown = cells.keys() - names
+        if unknown:
+            raise DataError(f"row {number} has the column {min(unknown)!r}, which the first lacks; write JSON lines")
+        yield _line([cells.get(name, "") for name in names])
+
+
+def _flat(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{inner}", each) for inner, each in _flat(value))
+        else:
+            yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+
+
+def _line(cells: list[Any]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(cells)
+    return text.getvalue()
