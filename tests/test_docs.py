@@ -1,6 +1,6 @@
 """README.md, CONTRIBUTING.md and the pages under docs/: their Python runs and their links lead somewhere.
 
-docs/items.md knows every item.
+docs/items.md knows every item. The Chinese pages have the snippets of the English ones.
 
 Python is in blocks that begin with ```python. The blocks of a page run one after the other, in one namespace, in a
 folder with what the page takes for granted. What cannot run by itself begins with ```python fragment.
@@ -24,7 +24,7 @@ from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder, write_tsv
 from tests.tasks.tagged import tagged
 
-FIRST = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+FIRST = [ROOT / name for name in ("README.md", "README_cn.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES = {path.relative_to(ROOT).as_posix(): path for path in [*FIRST, *sorted((ROOT / "docs").rglob("*.md"))]}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
 ITEMS = TEXTS["docs/items.md"]
@@ -43,6 +43,9 @@ def indented(page):
 
 
 WITH_BLOCKS = [page for page in PAGES if blocks(page)]
+CHINESE = {"README_cn.md": "README.md"} | {page: page.replace("/zh/", "/") for page in PAGES if "/zh/" in page}
+"""Page in Chinese -> the English one."""
+
 COMMANDS = [
     (page, command.strip())
     for page in PAGES
@@ -120,6 +123,14 @@ def test_a_command_of_a_page_can_be_parsed(page, command):
         words = [word for word in words if word != "..."] + ["--output", "run"]
     if words != ["--version"]:
         assert parser().parse_args(words).command
+
+
+@pytest.mark.parametrize(("page", "english"), CHINESE.items())
+@pytest.mark.parametrize("kind", ["python", "python fragment", "sh", "yaml"])
+def test_a_chinese_page_has_snippets_of_the_english_one(page, english, kind):
+    """In its order, and not necessarily all of them."""
+    left = iter(blocks(english, kind))
+    assert [block for block in blocks(page, kind) if block not in left] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

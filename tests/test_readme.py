@@ -27,7 +27,7 @@ def names_of(*blocks):
     return names
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+@pytest.mark.parametrize("page", ["README.md", "README_cn.md", "docs/quickstart.md", "docs/zh/quickstart.md"])
 def test_the_quick_start_prints_what_is_shown(page, capsys):
     quick_start = snippets(page)[0]
     names_of(quick_start)
