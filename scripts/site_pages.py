@@ -1,23 +1,32 @@
 """Pages of the site that are kept elsewhere in the repository, and links that hold in both places: a hook of mkdocs.
 
 Links in Markdown files work in the repository. On the site, CHANGELOG.md, CONTRIBUTING.md, SECURITY.md,
-benchmarks/results.md and the examples are pages too, and links to them are rewritten.
+benchmarks/results.md, the examples and the help of the command line are pages too, and links to them are rewritten.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import posixpath
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
 DOCS = "docs"
+COMMANDS = "onion/cli/arguments.py"
+COLUMNS = "100"
+"""The width of the help of commands."""
+
 ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "benchmarks/results.md": "benchmarks/results.md",
+    COMMANDS: "cli.md",
     **{f"examples/{path.name}": f"examples/{path.stem}.md" for path in sorted((ROOT / "examples").glob("*.py"))},
 }
 """File in the repository -> page of the site."""
@@ -61,9 +70,31 @@ def for_the_site(text: str, path: str) -> str:
     return "".join(part if part.startswith("```") else LIST.sub(r"\1\n", LINK.sub(moved, part)) for part in parts)
 
 
-def example_page(path: Path) -> str:
-    """Return the page of an example: its source."""
-    return f"# {path.name}\n\n```python\n{path.read_text(encoding='utf-8')}```\n"
+def text_of(path: str) -> str:
+    """Return the Markdown of a file that is kept outside of docs/; that of an example is its source."""
+    if path == COMMANDS:
+        return cli_page()
+    text = (ROOT / path).read_text(encoding="utf-8")
+    return text if path.endswith(".md") else f"# {Path(path).name}\n\n```python\n{text}```\n"
+
+
+def cli_page() -> str:
+    """Return the page of the command line: the help of every command."""
+    from onion.cli.arguments import parser
+
+    head = "# Command line\n\nExit status: 0, 2 for a mistake that the message explains, 128 + n after signal n.\n"
+    with patch.dict(os.environ, COLUMNS=COLUMNS):  # argparse fits its lines to the terminal
+        helps = [f"## {each.prog}\n\n```text\n{each.format_help()}```\n" for each in commands(parser())]
+    return "\n".join([head, *helps])
+
+
+def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Return a parser and those of its commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from commands(command)
 
 
 # -- called by mkdocs --------------------------------------------------------------------------------------------------
@@ -82,9 +113,7 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     for path, page in ELSEWHERE.items():
-        source = ROOT / path
-        text = example_page(source) if source.suffix == ".py" else source.read_text(encoding="utf-8")
-        files.append(File.generated(config, page, content=text))
+        files.append(File.generated(config, page, content=text_of(path)))
     return files
 
 

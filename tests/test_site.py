@@ -20,7 +20,7 @@ from onion import inference, schedules
 from onion.models.families import FAMILIES
 from onion.multitask import strategies
 from onion.tasks.registry import TASKS
-from scripts.site_pages import ELSEWHERE, example_page, file_of, for_the_site, page_of
+from scripts.site_pages import ELSEWHERE, file_of, for_the_site, page_of, text_of
 from tests.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -31,8 +31,8 @@ IN_API = re.compile(r"^::: (\S+)$", re.MULTILINE)
 
 
 def source(page):
-    path = ROOT / file_of(page)
-    return example_page(path) if path.suffix == ".py" else path.read_text(encoding="utf-8")
+    path = file_of(page)
+    return text_of(path) if path in ELSEWHERE else (ROOT / path).read_text(encoding="utf-8")
 
 
 def in_nav(entry):
@@ -66,6 +66,7 @@ def test_links_lead_to_pages_and_files_of_the_site(page):
         ("CONTRIBUTING.md", "docs/items.md#placement", "items.md#placement"),
         ("benchmarks/results.md", "../docs/performance.md", "../performance.md"),
         ("docs/examples.md", "../examples/siamese.py", "examples/siamese.md"),
+        ("docs/tasks.md", "../onion/cli/arguments.py#onion-train", "cli.md#onion-train"),
         ("docs/items.md", "#placement", "#placement"),
         ("docs/items.md", "https://example.org/a.md", "https://example.org/a.md"),
         ("docs/index.md", "onion.svg", "onion.svg"),
@@ -78,6 +79,12 @@ def test_a_link_of_the_repository_becomes_one_of_the_site(path, link, moved):
 def test_links_in_code_stay():
     code = "```python\na[0](../benchmarks/results.md)\n```\n"
     assert for_the_site(code, "docs/items.md") == code
+
+
+def test_the_page_of_the_command_line_has_every_command():
+    headings = re.findall(r"^## (.*)$", source("cli.md"), re.MULTILINE)
+    assert {"onion", "onion train", "onion weights get", "onion ctl pause"} <= set(headings)
+    assert "--learning-rate" in source("cli.md")
 
 
 def test_a_list_gets_an_empty_line_before_it():
