@@ -1,6 +1,6 @@
 """README.md, CONTRIBUTING.md and the pages under docs/: their Python runs and their links lead somewhere.
 
-docs/items.md knows every item. The Chinese pages have the snippets of the English ones.
+docs/items.md knows every item.
 
 Python is in blocks that begin with ```python. The blocks of a page run one after the other, in one namespace, in a
 folder with what the page takes for granted. What cannot run by itself begins with ```python fragment.
@@ -9,7 +9,6 @@ folder with what the page takes for granted. What cannot run by itself begins wi
 import ast
 import builtins
 import re
-import shlex
 import subprocess
 import sys
 import textwrap
@@ -19,12 +18,11 @@ import pytest
 
 import onion
 import onion.online
-from onion.cli.arguments import parser
 from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder, write_tsv
 from tests.tasks.tagged import tagged
 
-FIRST = [ROOT / name for name in ("README.md", "README_cn.md", "CONTRIBUTING.md", "SECURITY.md")]
+FIRST = [ROOT / "README.md", ROOT / "README_cn.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 PAGES = {path.relative_to(ROOT).as_posix(): path for path in [*FIRST, *sorted((ROOT / "docs").rglob("*.md"))]}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
 ITEMS = TEXTS["docs/items.md"]
@@ -43,16 +41,6 @@ def indented(page):
 
 
 WITH_BLOCKS = [page for page in PAGES if blocks(page)]
-CHINESE = {"README_cn.md": "README.md"} | {page: page.replace("/zh/", "/") for page in PAGES if "/zh/" in page}
-"""Page in Chinese -> the English one."""
-
-COMMANDS = [
-    (page, command.strip())
-    for page in PAGES
-    for line in "".join(blocks(page, "sh")).splitlines()
-    for command in line.split("|")
-    if command.strip().startswith("onion ")
-]
 FRAGMENTS = [(page, text) for page in PAGES for text in blocks(page, "python fragment")]
 
 
@@ -113,24 +101,6 @@ def test_a_fragment_is_python_and_names_what_there_is(page, text):
     known = {*dir(builtins), *onion.__all__, *onion.online.__all__}
     named = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     assert {name for name in named if name[0].isupper()} <= known
-
-
-@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[f"{page}-{command[:24]}" for page, command in COMMANDS])
-def test_a_command_of_a_page_can_be_parsed(page, command):
-    """What is left out, `...`, stands for required arguments at most."""
-    words = shlex.split(command, comments=True)[1:]
-    if "..." in words:
-        words = [word for word in words if word != "..."] + ["--output", "run"]
-    if words != ["--version"]:
-        assert parser().parse_args(words).command
-
-
-@pytest.mark.parametrize(("page", "english"), CHINESE.items())
-@pytest.mark.parametrize("kind", ["python", "python fragment", "sh", "yaml"])
-def test_a_chinese_page_has_snippets_of_the_english_one(page, english, kind):
-    """In its order, and not necessarily all of them."""
-    left = iter(blocks(english, kind))
-    assert [block for block in blocks(page, kind) if block not in left] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -98,9 +98,7 @@ class Embedder:
     Args:
         encoder: gives the vectors of tokens; it computes in evaluation mode and is left in the mode it had.
         tokenizer: the encoder's.
-        pooling: see :class:`PooledEncoder`.
-        layer: see there.
-        normalize: see there.
+        pooling, layer, normalize: see :class:`PooledEncoder`.
         max_length: tokens a text may have, special ones included; of longer ones the rest is cut off.
         batch_size: texts, of similar length, that are computed at once.
 
