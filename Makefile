@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page figures train-sst2 results composition wheel portable arm gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page figures train-sst2 results composition wheel sdist docs docs-serve portable arm gpu-dry gpu
 
 ## train and predict with the example of the README, from nothing
 train: $(READY)
@@ -49,7 +49,7 @@ format: $(READY)
 ## onion beside its peers, in turns: benchmarks/results.md. NAMES="loop data" does a part; the peers go where
 ## those of `make parity` go
 bench: $(READY)
-	@$(RUN) -m benchmarks $(NAMES)
+	@$(RUN) -m benchmarks $(NAMES); status=$$?; $(RUN) -m benchmarks.plots; exit $$status
 
 ## onion beside transformers, sentence-transformers and PaddleNLP: a table. They go into environments of their
 ## own (3 GB) in ONION_PARITY, by default onion-parity in the user's cache
@@ -105,9 +105,21 @@ web-assets: $(READY)
 settings-page: $(READY)
 	@$(RUN) -m scripts.settings_page docs/settings.md
 
-## the README's picture
+## the pictures of the pages that are drawn without measuring: docs/onion.svg, docs/plots
 figures: $(READY)
 	$(RUN) examples/nested_test.py --draw docs/onion.svg
+	$(RUN) -m benchmarks.plots
+
+# mkdocs-material tells of its successor in every build.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs
+
+## the site, in build/site; a dead link or a docstring that cannot be parsed is an error
+docs: $(VENV)/.ready-docs
+	$(MKDOCS) build --strict --quiet
+
+## the site at http://127.0.0.1:8000, built again whenever a page changes
+docs-serve: $(VENV)/.ready-docs
+	$(MKDOCS) serve
 
 ## one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
 train-sst2: $(READY)
@@ -126,10 +138,17 @@ results: $(READY)
 composition: $(READY)
 	@$(RUN) -m benchmarks.composition $(ROWS) --data $(DATA)
 
-## what goes onto the package index, in dist/
+## the wheel, in dist/
 wheel: $(READY)
 	@$(RUN) -m scripts.web_assets || echo "the page in this wheel will have no curves"
 	$(RUN) -m build --wheel --outdir dist .
+
+## the source distribution and a wheel built from it, both checked by twine, in dist/
+sdist: $(VENV)/.ready-release
+	@$(RUN) -m scripts.web_assets || echo "the page in these distributions will have no curves"
+	rm -f dist/onion_paddle-*
+	$(RUN) -m build --outdir dist .
+	$(RUN) -m twine check --strict dist/onion_paddle-*
 
 ## tests/models by the kernels for AVX2; and, emulated, every task on a processor without AVX-512, which needs qemu-user
 ## (without it, error 77; in CI a failure). PARTS=native or PARTS=emulated does one of them
@@ -190,3 +209,8 @@ $(READY): setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[cpu,dev]'
 	touch $(READY)
+
+# What one target alone needs: the extra of its name.
+$(VENV)/.ready-%: $(READY)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	touch $@

@@ -23,8 +23,8 @@ from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder, write_tsv
 from tests.tasks.tagged import tagged
 
-FIRST = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
-PAGES = {path.relative_to(ROOT).as_posix(): path for path in [*FIRST, *sorted((ROOT / "docs").glob("*.md"))]}
+FIRST = [ROOT / "README.md", ROOT / "README_cn.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+PAGES = {path.relative_to(ROOT).as_posix(): path for path in [*FIRST, *sorted((ROOT / "docs").rglob("*.md"))]}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
 ITEMS = TEXTS["docs/items.md"]
 FENCED = re.compile(r"^```(.*)\n([\s\S]*?)^```$", re.MULTILINE)

@@ -22,7 +22,11 @@ from onion.tasks.validators import SWITCH
 
 log = logging.getLogger("onion")
 
-TEXT, PAIR = "text_a", "text_b"
+TEXT = "text_a"
+"""The column of the text."""
+
+PAIR = "text_b"
+"""The column of the second text of a pair."""
 
 Own = TypeVar("Own", bound="TextTask")
 
