@@ -25,7 +25,7 @@ from onion.engine.item_tree import holds, subitems
 from onion.paths import shortened
 
 if TYPE_CHECKING:
-    from onion.engine.runner import Runner
+    from onion.engine.item_holder import Holder
 
 PLAIN = (str, int, float, bool)
 ARROWS = {True: "↕", False: "↓", None: "·"}
@@ -56,7 +56,7 @@ def settings(item: RunnerItem) -> str:
     return f"{type(item).__name__}({', '.join(shown)})"
 
 
-def as_text(runner: Runner) -> str:
+def as_text(runner: Holder) -> str:
     """Draw an onion as text."""
     rows = [("Runner", "", "", "", ""), *_rows(runner.items, "")]
     left = [f"{name}  {text}" if text else name for name, text, *_ in rows]
@@ -103,7 +103,7 @@ def inner_runs(item: RunnerItem) -> list[tuple[str, Sequence[RunnerItem]]]:
     ]
 
 
-def save_drawing(runner: Runner, path: str | Path) -> None:
+def save_drawing(runner: Holder, path: str | Path) -> None:
     """Write the drawing to a file: a picture for ``.svg``, text for any other suffix."""
     path = Path(path)
     path.write_text(as_svg(runner) if path.suffix == ".svg" else as_text(runner) + "\n", encoding="utf-8")
@@ -113,7 +113,7 @@ LINE, EDGE = 26, 14
 """Height of a row of text and width of a ring's border, in pixels."""
 
 
-def as_svg(runner: Runner) -> str:
+def as_svg(runner: Holder) -> str:
     """Draw an onion as nested rounded boxes; a box is a ring with a way out."""
     body, width, height = _boxes(runner.items, x=EDGE, y=EDGE, depth=0)
     width, height = width + 2 * EDGE, height + 2 * EDGE

@@ -1,12 +1,14 @@
-"""An item that holds items, and finds them: the part of a Runner that does not run."""
+"""An item that holds items, finds and shows them: the part of a Runner that does not run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import TypeVar, overload
 
 from onion.engine import item_tree
+from onion.engine.drawing import as_svg, as_text, save_drawing
 from onion.engine.item import RunnerItem
 from onion.engine.item_tree import Items, Layout, Selector
 from onion.errors import OnionError
@@ -76,3 +78,19 @@ class Holder(RunnerItem):
             wanted = which.__name__ if isinstance(which, type) else repr(which)
             raise OnionError(f"{len(found) or 'no'} items match {wanted}, not one, in\n\n{self}")
         return found[0]
+
+    # -- showing ------------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(item.name for item in self.items)})"
+
+    def _repr_svg_(self) -> str:
+        """Return the picture that a notebook shows."""
+        return as_svg(self)
+
+    def draw(self, path: str | Path) -> None:
+        """Write the onion as a picture (.svg) or as text (any other suffix)."""
+        save_drawing(self, path)

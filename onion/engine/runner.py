@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from onion.engine import item_tree
-from onion.engine.drawing import as_text, save_drawing
 from onion.engine.item import RunnerItem, is_in_use, overrides
 from onion.engine.item_holder import Holder
 from onion.engine.item_tree import Items, Selector
@@ -32,7 +31,7 @@ from onion.host.process_limits import room_for_calls
 from onion.validation import is_count
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 
 def _nothing(state: State) -> None:
@@ -277,15 +276,6 @@ class Runner(Holder):
         """
         own_name = self.name if item_tree.named(self) else None
         return Runner(*items, name=own_name, state=self.state_class, timing=clock or self.clock)
-
-    # -- showing ------------------------------------------------------------------------------------------------------
-
-    def __str__(self) -> str:
-        return as_text(self)
-
-    def draw(self, path: str | Path) -> None:
-        """Write the onion as a picture (.svg) or as text (any other suffix)."""
-        save_drawing(self, path)
 
     def timing(self) -> Timing:
         """Return what each ring cost in the runs so far; print it, or write its Chrome trace.

@@ -223,3 +223,10 @@ def test_draw_writes_a_picture_or_a_text_by_the_suffix(tmp_path):
     runner.draw(str(tmp_path / "onion.txt"))
     assert (tmp_path / "onion.svg").read_text("utf-8") == as_svg(runner)
     assert (tmp_path / "onion.txt").read_text("utf-8") == as_text(runner) + "\n"
+
+
+def test_a_notebook_shows_the_picture_and_repr_is_short():
+    runner = Runner(Recorder("a", []), Batches(1), Runner(Recorder("b", []), name="inner"))
+    assert runner._repr_svg_() == as_svg(runner)
+    assert repr(runner) == f"Runner({', '.join(item.name for item in runner.items)})"
+    assert repr(runner).endswith(", inner)")
