@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from functools import partial
 from operator import length_hint
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from onion.engine import item_tree
 from onion.engine.item import RunnerItem, is_in_use, overrides
@@ -29,9 +28,6 @@ from onion.engine.timing import Timing
 from onion.errors import CompositionError, HookError, OnionError
 from onion.host.process_limits import room_for_calls
 from onion.validation import is_count
-
-if TYPE_CHECKING:
-    pass
 
 
 def _nothing(state: State) -> None:
