@@ -38,6 +38,9 @@ LARGEST = 1e6
 """The largest weight of a class: far more than any ratio of classes, and far from overflow in float32."""
 
 
+BALANCED = "balanced"
+
+
 def _by_label(weights: Any) -> Any:
     """Convert names that are integers and weights that are quoted; anything but a mapping stays as it is."""
     if not isinstance(weights, Mapping):
@@ -51,8 +54,10 @@ def _by_label(weights: Any) -> Any:
 
 
 def _check_weights(task: Any, field: Any, weights: Any) -> None:
+    if weights == BALANCED:
+        return
     if not isinstance(weights, Mapping):
-        raise DataError(f"class_weights: {shown(weights)} is not a mapping of labels to numbers >= 0")
+        raise DataError(f"class_weights: {shown(weights)} is not a mapping of labels to numbers >= 0, nor {BALANCED!r}")
     for name, weight in weights.items():
         if not isinstance(name, str):
             raise DataError(f"class_weights: the label {shown(name)} is not a string or an integer; {QUOTE}")
@@ -69,7 +74,7 @@ class Classification(TextTask):
     Attributes:
         labels: all labels, in the order of the logits. Default: those of the training file.
         class_weights: label -> weight of its examples in the loss, which is the weighted mean; other labels have the
-            weight 1.
+            weight 1. ``balanced``: ``rows / (labels * rows of the label)`` of the training file, as in scikit-learn.
         label_smoothing: the share of the target that is spread over all labels (Szegedy et al. 2015, section 7).
         dropout: of the pooled output. Default: the encoder's.
     """
@@ -79,7 +84,7 @@ class Classification(TextTask):
     monitor = "accuracy"
 
     labels: Labels = attrs.field(default=Labels(()), converter=as_labels)
-    class_weights: Mapping[str, float] | None = attrs.field(
+    class_weights: Mapping[str, float] | str | None = attrs.field(
         default=None, converter=_by_label, validator=optional(_check_weights), metadata=NOT_OF_FEATURES
     )
     label_smoothing: float = attrs.field(default=0.0, converter=as_float, validator=BELOW_ONE, metadata=NOT_OF_FEATURES)
@@ -90,20 +95,26 @@ class Classification(TextTask):
     def fitted(self, path: str | Path) -> Classification:
         """Return the task with the labels and with ``pairs``."""
         task = super().fitted(path)
-        labels = self.labels or Labels.of(row.label(self.target) for row in self.rows(path, labelled=True))
+        counts: Counter[str] = Counter()
+        if not self.labels or self.class_weights == BALANCED:
+            counts.update(row.label(self.target) for row in self.rows(path, labelled=True))
+        labels = self.labels or Labels.of(counts)
         if len(labels) < 2:
             raise DataError(f"{path}: all rows have the label {labels.told()}; there is nothing to learn.")
-        unknown = [name for name in task.class_weights or () if name not in labels]
+        weights = self._named_weights(labels, counts)
+        unknown = [name for name in weights or () if name not in labels]
         if unknown:
             raise DataError(f"class_weights: there is no label {shown(unknown[0])} in {path}, only {labels.told()}")
-        if not any(self._counts(labels)):
+        if weights and not any(weights.get(name, 1.0) for name in labels):
             raise DataError(f"class_weights: every label of {path} has the weight 0; there is nothing to learn.")
-        return attrs.evolve(task, labels=labels)
+        return attrs.evolve(task, labels=labels, class_weights=weights)
 
-    def _counts(self, labels: Labels) -> list[float]:
-        """Return the weight of each label."""
-        named = self.class_weights or {}
-        return [float(named.get(name, 1.0)) for name in labels]
+    def _named_weights(self, labels: Labels, counts: Mapping[str, int]) -> Mapping[str, float] | None:
+        """Return the weights by label: those that were given, or balanced ones; a label without rows has weight 1."""
+        if not isinstance(self.class_weights, str):
+            return self.class_weights
+        rows = sum(counts.values())
+        return {name: rows / (len(labels) * counts[name]) if counts.get(name) else 1.0 for name in labels}
 
     def targets(self, row: Row) -> dict[str, Any]:
         """Return the number of the row's label."""
@@ -111,7 +122,8 @@ class Classification(TextTask):
 
     def network(self, encoder: nn.Layer) -> Classifier:
         """Put a :class:`Classifier` over an encoder."""
-        weights = self._counts(self.labels) if self.class_weights else None
+        named = self.class_weights
+        weights = [float(named.get(name, 1.0)) for name in self.labels] if isinstance(named, Mapping) else None
         return Classifier(encoder, len(self.labels), self.dropout, weights, self.label_smoothing)
 
     def metric(self, path: str | Path) -> ClassificationMetric:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import paddle
 import pytest
+from sklearn.utils.class_weight import compute_class_weight
 
 from onion.errors import DataError
 from onion.models.encoder import Encoder
@@ -116,6 +117,20 @@ def test_an_unknown_label_names_file_line_and_what_is_known(data, tmp_path, toke
 def test_weights_of_labels_that_do_not_occur(data):
     with pytest.raises(DataError, match=r"class_weights: there is no label 'ugly' in .*, only 'bad', 'good'"):
         Classification(class_weights={"ugly": 2.0}).fitted(data)
+
+
+def test_balanced_weights_are_those_of_scikit_learn(tmp_path):
+    rows = [("a", "x")] * 6 + [("a", "y")] * 3 + [("a", "z")]
+    path = write_tsv(tmp_path / "a.tsv", rows)
+    fitted = Classification(class_weights="balanced").fitted(path)
+    labels = [label for _, label in rows]
+    expected = compute_class_weight("balanced", classes=np.array(["x", "y", "z"]), y=labels)
+    assert dict(fitted.class_weights) == pytest.approx(dict(zip("xyz", expected, strict=True)))
+    assert recorded_task(json.loads(json.dumps(fitted.record())), "x") == fitted
+    known = Classification(class_weights="balanced", labels=["x", "y", "z", "new"]).fitted(path)
+    assert known.class_weights["new"] == 1
+    with pytest.raises(DataError, match="class_weights: 'balance' is not a mapping of labels to numbers >= 0, nor"):
+        Classification(class_weights="balance")
 
 
 def test_a_label_that_is_not_named_counts_1_so_the_others_may_count_nothing(data):

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from onion.cli import arguments
 from onion.errors import CheckpointError, DataError
 from onion.tasks.classification import Classification
 from onion.tasks.multilabel import MultiLabel
+from onion.tasks.names import TASK_NAMES
 from onion.tasks.registry import OLD_NAMES, TASKS, current_name, get_task, recorded_task, register
 
 SETTINGS = {
@@ -39,7 +39,10 @@ REFUSED = {
         ({"class_weights": {"a": -1}}, "class_weights: the weight of 'a', -1.0, is not a number from 0"),
         ({"class_weights": {"a": 1e39}}, r"class_weights: the weight of 'a', 1e\+39, is not a number from 0 to 1e\+06"),
         ({"class_weights": {"a": True}}, "class_weights: the weight of 'a', True, is not a number from 0"),
-        ({"class_weights": [1, 2]}, r"class_weights: \[1, 2\] is not a mapping of labels to numbers >= 0"),
+        (
+            {"class_weights": [1, 2]},
+            r"class_weights: \[1, 2\] is not a mapping of labels to numbers >= 0, nor 'balanced'",
+        ),
         ({"labels": ["a", True]}, "labels: True is not a string or an integer; .* in quotes"),
         ({"labels": "ab"}, "labels: 'ab' is not a list of strings"),
         ({"labels": [1, "1"]}, "labels: '1' is given twice"),
@@ -98,7 +101,7 @@ class Own(Classification):
 
 
 def test_the_command_line_names_all_tasks():
-    assert set(arguments.TASKS) == TASKS.keys()
+    assert set(TASK_NAMES) == TASKS.keys()
 
 
 @pytest.mark.parametrize("old", OLD_NAMES)
