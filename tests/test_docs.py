@@ -18,6 +18,7 @@ import pytest
 import onion
 import onion.online
 from onion import DataProvider, GradientMachine, ParameterUpdater, Runner, RunnerItem, Saver
+from onion.tasks.registry import TASKS
 from onion.testing import Batches, assert_resumes_exactly, toy_examples, toy_network
 from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder, write_tsv
@@ -43,6 +44,15 @@ def indented(page):
 
 WITH_BLOCKS = [page for page in PAGES if blocks(page)]
 FRAGMENTS = [(page, text) for page in PAGES for text in blocks(page, "python fragment")]
+
+
+@pytest.fixture(autouse=True)
+def own_tasks():
+    """What a page registers is known to its own test only."""
+    before = dict(TASKS)
+    yield
+    TASKS.clear()
+    TASKS.update(before)
 
 
 @pytest.fixture

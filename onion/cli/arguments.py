@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import onion
 from onion.cli import commands as run
@@ -17,14 +17,12 @@ from onion.errors import DataError
 from onion.messages import printable, shown
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
-from onion.tasks.validators import COLUMNS, NAMES
+from onion.tasks.validators import COLUMNS, NAMES, NATURAL, NOT_NEGATIVE
 from onion.validation import Check
 
 MISTAKE = 2
 WHEELS = ("paddlepaddle", "paddlepaddle-gpu")
 """The packages of Paddle. They overwrite each other: if both are installed, one of them is broken."""
-
-Number = TypeVar("Number", int, float)
 
 
 class Parser(argparse.ArgumentParser):
@@ -286,21 +284,6 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _number(kind: type[Number], fits: Callable[[Number], bool], wanted: str) -> Callable[[str], Number]:
-    """Return a parser of numbers."""
-
-    def parse(text: str) -> Number:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = None
-        if value is None or not fits(value):
-            raise argparse.ArgumentTypeError(f"must be {wanted}, got {shown(text)}")
-        return value
-
-    return parse
-
-
-_natural = _number(int, lambda value: value >= 1, "a whole number from 1")
-_not_negative = _number(float, lambda value: 0 <= value < float("inf"), "a number from 0")
-_wait = _number(float, lambda value: 0 <= value <= 60, "a number of seconds from 0 to 60")
+_natural = partial(_read, NATURAL)
+_not_negative = partial(_read, NOT_NEGATIVE)
+_wait = partial(_read, Check("a number of seconds from 0 to 60", lambda value: 0 <= value <= 60, reads=float))

@@ -40,7 +40,7 @@ Found = tuple[str, int, Cells]
 """File, line (or row, from 1) and cells."""
 
 
-def prepared(source: str, columns: Mapping[str, str] | None = None, labelled: bool = True) -> Path:
+def prepared(source: str | Path, columns: Mapping[str, str] | None = None, labelled: bool = True) -> Path:
     """Return a file that a task can read.
 
     Args:
@@ -52,7 +52,7 @@ def prepared(source: str, columns: Mapping[str, str] | None = None, labelled: bo
         DataError: a file is missing or broken, or has no such column; file and line are named.
         OnionError: a library is not installed.
     """
-    columns = columns or {}
+    source, columns = str(source), columns or {}
     needed = set(columns) if labelled else set(columns) - {LABEL}
     if source.startswith(HUB):
         return _converted(_hub_rows(source), [source], columns, needed)
@@ -61,7 +61,7 @@ def prepared(source: str, columns: Mapping[str, str] | None = None, labelled: bo
         return Path(paths[0])
     if all(ending_of(path) == ".txt" for path in paths):
         return _joined(paths)
-    return _converted((found for path in paths for found in _rows(path)), paths, columns, needed)
+    return _converted((found for path in paths for found in source_rows(path)), paths, columns, needed)
 
 
 def files_of(source: str) -> list[str]:
@@ -77,7 +77,7 @@ def files_of(source: str) -> list[str]:
         # Path.glob takes no absolute pattern.
         matches = sorted(glob.glob(part.strip())) if glob.has_magic(part) else [part.strip()]  # noqa: PTH207
         if not matches:
-            raise DataError(f"{part.strip()}: no file matches this pattern")
+            raise DataError(f"{part.strip()}: there is no such file, and none matches it as a pattern")
         found += matches
     return found
 
@@ -96,8 +96,13 @@ def _is_squad(path: str) -> bool:
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _rows(path: str) -> Iterator[Found]:
-    """Yield the rows of a file with all their columns."""
+def source_rows(path: str) -> Iterator[Found]:
+    """Yield the rows of a file with all their columns.
+
+    Raises:
+        DataError: the file is broken, or of an unknown format; file and line are named.
+        OnionError: a library is not installed.
+    """
     ending = ending_of(path)
     if ending in ENDINGS:
         found: Iterable[tuple[int, Cells]] = conll_rows(Path(path))
@@ -120,6 +125,8 @@ def _json_rows(path: str) -> Iterator[tuple[int, Cells]]:
             rows = json.loads(file.read().decode("utf-8"))
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path}: broken JSON ({error})") from None
+    if not isinstance(rows, list):
+        raise DataError(f"{path}: this is not a JSON list of objects; write one, or a .jsonl file with an object a line")
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise at(Path(path), number, f"row {number} of the list is {shown(row)}, not an object")

@@ -29,7 +29,7 @@ CARRIED = "input."
 
 def evaluate(
     folder: Path,
-    data: str,
+    data: str | Path,
     settings: Mapping[str, Any] | None = None,
     task_name: str | None = None,
     columns: Mapping[str, str] | None = None,
@@ -46,7 +46,7 @@ def evaluate(
     task, pad_id = predictor.task, predictor.tokenizer.pad_id
     path = prepared(data, _columns(folder, task_name, columns))
     examples = cached_features(task, path, predictor.tokenizer)
-    tell_notes(data, examples.notes)
+    tell_notes(str(data), examples.notes)
     train_items = task.eval_items(predictor.tokenizer, read_record(folder)["seed"])
     tested = evaluation_onion(task, predictor.network, examples, task.metric(path), pad_id, train_items).run(passes=1)
     return {**tested.metrics, "rows": 1 + int(examples.columns["row"].values[-1])}
@@ -61,7 +61,7 @@ def _columns(folder: Path, task_name: str | None, columns: Mapping[str, str] | N
 
 def predict(
     folder: Path,
-    data: str,
+    data: str | Path,
     settings: Mapping[str, Any] | None = None,
     task_name: str | None = None,
     columns: Mapping[str, str] | None = None,
@@ -80,7 +80,7 @@ def predict(
             pass  # a row that is wrong is told before anything is put out
     predictor = Predictor.load(folder, settings, task_name)
     rows = tqdm(predictor.task.rows(path, labelled=False), unit=" rows", disable=None)  # on a terminal only
-    for cells, predicted in zip(carried, _numbered(predictor, rows, data), strict=False):
+    for cells, predicted in zip(carried, _numbered(predictor, rows, str(data)), strict=False):
         # The gold label is called "label", and so is the predicted one.
         yield {"index": predicted["index"], **_apart(cells, predicted), **predicted}
 
@@ -89,7 +89,7 @@ def _apart(cells: Mapping[str, Any], predicted: Mapping[str, Any]) -> dict[str, 
     return {f"{CARRIED}{name}" if name in predicted else name: cell for name, cell in cells.items()}
 
 
-def _carried(path: Path, data: str, names: Sequence[str]) -> Iterable[Mapping[str, Any]]:
+def _carried(path: Path, data: str | Path, names: Sequence[str]) -> Iterable[Mapping[str, Any]]:
     """Yield the cells that are carried of each row; without names nothing, as often as it is asked for."""
     if not names:
         return repeat({})

@@ -32,6 +32,7 @@ from onion.online.journal.journal import Answers, rows_of, whole_size
 from onion.tasks.classification import Classification
 from onion.tasks.data.features.cache import features_folder, kept
 from onion.tasks.data.features.store import about_store, open_store, write_store
+from onion.tasks.data.prepared import source_rows
 from onion.tasks.data.rows import decoded
 from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.predictor import read_task
@@ -215,6 +216,7 @@ LOADERS = {
     ),
     ".jsonl": Loader("a.jsonl", lambda folder: read_rows(folder / "a.jsonl"), right=ODD_JSON),
     "SQuAD's JSON": Loader("a.json", lambda folder: read_json(folder / "a.json")["data"]),
+    "a list of rows": Loader("rows.json", lambda folder: list(source_rows(str(folder / "rows.json")))),
     "plain text": Loader("a.txt", lambda folder: list(iter_lines(folder / "a.txt")), right=ANY),
     "standard input": Loader("in", lines_of, right=ANY),
 }  # fmt: skip
@@ -277,6 +279,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "models/tokenization/sentencepiece_model.py": ("spiece.model",),
     "models/tokenization/sentencepiece.py": ("ERNIE tiny's model",),
     "models/tokenization/vocabulary.py": ("vocab.txt", "ERNIE tiny's vocabulary"),
+    "tasks/data/prepared.py": ("a list of rows",),
     "tasks/masked_lm/masking.py": "JSON of a checkpoint that was read",
     "tasks/embedding/npy.py": "writes",
     "tasks/question_answering/json_value.py": ("SQuAD's JSON",),

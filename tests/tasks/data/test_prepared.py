@@ -134,6 +134,7 @@ def test_labels_need_not_be_there_to_predict(home):
         ("a.jsonl", '{"d": {"t": 1}}', {"text_a": "d.u"}, r"a\.jsonl:1: there is no column 'd\.u'"),
         ("a.json", '[{"a": 1}, 2]', {}, r"a\.json:2: row 2 of the list is 2, not an object"),
         ("a.json", "[1", {}, r"a\.json: broken JSON"),
+        ("a.json", '{"data": []}', {"text_a": "b"}, r"a\.json: this is not a JSON list of objects; write one"),
         (
             "a.xlsx",
             "",
@@ -151,7 +152,7 @@ def test_what_is_refused_with_file_and_line(home, name, content, columns, what):
 
 
 def test_a_pattern_without_a_file():
-    with pytest.raises(DataError, match=r"nothing\*\.tsv: no file matches this pattern"):
+    with pytest.raises(DataError, match=r"nothing\*\.tsv: there is no such file, and none matches it as a pattern"):
         prepared("nothing*.tsv")
 
 
