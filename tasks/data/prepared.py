@@ -126,7 +126,7 @@ def _json_rows(path: str) -> Iterator[tuple[int, Cells]]:
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path}: broken JSON ({error})") from None
     if not isinstance(rows, list):
-        raise DataError(f"{path}: this is not a JSON list of objects; write one, or a .jsonl file with an object a line")
+        raise DataError(f"{path}: this is not a JSON list of objects; write one, or a .jsonl file, an object a line")
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise at(Path(path), number, f"row {number} of the list is {shown(row)}, not an object")
