@@ -30,17 +30,17 @@ def capture() -> dict[str, Any]:
 
 def restore(states: Mapping[str, Any]) -> None:
     """Put generators back to captured states: all that were captured, or those of some names."""
+    if "paddle" in states:  # first: importing Paddle may import rich, which draws from Python's generator
+        from onion.device import paddle
+
+        kind = type(paddle().get_rng_state()[0])
+        paddle().set_rng_state([_generator(kind, plain) for plain in states["paddle"]])
     if "python" in states:
         version, numbers, gauss = states["python"]
         random.setstate((version, tuple(numbers), gauss))
     if "numpy" in states:
         kind, keys, *rest = states["numpy"]
         np.random.set_state((kind, np.asarray(keys, dtype=np.uint32), *rest))
-    if "paddle" in states:
-        from onion.device import paddle
-
-        kind = type(paddle().get_rng_state()[0])
-        paddle().set_rng_state([_generator(kind, plain) for plain in states["paddle"]])
 
 
 def undo_draws(before: Mapping[str, Any]) -> list[str]:
