@@ -41,5 +41,5 @@ def _flat(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _line(cells: list[Any]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(cells)
-    return text.getvalue()
+    csv.writer(text, lineterminator="\r\n").writerow(cells)  # the line end makes the writer quote cells with \r or \n
+    return text.getvalue().removesuffix("\r\n")

@@ -68,5 +68,6 @@ def chosen(labels: Sequence[Any], share: float, seed: int) -> set[int]:
     draw = np.random.default_rng(seed)
     found: set[int] = set()
     for places in strata.values():
-        found.update(int(place) for place in draw.permutation(places)[: round(share * len(places))])
+        most = len(places) - (len(strata) > 1)  # a label that is all tested could not be learned
+        found.update(int(place) for place in draw.permutation(places)[: min(most, round(share * len(places)))])
     return found

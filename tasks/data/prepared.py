@@ -31,7 +31,7 @@ from onion.tasks.data.conll import ENDINGS, conll_rows
 from onion.tasks.data.features.hashing import digest_of_file, ending_of
 from onion.tasks.data.rows import AT
 
-VERSION = 1
+VERSION = 2
 """Of the conversion. To be raised where it gives other rows."""
 
 HUB, LABEL = "hf:", "label"
@@ -122,11 +122,11 @@ def source_rows(path: str) -> Iterator[Found]:
 def _json_rows(path: str) -> Iterator[tuple[int, Cells]]:
     with opened(Path(path)) as file:
         try:
-            rows = json.loads(file.read().decode("utf-8"))
+            rows = json.loads(file.read().decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path}: broken JSON ({error})") from None
     if not isinstance(rows, list):
-        raise DataError(f"{path}: this is not a JSON list of objects; write one, or a .jsonl file, an object a line")
+        raise DataError(f"{path}: must be a list of objects to be read as rows, such as [{{...}}, {{...}}]")
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise at(Path(path), number, f"row {number} of the list is {shown(row)}, not an object")
@@ -208,7 +208,10 @@ def _lines(rows: Iterable[Found], columns: Mapping[str, str], needed: Collection
 
 def json_line(row: Mapping[str, Any]) -> bytes:
     """Return a row as a line of JSON."""
-    return (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode(errors="surrogatepass")
+    try:
+        return (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode()
+    except UnicodeEncodeError:  # half a character, which only an escape can write
+        return (json.dumps(row, default=str) + "\n").encode()
 
 
 def _nested(cells: Cells, name: str) -> Any:

@@ -92,13 +92,29 @@ def file_rows(path: str | Path, columns: Sequence[str], optional: Sequence[str] 
     """
     path = Path(path)
     line = 0
-    for line, cells in iter_rows(path, columns, [*optional, AT]):
-        file, place = cells.get(AT, (path, line))
-        yield Row(
-            Path(file), place, {name: value for name, value in cells.items() if name != AT} if AT in cells else cells
-        )
+    # Of JSON lines, which may be converted, missing columns are told here: by the file and line they came from.
+    is_json = path.suffix.lower() == ".jsonl"
+    wanted = [*columns, *optional]
+    for line, found in iter_rows(path) if is_json else iter_rows(path, columns, optional):
+        file, place, cells = path, line, found
+        if is_json:
+            file, place = _origin(found.get(AT), path, line)
+            cells = {name: value for name, value in found.items() if name != AT}
+            missing = [name for name in columns if name not in cells]
+            if missing:
+                raise at(file, place, f"there is no {missing[0]!r} in this object; it has {listed(cells)}")
+            if wanted:
+                cells = {name: cells[name] for name in wanted if name in cells}
+        yield Row(file, place, cells)
     if not line:
         raise DataError(f"{path}: there are no rows in the file; it needs at least one")
+
+
+def _origin(noted: Any, path: Path, line: int) -> tuple[Path, int]:
+    """Return the file and line of a converted row; those of the row itself, where a file has a column of that name."""
+    if isinstance(noted, list) and len(noted) == 2 and isinstance(noted[0], str) and isinstance(noted[1], int):
+        return Path(noted[0]), noted[1]
+    return path, line
 
 
 def decoded(lines: Iterable[bytes], path: Path = STANDARD_INPUT) -> Iterator[str]:

@@ -64,3 +64,9 @@ def test_what_cannot_be_split(home, name, text, what):
     (home / name).write_text(text)
     with pytest.raises(DataError, match=what):
         split(home / name, 0.1, seed=1)
+
+
+def test_every_label_stays_in_the_training_file():
+    labels = ["good"] * 20 + ["bad"] * 2
+    tested = chosen(labels, 0.9, 1)
+    assert {label for place, label in enumerate(labels) if place not in tested} == {"good", "bad"}

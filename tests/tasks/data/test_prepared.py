@@ -134,7 +134,7 @@ def test_labels_need_not_be_there_to_predict(home):
         ("a.jsonl", '{"d": {"t": 1}}', {"text_a": "d.u"}, r"a\.jsonl:1: there is no column 'd\.u'"),
         ("a.json", '[{"a": 1}, 2]', {}, r"a\.json:2: row 2 of the list is 2, not an object"),
         ("a.json", "[1", {}, r"a\.json: broken JSON"),
-        ("a.json", '{"data": []}', {"text_a": "b"}, r"a\.json: this is not a JSON list of objects; write one"),
+        ("a.json", '{"data": []}', {"text_a": "b"}, r"a\.json: must be a list of objects to be read as rows"),
         (
             "a.xlsx",
             "",
@@ -161,3 +161,21 @@ def test_errors_of_a_row_name_the_file_it_came_from(home):
     rows = list(file_rows(prepared(path, {"text_a": "s", "label": "gold"}), ["text_a", "label"]))
     with pytest.raises(DataError, match=r"a\.csv:3: label is empty"):
         rows[1].label("label")
+
+
+def test_json_that_is_no_list_has_no_rows(home):
+    (home / "a.json").write_text("3")
+    with pytest.raises(DataError, match=r"^a.json: must be a list of objects to be read as rows"):
+        prepared("a.json", {"label": "x"})
+
+
+def test_a_list_after_a_byte_order_mark(home):
+    (home / "a.json").write_bytes(b'\xef\xbb\xbf[{"text_a": "a film"}]')
+    assert [row.cells for row in file_rows(prepared("a.json"), ["text_a"])] == [{"text_a": "a film"}]
+
+
+def test_half_a_character_is_told_in_the_row_that_has_it(home):
+    (home / "a.jsonl").write_text('{"t": "\\ud800"}\n')
+    (row,) = file_rows(prepared("a.jsonl", {"text_a": "t"}), ["text_a"])
+    with pytest.raises(DataError, match=r"^a.jsonl:1: text_a has an unpaired surrogate"):
+        row.text("text_a")

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.tasks.data.rows import Row, file_rows, line_rows
-from tests.tasks.helpers import write_tsv
+from tests.tasks.helpers import write_jsonl, write_tsv
 
 
 def row(**cells):
@@ -137,3 +137,15 @@ def test_any_line_gives_a_row_or_an_error_with_its_place(line):
         return
     (found,) = line_rows([line], ["text_a"], ["text_b"])
     assert "\t".join(found.cells.values()) == line.rstrip("\r\n")
+
+
+@pytest.mark.parametrize("noted", [3, "x", ["a.tsv"], None])
+def test_a_column_of_the_name_of_the_note_is_no_place(tmp_path, noted):
+    path = write_jsonl(tmp_path / "a.jsonl", {"text_a": "a film", "@at": noted})
+    assert [(row.path, row.line) for row in file_rows(path, ["text_a"])] == [(path, 1)]
+
+
+def test_a_column_missing_after_conversion_is_told_where_it_came_from(tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", {"text_a": "a film", "@at": ["mine.csv", 7]})
+    with pytest.raises(DataError, match=r"^mine.csv:7: there is no 'label' in this object; it has 'text_a'$"):
+        list(file_rows(path, ["text_a", "label"]))
