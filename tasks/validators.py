@@ -43,7 +43,10 @@ def read_columns(text: str) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in text.split(",")]
     if not all(ours.strip() and theirs.strip() for ours, _, theirs in pairs):
         raise ValueError(text)
-    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    found = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    if len(found) < len(pairs):
+        raise ValueError(text)  # a column twice
+    return found
 
 
 def _is_columns(value: Any) -> bool:

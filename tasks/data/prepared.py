@@ -73,11 +73,13 @@ def files_of(source: str) -> list[str]:
     if Path(source).exists() or is_fed(Path(source)):
         return [source]
     found: list[str] = []
-    for part in source.split(","):
+    for part in map(str.strip, source.split(",")):
+        if not part:
+            raise DataError(f"{source}: a name between commas is empty; remove the comma")
         # Path.glob takes no absolute pattern.
-        matches = sorted(glob.glob(part.strip())) if glob.has_magic(part) else [part.strip()]  # noqa: PTH207
+        matches = sorted(glob.glob(part)) if glob.has_magic(part) else [part]  # noqa: PTH207
         if not matches:
-            raise DataError(f"{part.strip()}: there is no such file, and none matches it as a pattern")
+            raise DataError(f"{part}: there is no such file, and none matches it as a pattern")
         found += matches
     return found
 

@@ -128,7 +128,7 @@ def resolve(*layers: Mapping[str, Any]) -> Settings | MultiTaskSettings:
 
 
 def _of_several_tasks(merged: Mapping[str, Any]) -> MultiTaskSettings:
-    for name in ("task", "train", "dev", "stream", "init_head"):
+    for name in ("task", "train", "dev", "columns", "stream", "init_head"):
         if name in merged:
             raise DataError(f"{name} is a setting of one task; with several, write it into the entry of a task")
     fields = attrs.fields_dict(MultiTaskSettings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
@@ -16,7 +17,7 @@ from onion.errors import DataError
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.hashing import ending_of
 from onion.tasks.data.prepared import prepared
-from onion.tasks.data.rows import STANDARD_INPUT, decoded, file_rows
+from onion.tasks.data.rows import STANDARD_INPUT, Row, decoded, file_rows, holds_half_a_character
 from onion.tasks.data.texts import tell_notes
 from onion.tasks.finetune.predictor import CHUNK, Predictor, read_task
 from onion.tasks.finetune.recipes import evaluation_onion
@@ -95,7 +96,15 @@ def _carried(path: Path, data: str | Path, names: Sequence[str]) -> Iterable[Map
         return repeat({})
     if is_fed(path) or ending_of(path) not in FORMATS:
         raise DataError(f"--carry: {data} has no rows that can be read a second time; give a {', '.join(FORMATS)} file")
-    return [row.cells for row in file_rows(path, names)]
+    return [_printable(row) for row in file_rows(path, names)]
+
+
+def _printable(row: Row) -> Mapping[str, Any]:
+    """Return the cells of a row, which have to be written: JSON can hold half of a character, UTF-8 cannot."""
+    for name, cell in row.cells.items():
+        if holds_half_a_character(json.dumps(cell, ensure_ascii=False, default=str)):
+            raise row.error(f"{name} has an unpaired surrogate (\\ud800 to \\udfff), which --carry cannot write")
+    return row.cells
 
 
 def task_with_files(folder: Path, task_name: str | None = None) -> Task:

@@ -121,8 +121,16 @@ class MultiTaskSettings(TrainingSettings):
         for name in () if tested else ("monitor", "early_stopping"):
             if getattr(self, name) is not None:
                 raise DataError(f"{name} needs a task with a dev file to test on; tasks: none has one")
+        if any("." in name for name in tasks):
+            raise DataError("tasks: a name cannot have a '.', which separates names of parameters; leave it out")
         if not any(task.target for task in tasks.values()):
             raise DataError("tasks: all are auxiliary, so the training would never end; make one a target")
+
+    @reference.validator
+    def _check_reference(self, _: Any, reference: str | None) -> None:
+        if reference is not None and not (reference in self.tasks and self.tasks[reference].target):
+            targets = [name for name, task in self.tasks.items() if task.target]
+            raise DataError(f"reference must be one of the targets {listed(targets)}, got {shown(reference)}")
 
     def _check_shared_head(self, name: str, task: TaskSettings, tasks: Mapping[str, TaskSettings]) -> None:
         other = task.share_head_with

@@ -77,7 +77,7 @@ def from_palm(path: Path, given: Mapping[str, Any], read: Callable[[Path], dict[
     Raises:
         DataError: a file or key is missing, or a list has another length than there are tasks.
     """
-    names = _list(path, "task_instance", given["task_instance"])
+    names = _names(path, given["task_instance"])
     ratios, targets, tags = (
         _of_tasks(path, given, key, names) for key in ("mix_ratio", "target_tag", "task_reuse_tag")
     )
@@ -101,7 +101,7 @@ def _task(path: Path, name: str, given: Mapping[str, Any], read: Callable[[Path]
     _log_rest(file, own)
     merged = {**own, **given}
     paradigm = own.get("paradigm", own.get("reader"))
-    if paradigm not in KINDS:
+    if not isinstance(paradigm, str) or paradigm not in KINDS:
         raise DataError(f"{file}: paradigm must be one of {', '.join(KINDS)}, got {shown(paradigm)}")
     if "train_file" not in merged:
         raise DataError(f"{file}: train_file is missing; add the training file of the task")
@@ -116,7 +116,7 @@ def _general(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     found.setdefault("warmup_ratio", 0.0)
     if given.get("use_ema"):
         found["ema_decay"] = given.get("ema_decay", 0.9999)
-    if given.get("save_ckpt_every_n_steps", -1) > 0:
+    if given.get("save_ckpt_every_n_steps", -1) not in (-1, 0):
         found["save_every"] = given["save_ckpt_every_n_steps"]
     found["schedule"] = "palm"
     if "encoder" in given:
@@ -144,6 +144,16 @@ def _list(path: Path, key: str, value: Any) -> list[Any]:
     if not values or not all(isinstance(each, str | int | float) and each != "" for each in values):
         raise DataError(f"{path}: {key} must be a list, such as 'a, b', got {shown(value)}")
     return values
+
+
+def _names(path: Path, value: Any) -> list[str]:
+    names = [str(each) for each in _list(path, "task_instance", value)]
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(f"{path}: task_instance has {shown(name)} twice; remove one")
+        if "/" in name or "." in name:
+            raise DataError(f"{path}: task_instance: {shown(name)} cannot be the name of a task; leave '/' and '.' out")
+    return names
 
 
 def _log_rest(path: Path, given: Mapping[str, Any]) -> None:

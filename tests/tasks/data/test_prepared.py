@@ -156,6 +156,12 @@ def test_a_pattern_without_a_file():
         prepared("nothing*.tsv")
 
 
+@pytest.mark.parametrize("source", ["a.tsv,", ","])
+def test_an_empty_name(source):
+    with pytest.raises(DataError, match="a name between commas is empty; remove the comma"):
+        prepared(source)
+
+
 def test_errors_of_a_row_name_the_file_it_came_from(home):
     path = write(home / "a.csv", "s,gold", "x,1", "y,")
     rows = list(file_rows(prepared(path, {"text_a": "s", "label": "gold"}), ["text_a", "label"]))

@@ -36,6 +36,21 @@ def test_predictions_stand_in_the_order_of_the_file_and_agree_with_the_evaluatio
         assert each["probabilities"][each["label"]] == max(each["probabilities"].values())
 
 
+def test_columns_are_carried_beside_the_predictions(folder, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,sentence,label\n7,a lovely film,bad\n8,grim,good\n")
+    first, second = predict(folder, path, columns={"text_a": "sentence"}, carry=["id", "text_a", "label"])
+    assert list(first)[:4] == ["index", "id", "text_a", "input.label"]
+    assert (first["id"], first["text_a"], first["input.label"]) == ("7", "a lovely film", "bad")
+    assert second["input.label"] == "good"
+    with pytest.raises(DataError, match=r"a\.csv:2: there is no 'nope' in this object"):
+        list(predict(folder, path, columns={"text_a": "sentence"}, carry=["nope"]))
+    half = tmp_path / "half.jsonl"
+    half.write_text('{"text_a": "a", "id": "\\ud800"}\n')
+    with pytest.raises(DataError, match=r"half\.jsonl:1: id has an unpaired surrogate .* --carry cannot write"):
+        list(predict(folder, half, carry=["id"]))
+
+
 def test_predictions_do_not_depend_on_the_company(folder, films_folder, tmp_path):
     together = predicted(folder, films_folder / "dev.tsv")
     rows = [(text,) for text, _ in films(70, seed=2)]

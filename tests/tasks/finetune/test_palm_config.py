@@ -83,6 +83,14 @@ def test_they_train_and_predict(palm, tmp_path):
         (("", ""), {"words": "reader: mlm"}, r"words\.yaml: train_file is missing; add the training file of the task"),
         (("", ""), {"words": "paradigm: ner"}, r"words\.yaml: paradigm must be one of cls, match, mlm, mrc, got 'ner'"),
         (("senti, again", "senti, nope"), {}, r"nope\.yaml: there is no such file"),
+        (
+            ("", ""),
+            {"words": "paradigm: [mlm]"},
+            r"words\.yaml: paradigm must be one of cls, match, mlm, mrc, got \['mlm'",
+        ),
+        (("senti, again", "senti, senti"), {}, r"config\.yaml: task_instance has 'senti' twice; remove one"),
+        (("senti, again", "senti, ../again"), {}, r"config\.yaml: task_instance: '\.\./again' cannot be the name"),
+        (("use_gpu: False", "save_ckpt_every_n_steps: x"), {}, "save_every must be an integer >= 1, got 'x'"),
         (("mix_ratio: 1.0", "mix_ratio: much"), {}, "tasks: 'senti': mix_ratio must be a number > 0, got 'much'"),
     ],
 )
