@@ -47,7 +47,7 @@ class Initialization:
 
     @classmethod
     def of(cls, settings: TrainingSettings) -> Initialization:
-        """Find it.
+        """Find the source.
 
         Raises:
             WeightsError: the encoder is neither a folder nor a known name.
@@ -73,10 +73,7 @@ class Initialization:
             CheckpointError: learned parameters do not fit the network; the message names them.
         """
         if self.learned is None:
-            config, weights = self.config(), read_weights(self.folder)
-            network = task.network(encoder_class(config).of(config, weights))
-            task.fill(network, weights)
-            return network
+            return self.networks({task.name: task})[1][task.name]
         if self.head:
             self._check_head(task)
         network = task.network(new_encoder(self.config()))

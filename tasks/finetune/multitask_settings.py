@@ -10,7 +10,7 @@ import attrs
 
 from onion.errors import DataError
 from onion.messages import listed, shown
-from onion.tasks.finetune.settings import TrainingSettings, plain_values
+from onion.tasks.finetune.settings import TrainingSettings
 from onion.tasks.names import current_name
 from onion.tasks.validators import COLUMNS, NATURAL, PART, POSITIVE, SWITCH, TEXT, as_float, as_text, one_of
 
@@ -88,10 +88,6 @@ class TaskSettings:
         except (DataError, TypeError) as error:
             raise DataError(f"tasks: {shown(name)}: {error}") from None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the settings by name, as JSON values."""
-        return attrs.asdict(self, value_serializer=plain_values)
-
 
 @attrs.frozen(kw_only=True)
 class MultiTaskSettings(TrainingSettings):
@@ -152,12 +148,6 @@ class MultiTaskSettings(TrainingSettings):
     def reference_task(self) -> str:
         """The name of the task whose passes are counted."""
         return self.reference or next(name for name, task in self.tasks.items() if task.target)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the settings by name, as JSON values."""
-        values = {name: getattr(self, name) for name in attrs.fields_dict(type(self)) if name != "tasks"}
-        plain = {name: plain_values(None, None, value) for name, value in values.items()}
-        return {**plain, "tasks": {name: task.as_json() for name, task in self.tasks.items()}}
 
     def config(self) -> dict[str, Any]:
         """Return the settings as a config file has them: those of the kind of a task among its others."""

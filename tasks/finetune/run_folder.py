@@ -32,7 +32,7 @@ from onion.tasks.data.labels import apart
 from onion.tasks.data.texts import tell_notes
 from onion.tasks.finetune.declared import declared_in
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings
-from onion.tasks.finetune.settings import Settings, TrainingSettings
+from onion.tasks.finetune.settings import Settings, plain_values
 from onion.tasks.names import current_name
 from onion.tasks.task import Task
 
@@ -227,8 +227,7 @@ def _differences_of_part(there: Mapping[str, Any], here: Mapping[str, Any]) -> I
             yield told if file == name else f"the {file} file has other content"
 
 
-DEFAULTS = {name: default for name, (_, default) in declared_in(TrainingSettings).items()}
-DEFAULTS |= {"freeze": [], "columns": {}}
+DEFAULTS = {name: plain_values(None, None, default) for name, (_, default) in declared_in(Settings).items()}
 
 RENAMED = {
     "best": "monitor",
