@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page figures train-sst2 results composition wheel sdist docs docs-serve portable arm gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures train-sst2 results composition wheel sdist docs docs-serve portable arm gpu-dry gpu
 
 ## train and predict with the example of the README, from nothing
 train: $(READY)
@@ -23,17 +23,21 @@ help:
 
 ## lint and all tests, by WORKERS (2) processes at the same time
 test: lint
-	$(RUN) -m pytest $(AT_ONCE)
+	$(RUN) -m pytest $(AT_ONCE) -m 'not ranks'
 
 ## the tests of the engine, its data and its items that are not marked slow: about a minute
 test-fast: $(READY)
-	$(RUN) -m pytest $(AT_ONCE) -q -m 'not slow' $(FAST)
+	$(RUN) -m pytest $(AT_ONCE) -q -m 'not slow and not ranks' $(FAST)
+
+## the tests of trainings by several processes, which `make test` leaves out: about two minutes
+distributed: $(READY)
+	$(RUN) -m pytest -m ranks tests/distributed
 
 ## the tests N times (5), beside LOAD (8) busy processes: what depends on time will fail.
 ## TESTS="tests/items tests/models" does a part
 test-busy: $(READY)
 	@for i in $$(seq $(or $(LOAD),8)); do $(RUN) -c 'while True: pass' & busy="$$busy $$!"; done; trap 'kill $$busy' EXIT; \
-	for i in $$(seq $(or $(N),5)); do $(RUN) -m pytest -q $(AT_ONCE) $(TESTS) || failed=1; done; exit $${failed:-0}
+	for i in $$(seq $(or $(N),5)); do $(RUN) -m pytest -q $(AT_ONCE) -m 'not ranks' $(TESTS) || failed=1; done; exit $${failed:-0}
 
 ## check formatting, style and types
 lint: $(READY)
@@ -55,6 +59,11 @@ bench: $(READY)
 ## own (3 GB) in ONION_PARITY, by default onion-parity in the user's cache
 parity: $(READY)
 	@$(RUN) -m scripts.parity
+
+## trainings of several processes of which random ranks are killed at random moments, and which go on with another
+## number of processes, each compared with an uninterrupted one: a table. N kills (100); SEED to draw the same again
+kill-ranks: $(READY)
+	@$(RUN) -m scripts.kill_ranks --kills $(or $(N),100) --seed $(or $(SEED),1)
 
 ## runs killed anywhere by SIGKILL and resumed, each compared with an uninterrupted run: a table. N runs
 ## (200), JOBS (2) at the same time; SEED to draw the same again
@@ -104,6 +113,10 @@ web-assets: $(READY)
 ## the reference of all settings, docs/settings.md
 settings-page: $(READY)
 	@$(RUN) -m scripts.settings_page docs/settings.md
+
+## run the notebooks of docs/tutorials and store what they print. NAMES="gan online" does these
+notebooks: $(READY)
+	@$(RUN) -m scripts.notebooks $(NAMES)
 
 ## the pictures of the pages that are drawn without measuring: docs/onion.svg, docs/plots
 figures: $(READY)

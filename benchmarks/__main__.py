@@ -17,7 +17,18 @@ from benchmarks.frame import ROOT
 from benchmarks.frame.section import MEASURED, read
 from onion.checkpointing.atomic_files import replace_file
 
-NAMES = ("loop", "finetune", "finetune-avx2", "inference", "inference-avx2", "layers", "data", "saving", "growth")
+NAMES = (
+    "loop",
+    "finetune",
+    "finetune-avx2",
+    "inference",
+    "inference-avx2",
+    "layers",
+    "data",
+    "saving",
+    "memory",
+    "growth",
+)
 """Of the sections; one with ``-avx2`` is that of the benchmark before it with ``--avx2``."""
 
 PAGE = ROOT / "benchmarks" / "results.md"

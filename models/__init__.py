@@ -5,6 +5,8 @@
     encoder.py, config.py, layers.py               BERT, RoBERTa, ERNIE
     electra/, xlnet/                other families
     packing.py, queries.py, inputs.py, ops.py      computation without padding
+    adapter.py, lora.py             LoRA: adapters of linear layers, and merging them
+    recompute.py                    gradient checkpointing
     fused/                          fast paths: dispatch, prediction, training, flash attention
     hidden_states.py                hidden states and attention scores, layer by layer
     pretraining_heads.py            masked LM and next-sentence prediction

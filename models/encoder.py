@@ -64,7 +64,7 @@ class Encoder(PretrainedEncoder):
         tasks = chosen_ids("task_type_ids", task_type_ids, config.task_id, packing, config.tasks)
         words = packed_ids("input_ids", input_ids, packing, config.vocab_size)
         embedded = self._embedded(words, types, _positions(position_ids, packing, config), tasks)
-        vectors, cls_only = dispatch.run(self.encoder, embedded, packing, cls_only)
+        vectors, cls_only = dispatch.run(self.encoder, embedded, packing, cls_only, self.gradient_checkpointing)
         return Encoded(vectors, packing, self.pooler, cls_only)
 
     def _embedded(self, *ids: paddle.Tensor | None) -> paddle.Tensor:

@@ -16,7 +16,7 @@ from onion.errors import WeightsError
 from onion.models.config import EncoderConfig
 from onion.models.electra.config import ElectraConfig
 from onion.models.electra.naming import ElectraNaming
-from onion.models.formats.config_readers import find, model_type_of, read_values
+from onion.models.formats.config_readers import CONFIG_FILE, find, model_type_of, read_values
 from onion.models.formats.name_mapping import BertNaming, Naming
 from onion.models.formats.paths import naming
 from onion.models.pretrained_config import PretrainedConfig
@@ -86,6 +86,19 @@ def read_config(path: str | Path) -> PretrainedConfig:
     values = read_values(path)
     with naming(path):
         return _family(model_type_of(values, path.name)).config.from_dict(values, path)
+
+
+def check_family(folder: Path) -> None:
+    """Refuse a model of an unknown family by its config alone, if it has one.
+
+    Raises:
+        WeightsError: the family is unknown (the message lists the known ones), or the config is not JSON.
+    """
+    path = folder / CONFIG_FILE
+    if path.is_file():
+        values = read_values(path)
+        with naming(path):
+            _family(model_type_of(values, path.name))
 
 
 def family_in(folder: Path) -> Family:

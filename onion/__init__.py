@@ -19,7 +19,16 @@ from onion.device import ignore_missing_ccache
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.runner import Runner
 from onion.engine.state import State
-from onion.errors import CheckpointError, CompositionError, DataError, HookError, OnionError, WeightsError
+from onion.errors import (
+    CheckpointError,
+    CompositionError,
+    DataError,
+    DivergedError,
+    HookError,
+    OnionError,
+    RankError,
+    WeightsError,
+)
 from onion.host.math_library import set_up_math_library
 from onion.host.operating_system import check_system
 from onion.lazy import lazily
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
     from onion.items.forward import Forward
     from onion.items.freeze import Freeze, Unfreeze
     from onion.items.gradient_machine import GradientMachine
+    from onion.items.learning_rate_finder import LearningRateFinder
     from onion.items.logger import Logger
     from onion.items.mailbox import Mailbox
     from onion.items.mixed_precision import MixedPrecision
@@ -43,6 +53,7 @@ if TYPE_CHECKING:
     from onion.items.parameter_updater import ParameterUpdater
     from onion.items.preemption import Preemption
     from onion.items.progress import Progress
+    from onion.items.prune import Prune
     from onion.items.repeat import Repeat
     from onion.items.saver import Saver
     from onion.items.signals import Signals
@@ -50,11 +61,15 @@ if TYPE_CHECKING:
     from onion.items.slot import Slot
     from onion.items.split_on_memory_error import SplitOnMemoryError
     from onion.items.stop_gradient import StopGradient
-    from onion.items.tensorboard import TensorBoard
     from onion.items.tester import Tester
     from onion.items.time_limit import TimeLimit
+    from onion.items.tracker import Tracker
     from onion.items.trial import Trial
     from onion.items.use_average import UseAverage
+    from onion.monitoring.writers.mlflow import MLflowWriter
+    from onion.monitoring.writers.tensorboard import TensorBoardWriter
+    from onion.monitoring.writers.visualdl import VisualDLWriter
+    from onion.monitoring.writers.wandb import WandbWriter
     from onion.multitask.for_task import ForTask
     from onion.multitask.task_data import TaskData
     from onion.multitask.task_sampler import TaskSampler
@@ -72,8 +87,10 @@ ITEMS = {
     "Forward": "items.forward",
     "Freeze": "items.freeze",
     "GradientMachine": "items.gradient_machine",
+    "LearningRateFinder": "items.learning_rate_finder",
     "Logger": "items.logger",
     "LossScale": "training.loss_scale",
+    "MLflowWriter": "monitoring.writers.mlflow",
     "Mailbox": "items.mailbox",
     "MixedPrecision": "items.mixed_precision",
     "MovingAverage": "items.moving_average",
@@ -83,6 +100,7 @@ ITEMS = {
     "ParameterUpdater": "items.parameter_updater",
     "Preemption": "items.preemption",
     "Progress": "items.progress",
+    "Prune": "items.prune",
     "Repeat": "items.repeat",
     "Saver": "items.saver",
     "Signals": "items.signals",
@@ -92,12 +110,15 @@ ITEMS = {
     "StopGradient": "items.stop_gradient",
     "TaskData": "multitask.task_data",
     "TaskSampler": "multitask.task_sampler",
-    "TensorBoard": "items.tensorboard",
+    "TensorBoardWriter": "monitoring.writers.tensorboard",
     "Tester": "items.tester",
     "TimeLimit": "items.time_limit",
+    "Tracker": "items.tracker",
     "Trial": "items.trial",
     "Unfreeze": "items.freeze",
     "UseAverage": "items.use_average",
+    "VisualDLWriter": "monitoring.writers.visualdl",
+    "WandbWriter": "monitoring.writers.wandb",
 }
 """The standard items and their modules in ``onion``; each is imported with its first use."""
 
@@ -107,6 +128,7 @@ __all__ = [
     "CompositionError",
     "DataError",
     "DataProvider",
+    "DivergedError",
     "EarlyStopping",
     "Evaluator",
     "Every",
@@ -116,8 +138,10 @@ __all__ = [
     "GradientMachine",
     "HookError",
     "HookIterator",
+    "LearningRateFinder",
     "Logger",
     "LossScale",
+    "MLflowWriter",
     "Mailbox",
     "MixedPrecision",
     "MovingAverage",
@@ -128,6 +152,8 @@ __all__ = [
     "ParameterUpdater",
     "Preemption",
     "Progress",
+    "Prune",
+    "RankError",
     "Repeat",
     "Runner",
     "RunnerItem",
@@ -140,12 +166,15 @@ __all__ = [
     "StopGradient",
     "TaskData",
     "TaskSampler",
-    "TensorBoard",
+    "TensorBoardWriter",
     "Tester",
     "TimeLimit",
+    "Tracker",
     "Trial",
     "Unfreeze",
     "UseAverage",
+    "VisualDLWriter",
+    "WandbWriter",
     "WeightsError",
 ]
 

@@ -27,5 +27,13 @@ class CheckpointError(OnionError):
     """A checkpoint cannot be written or read; older ones are unchanged."""
 
 
+class DivergedError(OnionError):
+    """The loss of a training is not finite any more; the message tells the step."""
+
+
+class RankError(OnionError):
+    """Another process of the group has failed, is gone, or does something else; the message names its rank."""
+
+
 class WeightsError(OnionError):
     """Weights, their config or their vocabulary are missing, damaged or do not match."""

@@ -29,6 +29,15 @@ def listed(values: Iterable[object]) -> str:
     return ", ".join([*first[:MOST], *["..."] * (len(first) > MOST)]) or "nothing"
 
 
+def first_line(error: BaseException) -> str:
+    r"""Return the first line of an error's message, without a full stop; of one without a message, its class.
+
+    >>> first_line(ValueError("No space left.\nTry again."))
+    'No space left'
+    """
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
 def printable(text: str) -> str:
     """Return a text whose invisible characters are escaped, as a terminal may be told; line ends and tabs stay."""
     if text.isprintable():

@@ -101,7 +101,9 @@ def constant(learning_rate: float, warmup_steps: int = 0) -> Any:
     return _schedule(learning_rate, _risen(warmup_steps, lambda step: 1.0))
 
 
-def linear_warmup_and_decay(learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1) -> Any:
+def linear_warmup_and_decay(
+    learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1, *, warmup_steps: int | None = None
+) -> Any:
     """Return a schedule that rises linearly from 0 to ``learning_rate`` and falls linearly back to 0.
 
     It is the schedule of BERT's fine-tuning (Devlin et al. 2018, appendix A.3).
@@ -110,14 +112,17 @@ def linear_warmup_and_decay(learning_rate: float, total_steps: Length, warmup_ra
         learning_rate: the highest learning rate.
         total_steps: updates of the whole training, or Passes.
         warmup_ratio: the share of the steps in which it rises. Default 0.1.
+        warmup_steps: updates in which it rises, whatever ``warmup_ratio`` is. Default: by the ratio.
 
     Raises:
-        CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``total_steps`` is negative.
+        CompositionError: ``warmup_ratio`` is not from 0 to 1, or a number of steps is negative.
     """
-    return polynomial(learning_rate, total_steps, warmup_ratio)
+    return polynomial(learning_rate, total_steps, warmup_ratio, warmup_steps=warmup_steps)
 
 
-def palm_linear(learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1) -> Any:
+def palm_linear(
+    learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1, *, warmup_steps: int | None = None
+) -> Any:
     """Return the schedule of PaddlePALM (``TriangularSchedualer``) and ERNIE (``linear_warmup_decay``), to the letter.
 
     Their decay counts from the first step and not from the end of the warm-up, where the rate therefore jumps down by
@@ -127,20 +132,27 @@ def palm_linear(learning_rate: float, total_steps: Length, warmup_ratio: float =
         learning_rate: the learning rate at the end of the warm-up, which is not quite reached.
         total_steps: updates of the whole training, or Passes.
         warmup_ratio: the share of the steps in which it rises. Default 0.1. With 0 the rate is constant, as ERNIE's is.
+        warmup_steps: updates in which it rises, whatever ``warmup_ratio`` is. Default: by the ratio.
 
     Raises:
-        CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``total_steps`` is negative.
+        CompositionError: ``warmup_ratio`` is not from 0 to 1, or a number of steps is negative.
     """
 
     def factor_of(steps: int) -> Factor:
-        rising = _rising(steps, warmup_ratio)
+        rising = _rising(steps, warmup_ratio, warmup_steps)
         return _risen(rising, lambda step: max(0.0, 1 - step / steps) if rising else 1.0)
 
     return _over(total_steps, learning_rate, factor_of)
 
 
 def polynomial(
-    learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1, power: float = 1.0, end: float = 0.0
+    learning_rate: float,
+    total_steps: Length,
+    warmup_ratio: float = 0.1,
+    power: float = 1.0,
+    end: float = 0.0,
+    *,
+    warmup_steps: int | None = None,
 ) -> Any:
     """Return a schedule that rises in a straight line and falls to ``end`` as a power of the share that is left.
 
@@ -150,20 +162,28 @@ def polynomial(
         warmup_ratio: the share of the steps in which it rises. Default 0.1.
         power: of the share of the falling steps that is left. Default 1.0: a straight line.
         end: the learning rate at the end and from there on. Default 0.
+        warmup_steps: updates in which it rises, whatever ``warmup_ratio`` is. Default: by the ratio.
 
     Raises:
-        CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``total_steps`` is negative.
+        CompositionError: ``warmup_ratio`` is not from 0 to 1, or a number of steps is negative.
     """
     least = end / learning_rate if learning_rate else 0.0
 
     def factor_of(steps: int) -> Factor:
-        rising = _rising(steps, warmup_ratio)
+        rising = _rising(steps, warmup_ratio, warmup_steps)
         return _risen(rising, lambda step: least + (1 - least) * _left(step, rising, steps) ** power)
 
     return _over(total_steps, learning_rate, factor_of)
 
 
-def cosine(learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1, cycles: float = 0.5) -> Any:
+def cosine(
+    learning_rate: float,
+    total_steps: Length,
+    warmup_ratio: float = 0.1,
+    cycles: float = 0.5,
+    *,
+    warmup_steps: int | None = None,
+) -> Any:
     """Return a schedule that rises in a straight line and falls as a cosine (Loshchilov and Hutter 2016).
 
     Args:
@@ -171,13 +191,14 @@ def cosine(learning_rate: float, total_steps: Length, warmup_ratio: float = 0.1,
         total_steps: updates of the whole training, or Passes.
         warmup_ratio: the share of the steps in which it rises. Default 0.1.
         cycles: how many waves the cosine makes. Default 0.5: once from the top to 0.
+        warmup_steps: updates in which it rises, whatever ``warmup_ratio`` is. Default: by the ratio.
 
     Raises:
-        CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``total_steps`` is negative.
+        CompositionError: ``warmup_ratio`` is not from 0 to 1, or a number of steps is negative.
     """
 
     def factor_of(steps: int) -> Factor:
-        rising = _rising(steps, warmup_ratio)
+        rising = _rising(steps, warmup_ratio, warmup_steps)
         return _risen(rising, lambda step: (1 + math.cos(2 * math.pi * cycles * (1 - _left(step, rising, steps)))) / 2)
 
     return _over(total_steps, learning_rate, factor_of)
@@ -220,13 +241,16 @@ def _left(step: int, rising: int, steps: int) -> float:
     return max(0.0, (steps - step) / max(1, steps - rising))
 
 
-def _rising(steps: int, warmup_ratio: float) -> int:
+def _rising(steps: int, warmup_ratio: float, warmup_steps: int | None) -> int:
     """Return the number of steps of the warm-up."""
     if not 0 <= warmup_ratio <= 1:
         raise CompositionError(f"warmup_ratio must be between 0 and 1 (a share of the steps), got {warmup_ratio}.")
     if steps < 0:
         raise CompositionError(f"total_steps must be >= 0, got {steps}.")
-    return round(steps * warmup_ratio)
+    if warmup_steps is None:
+        return round(steps * warmup_ratio)
+    _refuse_negative(warmup_steps)
+    return warmup_steps
 
 
 def _refuse_negative(warmup_steps: int) -> None:

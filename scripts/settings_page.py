@@ -13,14 +13,18 @@ from attrs import NOTHING
 
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
+from onion.tasks.reference import TaskSetting, reference_of
+from onion.tasks.registry import TASKS
 
 HEAD = """# Settings
 
 Every setting of `onion train` is a flag, a line of a config file (`--config`), and a keyword argument of `fine_tune`.
-Flags override the file, and the file overrides a preset. Settings of a kind of task, such as `max_length`, are listed
-in the docstring of its class in `tasks/`; they are set with `--set NAME=VALUE` or in the config file. Those of several
+Flags override the file, and the file overrides a preset. Settings of [a kind of task](#settings-of-tasks), such as
+`max_length`, are set with `--set NAME=VALUE` or in the config file; `onion tasks NAME` prints them. Those of several
 tasks are in [several_tasks.md](several_tasks.md). This page is made by `make settings-page`.
 """
+
+TASKS_HEAD = "## Settings of tasks\n\n[Tasks](tasks.md) describes files, metrics and predictions.\n"
 
 TABLE = ("| setting | default | what it does |", "| --- | --- | --- |")
 
@@ -32,7 +36,16 @@ def page() -> str:
     for title in GROUPS:
         rows = [_row(name, *each) for name, each in declared.items() if each[0].group == title]
         parts.append("\n".join([f"## {title.capitalize()}\n", *TABLE, *rows]) + "\n")
+    parts.append(TASKS_HEAD)
+    for reference in map(reference_of, TASKS.values()):
+        rows = [_task_row(each) for each in reference.settings]
+        parts.append("\n".join([f"### {reference.name}\n", *TABLE, *rows]) + "\n")
     return "\n".join(parts)
+
+
+def _task_row(setting: TaskSetting) -> str:
+    default = f"`{setting.default}`" if setting.default else ""
+    return f"| `{setting.name}` | {default} | {setting.help.replace('``', '`').replace('|', '/')} |"
 
 
 def _row(name: str, setting: Declared, default: Any) -> str:

@@ -1,16 +1,18 @@
 """Pages of the site that are kept elsewhere in the repository, and links that hold in both places: a hook of mkdocs.
 
 Links in Markdown files work in the repository. On the site, CHANGELOG.md, CONTRIBUTING.md, SECURITY.md,
-benchmarks/results.md, the examples and the help of the command line are pages too, and links to them are rewritten.
+benchmarks/results.md, the examples, the notebooks and the help of the command line are pages too, and links to them are
+rewritten.
 """
 
 from __future__ import annotations
 
-import argparse
+import base64
+import json
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,6 +30,10 @@ ELSEWHERE = {
     "benchmarks/results.md": "benchmarks/results.md",
     COMMANDS: "cli.md",
     **{f"examples/{path.name}": f"examples/{path.stem}.md" for path in sorted((ROOT / "examples").glob("*.py"))},
+    **{
+        f"{DOCS}/tutorials/{path.name}": f"tutorials/{path.stem}.md"
+        for path in sorted((ROOT / DOCS / "tutorials").glob("*.ipynb"))
+    },
 }
 """File in the repository -> page of the site."""
 
@@ -36,6 +42,9 @@ FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 LIST = re.compile(r"^((?![-*|>#\s]|\d+\. ).+\n)(?=- )", re.MULTILINE)
 """A line before a list: GitHub needs no empty line there, Python-Markdown does."""
 
+PICTURES = ("image/svg+xml", "image/png")
+"""What a notebook shows as a picture."""
+
 FRAGMENT = re.compile(r"^```python fragment$", re.MULTILINE)
 CHINESE = "zh/"
 
@@ -43,7 +52,7 @@ CHINESE = "zh/"
 def page_of(path: str) -> str | None:
     """Return the page of the site that a file of the repository is; None: it is none."""
     inside = path.removeprefix(f"{DOCS}/")
-    return inside if inside != path else ELSEWHERE.get(path)
+    return ELSEWHERE.get(path, inside if inside != path else None)
 
 
 def file_of(page: str) -> str:
@@ -71,30 +80,58 @@ def for_the_site(text: str, path: str) -> str:
 
 
 def text_of(path: str) -> str:
-    """Return the Markdown of a file that is kept outside of docs/; that of an example is its source."""
+    """Return the Markdown of a page that is kept elsewhere; that of an example is its source."""
     if path == COMMANDS:
         return cli_page()
     text = (ROOT / path).read_text(encoding="utf-8")
+    if path.endswith(".ipynb"):
+        return notebook_page(text, Path(path).name)
     return text if path.endswith(".md") else f"# {Path(path).name}\n\n```python\n{text}```\n"
 
 
 def cli_page() -> str:
     """Return the page of the command line: the help of every command."""
     from onion.cli.arguments import parser
+    from onion.cli.completion import parsers
 
     head = "# Command line\n\nExit status: 0, 2 for a mistake that the message explains, 128 + n after signal n.\n"
     with patch.dict(os.environ, COLUMNS=COLUMNS):  # argparse fits its lines to the terminal
-        helps = [f"## {each.prog}\n\n```text\n{each.format_help()}```\n" for each in commands(parser())]
+        helps = [f"## {each.prog}\n\n```text\n{each.format_help()}```\n" for each in parsers(parser())]
     return "\n".join([head, *helps])
 
 
-def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Return a parser and those of its commands."""
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from commands(command)
+def notebook_page(text: str, name: str) -> str:
+    """Return the Markdown of a notebook.
+
+    Args:
+        text: the notebook, as JSON. Its first cell begins with the title.
+        name: of its file, which is beside the page on the site.
+    """
+    cells = json.loads(text)["cells"]
+    title, _, rest = "".join(cells[0]["source"]).partition("\n")
+    link = f'This page is a notebook: <a href="../{name}" download>{name}</a>.'  # no link of Markdown: it stays a file
+    parts = [title, link, rest.strip(), *(part for cell in cells[1:] for part in _parts(cell))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _parts(cell: Mapping[str, Any]) -> Iterator[str]:
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        yield source
+        return
+    yield f"```python\n{source}\n```"
+    for output in cell["outputs"]:
+        yield _shown(output)
+
+
+def _shown(output: Mapping[str, Any]) -> str:
+    data = {kind: "".join(lines) for kind, lines in output.get("data", {}).items()}
+    for kind in PICTURES:
+        if kind in data:
+            encoded = data[kind] if kind == "image/png" else base64.b64encode(data[kind].encode()).decode()
+            return f"![what the cell shows](data:{kind};base64,{encoded.strip()})"
+    printed = data.get("text/plain") or "".join(output["text"])
+    return f"```text\n{printed.rstrip()}\n```"
 
 
 # -- called by mkdocs --------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ Prediction: ``label``, and ``probabilities`` by label.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,15 @@ from paddle.nn import functional
 
 from onion.errors import DataError
 from onion.messages import shown
-from onion.tasks.data.features.examples import Example
+from onion.tasks.data.features.examples import Example, Examples
 from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import TextTask
 from onion.tasks.metrics.classification import ClassificationMetric
 from onion.tasks.networks.heads import SentenceHead
 from onion.tasks.probabilities import softmax
+from onion.tasks.reports.one_label import one_label_report
+from onion.tasks.reports.report import Report
 from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.validators import BELOW_ONE, QUOTE, as_float, as_name
 from onion.validation import is_number
@@ -57,7 +59,10 @@ def _check_weights(task: Any, field: Any, weights: Any) -> None:
     if weights == BALANCED:
         return
     if not isinstance(weights, Mapping):
-        raise DataError(f"class_weights: {shown(weights)} is not a mapping of labels to numbers >= 0, nor {BALANCED!r}")
+        raise DataError(
+            f"class_weights: {shown(weights)} is not a mapping of labels to numbers >= 0, nor {BALANCED!r}; "
+            """on the command line write --set 'class_weights={"LABEL": 2}'"""
+        )
     for name, weight in weights.items():
         if not isinstance(name, str):
             raise DataError(f"class_weights: the label {shown(name)} is not a string or an integer; {QUOTE}")
@@ -120,6 +125,10 @@ class Classification(TextTask):
         """Return the number of the row's label."""
         return {"label": self.labels.number(row, row.label(self.target))}
 
+    def classes(self, examples: Examples) -> np.ndarray:
+        """Return the numbers of the labels."""
+        return examples.columns["label"].values
+
     def network(self, encoder: nn.Layer) -> Classifier:
         """Put a :class:`Classifier` over an encoder."""
         named = self.class_weights
@@ -140,6 +149,11 @@ class Classification(TextTask):
                 "label": self.labels.names[int(np.argmax(probabilities))],
                 "probabilities": {name: round(value, 6) for name, value in named},
             }
+
+    def report(self, rows: Sequence[Row], predicted: Iterable[Mapping[str, Any]]) -> Report:
+        """Return the figures of each label, their confusions, and the errors; see ``Task.report``."""
+        found = [(each["label"], max(each["probabilities"].values())) for each in predicted]
+        return one_label_report(self.labels, rows, [row.label(self.target) for row in rows], found)
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
         """Return the accuracy of always predicting the most frequent label."""

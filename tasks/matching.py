@@ -9,7 +9,7 @@ Prediction: ``score``, from 0 to 1, of ``text_a`` and ``text_b``; trained pointw
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,15 @@ from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.batches import batch_of
 from onion.tasks.classification import Classifier
-from onion.tasks.data.features.examples import Example
+from onion.tasks.data.features.examples import Example, Examples
 from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row, file_rows
 from onion.tasks.data.texts import PAIR, TEXT, TextTask, checked_texts
 from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, order, ranking
 from onion.tasks.networks.heads import SentenceHead
 from onion.tasks.probabilities import sigmoid
+from onion.tasks.reports.one_label import one_label_report
+from onion.tasks.reports.report import Report
 from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.validators import BELOW_ONE, NAME, SHARE, SWITCH, as_float, as_name, one_of
 
@@ -63,6 +65,7 @@ class Matching(TextTask):
 
     name = "matching"
     features_version = 1
+    together = QUESTION
 
     pairs: bool | None = True
     learning: str | None = attrs.field(default=None, validator=optional(one_of((POINTWISE, PAIRWISE))))
@@ -173,6 +176,10 @@ class Matching(TextTask):
         batch = batch_of([*examples, *worse], pad_id)
         return {**batch, "places": batch["places"][: len(examples)]}
 
+    def classes(self, examples: Examples) -> np.ndarray | None:
+        """Return the numbers of the labels; pairs of a better and a worse text have none."""
+        return None if self.learning == PAIRWISE else examples.columns["label"].values
+
     # -- learning and results -----------------------------------------------------------------------------------------
 
     def network(self, encoder: nn.Layer) -> nn.Layer:
@@ -201,6 +208,13 @@ class Matching(TextTask):
         for score in decoded:
             label = {"label": self.labels.names[int(score > 0.5)]} if self.learning == POINTWISE else {}
             yield {"score": round(float(score), 6), **label}
+
+    def report(self, rows: Sequence[Row], predicted: Iterable[Mapping[str, Any]]) -> Report:
+        """Return what ``classification`` reports if there are labels on both sides; see ``Task.report``."""
+        if self.learning == PAIRWISE or NEGATIVE in rows[0].cells:
+            return Report()
+        found = [(each["label"], max(each["score"], round(1 - each["score"], 6))) for each in predicted]
+        return one_label_report(self.labels, rows, [row.label(self.target) for row in rows], found)
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
         """Return the accuracy of always predicting the more frequent label, if there are labels."""

@@ -8,7 +8,7 @@ Prediction: ``labels``, those with a probability over the threshold, and ``proba
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ from onion.tasks.data.texts import TextTask
 from onion.tasks.metrics.classification import MultiLabelMetric
 from onion.tasks.networks.heads import SentenceHead
 from onion.tasks.probabilities import sigmoid
+from onion.tasks.reports.report import Report
+from onion.tasks.reports.several_labels import several_labels_report
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES
 from onion.tasks.validators import BELOW_ONE, NAME, as_float, as_name
 
@@ -93,6 +95,11 @@ class MultiLabel(TextTask):
                 "labels": [name for name, value in named.items() if value > self.threshold],
                 "probabilities": {name: round(value, 6) for name, value in named.items()},
             }
+
+    def report(self, rows: Sequence[Row], predicted: Iterable[Mapping[str, Any]]) -> Report:
+        """Return the figures of each label, its decisions, and the rows with a wrong one; see ``Task.report``."""
+        found = [(each["labels"], each["probabilities"]) for each in predicted]
+        return several_labels_report(self.labels, rows, [self._names(row) for row in rows], found, self.separator)
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
         """Return the accuracy of always predicting the most frequent set of labels."""

@@ -42,10 +42,15 @@ def get_task(name: str, settings: Mapping[str, Any]) -> Task:
     Raises:
         DataError: there is no such task, or it has no such setting.
     """
+    return kind_of(name).from_settings(settings)
+
+
+def kind_of(name: str) -> type[Task]:
+    """Return the class of the task with this name, or alias; raise a DataError if there is no such task."""
     name = current_name(name)
     if name not in TASKS:
         raise DataError(f"unknown task {shown(name)}; the tasks are {', '.join(TASKS)}")
-    return TASKS[name].from_settings(settings)
+    return TASKS[name]
 
 
 def options_of(name: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Prediction: ``value``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import TextTask
 from onion.tasks.metrics.correlation import CorrelationMetric
 from onion.tasks.networks.heads import SentenceHead
+from onion.tasks.reports.numbers import numbers_report
+from onion.tasks.reports.report import Report
 from onion.tasks.task import NOT_OF_FEATURES
 from onion.tasks.validators import BELOW_ONE, as_float
 
@@ -66,6 +68,10 @@ class Regression(TextTask):
         """Yield the number."""
         for value in decoded:
             yield {"value": round(value, 6)}
+
+    def report(self, rows: Sequence[Row], predicted: Iterable[Mapping[str, float]]) -> Report:
+        """Return the residuals; see ``Task.report``."""
+        return numbers_report(rows, [row.number(self.target) for row in rows], [each["value"] for each in predicted])
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
         """Return the mean squared error of always predicting the mean."""

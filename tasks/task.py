@@ -20,16 +20,18 @@ import attrs
 from onion.errors import DataError
 from onion.messages import shown
 from onion.tasks.data.labels import Labels
+from onion.tasks.reports.report import Report
 from onion.tasks.validators import NATURAL
 
 if TYPE_CHECKING:
+    import numpy as np
     from paddle import nn
 
     from onion import RunnerItem
     from onion.items.evaluator import Metric
     from onion.models.tokenizer import Tokenizer
     from onion.models.weights import Weights
-    from onion.tasks.data.features.examples import Example
+    from onion.tasks.data.features.examples import Example, Examples
 
 NOT_OF_FEATURES = {"of_features": False}
 """Metadata of a field that does not affect features, but the loss, predictions or metrics."""
@@ -52,12 +54,15 @@ class Task(ABC):
         features_version: of the features; raise it whenever they change, so that cached ones are not used.
         monitor: the metric by which the best checkpoint is chosen; minimized if it is in the metric's
             ``less_is_better``, otherwise maximized.
+        together: the column whose rows stay together where a part of the training file is left out to test on, such
+            as ``qid``; None (default): rows are independent.
         max_length: the maximum number of tokens of an example, including special ones.
     """
 
     name: ClassVar[str]
     features_version: ClassVar[int] = 1
     monitor: ClassVar[str]
+    together: ClassVar[str | None] = None
 
     max_length: int = attrs.field(default=128, validator=NATURAL)
 
@@ -126,6 +131,18 @@ class Task(ABC):
             examples += len(self.features(some, tokenizer, True, Counter()))
         return examples
 
+    @property
+    def makes_one_each(self) -> bool:
+        """Whether :meth:`features` makes one example of every row, so that rows can be skipped. Default: no."""
+        return False
+
+    def classes(self, examples: Examples) -> np.ndarray | None:
+        """Return the class of each labelled example, an integer ``[examples]``, to draw all classes equally often.
+
+        Default: None, the examples have no classes.
+        """
+        return None
+
     def unlearned(self, examples: Sequence[Example]) -> int:
         """Return the number of labelled examples that have nothing to learn from. Default: 0."""
         return 0
@@ -188,6 +205,15 @@ class Task(ABC):
         """Return other files with all predictions: file name -> JSON value. Default: none."""
         return {}
 
+    def report(self, rows: Sequence[Any], predicted: Iterable[Any]) -> Report:
+        """Return what an evaluation tells beyond its figures: each class, each error. Default: nothing.
+
+        Args:
+            rows: all labelled rows of a file.
+            predicted: what :meth:`predictions` yields for each; not asked for where there is nothing to tell.
+        """
+        return Report()
+
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
         """Return the metrics of a trivial prediction. Default: none."""
         return {}
@@ -198,13 +224,18 @@ class Task(ABC):
         """Return the name and all fields as JSON values, for ``registry.recorded_task``."""
         return {"task": self.name, **attrs.asdict(self, value_serializer=_plain)}
 
+    @classmethod
+    def adjustable(cls) -> list[str]:
+        """Return the names of the settings that :meth:`adjusted` takes."""
+        return [field.name for field in attrs.fields(cls) if field.metadata.get("after_training")]
+
     def adjusted(self: Own, settings: Mapping[str, Any]) -> Own:
         """Return the task of a trained model with some other settings, such as a threshold.
 
         Raises:
             DataError: a setting is fixed by the training, unknown or invalid.
         """
-        free = [field.name for field in attrs.fields(type(self)) if field.metadata.get("after_training")]
+        free = self.adjustable()
         fixed = [name for name in settings if name not in free]
         if fixed:
             told = f"only {', '.join(free)} can" if free else "no setting can"
@@ -231,7 +262,7 @@ class Task(ABC):
         if unknown:
             raise DataError(
                 f"unknown setting {shown(unknown[0])}; the task {cls.name} has {', '.join(known)}; "
-                f"see onion train --help for those of training"
+                "see onion train --help for those of training, docs/migrating.md for the names that other trainers use"
             )
         try:
             return cls(**settings)

@@ -15,6 +15,15 @@ def one_of(values: Collection[str]) -> Check:
     return Check(f"one of {', '.join(values)}", lambda value: isinstance(value, str) and value in values)
 
 
+def some_of(values: Collection[str]) -> Check:
+    """Return a validator for some of several strings, each once; a flag has commas between them."""
+
+    def fits(value: Any) -> bool:
+        return _are_texts(value) and len({*value}) == len(value) and {*value} <= {*values}
+
+    return Check(f"some of {', '.join(values)}, each once", fits, reads=as_names)
+
+
 def as_float(value: Any) -> Any:
     """Convert to float, since YAML reads 5e-5 as a string, and some JSON files quote numbers; else return the value."""
     try:
@@ -31,6 +40,11 @@ def as_name(value: Any) -> Any:
 def as_texts(value: Any) -> Any:
     """A list in a file, or one text; what is neither stays as it is."""
     return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple) else value
+
+
+def as_names(value: Any) -> Any:
+    """A list in a file, or a text with commas between the names; what is neither stays as it is."""
+    return tuple(map(str.strip, value.split(","))) if isinstance(value, str) else as_texts(value)
 
 
 def as_text(value: Any) -> Any:
@@ -58,14 +72,18 @@ def _are_texts(value: Any) -> bool:
 
 
 COLUMNS = Check("columns such as text_a=sentence,label=Sentiment", _is_columns, reads=read_columns)
-NAMES = Check(
-    "names of columns, such as id,text_a", _are_texts, reads=lambda text: tuple(map(str.strip, text.split(",")))
-)
+NAMES = Check("names of columns, such as id,text_a", _are_texts, reads=as_names)
 TEXTS = Check("a list of strings", _are_texts)
 TEXT = Check("a non-empty string", lambda value: isinstance(value, str) and value != "")
 NAME = Check("a string or an integer", lambda value: isinstance(value, str) and value != "", f"; {QUOTE}")
 SWITCH = Check("true or false", lambda value: isinstance(value, bool))
+COUNT = Check("an integer >= 0", lambda value: is_whole(value) and value >= 0, reads=int)
 NATURAL = Check("an integer >= 1", lambda value: is_whole(value) and value >= 1, reads=int)
+INTERVAL = Check(
+    "an integer >= 1, or pass",
+    lambda value: value == "pass" or (is_whole(value) and value >= 1),
+    reads=lambda text: text if text == "pass" else int(text),
+)
 SEED = Check("an integer from 0 to 4294967295", lambda value: is_whole(value) and 0 <= value < 2**32, reads=int)
 NUMBER = Check("a number", is_number, reads=float)
 POSITIVE = Check("a number > 0", lambda value: is_number(value) and value > 0, reads=float)

@@ -20,7 +20,7 @@ from onion.data import files
 from onion.models.downloads.sources import ALIASES, REPOSITORIES, SOURCES
 from tests.abilities import needs_draws_again
 from tests.commands import ONION, last_line, max_file_size, onion, place_in, plain
-from tests.models.hub_server import Repository, serving_hub
+from tests.models.hub_server import UPLOADS, Repository, serving_hub
 from tests.tasks.helpers import films, log_rows, snapshot, tiny_encoder, write_tsv
 
 pytestmark = pytest.mark.slow
@@ -590,7 +590,8 @@ def test_another_run_continues_in_a_folder_if_forced(trained, place):
     assert "onion: continuing in other although it differs: passes 4 there, 5 here" in done.stderr
     assert last_line(done.stdout)["step"] == STEPS // 4 * 5
     again = onion(place, *words)
-    assert (again.returncode, again.stderr) == (0, f"onion: resumed from step {STEPS // 4 * 5} in other\n")
+    told = f"onion: resumed from step {STEPS // 4 * 5} in other; it has all that is asked for, so nothing is trained\n"
+    assert (again.returncode, again.stderr) == (0, told)
 
 
 def test_the_same_name_with_other_data_is_another_run(trained, refused, place):
@@ -722,3 +723,36 @@ def test_weights_that_cannot_be_fetched(served, refused):
     told = refused("weights", "get", "a/none")
     assert told.startswith(f"onion: {served.address}/a/none does not exist")
     assert "nobody: neither a folder nor a known model" in refused("weights", "get", "nobody")
+
+
+# -- pushing -----------------------------------------------------------------------------------------------------------
+
+
+@UPLOADS
+def test_a_model_is_pushed_and_used_by_its_name(trained, served, here, monkeypatch, capsys):
+    monkeypatch.setenv("HF_TOKEN", served.token)
+    before = snapshot(here)
+    words = ["--license", "mit", "--language", "en", "--private"]
+    assert main(["push", "ada/films", "--run", "run", *words]) == 0
+    assert capsys.readouterr() == (f"{served.address}/ada/films\n", "")
+    assert snapshot(here) == before
+    assert b"license: mit" in served.repositories["ada/films"].files["README.md"]
+    for command in ("predict", "evaluate"):
+        answers = []
+        for run in ("ada/films", "run"):
+            assert main([command, "--run", run, "--input", "b.tsv"]) == 0
+            answers.append(capsys.readouterr().out)
+        assert answers[0] == answers[1]
+
+
+def test_a_push_that_is_refused(trained, served, refused, monkeypatch, tmp_path):
+    assert "ada/films cannot be uploaded to without a token" in refused("push", "ada/films", "--run", "run")
+    monkeypatch.setenv("HF_TOKEN", served.token)
+    assert "films: a repository of Hugging Face's hub is written OWNER/NAME" in refused("push", "films", "--run", "run")
+    assert "tiny holds no run of onion" in refused("push", "ada/films", "--run", "tiny")
+    assert "run holds one task; leave it out" in refused("push", "ada/films", "--run", "run", "--task", "films")
+    assert "(HTTP 403)" in refused("push", "eve/films", "--run", "run")
+    told = refused("predict", "--run", "ada/none", "--text", "a")
+    assert told.startswith(f"onion: {served.address}/ada/none does not exist, nor does a folder ada/none")
+    assert served.repositories.keys() == {"a/bert"}
+    assert "cannot create a folder there" in refused("push", "ada/films", "--run", "run", "--output", "a.tsv")

@@ -1,5 +1,6 @@
 """Settings of ``onion train``, standard input of ``onion predict``, and ``onion embed``; in processes of their own."""
 
+import csv
 import json
 import os
 import random
@@ -151,6 +152,55 @@ def test_a_person_who_types_is_answered_line_by_line(trained, place):
         assert running.stdout.read() == b""
         assert running.wait(timeout=PATIENCE) == 0
     os.close(ours)
+
+
+@pytest.fixture(scope="module")
+def reviews(place):
+    """A table as people have it: other names, an id, commas in the texts."""
+    rows = "".join(f'{number},"{text}, and so on",{label}\n' for number, (text, label) in enumerate(films(30, seed=3)))
+    (place / "reviews.csv").write_text(f"id,sentence,Sentiment\n{rows}")
+    return "reviews.csv", "--columns", "text_a=sentence,label=Sentiment"
+
+
+def test_a_table_of_ones_own_in_and_out(trained, onion, reviews, place, tmp_path):
+    words = ["--carry", "id,text_a,label", "--output", str(tmp_path / "predictions.csv")]
+    done = onion("predict", "--run", "run", "--input", *reviews, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    with (tmp_path / "predictions.csv").open(encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    names = ["index", "id", "text_a", "input.label", "label", "probabilities.bad", "probabilities.good"]
+    assert [list(row) for row in found] == [names] * 30
+    assert [(row["id"], row["text_a"], row["input.label"]) for row in found] == [
+        (str(number), f"{text}, and so on", label) for number, (text, label) in enumerate(films(30, seed=3))
+    ]
+
+
+def test_a_report_of_an_evaluation(trained, onion, reviews, tmp_path):
+    words = ["evaluate", "--run", "run", "--input", *reviews, "--report", tmp_path / "report"]
+    (figures,) = answers(onion(*words))
+    assert read_json(tmp_path / "report", "report.json")["figures"] == figures
+    names = {"report.json", "per_class.csv", "confusion_matrix.csv", "confusion_matrix.svg", "errors.csv"}
+    assert {path.name for path in (tmp_path / "report").iterdir()} == names
+    assert answers(onion(*words)) == [figures]  # it replaces its own report
+    done = onion(*words[:-1], "run")
+    told = b"onion: run: is not empty, and nothing is overwritten; choose a new folder.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", told)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--input", "reviews.csv", "--columns", "text_a=Sentence"], "reviews.csv:2: there is no column 'Sentence'"),
+        (["--input", "reviews.csv", "--columns", "text_a"], "--columns"),
+        (["--text", "a film", "--carry", "id"], "--carry needs --input with a file, which has columns"),
+        (["--input", "b.tsv", "--carry", "id"], "b.tsv:1: the header has no column 'id'; it has 'text_a', 'label'"),
+    ],
+)
+def test_columns_that_are_not_there(trained, reviews, onion, tmp_path, words, told):
+    done = onion("predict", "--run", "run", *words, "--output", tmp_path / "out.csv")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert plain(done.stderr.decode(), told)
+    assert snapshot(tmp_path) == {}
 
 
 def test_files_where_the_task_has_none_are_refused_before_anything_is_read(trained, onion, tmp_path):

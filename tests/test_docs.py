@@ -21,7 +21,7 @@ from onion import DataProvider, GradientMachine, ParameterUpdater, Runner, Runne
 from onion.tasks.registry import TASKS
 from onion.testing import Batches, assert_resumes_exactly, toy_examples, toy_network
 from tests.paths import ROOT
-from tests.tasks.helpers import tiny_encoder, write_tsv
+from tests.tasks.helpers import films, tiny_encoder, write_tsv
 from tests.tasks.tagged import tagged
 
 FIRST = [ROOT / "README.md", ROOT / "README_cn.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
@@ -57,13 +57,15 @@ def own_tasks():
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A folder with the data and the encoder that docs/tasks.md names."""
+    """A folder with the data and the encoder that docs/tasks.md and docs/migrating.md name."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ONION_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("tests.tasks.helpers.POSITIONS", 128)  # as many tokens as a text may have by default
     tiny_encoder(tmp_path / "minilm")
     for name, seed in (("train.tsv", 1), ("dev.tsv", 2)):
         write_tsv(tmp_path / name, tagged(24, seed))
+    reviews = "".join(f"{text},{label}\n" for text, label in films(40, seed=1))
+    (tmp_path / "reviews.csv").write_text(f"text,label\n{reviews}")
     return tmp_path
 
 
@@ -109,8 +111,11 @@ def test_the_training_of_the_page_can_be_predicted_from(place):
 
 @pytest.mark.parametrize(("page", "text"), FRAGMENTS, ids=[page for page, _ in FRAGMENTS])
 def test_a_fragment_is_python_and_names_what_there_is(page, text):
-    known = {*dir(builtins), *onion.__all__, *onion.online.__all__}
-    named = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    """Or what it imports or defines itself."""
+    nodes = list(ast.walk(ast.parse(text)))
+    own = {node.name for node in nodes if isinstance(node, ast.alias | ast.ClassDef)}
+    known = {*dir(builtins), *onion.__all__, *onion.online.__all__, *own}
+    named = {node.id for node in nodes if isinstance(node, ast.Name)}
     assert {name for name in named if name[0].isupper()} <= known
 
 

@@ -12,9 +12,10 @@ PAGE = (ROOT / "docs" / "host.md").read_text(encoding="utf-8")
 CHANGES = re.compile(
     r"environ\[[^\]]*\] =|environment\[[^\]]*\] =|environ\.(setdefault|pop|update)|putenv|setrecursionlimit|"
     r"field_size_limit|\.mallopt|signal\.signal\(|pthread_sigmask|filterwarnings|simplefilter|os\.umask|sys\.path\.|"
-    r"basicConfig|\.setLevel|addHandler|addFilter|random\.seed|paddle\.seed\(|framework\.seed|np\.random\.set_state|"
-    r"set_num_threads|\.reconfigure\(|dup2|set_flags|chdir\(|setlocale|atexit|sys\.\w*hook|set_rng_state|settrace|"
-    r"setprofile|gc\.(disable|freeze|set_threshold)|set_device|seterr|set_printoptions|set_start_method|Thread\(|"
+    r"basicConfig|\.setLevel|addHandler|addFilter|\.propagate = |random\.seed|paddle\.seed\(|"
+    r"framework\.seed|np\.random\.set_state|set_num_threads|\.reconfigure\(|dup2|set_flags|chdir\(|setlocale|"
+    r"atexit|sys\.\w*hook|set_rng_state|settrace|setprofile|"
+    r"gc\.(disable|freeze|set_threshold)|set_device|seterr|set_printoptions|set_start_method|Thread\(|"
     r"register_at_fork|setitimer|signal\.alarm"
 )
 

@@ -12,7 +12,7 @@ TOPS = {"onion": "onion", "models": "onion.models", "tasks": "onion.tasks"}
 
 ENGINE = (
     *(f"onion.{name}" for name in ("engine", "errors", "messages", "validation")),
-    *("onion.host.operating_system", "onion.host.process_limits"),
+    *("onion.host.operating_system", "onion.host.process_limits", "onion.host.launch"),
 )
 FILES = tuple(f"onion.data.{name}" for name in ("files", "opening", "table"))
 READING = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from onion import DataProvider, Logger, Preemption, Runner, RunnerItem, Saver, TensorBoard
+from onion import DataProvider, Logger, Preemption, Runner, RunnerItem, Saver, TensorBoardWriter, Tracker
 from onion.checkpointing import checkpoint
 from onion.models import hub
 from onion.online import Folder, Journal, Spool, StreamProvider
@@ -80,7 +80,7 @@ def test_a_wanderer_on_the_way_into_the_run_changes_nothing_either(here, there):
 
 def test_curves_are_drawn_where_they_began(here, there):
     pytest.importorskip("tensorboardX")
-    board = TensorBoard("curves", every=1)
+    board = Tracker(TensorBoardWriter("curves"), every=1)
     os.chdir(there)
     Runner(board, Batches(2)).run(passes=1)
     assert len(list((here / "curves").iterdir())) == 1

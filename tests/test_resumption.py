@@ -2,7 +2,7 @@
 
 import pytest
 
-from onion import MixedPrecision, NanGuard, Saver, SkipIf, SplitOnMemoryError, TaskSampler
+from onion import LearningRateFinder, MixedPrecision, NanGuard, Prune, Saver, SkipIf, SplitOnMemoryError, TaskSampler
 from onion.checkpointing import atomic_files, checkpoint
 from onion.testing import assert_resumes_exactly
 from tests.abilities import needs_draws_again
@@ -28,6 +28,8 @@ DONE = {
     "loss scale": lambda runner, state: 1 < runner[MixedPrecision].overflows < state.step,
     "go back from what is no number": lambda runner, state: runner[NanGuard].state_dict()["kept_step"],
     "skip what is no number": lambda runner, state: runner[NanGuard].log_values()["not_finite"],
+    "pruned": lambda runner, state: runner[Prune].pruned and state.step == 6,
+    "range test": lambda runner, state: len(runner[LearningRateFinder].losses) == 7,
     "skipping": lambda runner, state: runner[SkipIf].log_values()["skipped"],
     "splitting": lambda runner, state: runner[SplitOnMemoryError].log_values()["piece_size"] == 2,
     "best": lambda runner, state: checkpoint.steps_in(runner[Saver].folder)[0] < state.step - 1,

@@ -162,6 +162,14 @@ def test_only_the_original_jumps(steps, warmup):
 
 
 @pytest.mark.parametrize("schedule", WITH_AN_END)
+def test_a_warm_up_in_updates_is_that_of_the_same_share(schedule):
+    assert rates(schedule(1.0, 12, warmup_steps=3), 14) == rates(schedule(1.0, 12, 0.25), 14)
+    assert rates(schedule(1.0, 4, 0.5, warmup_steps=8), 4) == [0, 1 / 8, 2 / 8, 3 / 8]  # the run ends before its top
+    with pytest.raises(CompositionError, match="warmup_steps must be >= 0, got -1"):
+        schedule(0.1, 10, warmup_steps=-1)
+
+
+@pytest.mark.parametrize("schedule", WITH_AN_END)
 def test_a_rate_of_zero_stays_zero(schedule):
     assert rates(schedule(0, 5, 0.4), 6) == rates(schedule(0.0, 5, 0.4), 6) == [0] * 6
 

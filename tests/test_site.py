@@ -5,6 +5,7 @@ All of it is read from the files; `make docs` builds the site.
 
 import ast
 import importlib
+import json
 import posixpath
 import re
 from configparser import ConfigParser
@@ -20,7 +21,7 @@ from onion import inference, schedules
 from onion.models.families import FAMILIES
 from onion.multitask import strategies
 from onion.tasks.registry import TASKS
-from scripts.site_pages import ELSEWHERE, file_of, for_the_site, page_of, text_of
+from scripts.site_pages import ELSEWHERE, file_of, for_the_site, notebook_page, page_of, text_of
 from tests.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -67,6 +68,8 @@ def test_links_lead_to_pages_and_files_of_the_site(page):
         ("benchmarks/results.md", "../docs/performance.md", "../performance.md"),
         ("docs/examples.md", "../examples/siamese.py", "examples/siamese.md"),
         ("docs/tasks.md", "../onion/cli/arguments.py#onion-train", "cli.md#onion-train"),
+        ("docs/quickstart.md", "tutorials/gan.ipynb", "tutorials/gan.md"),
+        ("docs/tutorials/gan.ipynb", "../../examples/gan_gaussians.py", "../examples/gan_gaussians.md"),
         ("docs/items.md", "#placement", "#placement"),
         ("docs/items.md", "https://example.org/a.md", "https://example.org/a.md"),
         ("docs/index.md", "onion.svg", "onion.svg"),
@@ -85,6 +88,27 @@ def test_the_page_of_the_command_line_has_every_command():
     headings = re.findall(r"^## (.*)$", source("cli.md"), re.MULTILINE)
     assert {"onion", "onion train", "onion weights get", "onion ctl pause"} <= set(headings)
     assert "--learning-rate" in source("cli.md")
+
+
+def test_the_page_of_a_notebook_has_its_prose_code_outputs_and_pictures():
+    printed = {"output_type": "stream", "name": "stdout", "text": ["1\n", "2\n"]}
+    value = {"output_type": "execute_result", "data": {"text/plain": ["3"]}}
+    drawing = {"output_type": "display_data", "data": {"text/plain": ["<SVG>"], "image/svg+xml": ["<svg/>"]}}
+    pixels = {"output_type": "display_data", "data": {"text/plain": ["<Figure>"], "image/png": "QUJD\n"}}
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "\n", "Prose."]},
+        {"cell_type": "code", "source": ["a = 1\n", "a"], "outputs": [printed, value, drawing, pixels]},
+    ]
+    assert notebook_page(json.dumps({"cells": cells}), "a.ipynb").split("\n\n") == [
+        "# Title",
+        'This page is a notebook: <a href="../a.ipynb" download>a.ipynb</a>.',
+        "Prose.",
+        "```python\na = 1\na\n```",
+        "```text\n1\n2\n```",
+        "```text\n3\n```",
+        "![what the cell shows](data:image/svg+xml;base64,PHN2Zy8+)",
+        "![what the cell shows](data:image/png;base64,QUJD)\n",
+    ]
 
 
 def test_a_list_gets_an_empty_line_before_it():

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from onion.tasks.data.prepared import prepared
 from onion.tasks.registry import get_task
 from scripts.spoil import changes, trial
 from scripts.spoil import files as tables
@@ -60,7 +61,8 @@ def test_a_file_is_good_before_it_is_spoilt(tmp_path, task):
     for ending in tables.endings(task):
         path = tmp_path / f"a{ending}"
         path.write_bytes(tables.written(tables.good_records(task, Random(1)), ending))
-        contents.append(len(list(get_task(task, {}).fitted(path).rows(path, labelled=True))))
+        read = prepared(path)
+        contents.append(len(list(get_task(task, {}).fitted(read).rows(read, labelled=True))))
     assert set(contents) == {tables.ROWS}
 
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from onion.errors import WeightsError
+from onion.messages import first_line
 from onion.models.formats.layouts import INDEX, READERS
 
 # The files of a repository that an encoder and its tokenizer need, besides the weights (READERS).
@@ -27,7 +29,15 @@ BESIDE_WEIGHTS = [
     "tokenizer_config.json",
     "vocab.json",
     "vocab.txt",
+    # Of a run that `onion push` has uploaded: its record and its task.
+    "run.json",
+    "task.json",
 ]
+Check = Callable[[Path], None]
+
+LOGIN = "set HF_TOKEN or run `hf auth login`"
+"""How to give a token, for messages."""
+
 # Words of letters, digits, _, - and .; the last two neither begin nor end a word, and are not doubled.
 _NAME = re.compile(r"(?![^@]*(--|\.\.))\w([\w.-]*\w)?/\w([\w.-]*\w)?(@.+)?", re.ASCII)
 
@@ -37,8 +47,12 @@ def is_repository(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def fetch_repository(name: str) -> Path:
+def fetch_repository(name: str, check: Check = lambda folder: None) -> Path:
     """Return the folder of ``OWNER/NAME[@REVISION]`` in the cache, updated if the hub can be reached.
+
+    Args:
+        name: of the repository.
+        check: called with the folder before the weights are downloaded; raises an error if they are not worth it.
 
     Raises:
         WeightsError: it does not exist, may not be read, cannot be reached, or has no weights that onion reads; the
@@ -47,7 +61,7 @@ def fetch_repository(name: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
-        folder = _snapshot(name)
+        folder = _snapshot(name, check=check)
     # The first base is the error of the HTTP library, which depends on the version: requests, httpx or httpx2.
     except (*HfHubHTTPError.__bases__, OSError, ValueError) as error:  # type: ignore[misc]
         raise _error(name, _reason(name, error)) from error
@@ -64,7 +78,7 @@ def cached_repository(name: str) -> Path | None:
         return None
 
 
-def _snapshot(name: str, local_files_only: bool = False) -> Path | None:
+def _snapshot(name: str, local_files_only: bool = False, check: Check = lambda folder: None) -> Path | None:
     """Return the folder with the encoder's files and the first kind of weights that exists; None: there are none."""
     from huggingface_hub import snapshot_download
 
@@ -79,7 +93,9 @@ def _snapshot(name: str, local_files_only: bool = False) -> Path | None:
                 tqdm_class=_progress_bar(),
             )
         )
-        if patterns and _has_weights(folder, patterns[0]):
+        if not patterns:
+            check(folder)
+        elif _has_weights(folder, patterns[0]):
             return folder
     return None
 
@@ -126,27 +142,22 @@ def _reason(name: str, error: Exception) -> str:
 
     cause = error.__cause__ or error if isinstance(error, errors.LocalEntryNotFoundError) else error
     status = cause.response.status_code if isinstance(cause, errors.HfHubHTTPError) else None
-    login = "set HF_TOKEN or run `hf auth login`"
     absent = f"is not in the cache ({constants.HF_HUB_CACHE}), and there is no folder {name}"
     if isinstance(cause, errors.OfflineModeIsEnabled):
         return f"{absent}; to fetch it, unset HF_HUB_OFFLINE"
     if isinstance(cause, errors.GatedRepoError):
-        return f"is gated; accept its terms on that page, then {login}"
+        return f"is gated; accept its terms on that page, then {LOGIN}"
     if isinstance(cause, errors.RepositoryNotFoundError):
-        return f"does not exist, nor does a folder {name}; if it is private, {login} with access to it"
+        return f"does not exist, nor does a folder {name}; if it is private, {LOGIN} with access to it"
     if isinstance(cause, errors.RevisionNotFoundError):
         return "is not a branch, tag or commit of that repository"
     if status in (401, 403):
-        return f"cannot be read (HTTP {status}): the token is invalid or lacks access; {login} with another one"
+        return f"cannot be read (HTTP {status}): the token is invalid or lacks access; {LOGIN} with another one"
     if status is not None:
         return f"cannot be read (HTTP {status}); try again later, or set HF_ENDPOINT to a mirror"
     if isinstance(cause, OSError) and cause.filename is not None:
         return f"cannot be written to {cause.filename}: {cause.strerror}"
     return (
-        f"cannot be reached ({_first_line(cause)}), {absent}; set HF_ENDPOINT to a mirror, or copy the cache from a "
+        f"cannot be reached ({first_line(cause)}), {absent}; set HF_ENDPOINT to a mirror, or copy the cache from a "
         f"machine where `onion weights get {name}` works"
     )
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

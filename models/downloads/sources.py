@@ -184,12 +184,23 @@ SOURCES: dict[str, Source] = {
 
 _GOOGLES = """
     bert-base-uncased bert-base-cased bert-large-uncased bert-large-cased bert-large-uncased-whole-word-masking
-    bert-large-cased-whole-word-masking bert-base-chinese bert-base-multilingual-cased
+    bert-large-cased-whole-word-masking bert-base-chinese bert-base-multilingual-cased bert-base-multilingual-uncased
 """
+_HFLS = {
+    "bert-wwm-chinese": "chinese-bert-wwm",
+    "bert-wwm-ext-chinese": "chinese-bert-wwm-ext",
+    "macbert-base-chinese": "chinese-macbert-base",
+    "macbert-large-chinese": "chinese-macbert-large",
+    "chinese-xlnet-base": "chinese-xlnet-base",
+    "chinese-xlnet-mid": "chinese-xlnet-mid",
+}
 # Short names of repositories: PaddleNLP's, and PALM's, whose own archives hold the same values in the static layout.
 REPOSITORIES = {
     **{name: f"google-bert/{name}" for name in _GOOGLES.split()},
     **{name: f"hfl/{name}" for name in ("rbt3", "rbt4", "rbt6", "rbtl3")},
+    **{ours: f"hfl/{theirs}" for ours, theirs in _HFLS.items()},
+    **{f"electra-{size}": f"google/electra-{size}-discriminator" for size in ("small", "base", "large")},
+    **{f"xlnet-{size}-cased": f"xlnet/xlnet-{size}-cased" for size in ("base", "large")},
     "roberta-base": "FacebookAI/roberta-base",
     "roberta-wwm-ext": "hfl/chinese-roberta-wwm-ext",
     "roberta-wwm-ext-large": "hfl/chinese-roberta-wwm-ext-large",

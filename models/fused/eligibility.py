@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from paddle import nn
 
+from onion.models.adapter import Adapter
 from onion.models.layers import EncoderLayer, Linear, SelfAttention
 from onion.models.ops import LayerNorm
 
@@ -42,5 +43,13 @@ def plain_parts(layer: nn.Layer) -> Parts | None:
     return parts if all(map(_is_plain, parts, KINDS)) else None
 
 
+def adapters(parts: Parts) -> list[Adapter]:
+    """Return the adapters of the linear layers among the parts."""
+    return [part.weight_lora for part in parts if type(part) is Linear and part.weight_lora is not None]
+
+
 def _is_plain(part: nn.Layer, kind: type[nn.Layer]) -> bool:
-    return type(part) is kind and not (part._forward_pre_hooks or part._forward_post_hooks)
+    if type(part) is not kind or part._forward_pre_hooks or part._forward_post_hooks:
+        return False
+    adapter = part._sub_layers.get("weight_lora") if kind is Linear else None
+    return adapter is None or _is_plain(adapter, Adapter)

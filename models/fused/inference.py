@@ -191,4 +191,6 @@ def _weights_of(layer: nn.Layer) -> Weights | None:
 
 
 def _affine(part: nn.Layer) -> Affine:
-    return Affine(part._parameters["weight"], part._parameters["bias"])
+    weight, adapter = part._parameters["weight"], part._sub_layers.get("weight_lora")
+    # For a batch, the change of the matrix costs less than two more products for each token.
+    return Affine(weight if adapter is None else weight + adapter.change(), part._parameters["bias"])

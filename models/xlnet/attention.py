@@ -16,6 +16,7 @@ import paddle.nn.functional as F  # noqa: N812  the name everybody knows it by
 from paddle import nn
 
 from onion.models import ops
+from onion.models.adapter import Adapter, adapted
 from onion.models.layers import normal
 from onion.models.ops import LayerNorm
 from onion.models.packing import Packing
@@ -50,6 +51,9 @@ class RelativeAttention(nn.Layer):
         self.q, self.k, self.v, self.o, self.r = (parameter(width, width) for _ in range(5))
         self.r_r_bias, self.r_s_bias, self.r_w_bias = (parameter(heads, size) for _ in range(3))
         self.seg_embed = parameter(2, heads, size)
+        self.q_lora: Adapter | None = None
+        self.k_lora: Adapter | None = None
+        self.v_lora: Adapter | None = None
         self.layer_norm = LayerNorm(width, epsilon=config.layer_norm_eps)
         self.scale = size**-0.5
         self.dropout = config.hidden_dropout_prob
@@ -58,7 +62,7 @@ class RelativeAttention(nn.Layer):
         """[tokens, hidden] -> [tokens, hidden]."""
         packing = relations.packing
         probabilities = ops.dropout(F.softmax(self.scores(x, relations)), self.dropout, self.training)
-        value = packing.split_heads(paddle.matmul(x, self.v))
+        value = packing.split_heads(adapted(paddle.matmul(x, self.v), x, self.v_lora))
         mixed = packing.merge_heads(paddle.matmul(probabilities, value))
         attended = paddle.matmul(mixed, self.o, transpose_y=True)
         return self.layer_norm(ops.dropout(attended, self.dropout, self.training) + x)
@@ -66,8 +70,8 @@ class RelativeAttention(nn.Layer):
     def scores(self, x: paddle.Tensor, relations: Relations) -> paddle.Tensor:
         """[tokens, hidden] -> [batch, heads, query, key], before the softmax; near -1e9 for padded keys."""
         packing = relations.packing
-        query = packing.split_heads(paddle.matmul(x, self.q) * self.scale)
-        key = packing.split_heads(paddle.matmul(x, self.k))
+        query = packing.split_heads(adapted(paddle.matmul(x, self.q), x, self.q_lora) * self.scale)
+        key = packing.split_heads(adapted(paddle.matmul(x, self.k), x, self.k_lora))
         segment = (self.seg_embed[1] - self.seg_embed[0]).unsqueeze([0, 3])
 
         by_content = paddle.matmul(self._biased(query, self.r_w_bias), key, transpose_y=True)

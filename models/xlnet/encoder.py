@@ -12,7 +12,7 @@ import paddle
 from paddle import nn
 
 from onion.errors import DataError
-from onion.models import ops
+from onion.models import ops, recompute
 from onion.models.inputs import check_integers, check_shape, chosen_ids, mask_of, on_host, packed_ids
 from onion.models.layers import ACTIVATIONS, Linear, Pooler, normal
 from onion.models.ops import LayerNorm
@@ -68,6 +68,7 @@ class XLNetEncoder(PretrainedEncoder):
     layers_path: ClassVar[str] = "layer"
     cls_is_last: ClassVar[bool] = True
     pooler_is_pretrained: ClassVar[bool] = False
+    lora_targets: ClassVar[tuple[str, ...]] = ("q", "v")
 
     def __init__(self, config: XLNetConfig) -> None:
         super().__init__(config)
@@ -104,7 +105,7 @@ class XLNetEncoder(PretrainedEncoder):
         x = self.word_embedding(packed_ids("input_ids", input_ids, packing, config.vocab_size))
         x = ops.dropout(x, *drop)
         for layer in self.layer:
-            x = layer(x, relations)
+            x = recompute.call(layer, x, relations) if self.gradient_checkpointing else layer(x, relations)
         return Encoded(ops.dropout(x, *drop), packing, self.pooler, cls_is_last=self.cls_is_last)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -137,6 +137,34 @@ class CheckpointWriter:
                 raise
             self.newest = -1
             log.warning("%s The run continues without it.", error)
+
+
+class NoWriter:
+    """What a rank has that writes no checkpoint, since rank 0 does; see CheckpointWriter."""
+
+    def __init__(self) -> None:
+        self.on_error: OnError = "raise"
+        self.newest = -1
+
+    def at_work_for(self, run: object) -> AbstractContextManager[None]:
+        """Make and lock nothing."""
+        return nullcontext()
+
+    def go_on_from(self, saved: Checkpoint) -> None:
+        """Take a checkpoint for the newest."""
+        self.newest = saved.step
+
+    def write(self, taken: Checkpoint) -> None:
+        """Write nothing."""
+
+    def news(self) -> list[int]:
+        """Return that nothing was written."""
+        return []
+
+    def look(self) -> None:
+        """Do nothing."""
+
+    wait = finish = look
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""The command line: ``onion train | evaluate | predict | embed | draw | cache | weights | ctl | replay``.
+"""The command line, ``onion COMMAND``; ``onion --help`` lists the commands.
+
+``onion tune | cross-validate | lr-find`` compare trainings.
 
 Exit status: 0; 2 for an error that the message explains; 128 + n after signal n (Ctrl-C: 130), the second one if there
 were two.
@@ -16,7 +18,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from onion.cli import completion
 from onion.cli.arguments import MISTAKE, parser
+from onion.cli.colours import error_line
 from onion.cli.commands import Terminated
 from onion.errors import OnionError
 from onion.messages import printable, shown
@@ -51,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.debug:
             raise
         _discard_output()
-        print(printable("\n".join([f"onion: {error}", *getattr(error, "__notes__", ())])), file=sys.stderr)
+        message = printable("\n".join([str(error), *getattr(error, "__notes__", ())]))
+        print(error_line("onion", message, sys.stderr), file=sys.stderr)
         return MISTAKE
     except KeyboardInterrupt as error:
         if options.debug:
@@ -63,10 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     commands = parser()
+    if completion.asked():
+        completion.complete(commands)
     for argument in arguments:
         if argument.encode(errors="ignore").decode() != argument:  # it could not be tokenized or logged
             commands.error(f"{shown(argument)} is not UTF-8")
-    return commands.parse_args(arguments)
+    return commands.parse_args(arguments, argparse.Namespace(arguments=arguments))
 
 
 @contextmanager

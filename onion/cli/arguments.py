@@ -5,19 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
+from textwrap import dedent, indent
 from typing import Any, NoReturn
 
 import onion
 from onion.cli import commands as run
-from onion.cli import control
+from onion.cli import control, tuning
+from onion.cli.colours import error_line
+from onion.cli.examples import EXAMPLES
 from onion.errors import DataError
 from onion.messages import printable, shown
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
-from onion.tasks.validators import COLUMNS, NAMES, NATURAL, NOT_NEGATIVE
+from onion.tasks.validators import COLUMNS, NAMES, NATURAL, NOT_NEGATIVE, POSITIVE
 from onion.validation import Check
 
 MISTAKE = 2
@@ -26,11 +30,29 @@ WHEELS = ("paddlepaddle", "paddlepaddle-gpu")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose error messages take two lines."""
+    """A parser whose error messages take two lines, and whose help ends with examples.
+
+    Args:
+        examples: commands, one a line.
+        settings: those of ``argparse.ArgumentParser``.
+    """
+
+    def __init__(self, *, examples: str = "", **settings: Any) -> None:
+        formatter = argparse.RawDescriptionHelpFormatter  # keeps the lines of the examples
+        epilog = f"examples:\n{indent(dedent(examples).strip(), '  ')}" if examples else None
+        super().__init__(formatter_class=formatter, epilog=epilog, **settings)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse unknown arguments by the parser of their command, whose help lists the known ones."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         """Exit with the error and a reference to the help."""
-        self.exit(MISTAKE, f"{self.prog}: {printable(message)}\nSee {self.prog} --help.\n")
+        line = error_line(self.prog, printable(message), sys.stderr)
+        self.exit(MISTAKE, f"{line}\nSee {self.prog} --help.\n")
 
 
 def versions() -> str:
@@ -61,44 +83,29 @@ class Version(argparse.Action):
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    top = Parser(prog="onion", description="Training loops made of nested rings, for PaddlePaddle.")
+    text = "Training loops made of nested rings, for PaddlePaddle."
+    top = Parser(prog="onion", description=text, examples=EXAMPLES[""])
     top.add_argument("--version", action=Version, help="show the versions of onion, Paddle and Python")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     debug = Parser(add_help=False)
     debug.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
 
     def add(name: str, text: str) -> argparse.ArgumentParser:
-        return commands.add_parser(name, help=text, description=text, parents=[debug])
+        return commands.add_parser(name, help=text, description=text, parents=[debug], examples=EXAMPLES[name])
 
     _add_train(add("train", "fine-tune an encoder; the same command resumes an interrupted run"))
-    evaluation = add("evaluate", "evaluate a trained model on a labelled file")
-    _add_run(evaluation)
-    evaluation.add_argument(
-        "--input",
-        required=True,
-        metavar="FILE",
-        help="labelled rows as in training; also a pattern, .parquet or hf:NAME/SPLIT",
-    )
-    _add_task(evaluation)
-    _add_columns(evaluation)
-    _add_set(evaluation, "override a setting that applies after training, such as null_threshold=-1.5")
-    _add_threads(evaluation)
-    evaluation.set_defaults(command=run.evaluate)
+    _add_evaluate(add("evaluate", "evaluate a trained model on a labelled file"))
     _add_predict(add("predict", "predict with a trained model"))
+    _add_push(add("push", "upload a trained model to Hugging Face's hub"))
+    _add_tune(add("tune", "search for settings with Optuna; the same command resumes an interrupted search"))
+    _add_cross_validate(add("cross-validate", "train once for each fold of the training file, and average the figures"))
+    _add_lr_find(add("lr-find", "suggest a learning rate by a range test"))
+    _add_tasks(add("tasks", "list the kinds of tasks, or the files and settings of one"))
+    _add_draw(add("draw", "show the onion of a run"))
     _add_embed(add("embed", "write a vector for each text of a file, from a pretrained encoder"))
-    drawing = add("draw", "show the onion of a run")
-    _add_run(drawing)
-    text = "file to write (default: standard output); .svg: a picture"
-    drawing.add_argument("--output", type=Path, metavar="FILE", help=text)
-    drawing.set_defaults(command=run.draw)
-    _add_cache(add("cache", "list or delete cached features"), debug)
     _add_weights(add("weights", "list and download pretrained weights"), debug)
-    again = add("replay", "repeat an online run from its samples and its journal, and compare")
-    again.add_argument("folder", type=Path, metavar="DIR", help="the run's: its checkpoints and journal.jsonl")
-    maker = "a function that takes a folder and returns the runner that saves there, such as my_run:make"
-    again.add_argument("--onion", required=True, metavar="MODULE:FUNCTION", help=maker)
-    again.add_argument("--output", type=Path, metavar="DIR", help="folder of the second run (default: DIR/replay)")
-    again.set_defaults(command=run.replay)
+    _add_cache(add("cache", "list or delete cached features"), debug)
+    _add_replay(add("replay", "repeat an online run from its samples and its journal, and compare"))
     _add_ctl(add("ctl", "watch and steer a run that has a ControlServer"), debug)
     return top
 
@@ -123,10 +130,67 @@ def _add_weights(command: argparse.ArgumentParser, debug: argparse.ArgumentParse
     fetching.set_defaults(command=run.fetch)
 
 
+def _add_push(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("name", metavar="OWNER/NAME[@BRANCH]", help="repository; it and its branch are created if they do not exist")
+    _add_run(command)
+    _add_task(command)
+    add("--license", metavar="ID", help="license for the model card, such as apache-2.0 (default: none is told)")
+    language = "language for the model card, such as zh; may be repeated"
+    add("--language", action="append", default=[], metavar="CODE", help=language)
+    add("--message", metavar="TEXT", help="message of the commit (default: Push a model for TASK)")
+    add("--private", action="store_true", help="make a repository that is created private")
+    add("--output", type=Path, metavar="DIR", help="write the files to a new folder instead, and upload nothing")
+    command.set_defaults(command=run.push)
+
+
 def _add_train(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for checkpoints and the log")
+    _add_output(command, "folder for checkpoints and the log")
     force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
     command.add_argument("--force-resume", action="store_true", help=force)
+    processes = "processes of this machine that train together (default: %(default)s)"
+    command.add_argument("--processes", type=_natural, default=1, metavar="N", help=processes)
+    _add_settings(command)
+    command.set_defaults(command=run.train)
+
+
+def _add_tune(command: argparse.ArgumentParser) -> None:
+    _add_output(command, "folder for the study, its trials and best.json")
+    entry = "values of a setting to search: LOW..HIGH, LOW..HIGH:log, LOW..HIGH:STEP or A,B,C; may be repeated"
+    command.add_argument("--search", action="append", type=_entry, default=[], metavar="NAME=VALUES", help=entry)
+    trials = "trainings in all, also in the runs before (default: %(default)s)"
+    command.add_argument("--trials", type=_natural, default=20, metavar="N", help=trials)
+    pruner = "how trainings that fall behind are ended early: median, halving or none (default: %(default)s)"
+    command.add_argument("--pruner", default="median", metavar="NAME", help=pruner)
+    _add_settings(command)
+    command.set_defaults(command=tuning.tune)
+
+
+def _add_cross_validate(command: argparse.ArgumentParser) -> None:
+    _add_output(command, "folder for the trainings and their figures")
+    folds = "parts of the training file, each of which is tested on (default: %(default)s)"
+    command.add_argument("--folds", type=_folds, default=5, metavar="N", help=folds)
+    _add_settings(command, without=("dev",))
+    command.set_defaults(command=tuning.cross_validate)
+
+
+def _add_lr_find(command: argparse.ArgumentParser) -> None:
+    _add_output(command, "folder for lr_find.csv and lr_find.svg")
+    for name, default, text in (("first", 1e-7, "the first learning rate"), ("last", 1.0, "the last one")):
+        text = f"{text} (default: %(default)s)"
+        command.add_argument(f"--{name}", type=_positive, default=default, metavar="X", help=text)
+    steps = "updates from the first to the last (default: %(default)s)"
+    command.add_argument("--steps", type=_natural, default=100, metavar="N", help=steps)
+    _add_settings(command)
+    command.set_defaults(command=tuning.find_learning_rate)
+
+
+def _add_output(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument("--output", type=Path, required=True, metavar="DIR", help=text)
+
+
+def _add_settings(command: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
+    """Add the flags of a training's settings."""
     _add_quiet(command)
     command.add_argument("--preset", metavar="NAME", help="published settings, such as ernie/chnsenticorp")
     command.add_argument(
@@ -136,19 +200,19 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     for title in GROUPS:
         group = command.add_argument_group(title)
         for name, (setting, default) in declared.items():
-            if setting.group == title:
+            if setting.group == title and name not in without:
                 _add_setting(group, name, setting, default)
     length = "maximum tokens per example (default: 128; question-answering: 384)"
-    command.add_argument("--max-length", type=_natural, default=argparse.SUPPRESS, help=length)
-    _add_set(command, "set a setting of the task, such as max_length=256 or label_smoothing=0.1")
+    command.add_argument("--max-length", type=_natural, default=argparse.SUPPRESS, metavar="N", help=length)
+    _add_set(command, "set a setting of the task, such as label_smoothing=0.1 (onion tasks NAME lists them)")
     _add_threads(command)
-    command.set_defaults(command=run.train)
 
 
 def _add_setting(group: argparse._ArgumentGroup, name: str, setting: Declared, default: Any) -> None:
     """Add the flag of a setting; one that is not given is absent from the options: a file or the task may set it."""
     told = None if default is False else setting.shown(default)
-    text = setting.help if told is None else f"{setting.help} (default: {told})"
+    text = f"{setting.help}; may be repeated" if setting.many else setting.help
+    text = text if told is None else f"{text} (default: {told})"
     more: dict[str, Any]
     if isinstance(default, bool):
         more = {"action": argparse.BooleanOptionalAction}
@@ -167,8 +231,25 @@ def _read(check: Check, text: str) -> Any:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _add_evaluate(command: argparse.ArgumentParser) -> None:
+    _add_run_or_name(command)
+    command.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE",
+        help="labelled rows as in training; also a pattern, .parquet or hf:NAME/SPLIT",
+    )
+    report = "folder for a report: figures of each class, the confusion matrix, the errors (JSON, CSV, SVG)"
+    command.add_argument("--report", type=Path, metavar="DIR", help=report)
+    _add_task(command)
+    _add_columns(command)
+    _add_set(command, "override a setting that applies after training, such as null_threshold=-1.5")
+    _add_threads(command)
+    command.set_defaults(command=run.evaluate)
+
+
 def _add_predict(command: argparse.ArgumentParser) -> None:
-    _add_run(command)
+    _add_run_or_name(command)
     texts = command.add_mutually_exclusive_group(required=True)
     texts.add_argument("--input", metavar="FILE", help="rows as in training, without labels; -: standard input")
     texts.add_argument("--text", action="append", metavar="TEXT", help="a text; may be repeated")
@@ -187,21 +268,47 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     command.set_defaults(command=run.predict)
 
 
+def _add_tasks(command: argparse.ArgumentParser) -> None:
+    command.add_argument("name", nargs="?", metavar="TASK", help="such as classification (default: list them all)")
+    command.set_defaults(command=run.tasks)
+
+
+def _add_draw(command: argparse.ArgumentParser) -> None:
+    _add_run(command)
+    text = "file to write (default: standard output); .svg: a picture"
+    command.add_argument("--output", type=Path, metavar="FILE", help=text)
+    command.set_defaults(command=run.draw)
+
+
 def _add_embed(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--encoder", default="minilm", metavar="NAME|DIR", help="as in train (default: %(default)s)")
-    add("--input", required=True, metavar="FILE", help=".tsv, .csv or .jsonl with text_a, text_b if any")
-    add("--output", type=Path, required=True, metavar="DIR", help="new folder for cls_emb.npy: float32 [rows, hidden]")
+    data = "rows with text_a, text_b if any; also a pattern, .parquet or hf:NAME/SPLIT"
+    add("--input", required=True, metavar="FILE", help=data)
+    output = "new folder for cls_emb.npy, float32 [rows, hidden], and rows.jsonl, the texts"
+    add("--output", type=Path, required=True, metavar="DIR", help=output)
+    carry = "other columns of the input to write into rows.jsonl, such as id,title"
+    add("--carry", type=partial(_read, NAMES), default=(), metavar="NAME,...", help=carry)
+    columns = "columns of onion and of the file, where they differ, such as text_a=sentence"
+    add("--columns", type=partial(_read, COLUMNS), metavar="OURS=THEIRS,...", help=columns)
     pooling = "pooling of token vectors (default: %(default)s)"
     add("--pooling", choices=["cls", "mean", "pooler"], default="cls", help=pooling)
     add("--layer", type=_natural, metavar="N", help="layer to take vectors from, counted from 1 (default: the last)")
     add("--normalize", action="store_true", help="scale every vector of cls_emb.npy to length 1")
     add("--tokens", action="store_true", help="also write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy")
-    add("--max-length", type=_natural, default=128, help="maximum tokens per text (default: %(default)s)")
-    add("--batch-size", type=_natural, default=64, help="texts per batch (default: %(default)s)")
+    add("--max-length", type=_natural, default=128, metavar="N", help="maximum tokens per text (default: %(default)s)")
+    add("--batch-size", type=_natural, default=64, metavar="N", help="texts per batch (default: %(default)s)")
     _add_quiet(command)
     _add_threads(command)
     command.set_defaults(command=run.embed)
+
+
+def _add_replay(command: argparse.ArgumentParser) -> None:
+    command.add_argument("folder", type=Path, metavar="DIR", help="the run's: its checkpoints and journal.jsonl")
+    maker = "a function that takes a folder and returns the runner that saves there, such as my_run:make"
+    command.add_argument("--onion", required=True, metavar="MODULE:FUNCTION", help=maker)
+    command.add_argument("--output", type=Path, metavar="DIR", help="folder of the second run (default: DIR/replay)")
+    command.set_defaults(command=run.replay)
 
 
 def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -> None:
@@ -249,6 +356,11 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--run", type=Path, required=True, metavar="DIR", help="output folder of onion train")
 
 
+def _add_run_or_name(command: argparse.ArgumentParser) -> None:
+    text = "output folder of onion train, or OWNER/NAME of a model from onion push"
+    command.add_argument("--run", required=True, metavar="DIR|NAME", help=text)
+
+
 def _add_columns(command: argparse.ArgumentParser) -> None:
     text = "columns of the task and of the file, where they differ (default: those of the training)"
     command.add_argument("--columns", type=partial(_read, COLUMNS), metavar="OURS=THEIRS,...", help=text)
@@ -284,6 +396,18 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def _entry(text: str) -> tuple[str, str]:
+    """Parse ``NAME=VALUES`` of a search space."""
+    name, _, values = text.partition("=")
+    if not (name and values):
+        raise argparse.ArgumentTypeError(
+            f"must be NAME=VALUES, such as learning_rate=1e-5..1e-3:log, got {shown(text)}"
+        )
+    return name.replace("-", "_"), values
+
+
 _natural = partial(_read, NATURAL)
+_positive = partial(_read, POSITIVE)
+_folds = partial(_read, Check("an integer >= 2", lambda value: value >= 2, reads=int))
 _not_negative = partial(_read, NOT_NEGATIVE)
 _wait = partial(_read, Check("a number of seconds from 0 to 60", lambda value: 0 <= value <= 60, reads=float))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import math
 import signal
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -16,11 +16,17 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from onion.checkpointing.atomic_files import replace_file
-from onion.cli.csv_lines import csv_lines
+from onion.cli.processes import run_in_processes
 from onion.device import use_threads
 from onion.errors import CheckpointError, DataError, OnionError
+from onion.host import launch
+from onion.tasks.finetune.declared import declared_in
+from onion.tasks.finetune.settings import Settings
+from onion.text_formats import csv_lines, json_text
 
 DIFFERS = 1
+WIDTH = 110
+"""Characters in a line of text that is printed."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -52,25 +58,28 @@ def _hang_up(number: int, frame: FrameType | None) -> NoReturn:
 
 def train(options: argparse.Namespace) -> int:
     """Fine-tune an encoder; print the onion, and at the end one line of JSON."""
+    if options.processes > 1 and launch.world_size() == 1:
+        return run_in_processes(options.processes, options.arguments, options.output / "logs")
     start_paddle(options.threads)
-    from onion.tasks.finetune import fine_tune
+    from onion.tasks.finetune import config_file, fine_tune
 
-    trained = fine_tune.train(_settings(options), options.output, options.force_resume, options.quiet)
-    print(_json(trained.report))
+    settings = config_file.resolve(*settings_layers(options))
+    trained = fine_tune.train(settings, options.output, options.force_resume, options.quiet)
+    if launch.rank() == 0:
+        print(json_text(trained.report))
     if trained.signal is None:
         return 0
     print(f"onion: stopped at step {trained.report['step']}; the same command resumes it", file=sys.stderr)
     return 128 + int(trained.signal)
 
 
-def _settings(options: argparse.Namespace) -> Any:
+def settings_layers(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return the settings of preset, config file and flags; later ones take precedence."""
     from onion.tasks.finetune import config_file, presets
 
-    own = ("command", "debug", "output", "preset", "config", "set", "force_resume", "threads", "quiet")
-    flags = {name: value for name, value in vars(options).items() if name not in own}
-    return config_file.resolve(
-        presets.preset(options.preset) if options.preset else {},
+    flags = {name: value for name, value in vars(options).items() if name in (*declared_in(Settings), "max_length")}
+    return (
+        dict(presets.preset(options.preset)) if options.preset else {},
         config_file.read_config(options.config) if options.config else {},
         {**flags, **_chosen(options, flags)},
     )
@@ -91,8 +100,10 @@ def evaluate(options: argparse.Namespace) -> int:
     """Evaluate a trained model; print one line of JSON."""
     start_paddle(options.threads)
     from onion.tasks.finetune import inference
+    from onion.tasks.finetune.run_folder import find_run
 
-    print(_json(inference.evaluate(options.run, options.input, _chosen(options), options.task, options.columns)))
+    given = find_run(options.run), options.input, _chosen(options), options.task, options.columns, options.report
+    print(json_text(inference.evaluate(*given)))
     return 0
 
 
@@ -103,27 +114,29 @@ def predict(options: argparse.Namespace) -> int:
     from onion.tasks.data.rows import STANDARD_INPUT
     from onion.tasks.finetune import inference
     from onion.tasks.finetune.predictor import CHUNK
+    from onion.tasks.finetune.run_folder import find_run
 
     settings = _chosen(options)
     if options.carry and options.input in (None, "-"):
         raise DataError("--carry needs --input with a file, which has columns")
+    run = find_run(options.run)
     if options.files is not None:
-        inference.task_with_files(options.run, options.task)
+        inference.task_with_files(run, options.task)
     found: Iterable[dict[str, Any]]
     if options.text:
-        found = inference.predict_texts(options.run, options.text, settings, options.task)
+        found = inference.predict_texts(run, options.text, settings, options.task)
     elif "-" in (options.stdin, options.input):
         # At a terminal every line is answered at once; a pipe is read in chunks of lines.
         chunk = 1 if sys.stdin.isatty() else CHUNK
         lines = byte_lines(sys.stdin.buffer, STANDARD_INPUT)
-        found = inference.predict_lines(options.run, lines, chunk, settings, options.task)
+        found = inference.predict_lines(run, lines, chunk, settings, options.task)
     else:
-        found = inference.predict(options.run, options.input, settings, options.task, options.columns, options.carry)
+        found = inference.predict(run, options.input, settings, options.task, options.columns, options.carry)
     if options.files is not None:
         found = predicted = list(found)
-        inference.write_files(options.run, predicted, options.files, options.task)
+        inference.write_files(run, predicted, options.files, options.task)
     is_csv = options.output is not None and options.output.suffix == ".csv"
-    _put_out(csv_lines(found) if is_csv else map(_json, found), options.output)
+    _put_out(csv_lines(found) if is_csv else map(json_text, found), options.output)
     return 0
 
 
@@ -132,7 +145,7 @@ def embed(options: argparse.Namespace) -> int:
     start_paddle(options.threads)
     from onion.tasks.embedding import files
 
-    names = ["tokens", "pooling", "layer", "normalize", "max_length", "batch_size", "quiet"]
+    names = ["tokens", "pooling", "layer", "normalize", "max_length", "batch_size", "quiet", "columns", "carry"]
     settings = {name: getattr(options, name) for name in names}
     report = files.embed(options.encoder, options.input, options.output, **settings)
     print(json.dumps(report, ensure_ascii=False))
@@ -146,6 +159,46 @@ def draw(options: argparse.Namespace) -> int:
     if not drawing.exists():
         raise CheckpointError(f"{options.run} holds no run of onion ({drawing.name} is missing); train first.")
     _put_out(drawing.read_text(encoding="utf-8").splitlines(), options.output)
+    return 0
+
+
+def tasks(options: argparse.Namespace) -> int:
+    """Print a line for each kind of task, or what files and settings one has."""
+    start_paddle()
+    from onion.tasks.reference import reference_of
+    from onion.tasks.registry import TASKS, kind_of
+
+    if options.name is None:
+        for reference in map(reference_of, TASKS.values()):
+            print(f"{reference.name:22}{reference.summary.replace('``', '')}")
+        return 0
+    reference = reference_of(kind_of(options.name))
+    lines = [f"{reference.name}: {reference.summary}", "", reference.files, "", f"Metric: {reference.monitor}", ""]
+    lines.append("Settings, by --set NAME=VALUE or in a config file:")
+    for setting in reference.settings:
+        default = f" (default: {setting.default})" if setting.default else ""
+        lines += textwrap.wrap(
+            f"{setting.name}: {setting.help}{default}", WIDTH, initial_indent="  ", subsequent_indent=" " * 6
+        )
+    print("\n".join(lines).replace("``", ""))
+    return 0
+
+
+def push(options: argparse.Namespace) -> int:
+    """Upload a trained model, and print its address; or write its files to a folder, and print that."""
+    from onion.models.upload import check_upload
+
+    if options.output is None:
+        check_upload(options.name)  # before Paddle is loaded
+    start_paddle()
+    from onion.tasks.publishing.push import push as upload
+    from onion.tasks.publishing.push import write
+
+    card = {"task_name": options.task, "license": options.license, "languages": tuple(options.language)}
+    if options.output is None:
+        print(upload(options.run, options.name, message=options.message, private=options.private, **card))
+    else:
+        print(write(options.run, options.output, options.name, **card))
     return 0
 
 
@@ -220,19 +273,6 @@ def _imported(name: str) -> Callable[[Path], Any]:
         raise OnionError(f"--onion {name}: {module} has no function {function}.")
     result: Callable[[Path], Any] = made
     return result
-
-
-def _json(value: Any) -> str:
-    """Return one line of JSON, which has no NaN: the metrics of a training that diverged are null."""
-    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return list(map(_finite, value))
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _put_out(lines: Iterable[str], output: Path | None) -> None:

@@ -7,7 +7,7 @@ names are what these are made of. Nothing here needs Paddle.
 from onion.data.batching import collate, pad
 from onion.data.files import Row, Table, iter_rows, read_rows
 from onion.data.loader import Batches, Loader
-from onion.data.order import batches_in_order, bucketed, shuffled
+from onion.data.order import balanced, batches_in_order, bucketed, buffered, shuffled, weighted
 from onion.data.prefetch import Prefetcher
 
 __all__ = [
@@ -16,11 +16,14 @@ __all__ = [
     "Prefetcher",
     "Row",
     "Table",
+    "balanced",
     "batches_in_order",
     "bucketed",
+    "buffered",
     "collate",
     "iter_rows",
     "pad",
     "read_rows",
     "shuffled",
+    "weighted",
 ]

@@ -47,6 +47,18 @@ MAX_LINE_BYTES = 1 << 26
 """Bytes that a line may have."""
 
 
+class MissingColumnError(DataError):
+    """A header lacks a wanted column.
+
+    Attributes:
+        name: The column.
+    """
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
 def read_rows(path: str | os.PathLike[str], columns: Sequence[str] = (), optional: Sequence[str] = ()) -> Table:
     """Read a whole file of rows; its ending says how.
 
@@ -195,7 +207,7 @@ def _columns_kept(path: Path, header: list[str], columns: tuple[str, ...], optio
         raise at(path, 1, f"the header has the column {shown(twice)} twice; rename one of them")
     for name in columns:
         if name not in places:
-            raise at(path, 1, f"the header has no column {name!r}; it has {listed(header)}")
+            raise MissingColumnError(f"{path}:1: the header has no column {name!r}; it has {listed(header)}", name)
     if not columns and not optional:
         return list(range(len(header)))
     wanted = dict.fromkeys(columns + optional)

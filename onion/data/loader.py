@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from numbers import Real
-from operator import length_hint
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onion.data import batching, order
+from onion.data import batching, making, order
+from onion.data.cut import Cut
 from onion.data.interruptible_wait import InterruptibleWait
+from onion.data.making import Counted
 from onion.data.prefetch import Prefetcher
-from onion.data.source import Indexed, Stream, as_source, fingerprint, say_where
+from onion.data.source import Indexed, Stream, as_source, fingerprint
+from onion.data.workers import Workers
 from onion.errors import DataError
-
-Counted = tuple[int, Any]
-"""How many examples a batch has, and the batch."""
-
-MAX_NAMED_EXAMPLES = 8
-"""Examples of a batch that an error message names."""
 
 Length = Callable[[Any], int] | Sequence[int] | NDArray[np.integer]
 """The length of an example by a function, or the lengths of all."""
+
+Weights = Sequence[float] | NDArray[np.floating | np.integer]
+"""How often each example is drawn, in proportion to the others."""
+
+
+class Work(NamedTuple):
+    """What is left of a pass: how a batch is made, of what each, and how many there are, if that is known."""
+
+    make: Callable[[Any], Counted]
+    given: Iterator[Any]
+    total: int | None
 
 
 class Loader:
@@ -33,13 +41,17 @@ class Loader:
 
     The order of a pass depends on `seed` and the number of the pass only: entered in the middle it goes on exactly as
     it would have. The same holds for what is in the batches, as long as reading an example draws no random numbers from
-    a global generator. Where it does, give ``prefetch=0``; otherwise the thread has drawn for batches not yet handed
-    out.
+    a global generator. Where it does, give ``num_workers``, or ``prefetch=0``; otherwise the thread has drawn for
+    batches not yet handed out.
 
     Args:
         source: A path, sequence, iterable, dataset or function; see `onion.data.source`.
         batch_size: Examples in a batch, from 1. Default 32.
         shuffle: Another random order in each pass. Needs a source with a length.
+        shuffle_buffer: How many examples of a stream are held, of which a random one comes next. Default: none; a
+            stream comes in its own order.
+        weights: One number for each example: a pass draws as many examples as there are, with replacement, each as
+            often as its weight says (`onion.data.balanced` makes weights of labels). Needs a source with a length.
         seed: Of the random orders, any integer from 0. Default 0.
         lengths: Put examples of similar length into one batch: a function ``example -> int``, which reads every example
             once before the first pass, or one length an example. Needs a source with a length.
@@ -48,11 +60,20 @@ class Loader:
         prefetch: Batches made ahead in a background thread; 0 means no thread, and a lone batch needs none. Default 2.
         timeout: Seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
             resumed takes the time of all those before it. Needs the thread. Default: as long as it takes.
+        num_workers: Processes that make the batches: they read the examples of an indexed source and collate them; of a
+            stream, which this process reads, they only collate. The batches, their order and a resumed pass are the
+            same for any number. What is drawn from global generators meanwhile depends on seed, pass and batch; without
+            workers on the generators of this process. Source and `collate` are pickled; see `onion.data.workers`.
+            Default 0: this process does it all.
 
     Raises:
-        DataError: The source cannot be read, is empty, or lacks the length that `shuffle` or `lengths` needs. While
-            batches are drawn: it has another length than it had, fewer examples than its length, or gives nothing.
+        DataError: The source cannot be read, is empty, or lacks the length that `shuffle`, `lengths` or `weights` need;
+            `weights` do not fit; or `shuffle_buffer` is given for one that has a length. While batches are drawn: it
+            has another length than it had, fewer examples than its length, or gives nothing; a worker died.
         ValueError: An argument is out of its range.
+
+    Attributes:
+        cut: The pieces of each batch that this process reads, of several that share the batches. None: whole batches.
 
     What source and `collate` raise comes out as it is, with a note that says which examples it was about.
     """
@@ -63,30 +84,41 @@ class Loader:
         batch_size: int = 32,
         *,
         shuffle: bool = False,
+        shuffle_buffer: int | None = None,
+        weights: Weights | None = None,
         seed: int = 0,
         lengths: Length | None = None,
         collate: Callable[[list[Any]], Any] = batching.collate,
         drop_last: bool = False,
         prefetch: int = 2,
         timeout: float | None = None,
+        num_workers: int = 0,
     ) -> None:
         at_least("batch_size", batch_size, 1)
         at_least("seed", seed, 0)
         at_least("prefetch", prefetch, 0)
+        at_least("num_workers", num_workers, 0)
+        at_least("shuffle_buffer", 1 if shuffle_buffer is None else shuffle_buffer, 1)
         check_timeout(timeout, prefetch)
         self.batch_size, self.shuffle, self.seed, self.drop_last = batch_size, shuffle, seed, drop_last
-        self.prefetch, self.timeout = prefetch, timeout
+        self.prefetch, self.timeout, self.num_workers = prefetch, timeout, num_workers
+        self.shuffle_buffer = shuffle_buffer
+        self.cut: Cut | None = None
         self._collate, self._length = collate, lengths
         self._lengths: NDArray[np.integer] | None = None
+        self._weights: NDArray[np.float64] | None = None
         self._source = as_source(source)
-        if not isinstance(self._source, Stream):
-            self._check_indexed(self._source)
-        elif shuffle or lengths is not None:
-            name = "shuffle" if shuffle else "lengths"
-            raise DataError(f"{name}= needs a source with a length, and this one is a stream; pass a list of it")
+        if isinstance(self._source, Stream):
+            _refuse_of_stream(shuffle=shuffle, lengths=lengths is not None, weights=weights is not None)
+        else:
+            self._check_indexed(self._source, weights)
 
-    def _check_indexed(self, source: Indexed) -> None:
+    def _check_indexed(self, source: Indexed, weights: Weights | None) -> None:
+        if self.shuffle_buffer is not None:
+            raise DataError("shuffle_buffer= is for a stream; this source has a length, so shuffle=True shuffles all")
         self._size = len(source)
+        if weights is not None:
+            self._weights = _checked_weights(weights, self._size)
         if self.drop_last and self._size < self.batch_size:
             few = f"{self._size} examples do not fill one batch of {self.batch_size}"
             raise DataError(f"{few}, and drop_last=True leaves nothing; use a smaller batch_size")
@@ -102,7 +134,11 @@ class Loader:
     def settings(self) -> dict[str, Any]:
         """The settings of the order; and how batches are made, as far as that is not by default."""
         order = {name: getattr(self, name) for name in ("batch_size", "shuffle", "seed", "drop_last")}
-        own = {"by_length": True} if self._length is not None else {}
+        own: dict[str, Any] = {"by_length": True} if self._length is not None else {}
+        if self.shuffle_buffer is not None:
+            own["shuffle_buffer"] = self.shuffle_buffer
+        if self._weights is not None:
+            own["weights"] = f"crc32 {zlib.crc32(self._weights.tobytes()):08x}"
         made = {} if self._collate is batching.collate else {"collate": self._collate}
         return {**order, **own, **made}
 
@@ -118,7 +154,8 @@ class Loader:
 
         Args:
             pass_id: The pass, from 0.
-            start: Batches to skip. Skipped examples are not read, except those of a stream.
+            start: Batches to skip. Skipped examples are not read, except those of a stream that is not
+                `onion.data.source.Skippable`.
             wait: What may end the wait for a batch. Default: nothing.
 
         Raises:
@@ -127,19 +164,35 @@ class Loader:
         at_least("pass_id", pass_id, 0)
         at_least("start", start, 0)
         if isinstance(self._source, Stream):
-            return self._batches(self._streamed(self._source.examples(), start), None, wait)
-        self._refuse_other_size(self._source)
-        plan = self._plan(self._source, pass_id)
+            work = self._of_stream(self._source, pass_id, start)
+        else:
+            work = self._of_indexed(self._source, pass_id, start)
+        made, wake = self._made(work, pass_id, start)
+        lone = work.total is not None and work.total <= 1 and self.timeout is None  # it is there sooner than a thread
+        ahead = Prefetcher(made, self.prefetch, timeout=self.timeout, wake=wake) if self.prefetch and not lone else made
+        return Batches(ahead, work.total, wait or InterruptibleWait())
+
+    def _of_stream(self, source: Stream, pass_id: int, start: int) -> Work:
+        return Work(making.FromExamples(self._collate), self._lists(source, pass_id, start), None)
+
+    def _of_indexed(self, source: Indexed, pass_id: int, start: int) -> Work:
+        self._refuse_other_size(source)
+        plan = self._plan(source, pass_id)
         if start > len(plan):
             raise too_far(start, len(plan))
-        return self._batches(self._indexed(self._source, plan[start:]), len(plan) - start, wait)
+        # Python's integers: a list takes them twice as fast as NumPy's, and a user's dataset expects them.
+        numbers = (indices.tolist() for indices in plan[start:])
+        return Work(making.FromNumbers(source, self._collate), numbers, len(plan) - start)
 
-    def _batches(
-        self, made: Generator[Counted, None, None], total: int | None, wait: InterruptibleWait | None
-    ) -> Batches:
-        lone = total is not None and total <= 1 and self.timeout is None  # it is there sooner than a thread
-        ahead = Prefetcher(made, self.prefetch, timeout=self.timeout) if self.prefetch and not lone else made
-        return Batches(ahead, total, wait or InterruptibleWait())
+    def _made(
+        self, work: Work, pass_id: int, start: int
+    ) -> tuple[Generator[Counted, None, None], Callable[[], None] | None]:
+        """The batches, made here or by workers; and what wakes a thread that waits for workers."""
+        make = work.make if self.cut is None else making.InPieces(work.make, self.cut)
+        if not self.num_workers:
+            return (make(each) for each in work.given), None
+        workers = Workers(making.Seeded(make, self.seed, pass_id), self.num_workers)
+        return workers.map(enumerate(work.given, start)), workers.close
 
     def _refuse_other_size(self, source: Indexed) -> None:
         if len(source) != self._size:
@@ -151,55 +204,45 @@ class Loader:
     def _plan(self, source: Indexed, pass_id: int) -> list[order.Indices]:
         """Which examples each batch of the pass has."""
         if callable(self._length) and self._lengths is None:
-            lengths = [self._length(one) for i in range(self._size) for one in self._read(source, (i,))]
-            self._lengths = _checked_lengths(lengths, self._size)
+            read = making.FromNumbers(source, self._collate).read
+            found = [self._length(one) for i in range(self._size) for one in read((i,))]
+            self._lengths = _checked_lengths(found, self._size)
+        drawn = None if self._weights is None else order.weighted(self._weights, self.seed, pass_id)
         if self._lengths is not None:
-            return order.bucketed(
-                self._lengths, self.batch_size, self.seed, pass_id, drop_last=self.drop_last, shuffle=self.shuffle
+            lengths = self._lengths if drawn is None else self._lengths[drawn]
+            batches = order.bucketed(
+                lengths, self.batch_size, self.seed, pass_id, drop_last=self.drop_last, shuffle=self.shuffle
             )
-        if self.shuffle:
-            return order.cut(order.shuffled(self._size, self.seed, pass_id), self.batch_size, self.drop_last)
-        return order.batches_in_order(self._size, self.batch_size, self.drop_last)
+            return batches if drawn is None else [drawn[batch] for batch in batches]
+        if drawn is None and self.shuffle:
+            drawn = order.shuffled(self._size, self.seed, pass_id)
+        if drawn is None:
+            return order.batches_in_order(self._size, self.batch_size, self.drop_last)
+        return order.cut(drawn, self.batch_size, self.drop_last)
 
-    def _indexed(self, source: Indexed, plan: list[order.Indices]) -> Generator[Counted, None, None]:
-        for indices in plan:
-            # Python's integers: a list takes them twice as fast as NumPy's, and a user's dataset expects them.
-            wanted = indices.tolist()
-            examples = self._read(source, wanted)
-            yield len(examples), self._collated(examples, wanted)
-
-    def _read(self, source: Indexed, wanted: Sequence[int]) -> list[Any]:
-        """The examples of these numbers; an error says at which of them it came up."""
-        left = iter(wanted)
-        try:
-            return [source[i] for i in left]
-        except Exception as error:
-            failed = wanted[-1 - length_hint(left)]
-            if isinstance(error, IndexError) or (isinstance(error, KeyError) and error.args == (failed,)):
-                raise DataError(
-                    f"the data source has a length of {self._size} examples, but example {failed} (from 0) is "
-                    f"missing: {type(error).__name__}: {error}"
-                ) from error
-            say_where(error, f"example {failed} (from 0)")
-            raise
-
-    def _collated(self, examples: list[Any], numbers: list[int]) -> Any:
-        try:
-            return self._collate(examples)
-        except Exception as error:
-            more = ["..."] if len(numbers) > MAX_NAMED_EXAMPLES else []
-            named = ", ".join([*map(str, numbers[:MAX_NAMED_EXAMPLES]), *more])
-            say_where(error, f"the batch of the examples {named} (from 0)")
-            raise
-
-    def _streamed(self, examples: Iterator[Any], start: int) -> Generator[Counted, None, None]:
+    def _lists(self, source: Stream, pass_id: int, start: int) -> Iterator[list[Any]]:
+        """The examples of each batch of a stream; those of the first batches are dropped, and not made if possible."""
+        if start and source.size is not None:
+            skipped = bytearray(source.size)
+            for place in islice(self._streamed(range(source.size), pass_id), start * self.batch_size):
+                skipped[place] = True
+            examples = source.skipping(skipped)
+        else:
+            examples = source.examples()
+        examples = self._streamed(examples, pass_id)
         for done in range(start):
             if not list(islice(examples, self.batch_size)):
                 raise too_far(start, done)
         while batch := list(islice(examples, self.batch_size)):
             if self.drop_last and len(batch) < self.batch_size:
                 return
-            yield len(batch), self._collate(batch)
+            yield batch
+
+    def _streamed(self, examples: Iterable[Any], pass_id: int) -> Iterator[Any]:
+        """A stream in the order in which a pass sees it."""
+        if self.shuffle_buffer is None:
+            return iter(examples)
+        return order.buffered(examples, self.shuffle_buffer, self.seed, pass_id)
 
 
 class Made(Protocol):
@@ -239,6 +282,11 @@ class Batches(Iterator[Any]):
             raise TypeError("a stream does not know how many batches are left")
         return self._total - self.given
 
+    def put_back(self, examples: int) -> None:
+        """Count the batch that was handed out last, of so many examples, as not handed out."""
+        self.given -= 1
+        self.examples -= examples
+
     def __bool__(self) -> bool:
         return True  # as every iterator; without this, len() would decide
 
@@ -250,7 +298,13 @@ class Batches(Iterator[Any]):
 
 
 class Passes(Protocol):
-    """The batches of each pass; one object serves every pass."""
+    """The batches of each pass; one object serves every pass.
+
+    Attributes:
+        cut: The pieces of each batch that this process reads; None: whole batches.
+    """
+
+    cut: Cut | None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -307,6 +361,11 @@ class InfiniteLoader(Iterator[Any]):
         self.examples += self._batches.examples - before
         return batch
 
+    def put_back(self, examples: int) -> None:
+        """Count the batch that was handed out last, of so many examples, as not handed out."""
+        self.batch, self.given = self.batch - 1, self.given - 1
+        self.examples -= examples
+
     @property
     def place(self) -> str:
         """Where the next batch is, for a person to read."""
@@ -351,6 +410,23 @@ def check_timeout(timeout: float | None, prefetch: int) -> None:
             "timeout= needs the background thread, prefetch >= 1: without it the run itself is inside the source, "
             "and cannot measure the time"
         )
+
+
+def _refuse_of_stream(**given: bool) -> None:
+    for name in (name for name, there in given.items() if there):
+        remedy = "pass a list of it" + (", or shuffle_buffer=" if name == "shuffle" else "")
+        raise DataError(f"{name}= needs a source with a length, and this one is a stream; {remedy}")
+
+
+def _checked_weights(weights: Weights, size: int) -> NDArray[np.float64]:
+    array = np.asarray(weights)
+    if array.shape != (size,) or array.dtype.kind not in "iuf":
+        got = f"{array.dtype} {list(array.shape)}"
+        raise DataError(f"weights= must give one number for each of the {size} examples, got {got}")
+    array = array.astype(np.float64)
+    if not (np.isfinite(array).all() and (array >= 0).all() and 0 < array.sum() < np.inf):
+        raise DataError("weights= must be finite numbers >= 0, one of them above 0")
+    return array
 
 
 def _checked_lengths(lengths: Sequence[int] | NDArray[np.integer], size: int) -> NDArray[np.integer]:

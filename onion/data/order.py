@@ -4,17 +4,29 @@ Every order here is a pure function of its arguments. It neither reads nor moves
 or Paddle, so a pass can be entered in the middle (resuming) by computing its order again.
 
 An order is a list of index arrays, one a batch: ``int64 [batch]``. They are views of one array, so that a pass over a
-million examples costs 8 MB and not a million Python integers.
+million examples costs 8 MB and not a million Python integers. Only `buffered` has no indices: it is for streams.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Indices = NDArray[np.int64]
+Example = TypeVar("Example")
+
+SHUFFLED, BATCHES, PADDLE, WEIGHTED, BUFFERED, REST = range(6)
+"""What random numbers of one seed and pass are drawn for: each purpose has its own. PADDLE is that of
+`onion.data.paddle_loader`. They stay as they are, since runs are resumed by later versions."""
+
+BLOCK = 4096
+"""Random numbers that a shuffle buffer draws at a time."""
+
+_END: Any = object()
 
 MAX_WINDOW = 100
 """Most batches in a window of `bucketed`, within which examples are sorted by length. More means less padding, but
@@ -34,14 +46,18 @@ def shuffled(n: int, seed: int, pass_id: int) -> Indices:
     Returns:
         ``int64 [n]``; the same for the same arguments, on every machine and with every version of NumPy.
     """
-    return _permutation(n, seed, pass_id, purpose=0)
+    return _permutation(n, seed, pass_id, purpose=SHUFFLED)
 
 
 def _permutation(n: int, seed: int, pass_id: int, purpose: int) -> Indices:
     # Sorting raw bits, not Generator.permutation: NumPy keeps the former the same from version to version and reserves
     # the right to change the latter (NEP 19). A checkpoint may be resumed with another NumPy than it was written with.
-    generator = np.random.Philox(np.random.SeedSequence(seed, spawn_key=(pass_id, purpose)))
-    return _sorting(generator.random_raw(n)).astype(np.int64, copy=False)
+    bits: NDArray[np.uint64] = _generator(seed, pass_id, purpose).random_raw(n)
+    return _sorting(bits).astype(np.int64, copy=False)
+
+
+def _generator(seed: int, pass_id: int, purpose: int) -> np.random.Philox:
+    return np.random.Philox(np.random.SeedSequence(seed, spawn_key=(pass_id, purpose)))
 
 
 def _sorting(bits: NDArray[np.uint64]) -> NDArray[np.intp]:
@@ -50,6 +66,79 @@ def _sorting(bits: NDArray[np.uint64]) -> NDArray[np.intp]:
     ranked = bits[order]
     # The algorithm decides only where numbers are equal: with 10^7 of them once in 400,000 passes.
     return np.argsort(bits, kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
+
+
+def weighted(weights: NDArray[np.floating], seed: int, pass_id: int) -> Indices:
+    """As many examples as there are, drawn at random with replacement, each in proportion to its weight.
+
+    This is what ``WeightedRandomSampler`` of torch and Paddle does with ``num_samples=len(weights)``. An example may
+    come several times in a pass, and another one not at all.
+
+    Args:
+        weights: One number >= 0 an example, not all 0; an example of weight 0 is never drawn.
+        seed: Any integer from 0.
+        pass_id: The pass, from 0. The draws of different passes are independent of each other.
+
+    Returns:
+        ``int64 [examples]``; the same for the same arguments, on every machine and with every version of NumPy.
+    """
+    ends = np.cumsum(weights, dtype=np.float64)
+    bits = _generator(seed, pass_id, purpose=WEIGHTED).random_raw(len(ends))
+    uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53  # from 0, below 1
+    found = np.searchsorted(ends, uniform * ends[-1], side="right")
+    drawn: Indices = np.minimum(found, np.flatnonzero(weights)[-1]).astype(np.int64)  # a product may be rounded up
+    return drawn
+
+
+def balanced(labels: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
+    """Weights with which each label is drawn equally often, whatever its share of the examples.
+
+    Args:
+        labels: The label of each example: strings or integers.
+
+    Returns:
+        ``float64 [examples]``: one divided by the number of examples with the same label.
+
+    >>> balanced(["ham", "ham", "ham", "spam"])
+    array([0.33333333, 0.33333333, 0.33333333, 1.        ])
+    """
+    _, numbers, counts = np.unique(np.asarray(labels), return_inverse=True, return_counts=True)
+    weights: NDArray[np.float64] = 1.0 / counts[numbers]
+    return weights
+
+
+def buffered(examples: Iterable[Example], size: int, seed: int, pass_id: int) -> Iterator[Example]:
+    """The examples of a stream in random order, of which at most `size` are held at a time.
+
+    The next example is a random one of those held, and the next of the stream takes its place; the rest comes in random
+    order at the end (``shuffle(buffer_size)`` of tf.data and Hugging Face's datasets). An example comes at most
+    ``size - 1`` places earlier than in the stream, so a file sorted by label needs a buffer as large as itself.
+
+    Args:
+        examples: The stream of one pass.
+        size: From 1, which changes nothing.
+        seed: Any integer from 0.
+        pass_id: The pass, from 0. The orders of different passes are independent of each other.
+
+    Yields:
+        Each example once; in the same order for the same arguments, on every machine and with every version of NumPy.
+    """
+    left = iter(examples)
+    held = list(islice(left, size))
+    for slot in _slots(size, seed, pass_id):
+        example = next(left, _END)
+        if example is _END:
+            break
+        yield held[slot]
+        held[slot] = example
+    yield from (held[place] for place in _permutation(len(held), seed, pass_id, purpose=REST))
+
+
+def _slots(size: int, seed: int, pass_id: int) -> Iterator[int]:
+    """Random numbers below `size`, without end."""
+    generator = _generator(seed, pass_id, purpose=BUFFERED)
+    while True:
+        yield from (generator.random_raw(BLOCK) % np.uint64(size)).tolist()
 
 
 def batches_in_order(n: int, batch_size: int, drop_last: bool = False) -> list[Indices]:
@@ -106,4 +195,4 @@ def bucketed(
         batches += cut(window[np.argsort(size[window], kind="stable")], batch_size)
     if not shuffle:
         return batches
-    return [batches[i] for i in _permutation(len(batches), seed, pass_id, purpose=1)]
+    return [batches[i] for i in _permutation(len(batches), seed, pass_id, purpose=BATCHES)]

@@ -17,12 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from onion.data.cut import Cut
 from onion.data.interruptible_wait import InterruptibleWait
-from onion.data.loader import Batches, Counted, at_least, check_timeout, too_far
-from onion.data.order import shuffled
-from onion.data.paddle_loader_pass import SHUTDOWN_TIMEOUT, Beginning, Failed, Making, Reading, RunningLoader, Streaming
+from onion.data.loader import Batches, at_least, check_timeout, too_far
+from onion.data.making import Counted
+from onion.data.order import PADDLE, shuffled
+from onion.data.paddle_loader_pass import Beginning, Making, Reading, RunningLoader, Streaming
 from onion.data.prefetch import Prefetcher
 from onion.data.source import fingerprint, has_length, named
+from onion.data.worker_process import SHUTDOWN_TIMEOUT, Failed
 from onion.errors import DataError
 
 _LOG = logging.getLogger("onion")
@@ -71,6 +74,8 @@ class PaddleBatches:
     What dataset and ``collate_fn`` raise comes out as it is, with a note that says which example it was about and where
     in the worker it came up; an error whose class or arguments cannot be sent by a worker comes as a RuntimeError.
     """
+
+    cut: Cut | None = None
 
     def __init__(self, loader: Any, *, seed: int = 0, prefetch: int = 2, timeout: float | None = None) -> None:
         at_least("seed", seed, 0)
@@ -207,9 +212,6 @@ class _Ahead(Prefetcher[Counted]):
         self._running.close(min(self._close_timeout, SHUTDOWN_TIMEOUT))
 
 
-PURPOSE = 2
-"""Tells these draws from those of `onion.data.order`, which are made of the same seeds."""
-
 PLAIN = (list, tuple, range, np.ndarray)
 """What is no sampler of Paddle's and gives the same numbers each time all the same."""
 
@@ -253,7 +255,7 @@ def tell_pass(sampler: Any, pass_id: int) -> None:
 def seeded(seed: int, pass_id: int) -> Iterator[None]:
     """Have Python's and numpy's global generators begin where (seed, pass) says; then put them back."""
     before = random.getstate(), np.random.get_state()
-    words = np.random.SeedSequence(seed, spawn_key=(pass_id, PURPOSE)).generate_state(8)
+    words = np.random.SeedSequence(seed, spawn_key=(pass_id, PADDLE)).generate_state(8)
     random.seed(words.tobytes())
     np.random.seed(words)
     try:

@@ -8,26 +8,18 @@ in the place of its batch, and with each batch a worker's generators are seeded 
 from __future__ import annotations
 
 import gc
-import os
-import random
-import signal
 import sys
-import threading
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from multiprocessing import parent_process
 from typing import Any
 
 import numpy as np
 
 from onion.data import batch_parts
 from onion.data.source import say_where
+from onion.data.worker_process import SHUTDOWN_TIMEOUT, Failed, end_with_parent, how_it_died, seed_generators
 from onion.errors import DataError
-
-SHUTDOWN_TIMEOUT = 5.0
-"""Seconds that threads and workers have in which to end."""
 
 
 class RunningLoader(Iterator[tuple[int, Any]]):
@@ -83,8 +75,7 @@ class RunningLoader(Iterator[tuple[int, Any]]):
 
     def _refuse_dead_workers(self, error: Exception) -> None:
         for worker in self._workers:
-            if code := worker.exitcode:
-                how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+            if how := how_it_died(worker):
                 raise DataError(
                     f"a worker of the DataLoader (process {worker.pid}) died, {how}; lack of "
                     "memory, or of space in /dev/shm, is the usual reason: try fewer workers or use_shared_memory=False"
@@ -171,34 +162,6 @@ def _count(batch: Any) -> int:
         return 0
 
 
-class Failed:
-    """An error on its way out of a worker, what was being read, and the traceback as text.
-
-    An error that cannot be sent to another process is replaced by a RuntimeError with its text.
-    """
-
-    __slots__ = ("error", "place", "trace")
-
-    def __init__(self, error: Exception, place: str) -> None:
-        self.trace = "".join(traceback.format_exception(error))
-        self.place = place
-        # Its attributes might not be sendable; errors of a thread are treated like those of a worker.
-        self.error = type(error)(*error.args) if _travels(error) else RuntimeError(f"{type(error).__name__}: {error}")
-
-
-def _travels(error: Exception) -> bool:
-    """Whether an error can be sent to another process: its class can be found there, its arguments are plain."""
-    kind = type(error)
-    if isinstance(error, StopIteration):  # which would be taken for the end of the pass
-        return False
-    known = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
-    plain = all(isinstance(each, str | int | float | None) for each in error.args)
-    try:
-        return known and plain and str(kind(*error.args)) == str(error)
-    except Exception:
-        return False
-
-
 class Reading:
     """A map-style dataset, read by (batch, example), both from 0.
 
@@ -217,20 +180,12 @@ class Reading:
             return key
         batch, index = key
         if self._seeds is not None and batch != self._batch:
-            _seed_all(*self._seeds, batch)
+            seed_generators(*self._seeds, batch)
             self._batch = batch
         try:
             return self._dataset[index]
         except Exception as error:
             return Failed(error, f"example {index} (from 0)")
-
-
-def _seed_all(seed: int, pass_id: int, batch: int) -> None:
-    """Seed all generators of a worker."""
-    words = np.random.SeedSequence(seed, spawn_key=(pass_id, batch, 0)).generate_state(8)
-    random.seed(words.tobytes())
-    np.random.seed(words)
-    sys.modules["paddle"].seed(int(words[0]))
 
 
 class Streaming:
@@ -288,14 +243,7 @@ class Beginning:
 
     def __call__(self, worker: int) -> None:
         """Begin the worker of this number."""
-        threading.Thread(target=_end_with_parent, name="onion-parent", daemon=True).start()
+        # Its shared memory ends with it.
+        end_with_parent(sys.modules["paddle"].base.core._cleanup_mmap_fds)
         if self._own is not None:
             self._own(worker)
-
-
-def _end_with_parent() -> None:
-    """Wait for the end of the process that this one was forked from; then leave, and the shared memory with it."""
-    if (parent := parent_process()) is not None:
-        parent.join()
-        sys.modules["paddle"].base.core._cleanup_mmap_fds()
-        os._exit(1)

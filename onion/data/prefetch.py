@@ -90,6 +90,8 @@ class Prefetcher(Iterator[T]):
         close_timeout: How long `close` waits for a source that is in the middle of an item, in seconds. Default 10;
             less once a wait for that item was given up.
         timeout: How long to wait for an item at most, in seconds. Default: as long as it takes.
+        wake: Called by `close`, from whatever thread that is in: it has the source end its current item at once.
+            Default: the item is waited for.
 
     Raises:
         DataError: The source has given nothing for `timeout` seconds.
@@ -107,11 +109,12 @@ class Prefetcher(Iterator[T]):
         depth: int = 2,
         close_timeout: float = 10.0,
         timeout: float | None = None,
+        wake: Callable[[], None] | None = None,
     ) -> None:
         if depth < 1:
             raise ValueError(f"depth, the number of items prepared ahead, must be >= 1, got {depth}")
         self._line: _Line[T] = _Line(depth)
-        self._close_timeout, self._timeout = close_timeout, timeout
+        self._close_timeout, self._timeout, self._wake = close_timeout, timeout, wake
         self._ended = False
         self._thread = threading.Thread(target=_work, args=(self._line, source), name="onion-prefetch", daemon=True)
         self._thread.start()
@@ -164,6 +167,8 @@ class Prefetcher(Iterator[T]):
         """
         self._ended = True
         self._line.close()
+        if self._wake is not None:
+            self._wake()
         self._thread.join(self._close_timeout)
         if self._thread.is_alive():
             _LOG.warning(

@@ -16,7 +16,7 @@ examples, as a ``DataLoader`` does, is refused (see `onion.data.paddle_loader`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Protocol, runtime_checkable
 
@@ -33,20 +33,46 @@ class Indexed(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
+@runtime_checkable
+class Skippable(Protocol):
+    """A stream of known length that need not make each of its examples: a resumed pass begins sooner."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def skipping(self, skipped: Sequence[int], /) -> Iterator[Any]:
+        """The examples of a pass, with anything in the place of each that is skipped.
+
+        Args:
+            skipped: For every example 1 or 0.
+        """
+
+
 class Stream:
     """Examples that come one after the other, from the beginning in each pass.
 
     ``restart`` returns the iterator of one pass; it raises `DataError` if there cannot be another pass.
+
+    Attributes:
+        size: How many examples a pass has, of a stream that is `Skippable`; else None.
     """
 
-    __slots__ = ("_restart",)
+    __slots__ = ("_restart", "_skipping", "size")
 
-    def __init__(self, restart: Callable[[], Iterator[Any]]) -> None:
+    def __init__(self, restart: Callable[[], Iterator[Any]], skippable: Skippable | None = None) -> None:
         self._restart = restart
+        self._skipping = None if skippable is None else skippable.skipping
+        self.size = None if skippable is None else len(skippable)
 
     def examples(self) -> Iterator[Any]:
         """The examples of one pass; `DataError` if there is no other pass, or (when it is drawn) no example."""
         return _not_empty(self._restart())
+
+    def skipping(self, skipped: Sequence[int]) -> Iterator[Any]:
+        """Those of a pass of a stream that is `Skippable`, which need not make the ones that are skipped."""
+        assert self._skipping is not None
+        return self._skipping(skipped)
 
 
 def as_source(given: Any) -> Indexed | Stream:
@@ -65,7 +91,7 @@ def as_source(given: Any) -> Indexed | Stream:
     if isinstance(given, Iterator):
         return Stream(_Once(given))
     if hasattr(type(given), "__iter__"):  # of the type, since a class is a function that makes an iterable
-        return Stream(lambda: iter(given))
+        return Stream(lambda: iter(given), given if isinstance(given, Skippable) else None)
     if callable(given):
         return Stream(lambda: _call(given))
     kind = type(given).__name__

@@ -6,8 +6,10 @@ differentiated only once; the caller declares this.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import local
-from typing import NoReturn
+from types import FrameType
+from typing import Any, NoReturn
 
 from onion.errors import OnionError
 
@@ -78,3 +80,28 @@ def refuse(why: str) -> NoReturn:
     """
     explained.why = why
     raise OnionError(why)
+
+
+REMEDY = "compute the batch in `with onion.engine.backward.many:`, which uses the plain layers."
+
+
+def running_call(frame: FrameType | None) -> Mapping[str, Any]:
+    """Return the arguments of Paddle's function that runs the backward pass in which ``frame`` is called."""
+    while frame is not None and "retain_graph" not in frame.f_locals:
+        frame = frame.f_back
+    return {} if frame is None else frame.f_locals
+
+
+def refuse_more(call: Mapping[str, Any], which: str) -> None:
+    """Refuse a backward pass whose graph is kept for another one, which would end the process.
+
+    Args:
+        call: the arguments of the pass, see :func:`running_call`.
+        which: the layers that support one pass only, for the message.
+
+    Raises:
+        OnionError: ``retain_graph`` or ``create_graph`` is set.
+    """
+    for name in ("retain_graph", "create_graph"):
+        if call.get(name):
+            refuse(f"{name}=True is not supported by {which}; {REMEDY}")

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from onion.distributed.group import Group
     from onion.engine.placement import Rule
     from onion.engine.runner import Runner
     from onion.engine.state import State
@@ -110,6 +111,20 @@ class RunnerItem:
     def batches_per_pass(self) -> int | None:
         """How many batches a pass has, of an item that brings data; None: unknown, as of a stream."""
         return None
+
+    # -- where several processes run the same onion (onion.distributed) ------------------------------------------------
+
+    group: Group | None = None
+    """The processes that run the onion together, set for the time of a run; None: this process alone."""
+
+    joins_group: bool = False
+    """Whether it makes processes run the onion together."""
+
+    first_rank_only: bool = False
+    """Whether only the first of several processes runs the item, which watches what is the same in all of them."""
+
+    alone_because: str = ""
+    """Why the item cannot be run by several processes, after its name and "cannot be run by several processes:"."""
 
     # -- how the engine treats it --------------------------------------------------------------------------------------
 

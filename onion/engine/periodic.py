@@ -45,6 +45,12 @@ class Periodic(RunnerItem):
         self.every = every
         Periodic.reset(self)
 
+    @property
+    def alone_because(self) -> str:  # type: ignore[override]
+        """Refuse an interval of time: the clocks of several processes differ."""
+        by_clock = isinstance(self.every, timedelta) and not self.first_rank_only
+        return "every=timedelta goes by the clock of each process; give a number of steps" if by_clock else ""
+
     def reset(self) -> None:
         """Let time run from the first step; a subclass with a state calls this too."""
         self._next: float | None = None

@@ -26,6 +26,7 @@ from onion.engine.rings import Hook, Ring, compose, enter, hold, refuse_coroutin
 from onion.engine.state import State
 from onion.engine.timing import Timing
 from onion.errors import CompositionError, HookError, OnionError
+from onion.host import launch
 from onion.host.process_limits import room_for_calls
 from onion.validation import is_count
 
@@ -80,6 +81,7 @@ class Runner(Holder):
                     refuse_wrong_place(item, self.layout, item.place_rules)
                 item.check(self)
             self._outermost_only = tuple(item for item in self.everyone if item.outermost_only)
+            self._others_work = tuple(item for item in self.everyone if item.first_rank_only and launch.rank() > 0)
             self._work = self._nested_ring()
             self._compose()
         except CompositionError as error:
@@ -154,12 +156,21 @@ class Runner(Holder):
     def _begin(self, parent: State | None, passes: int | None = None, steps: int | None = None) -> State:
         if self.current_run is not None:
             raise HookError("this runner is already running; an inner run needs a runner of its own (see 'without').")
-        taken = tuple(item for item in self._outermost_only if is_in_use(item))
+        self._refuse_apart(parent)
+        taken = tuple(item for item in self._outermost_only if is_in_use(item)) + self._others_work
         if taken or self._left_out:
             self._compose(without=taken)
         self.current_run = self.state_class(parent=parent, runner=self, passes_asked=passes, steps_asked=steps)
         self._start_clock()
         return self.current_run
+
+    def _refuse_apart(self, parent: State | None) -> None:
+        """Refuse to run on its own what a launcher has started several times: each would train a network apart."""
+        if parent is None and launch.world_size() > 1 and not any(item.joins_group for item in self.everyone):
+            raise CompositionError(
+                f"{launch.world_size()} processes were launched, and each would train a network of its own: run "
+                "distributed(runner) of onion.distributed, or start a single process."
+            )
 
     def _start_clock(self) -> None:
         if self.clock:

@@ -9,6 +9,7 @@ import attrs
 
 if TYPE_CHECKING:
     from onion.engine.runner import Runner
+    from onion.monitoring.records import Records
 
 
 @attrs.define(eq=False)
@@ -72,6 +73,13 @@ class State:
     parent: State | None = attrs.field(default=None, repr=False)
     """The state of the run that started this one (a tester's inner run), or None."""
 
+    records: Records | None = attrs.field(repr=False)
+    """What ``record_scalar``, ``record_histogram`` and ``record_image`` have recorded; None: no item writes it down."""
+
+    @records.default
+    def _records_of_inner_run(self) -> Records | None:
+        return None if self.parent is None or self.parent.records is None else self.parent.records.empty()
+
     runner: Runner | None = attrs.field(default=None, repr=False)
     """The runner that drives this state."""
 
@@ -92,6 +100,49 @@ class State:
         """Set metrics and remember that they are of this step."""
         self.metrics.update(metrics)
         self.reported.update(dict.fromkeys(metrics, self.step))
+
+    def record_scalar(self, name: str, value: SupportsFloat) -> None:
+        """Let Logger and Trackers write a number, at the step of the batch under way.
+
+        This call and the next two cost next to nothing where no item writes such a value down. Of several values of one
+        name in a batch the last is written. Unlike what ``report`` sets, a recorded value selects no checkpoint, and is
+        not shown by Progress. What an inner run records, a Tester passes on as ``<its name>.<name>``.
+
+            state.record_scalar("temperature", 0.7)
+            state.record_histogram("gradients/fc", network.fc.weight.grad)
+
+        Args:
+            name: of the curve; parts are separated by ``/`` where a viewer groups them.
+            value: a number, or a tensor or array of one; it is read at once, which waits for the device.
+        """
+        if self.records is not None:
+            self.records.scalar(name, value)
+
+    def record_histogram(self, name: str, values: Any) -> None:
+        """Let Trackers write how values are distributed, at the step of the batch under way.
+
+        Args:
+            name: of the histogram.
+            values: a tensor or an array of numbers, of any shape and dtype; it is counted at once in 64 bins of equal
+                width. Values that are not finite are left out. None, such as the gradient of a frozen parameter, and
+                an array without a finite value are ignored.
+        """
+        if self.records is not None:
+            self.records.histogram(name, values)
+
+    def record_image(self, name: str, pixels: Any) -> None:
+        """Let Trackers write a picture, at the step of the batch under way.
+
+        Args:
+            name: of the picture.
+            pixels: a tensor, an array or a PIL image, [height, width] or [height, width, 1, 3 or 4 channels], as uint8
+                from 0 to 255, or as floats from 0 to 1. Of a matplotlib figure: ``figure.canvas.buffer_rgba()``.
+
+        Raises:
+            OnionError: it has another shape or dtype.
+        """
+        if self.records is not None:
+            self.records.image(name, pixels)
 
     def stop(self, why: str) -> None:
         """End the run after this batch; all rings leave normally. The first reason is kept."""

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from onion.host import launch
+
 MAX_THREADS = 8
 """Only products are divided among all threads, and those of an encoder take a millisecond or less: with every further
 thread there is less to divide, and as much to start and to wait for."""
@@ -18,10 +20,12 @@ LIMITS = Path("/sys/fs/cgroup")
 def default_threads() -> int:
     """Return how many threads to compute on: one per available processor, within the quota and `MAX_THREADS`.
 
+    Processes of this machine that a launcher has started share them.
+
     Hyperthreads count as processors, because virtual machines often do not tell them apart; MKL takes no more threads
     for a product than it sees cores.
     """
-    return math.ceil(min(MAX_THREADS, processors(), quota()))
+    return max(1, math.ceil(min(MAX_THREADS, processors(), quota()) / launch.local_size()))
 
 
 def processors() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from onion.training.microbatches import (
     refuse_evaluators,
     refuse_sharers_around,
     run_microbatches,
+    weigh,
 )
 from onion.validation import is_whole
 
@@ -54,7 +56,7 @@ class Accumulate(RunnerItem):
     keep_for_inference = False
     splits_update = runs_again = True
     place_rules = (BEHIND_DATA,)
-    transient = ("_watched", "_place", "_group")  # of the current batch alone
+    transient = ("_watched", "_place", "_parts")  # of the current batch alone
 
     def __init__(self, k: int, weight: Weight = batch_parts.examples) -> None:
         if not (is_whole(k) and k >= 1):
@@ -63,7 +65,7 @@ class Accumulate(RunnerItem):
         self.extra_batches = k - 1
         self._watched = _Watched(iter(()))
         self._place: tuple[int, int] | None = None
-        self._group: list[Part] = []
+        self._parts: list[Part] = []
 
     def check(self, runner: Runner) -> None:
         """Require a place between an updater and its machines, and no Evaluator outside."""
@@ -82,15 +84,21 @@ class Accumulate(RunnerItem):
         try:
             yield
         finally:
-            self._place, self._group, self._watched = None, [], _Watched(iter(()))
+            self._place, self._parts, self._watched = None, [], _Watched(iter(()))
 
     def on_batch(self, state: State) -> HookIterator:
         """Take the rest of the group and run the inside once for each of its batches."""
         place = (state.pass_id, state.batch_id)
         if place != self._place:  # else a ring outside retries or repeats the same batch
             self._refuse_altered(state)
-            self._place, self._group = place, self._drawn(state)
-        yield from run_microbatches(state, self._group, self.weight)
+            self._place, self._parts = place, self._drawn(state)
+        yield from run_microbatches(state, self._parts, self._weights(state))
+
+    def _weights(self, state: State) -> list[float]:
+        """Return the weight of each batch; of one that several processes share, the sum over all of its pieces."""
+        weigh_batch = partial(weigh, weight=self.weight)
+        batches = [batch for _, batch in self._parts]
+        return [*map(weigh_batch, batches)] if self.group is None else self.group.weights(state, batches, weigh_batch)
 
     def _drawn(self, state: State) -> list[Part]:
         """Take the rest of the group from the data; a TaskSampler sets the task with each batch."""

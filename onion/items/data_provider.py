@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onion.data.batch_iterator import BatchIterator
 from onion.data.batching import collate as stack
 from onion.data.interruptible_wait import InterruptibleWait
-from onion.data.loader import Batches, Length, Loader, Passes, at_least, place_of
+from onion.data.loader import Batches, Length, Loader, Passes, Weights, at_least, place_of
 from onion.data.paddle_loader import PaddleBatches, is_data_loader
 from onion.data.source import say_where
 from onion.engine.item import HookIterator, RunnerItem
@@ -36,7 +36,11 @@ class DataProvider(RunnerItem):
             ``onion.data.paddle_loader``), so only ``seed``, ``prefetch`` and ``timeout`` may be given with it.
         batch_size: examples per batch. Default 32.
         shuffle: whether to shuffle in every pass. Default False.
-        seed: of the shuffling. Default 0.
+        shuffle_buffer: examples of a stream that are held, of which a random one comes next. Default: none; a stream
+            comes in its own order.
+        weights: one number for each example: a pass draws as many examples as there are, with replacement, each in
+            proportion to its weight; ``onion.data.balanced(labels)`` makes all labels equally likely.
+        seed: of the random orders. Default 0.
         lengths: a function that returns the length of an example, or a sequence of all lengths: a batch then has
             examples of similar length, which need little padding. Default: no buckets.
         collate: makes a batch of a list of examples. Default: stack arrays and numbers field by field.
@@ -45,6 +49,8 @@ class DataProvider(RunnerItem):
             0 or a single batch, there is no thread. Default 2.
         timeout: seconds to wait for a batch before a DataError, which needs the thread. The first batch of a resumed
             stream takes the time of all those before it. Default: no limit, for data that arrive in real time.
+        num_workers: processes that read and collate, for data that take time to compute; batches, their order and a
+            resumed run are the same for any number. See ``onion.data.Loader``. Default 0: this process reads.
 
     Raises:
         DataError: the source is missing, broken or empty, or a DataLoader is given with its own settings; or, in the
@@ -68,34 +74,41 @@ class DataProvider(RunnerItem):
         batch_size: int | None = None,
         *,
         shuffle: bool = False,
+        shuffle_buffer: int | None = None,
+        weights: Weights | None = None,
         seed: int = 0,
         lengths: Length | None = None,
         collate: Callable[[list[Any]], Any] = stack,
         drop_last: bool = False,
         prefetch: int = 2,
         timeout: float | None = None,
+        num_workers: int = 0,
     ) -> None:
         self.batch_size, self.shuffle, self.seed, self.drop_last = batch_size, shuffle, seed, drop_last
+        self.shuffle_buffer, self.num_workers = shuffle_buffer, num_workers
         self.loader: Passes
         if is_data_loader(source):
-            given = {"batch_size": batch_size is not None, "shuffle": shuffle, "drop_last": drop_last}
-            for name, own in {**given, "lengths": lengths is not None, "collate": collate is not stack}.items():
-                if own:
-                    raise DataError(
-                        f"a DataLoader makes its own batches: pass {name}= to it instead of the DataProvider"
-                    )
+            settings = {"batch_size": batch_size, "lengths": lengths, "weights": weights}
+            given = {name: value is not None for name, value in settings.items()}
+            given |= {"shuffle": shuffle, "shuffle_buffer": shuffle_buffer is not None, "drop_last": drop_last}
+            given |= {"collate": collate is not stack, "num_workers": num_workers != 0}
+            for name in (name for name, own in given.items() if own):
+                raise DataError(f"a DataLoader makes its own batches: pass {name}= to it instead of the DataProvider")
             self.loader = PaddleBatches(source, seed=seed, prefetch=prefetch, timeout=timeout)
         else:
             self.loader = Loader(
                 source,
                 BATCH_SIZE if batch_size is None else batch_size,
                 shuffle=shuffle,
+                shuffle_buffer=shuffle_buffer,
+                weights=weights,
                 seed=seed,
                 lengths=lengths,
                 collate=collate,
                 drop_last=drop_last,
                 prefetch=prefetch,
                 timeout=timeout,
+                num_workers=num_workers,
             )
         self.reset()
 
@@ -106,6 +119,12 @@ class DataProvider(RunnerItem):
         self._start = self._skip = 0
         self._examples = 0
 
+    @property
+    def alone_because(self) -> str:  # type: ignore[override]
+        """Refuse a DataLoader, whose batches come whole."""
+        made = "a DataLoader makes whole batches, so each process would read all; give its dataset to a DataProvider"
+        return made if isinstance(self.loader, PaddleBatches) else ""
+
     def check(self, runner: Runner) -> None:
         """Refuse another item that provides data."""
         refuse_other_data(self, runner)
@@ -114,11 +133,12 @@ class DataProvider(RunnerItem):
         """Put the batches of the pass on the state; close them on the way out."""
         self._start, self._skip = self._skip, 0
         wait = InterruptibleWait()
+        self.loader.cut = None if self.group is None else self.group.cut
         self._batches = self._of(state.pass_id, wait)
         where = partial(self._place, state.pass_id, self._batches)
-        state.batches = self._supply = BatchIterator(state, wait, self._batches, where)
+        self._supply = BatchIterator(state, wait, self._batches, where)
         try:
-            yield
+            yield from drawn_together(self, state, self._supply, self._batches)
         finally:
             self._batches.close()
         if not state.pass_cut:
@@ -173,6 +193,24 @@ class DataProvider(RunnerItem):
         skip, examples = int(saved["batch"]), int(saved["examples"])
         at_least("batch", skip, 0)
         self._skip, self._examples, self._batches = skip, examples, None
+
+
+def drawn_together(item: RunnerItem, state: State, batches: BatchIterator, provider: Any) -> HookIterator:
+    """Put batches on the state, which several processes draw together if the item has a group; run the pass.
+
+    Args:
+        item: that provides them.
+        state: of the run.
+        batches: of the pass.
+        provider: takes back the last batch (``put_back``).
+    """
+    if item.group is None:
+        state.batches = batches
+        yield
+        return
+    state.batches = boundary = item.group.together(state, batches, provider)
+    yield
+    boundary.leave()
 
 
 def refuse_other_data(provider: RunnerItem, runner: Runner) -> None:

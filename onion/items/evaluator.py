@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, runtime_checkable
 
+from onion.data.source import named
+from onion.device import to_arrays, to_tensors
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
+from onion.errors import CompositionError
+from onion.messages import shown
+
+if TYPE_CHECKING:
+    from onion.distributed.group import Group
 
 log = logging.getLogger("onion")
+
+METHODS = ("reset", "update", "result")
 
 
 class Metric(Protocol):
@@ -42,25 +52,43 @@ class Evaluator(RunnerItem):
     Args:
         metric: see Metric, and SavedMetric for a training onion that has to resume in the middle of a pass. A metric
             that reads the outputs in ``update`` waits for the device in every batch.
+
+    Raises:
+        CompositionError: the metric lacks a method, as those of ``paddle.metric`` do, or is a class; or, at the end of
+            a pass, its result is not numbers by name.
     """
 
     keep_for_inference = False
     reports = True
 
     def __init__(self, metric: Metric) -> None:
+        _refuse_other(metric)
         self.metric = metric
         self._loaded = False
+        self._pieces: list[tuple[int, Any, Any]] = []
 
     def on_pass(self, state: State) -> HookIterator:
         """Reset the metric; report its figures at the end unless the pass was cut short."""
         loaded, self._loaded = self._loaded, False
+        self._pieces = []
         if state.batch_id == 0 or not loaded:
             self.metric.reset()
         if state.batch_id > 0 and not loaded:
             log.warning("%s: resumed in the middle of a pass, and %s; it measures the rest", self.name, self._lack())
         yield
         if not state.pass_cut:
-            state.report(self.metric.result())
+            state.report(self._figures())
+
+    def _figures(self) -> Mapping[str, float]:
+        found = self.metric.result()
+        told = f"{self.name}: result() of {type(self.metric).__name__}"
+        if not isinstance(found, Mapping):
+            raise CompositionError(
+                f"{told} must return figures by name, such as {{'accuracy': 0.5}}, got {shown(found)}."
+            )
+        if wrong := [name for name, value in found.items() if not isinstance(value, SupportsFloat)]:
+            raise CompositionError(f"{told}: {wrong[0]!r} must be a number, got {shown(found[wrong[0]])}.")
+        return found
 
     def _lack(self) -> str:
         saved = isinstance(self.metric, SavedMetric)
@@ -68,9 +96,29 @@ class Evaluator(RunnerItem):
 
     def on_batch(self, state: State) -> HookIterator:
         """Add the batch, unless it has no outputs because an item inside skipped it."""
-        yield
-        if state.outputs is not None:
-            self.metric.update(state.outputs, state.batch)
+        if self.group is None:
+            yield
+            if state.outputs is not None:
+                self.metric.update(state.outputs, state.batch)
+        elif self.group.piece is not None:  # an item around this one runs it for each piece
+            yield
+            self._note(state, self.group)
+        else:
+            for _ in self.group.each_piece(state):
+                yield
+                self._note(state, self.group)
+
+    def _note(self, state: State, group: Group) -> None:
+        """Keep what came of a piece; after the last one of this rank add those of all ranks, in order."""
+        piece = group.piece
+        assert piece is not None
+        if piece.weight and state.outputs is not None:
+            self._pieces.append((piece.number, to_arrays(state.outputs), state.batch))
+        if not group.is_last_piece:
+            return
+        own, self._pieces = self._pieces, []
+        for _, outputs, batch in sorted((each for one in group.gathered(own) for each in one), key=itemgetter(0)):
+            self.metric.update(to_tensors(outputs), batch)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the metric's sums, if it has a ``state_dict``."""
@@ -81,3 +129,13 @@ class Evaluator(RunnerItem):
         if isinstance(self.metric, SavedMetric):
             self.metric.load_state_dict(saved)
             self._loaded = True
+
+
+def _refuse_other(metric: Any) -> None:
+    if isinstance(metric, type):
+        raise CompositionError(f"Evaluator takes a metric, not a class: Evaluator({metric.__name__}(...)).")
+    if missing := [name for name in METHODS if not callable(getattr(metric, name, None))]:
+        needed = "a metric has reset(), update(outputs, batch) and result()"
+        remedy = "; the notebook docs/tutorials/network.ipynb wraps one of Paddle's"
+        told = f"Evaluator: {type(metric).__name__} has no {missing[0]}(); {needed}"
+        raise CompositionError(f"{told}{remedy if named(metric, 'paddle.', 'Metric') else ''}.")

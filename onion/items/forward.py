@@ -10,7 +10,7 @@ from onion.device import paddle, to_tensors
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.placement import BEHIND_DATA
 from onion.engine.state import State
-from onion.items.gradient_machine import LossFunction
+from onion.items.gradient_machine import LossFunction, refuse_fields
 
 
 class Forward(RunnerItem):
@@ -22,12 +22,16 @@ class Forward(RunnerItem):
     Args:
         network: a ``paddle.nn.Layer`` that is called with the batch (numpy arrays converted to tensors).
         loss: ``loss(outputs, batch)``, for example ``network.loss``. Default: no loss, so batches need no labels.
+
+    Raises:
+        CompositionError: the network's ``forward`` takes more than the batch.
     """
 
     runs_network = True
     place_rules = (BEHIND_DATA,)
 
     def __init__(self, network: Any, loss: LossFunction | None = None) -> None:
+        refuse_fields(network)
         self.network = network
         self.loss = loss
 

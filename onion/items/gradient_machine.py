@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -27,7 +28,7 @@ class GradientMachine(RunnerItem):
         loss: ``loss(outputs, batch)``; default: the network's own method ``loss``.
 
     Raises:
-        CompositionError: there is no loss function.
+        CompositionError: there is no loss function, or the network's ``forward`` takes more than the batch.
     """
 
     computes_gradients = True
@@ -39,6 +40,7 @@ class GradientMachine(RunnerItem):
                 f"GradientMachine has no loss: give {type(network).__name__} a method loss(outputs, batch), "
                 "or pass GradientMachine(network, loss=function)."
             )
+        refuse_fields(network)
         self.network = network
         self.loss: LossFunction = loss or network.loss
 
@@ -66,6 +68,25 @@ class GradientMachine(RunnerItem):
             CheckpointError: names or shapes differ from the network's; the network is unchanged.
         """
         load_network(self.network, saved)
+
+
+def refuse_fields(network: Any) -> None:
+    """Refuse a network whose ``forward`` has to be called with the fields of a batch one by one.
+
+    Raises:
+        CompositionError: its ``forward`` cannot be called with one argument.
+    """
+    try:
+        signature = inspect.signature(getattr(network, "forward", network))
+    except (TypeError, ValueError):  # written in C++
+        return
+    try:
+        signature.bind("batch")
+    except TypeError:
+        raise CompositionError(
+            f"{type(network).__name__}.forward{signature} has to take the batch, whole and alone: "
+            "def forward(self, batch), which finds its inputs in it, such as batch['x'] or batch[0]."
+        ) from None
 
 
 def saved_network(network: Any) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class Mailbox(RunnerItem):
         HookError: on the way into a pass, if no item further out has provided data.
     """
 
+    alone_because = "what is posted to it reaches one process"
+
     keep_for_inference = False
     passive = outermost_only = True
     place_rules = (BEHIND_DATA,)

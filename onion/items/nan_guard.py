@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from onion.device import paddle
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
-from onion.errors import CompositionError, OnionError
+from onion.errors import CompositionError, DivergedError
 from onion.items.parameter_updater import NO_PARAMETERS
 from onion.training import rate_schedule
 from onion.training.microbatches import GradientRollback, check_inside_updater, refuse_sharers_around, updaters_around
@@ -52,7 +52,7 @@ class NanGuard(RunnerItem):
     Raises:
         CompositionError: an argument is none of these, or its place is not between a ParameterUpdater and all
             its gradient machines, outside what makes one update of several batches.
-        OnionError: with ``raise``: the loss is not finite; the message tells the step and the loss.
+        DivergedError: with ``raise``: the loss is not finite; the message tells the step and the loss.
     """
 
     keep_for_inference = False
@@ -127,7 +127,7 @@ class NanGuard(RunnerItem):
         """Do what the policy says about a batch that is not finite."""
         self._seen += 1
         if self.policy == "raise":
-            raise OnionError(f"{said}; a smaller learning rate, warm-up or clipping may help.")
+            raise DivergedError(f"{said}; a smaller learning rate, warm-up or clipping may help.")
         for attempt in attempts:
             attempt.take_back()
         if self._kept_step is None:

@@ -21,8 +21,8 @@ from onion.validation import is_number, wants_arguments
 if TYPE_CHECKING:
     from onion.engine.runner import Runner
 
-MASTER, RATE = "master_weight", "learning_rate"
-NO_PARAMETERS = {*rate_schedule.KEYS, RATE}
+MASTER, RATE, NORM = "master_weight", "learning_rate", "gradient_norm"
+NO_PARAMETERS = {*rate_schedule.KEYS, RATE, NORM}
 """What is saved beside the states of parameters."""
 
 
@@ -135,8 +135,16 @@ class ParameterUpdater(RunnerItem):
         return self._settings
 
     def log_values(self) -> dict[str, float]:
-        """Return the learning rate."""
-        return {"learning_rate": float(self.optimizer.get_lr())}
+        """Return the learning rate, and the norm of the latest gradients before clipping if the optimizer keeps it.
+
+        The clip of ``onion.tasks.finetune.clipping`` does, as its attribute ``norm``.
+        """
+        norm = self._norm()
+        return {RATE: float(self.optimizer.get_lr()), **({} if norm is None else {NORM: norm})}
+
+    def _norm(self) -> float | None:
+        norm = getattr(getattr(self.optimizer, "_grad_clip", None), "norm", None)
+        return None if norm is None else float(norm)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the optimizer's state, by the parameters' paths and not by Paddle's global counter (linear_3.w_0)."""
@@ -150,6 +158,8 @@ class ParameterUpdater(RunnerItem):
             saved |= rate_schedule.saved(self._schedule)
         if self.rate is not None:
             saved[RATE] = self.rate
+        if (norm := self._norm()) is not None:  # a log may ask for it before the next update
+            saved[NORM] = norm
         return saved
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
@@ -183,6 +193,8 @@ class ParameterUpdater(RunnerItem):
             rate_schedule.restore(self._schedule, saved)
         if RATE in saved:
             self.set_learning_rate(saved[RATE])
+        if hasattr(getattr(self.optimizer, "_grad_clip", None), "norm"):
+            self.optimizer._grad_clip.norm = saved.get(NORM)
 
     def _networks_now(self) -> list[tuple[str, Any]]:
         """Return the networks inside, each with its machine's name, in the onion that runs; else in the newest one.

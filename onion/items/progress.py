@@ -1,17 +1,15 @@
-"""The progress of a run: a bar on a terminal, lines in a log."""
+"""The progress of a run: a bar on a terminal or in a notebook, lines in a log."""
 
 from __future__ import annotations
 
-import os
 import sys
 from operator import length_hint
 from time import perf_counter
 from typing import Any, TextIO
 
-from tqdm import tqdm
-
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
+from onion.monitoring.bars import open_bar, set_total, shows_bars
 from onion.monitoring.log_values import log_values, loss_of
 from onion.monitoring.progress_lines import Lines, Mark
 from onion.training.updates import steps_of
@@ -20,19 +18,21 @@ from onion.training.updates import steps_of
 class Progress(RunnerItem):
     """Show pass, step, loss, metrics, learning rate, examples a second and the time left.
 
-    On a terminal that is a bar a pass. Elsewhere (a pipe, a file, CI, Slurm) it is whole lines: the first after 5
-    seconds, the next ones after 10, 20, 40 more, then every 5 minutes, and one at the end of the run. Between two
-    refreshes or lines it reads nothing from the device.
+    On a terminal and in a notebook that is a bar a pass, and a line that tells why a run was stopped; the bar of a run
+    inside another one is removed at its end.
+    Elsewhere (a pipe, a file, CI, Slurm) it is whole lines: the first after 5 seconds, the next ones after 10, 20, 40
+    more, then every 5 minutes, and one at the end of the run. Between two refreshes or lines it reads nothing from the
+    device. In a notebook without ipywidgets the bar is text.
 
     Args:
         seconds: the shortest time between two refreshes of the bar. Default 0.5.
         file: where to show it. Default: standard error.
         quiet: show nothing. Default False.
-        lines: lines, not a bar. Default: when ``file`` is no terminal.
+        lines: lines, not a bar. Default: when ``file`` is neither a terminal nor a notebook.
     """
 
     keep_for_inference = False
-    passive = outermost_only = True
+    passive = outermost_only = first_rank_only = True
     transient = ("_bar", "_in_lines", "_lines", "_next", "_examples", "_begun", "_pass")  # what this process shows
 
     def __init__(
@@ -51,7 +51,7 @@ class Progress(RunnerItem):
         """Choose bar or lines; write the last line at the end of the run, unless it is inside another one."""
         file = self.file or sys.stderr
         self._silent = self.quiet or file is None  # a process without a console has no standard error
-        self._in_lines = not self._silent and (not file.isatty() if self.lines is None else self.lines)
+        self._in_lines = not self._silent and (not shows_bars(file) if self.lines is None else self.lines)
         self._lines = None
         yield
         if self._lines is not None and state.parent is None:
@@ -59,6 +59,8 @@ class Progress(RunnerItem):
             self._lines.end(
                 _mark(state, told), self._total(state, state.batch_id), self._pass, _figures(state, told), state.stopped
             )
+        elif state.stopped and state.parent is None and not self._silent:  # a line, since bars are cut to their width
+            print(f"stopped after step {state.step}: {state.stopped}", file=file)
 
     def on_pass(self, state: State) -> HookIterator:
         """Show a bar around the pass."""
@@ -70,9 +72,8 @@ class Progress(RunnerItem):
             yield
             return
         self._next = 0.0
-        self._bar = tqdm(
-            desc=f"pass {state.pass_id + 1}", initial=state.batch_id, unit=" steps", file=file, **_size_of(file)
-        )
+        desc, leave = f"pass {state.pass_id + 1}", state.parent is None
+        self._bar = open_bar(file, desc=desc, initial=state.batch_id, unit=" steps", leave=leave)
         self._examples, self._begun = log_values(state).get("examples", 0.0), perf_counter()
         try:
             yield
@@ -98,7 +99,7 @@ class Progress(RunnerItem):
         rate = (told.get("examples", 0.0) - self._examples) / max(perf_counter() - self._begun, 1e-9)
         shown = [f"{name}={value:.4g}" for name, value in _figures(state, told).items()]
         left = _steps_left(state)
-        self._bar.total = None if left is None else done + left
+        set_total(self._bar, None if left is None else done + left)
         self._bar.set_postfix_str(" ".join([*shown, f"{rate:.0f} examples/s"]), refresh=False)
         self._bar.update(max(done - self._bar.n, 0))
         self._bar.refresh()
@@ -128,12 +129,3 @@ def _figures(state: State, told: dict[str, float]) -> dict[str, float]:
     shown = {**loss_of(state), **state.metrics, **told}
     shown.pop("examples", None)  # it is shown as a speed
     return shown
-
-
-def _size_of(file: TextIO) -> dict[str, int]:
-    """Return a size for a terminal that reports none (in some containers), where tqdm would show an empty line."""
-    try:
-        columns, lines = os.get_terminal_size(file.fileno())
-    except (OSError, ValueError):
-        return {}
-    return {} if columns and lines else {"ncols": 120, "nrows": 24}

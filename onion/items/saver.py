@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 
 from onion.checkpointing import checkpoint, rng
 from onion.checkpointing.run_state import manual_settings, outermost, put_back, stateful, take, tell_of_checkpoints
-from onion.checkpointing.writer import CheckpointWriter, OnError, quietly
+from onion.checkpointing.shared import newest_of_first
+from onion.checkpointing.writer import CheckpointWriter, NoWriter, OnError, quietly
 from onion.engine.identity import Identity, identity_of
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.periodic import Interval, Periodic
@@ -85,7 +86,7 @@ class Saver(Periodic):
         self.monitor, self.mode = monitor, mode
         self.async_save, self.on_error = async_save, on_error
         self._best = Best(monitor or "", mode)
-        self._writer = CheckpointWriter(self.folder, keep_last, async_save, on_error)
+        self._writer: CheckpointWriter | NoWriter = CheckpointWriter(self.folder, keep_last, async_save, on_error)
         self._onion: Identity = {}
         # What an onion was made of when it first ran: items may change their arguments as they run.
         self._onions: WeakKeyDictionary[RunnerItem, Identity] = WeakKeyDictionary()
@@ -124,6 +125,8 @@ class Saver(Periodic):
         if state.runner not in self._onions:
             self._onions[state.runner] = identity_of(state.runner)
         self._onion = self._onions[state.runner]
+        if self.group is not None and self.group.rank > 0:
+            self._writer = NoWriter()
         with self._writer.at_work_for(outermost(state)):
             self._load(state)
             yield
@@ -222,19 +225,26 @@ class Saver(Periodic):
 
     def _save(self, state: State, pass_id: int, batch_id: int) -> None:
         self._writer.wait()
+        if isinstance(self._writer, NoWriter):
+            self._note_saved(state)
+            return
         taken = take(state, pass_id, batch_id, self._onion, None if self._best.value is None else self._best.step)
-        self._saved_settings = manual_settings(state)
-        self._due_at_end = self._asked = self._changed = False
+        self._note_saved(state)
         self._writer.write(taken)
         if not self.async_save:
             self._tell(state)
+
+    def _note_saved(self, state: State) -> None:
+        self._saved_settings = manual_settings(state)
+        self._due_at_end = self._asked = self._changed = False
+        self._writer.newest = state.step
 
     def _tell(self, state: State) -> None:
         if kept := self._writer.news():
             tell_of_checkpoints(state, kept)
 
     def _load(self, state: State) -> None:
-        saved = checkpoint.newest(self.folder)
+        saved = checkpoint.newest(self.folder) if self.group is None else newest_of_first(self.group, self.folder)
         if saved is None:
             return
         if not self.resume:
@@ -242,7 +252,8 @@ class Saver(Periodic):
         put_back(state, saved, self._onion, self.folder, self.resume == "force")
         self._saved_settings, self._generators = manual_settings(state), saved.run["generators"]
         self._writer.go_on_from(saved)
-        log.info("resumed from step %d in %s", saved.step, shortened(self.folder))
+        ended = "; it has all that is asked for, so nothing is trained" if _is_complete(state) else ""
+        log.info("resumed from step %d in %s%s", saved.step, shortened(self.folder), ended)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the best value and its step."""
@@ -251,3 +262,9 @@ class Saver(Periodic):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Restore them."""
         self._best.load_state_dict(saved)
+
+
+def _is_complete(state: State) -> bool:
+    """Tell whether a run that was resumed has made the passes or steps already that are asked for."""
+    passes = state.passes_asked is not None and state.pass_id >= state.passes_asked
+    return passes or (state.steps_asked is not None and state.step >= state.steps_asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +31,8 @@ class Signals(RunnerItem):
     The first signal is a ``state.stop``: the batch under way is finished, a nested test too, and a Saver saves. Where
     the run waits for its next batch, it ends there and then, for an item that brings the data and has a method
     ``wake(state)``, as DataProvider and TaskSampler have. At the end of the run the process leaves with 128 + n after
-    signal n, as shells and schedulers expect.
+    signal n, as shells and schedulers expect. In a notebook, or another interactive session, Ctrl-C ends the cell by a
+    KeyboardInterrupt instead: the session goes on, and so does the run when it is run again.
 
     The second one leaves at once: Ctrl-C by KeyboardInterrupt, the others by SystemExit(128 + n). Nothing is saved
     then; what was saved is whole. SIGHUP is no second one to SIGHUP: a terminal that is closed sends it twice, from the
@@ -49,6 +51,7 @@ class Signals(RunnerItem):
     Raises:
         CompositionError: it is inside a Saver, which would save outside of its protection.
         SystemExit: at the end of a run that a signal stopped, unless ``leave=False``; the code is 128 + n.
+        KeyboardInterrupt: there, after Ctrl-C in an interactive session.
     """
 
     passive = True
@@ -75,6 +78,8 @@ class Signals(RunnerItem):
         with self._answering(state):
             yield
         if self.leave and self.received is not None:
+            if self.received == signal.SIGINT and hasattr(sys, "ps1"):  # Python sets it in interactive sessions only
+                raise Interrupted(f"stopped after step {state.step}")
             raise SystemExit(128 + self.received)
 
     @contextmanager
@@ -109,6 +114,14 @@ class Signals(RunnerItem):
             raise KeyboardInterrupt
         elif not number == self.received == signal.SIGHUP:
             raise SystemExit(128 + number)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The end of a cell whose run was stopped in good order."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython prints: the traceback would only lead here."""
+        return [f"KeyboardInterrupt: {self}"]
 
 
 def _wake(state: State) -> None:

@@ -125,7 +125,7 @@ class SplitOnMemoryError(RunnerItem):
         yield from run_microbatches(
             state,
             [(state.task, part) for part in parts],
-            self.weight,
+            [weigh(part, self.weight) for part in parts],
             lambda state: outputs.append(detached(state.outputs)),
         )
         state.outputs = batch_parts.join(outputs)

@@ -20,7 +20,7 @@ class Tester(Periodic):
         test = Runner(DataProvider(dev), Evaluator(Accuracy()), Forward(network))
         Runner(..., Tester(test, every=200), ...)
 
-    The inner run has a separate State, whose ``parent`` is the outer one.
+    The inner run has a separate State, whose ``parent`` is the outer one. What it records becomes ours too.
 
     Args:
         runner: the test onion. It needs its own data item.
@@ -48,3 +48,5 @@ class Tester(Periodic):
         """Test, and report."""
         tested = self.runner.run(passes=1, parent=state)
         state.report({f"{self.name}.{metric}": value for metric, value in tested.metrics.items()})
+        if state.records is not None and tested.records is not None:
+            state.records.take(tested.records, f"{self.name}.")

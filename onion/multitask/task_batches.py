@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
 
+from onion.data.cut import Pieces
 from onion.data.loader import InfiniteLoader
 from onion.engine.state import State
 from onion.errors import HookError
@@ -49,7 +51,13 @@ class TaskBatches(Iterator[Any]):
         name = self._choose() if self.choice.chosen is None else self.choice.chosen
         batch = next(self.feeds[name])
         self.state.task, self.choice.chosen = name, None
-        return {**batch, "task": name} if isinstance(batch, dict) else batch
+        return batch.each(partial(_named, name)) if isinstance(batch, Pieces) else _named(name, batch)
+
+    def put_back(self, examples: int) -> None:
+        """Count the batch that was drawn last, of so many examples, as not drawn; its task remains chosen."""
+        assert self.state.task is not None
+        self.feeds[self.state.task].put_back(examples)
+        self.choice.chosen = self.state.task
 
     def __length_hint__(self) -> int:
         return self._left()
@@ -96,3 +104,7 @@ class TaskBatches(Iterator[Any]):
     @property
     def _strategy(self) -> str:
         return type(self.choice.strategy).__name__
+
+
+def _named(task: str, batch: Any) -> Any:
+    return {**batch, "task": task} if isinstance(batch, dict) else batch

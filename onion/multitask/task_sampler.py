@@ -16,7 +16,7 @@ from onion.device import detached
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, OnionError
-from onion.items.data_provider import refuse_other_data
+from onion.items.data_provider import drawn_together, refuse_other_data
 from onion.multitask.choice import LONGEST, WeightedChoice
 from onion.multitask.strategies import MixRatio, Strategy, TaskInfo
 from onion.multitask.task_batches import TaskBatches
@@ -92,6 +92,11 @@ class TaskSampler(RunnerItem):
 
     # -- composing ----------------------------------------------------------------------------------------------------
 
+    @property
+    def alone_because(self) -> str:  # type: ignore[override]
+        """Refuse data of a task that cannot be shared."""
+        return next((task.provider.alone_because for task in self.tasks.values() if task.provider.alone_because), "")
+
     def check(self, runner: Runner) -> None:
         """Refuse tasks that cannot be trained, or not together."""
         self._refuse(complaints(self.tasks, self.reference))
@@ -135,10 +140,12 @@ class TaskSampler(RunnerItem):
         wait = InterruptibleWait()
         for feed in self._feeds.values():
             feed.wait = wait
+        for task in self.tasks.values():
+            task.provider.loader.cut = None if self.group is None else self.group.cut
         draws = self._draws(state)
-        state.batches = self._supply = BatchIterator(state, wait, draws, draws.place)
+        self._supply = BatchIterator(state, wait, draws, draws.place)
         try:
-            yield
+            yield from drawn_together(self, state, self._supply, draws)
         finally:
             state.task = None
             with ExitStack() as closing:  # all of them, even if one fails

@@ -26,14 +26,15 @@ Part: TypeAlias = tuple[str | None, Any]
 
 
 def run_microbatches(
-    state: State, parts: Sequence[Part], weight: Weight, look: Callable[[State], None] | None = None
+    state: State, parts: Sequence[Part], weights: Sequence[float], look: Callable[[State], None] | None = None
 ) -> HookIterator:
     """Run the inside for each part (a task and its batch) with its share of the update; set the loss of the whole.
+
+    ``weights`` are those of the parts (``weigh``).
 
     The mean over the whole is the weighted mean of the parts' means; so is its gradient. A part of weight 0 is left
     out, for its own mean would be undefined. ``look`` is called after each part.
     """
-    weights = [weigh(batch, weight) for _, batch in parts]
     whole, share, before, loss = sum(weights), state.share, state.loss, None
     try:
         for (task, batch), own in zip(parts, weights, strict=True):

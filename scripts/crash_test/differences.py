@@ -12,8 +12,9 @@ import numpy as np
 from onion.checkpointing.checkpoint import folder_of, read, steps_in
 from onion.errors import CheckpointError
 
-ASIDE = re.compile(r"-\d+\.jsonl$")
-"""A log that belongs to no checkpoint, which the Logger has moved aside: of a run killed before its first one."""
+ASIDE = re.compile(r"-\d+\.(jsonl|log)$")
+"""A log that belongs to no checkpoint, which the Logger or VisualDL's writer has moved aside: of a run that was killed
+before its first one."""
 
 TIMED = ("seconds", "offset")
 """What the state of a log has that depends on how long the run took. The rows themselves are compared."""

@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from scripts.spoil.files import TASKS, Record, endings, good_records, squad, table, written
+from scripts.spoil.files import JSON, TABLES, TASKS, Record, endings, good_records, table, whole, written
 
 ENCODINGS = ("utf-16", "utf-16-le", "utf-32", "utf-7", "latin-1", "gb18030", "cp1252", "shift-jis")
 LINE_ENDS = (b"\r", b"\r\n", b"\n\n", b"\n\r", b"\x0b", b"\x0c", b"\xc2\x85", b"\xe2\x80\xa8", b"\0")
@@ -172,7 +172,7 @@ def more_columns(draw: Random, records: list[Record], ending: str) -> bytes:
 
 
 def twice(draw: Random, records: list[Record], ending: str) -> bytes:
-    if ending in (".json", ".jsonl"):
+    if ending in JSON:
         return written(records, ending).replace(b'"', b'"label": 1, "label": 2, "', 1)
     names = [*records[0], draw.choice(list(records[0]))]
     return table([names, *([str(record[name]) for name in names] for record in records)], ending)
@@ -200,7 +200,7 @@ def deep(draw: Random, records: list[Record], ending: str) -> bytes:
     value = opened * depth + "1" + closed * depth
     name = draw.choice(list(records[0]))
     marked = written([{**records[0], name: "HERE"}, *records[1:]], ending)
-    return marked.replace(b'"HERE"' if ending in (".json", ".jsonl") else b"HERE", value.encode())
+    return marked.replace(b'"HERE"' if ending in JSON else b"HERE", value.encode())
 
 
 def broken_json(draw: Random, records: list[Record], ending: str) -> bytes:
@@ -216,18 +216,18 @@ def broken_json(draw: Random, records: list[Record], ending: str) -> bytes:
 
 def odd_structure(draw: Random, records: list[Record], ending: str) -> bytes:
     """Put anything anywhere into a structure of JSON, or take a part out of it."""
-    whole: Any = squad(records) if ending == ".json" else records
+    structure: Any = whole(records) if ending == ".json" else records
     for _ in range(draw.randrange(1, 4)):
-        holder, key = draw.choice(list(_holders(whole)))
+        holder, key = draw.choice(list(_holders(structure)))
         if draw.random() < 0.3:
             del holder[key]
         else:
             holder[key] = draw.choice([*TEXTS, *VALUES])
-        if not whole:
+        if not structure:
             break
     if ending == ".json":
-        return json.dumps(whole).encode()
-    return "".join(f"{json.dumps(each)}\n" for each in whole).encode()
+        return json.dumps(structure).encode()
+    return "".join(f"{json.dumps(each)}\n" for each in structure).encode()
 
 
 def _holders(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -239,7 +239,7 @@ def _holders(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _values(ending: str) -> list[Any]:
-    return [*TEXTS, *VALUES] if ending in (".json", ".jsonl") else list(TEXTS)
+    return [*TEXTS, *VALUES] if ending in JSON else list(TEXTS)
 
 
 CELLS: Ways = _named(
@@ -281,10 +281,26 @@ def without_ending(path: Path, content: bytes) -> Path:
 
 
 def another_ending(path: Path, content: bytes) -> Path:
-    endings = [".tsv", ".csv", ".jsonl", ".txt", ".json"]
+    endings = [*TABLES, ".txt", ".conll"]
     other = path.with_suffix(endings[(endings.index(path.suffix) + 1) % len(endings)])
     other.write_bytes(content)
     return other
+
+
+def several_files(path: Path, content: bytes) -> Path:
+    """A pattern for two files, one of which is cut."""
+    path.write_bytes(content)
+    path.with_stem("more").write_bytes(content[: 2 * len(content) // 3])
+    return path.with_stem("*")
+
+
+def no_file_of_a_pattern(path: Path, content: bytes) -> Path:
+    return path.with_stem("[0-9]*")
+
+
+def names_with_a_gap(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return Path(f"{path},,{path}")
 
 
 def unreadable(path: Path, content: bytes) -> Path:
@@ -314,6 +330,7 @@ PLACES: Ways = {
     "socket": _instead(socket_file),
     "absent": _instead(lambda path: None),
     **_named(unreadable, below_a_file, long_name, strange_name, without_ending, another_ending),
+    **_named(several_files, no_file_of_a_pattern, names_with_a_gap),
 }
 
 WAYS = {"bytes": BYTES, "cells": CELLS, "places": PLACES}

@@ -19,8 +19,13 @@ TASKS = (
     *("classification", "regression", "matching", "multilabel", "token-classification", "masked-lm"),
     "question-answering",
 )
-ENDINGS = {"masked-lm": (".txt", ".tsv", ".csv", ".jsonl"), "question-answering": (".json",)}
-TABLES = (".tsv", ".csv", ".jsonl")
+TABLES = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
+JSON = (".jsonl", ".json")
+ENDINGS = {
+    "masked-lm": (".txt", *TABLES),
+    "question-answering": (".json",),
+    "token-classification": (*TABLES, ".conll"),
+}
 
 
 def endings(task: str) -> tuple[str, ...]:
@@ -57,7 +62,11 @@ def _record(task: str, number: int, draw: Random) -> Record:
 def written(records: list[Record], ending: str) -> bytes:
     """Return a file of records; cells of tables that are no text are written as JSON."""
     if ending == ".json":
-        return json.dumps(squad(records)).encode()
+        return json.dumps(whole(records)).encode()
+    if ending == ".parquet":
+        return _parquet(records)
+    if ending == ".conll":
+        return "\n".join(map(_sentence, records)).encode(errors="surrogatepass")
     if ending == ".jsonl":
         return "".join(f"{json.dumps(each)}\n" for each in records).encode()
     if ending == ".txt":
@@ -75,12 +84,42 @@ def table(rows: list[list[str]], ending: str) -> bytes:
     return "".join("\t".join(row) + "\n" for row in rows).encode(errors="surrogatepass")
 
 
+def whole(records: list[Record]) -> Any:
+    """Return what a ``.json`` file of records has: SQuAD's form if they are questions, otherwise a list of them."""
+    return squad(records) if any(each.keys() & {"question", "context", "answers"} for each in records) else records
+
+
 def squad(records: list[Record]) -> dict[str, Any]:
     paragraphs = [
         {"context": each.get("context"), "qas": [{name: each[name] for name in each if name != "context"}]}
         for each in records
     ]
     return {"data": [{"title": "t", "paragraphs": paragraphs}]}
+
+
+def _parquet(records: list[Record]) -> bytes:
+    """Return a Parquet file; one that holds texts only where a column has values of several types."""
+    from pyarrow import BufferOutputStream, Table, parquet
+
+    file = BufferOutputStream()
+    try:
+        found = Table.from_pylist(records)
+        parquet.write_table(found, file)
+    except (ValueError, TypeError, NotImplementedError, OverflowError):
+        names = dict.fromkeys(name for each in records for name in each)
+        texts = {name: [_text(each.get(name, "")) for each in records] for name in names}
+        parquet.write_table(Table.from_pydict(texts), file)
+    return file.getvalue().to_pybytes()
+
+
+def _sentence(record: Record) -> str:
+    """Return a word and its tag a line; what is missing of a record is missing there."""
+    columns = [_cell(record[name]).split("\2") for name in ("text_a", "label") if name in record]
+    return "".join("\t".join(cells) + "\n" for cells in zip(*columns, strict=False))
+
+
+def _text(value: Any) -> str:
+    return _cell(value).encode(errors="replace").decode()
 
 
 def _cell(value: Any) -> str:

@@ -159,7 +159,8 @@ def commands_for(spoilt: Spoilt, ground: Ground) -> Iterator[Command]:
     yield Command("train", ground.training(task, path, good, out), out)
     yield Command("stream", [*ground.training(task, path, good, out), "--stream"], out)
     yield Command("dev", ground.training(task, good, path, out), out)
-    yield Command("evaluate", ["evaluate", "--run", run, "--input", str(path), "--threads", "1"], out)
+    evaluate = ["evaluate", "--run", run, "--report", str(out), "--threads", "1", "--input"]
+    yield Command("evaluate", [*evaluate, str(path)], out)
     predict = ["predict", "--run", run, "--output", str(out), "--threads", "1", "--input"]
     yield Command("predict", [*predict, str(path)], out)
     if _is_file(path):

@@ -35,6 +35,8 @@ def conll_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """
     tagged: bool | None = None
     for sentence in _sentences(path):
+        if tagged is None:
+            _refuse_numbers(path, sentence)
         tokens, tags = [], []
         for number, cells in sentence:
             tagged = len(cells) > 1 if tagged is None else tagged
@@ -44,6 +46,15 @@ def conll_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             tokens.append(cells[0])
             tags.append(_tag(path, number, cells[-1]) if tagged else "O")
         yield sentence[0][0], {"text_a": tokens, **({"label": to_iob2(tags)} if tagged else {})}
+
+
+def _refuse_numbers(path: Path, sentence: Sequence[tuple[int, Sequence[str]]]) -> None:
+    """Refuse a first column that numbers the tokens of a sentence, as those of CoNLL-X and CoNLL-U do."""
+    if len(sentence) > 1 and all(
+        len(cells) > 2 and cells[0] == str(place) for place, (_, cells) in enumerate(sentence, 1)
+    ):
+        wrong = "the first column numbers the tokens; leave it out"
+        raise at(path, sentence[0][0], f"{wrong}: the first has to be the token, and the last one its tag")
 
 
 def _sentences(path: Path) -> Iterator[list[tuple[int, list[str]]]]:

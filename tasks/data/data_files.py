@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from onion.tasks.data.dev_split import is_share, split
+from onion.tasks.data.dev_split import part_of, split
 from onion.tasks.data.features.hashing import digest_of_file
 from onion.tasks.data.prepared import prepared
 
@@ -25,14 +25,18 @@ class DataFiles:
     dev: Path | None
 
     @classmethod
-    def of(cls, train: str, dev: str | None, columns: Mapping[str, str], seed: int) -> DataFiles:
+    def of(
+        cls, train: str, dev: str | None, columns: Mapping[str, str], seed: int, together: str | None = None
+    ) -> DataFiles:
         """Prepare what settings name.
 
         Args:
             train: as ``prepared`` takes it.
-            dev: the same, or a share of the training file, such as ``0.1``; None: there is nothing to test on.
+            dev: the same; or a share of the training file, such as ``0.1``, or a fold of it, such as ``2/5``; None:
+                there is nothing to test on.
             columns: as ``prepared`` takes them.
-            seed: of the share.
+            seed: of the share or the folds.
+            together: the column whose rows stay together in a share or a fold. Default: none.
 
         Raises:
             OnionError: a file is not what it should be, or a library is missing.
@@ -40,8 +44,8 @@ class DataFiles:
         train_file = prepared(train, columns)
         if dev is None:
             return cls(train_file, None)
-        if is_share(dev):
-            return cls(*split(train_file, float(dev), seed))
+        if part_of(dev) is not None:
+            return cls(*split(train_file, dev, seed, together))
         return cls(train_file, prepared(dev, columns))
 
     def digests(self) -> dict[str, str | None]:
@@ -52,3 +56,8 @@ class DataFiles:
         """
         dev = None if self.dev is None else digest_of_file(self.dev)
         return {"train_sha256": digest_of_file(self.train), "dev_sha256": dev}
+
+
+def tested_on(train: str, dev: str) -> str:
+    """Return how messages name the rows that a training tests on: by their file, or as a part of the training file."""
+    return dev if part_of(dev) is None else f"{train} ({dev})"

@@ -16,22 +16,24 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from onion.checkpointing.atomic_files import replace_file
 from onion.data.files import FORMATS, iter_lines, iter_rows
 from onion.data.opening import is_fed, opened
-from onion.data.table import at
+from onion.data.table import ABSENT, at
 from onion.errors import DataError, OnionError
 from onion.messages import listed, shown
 from onion.models.hub import home
 from onion.tasks.data.conll import ENDINGS, conll_rows
 from onion.tasks.data.features.hashing import digest_of_file, ending_of
-from onion.tasks.data.rows import AT
+from onion.tasks.data.rows import AT, unknown_format
 
-VERSION = 2
+VERSION = 3
 """Of the conversion. To be raised where it gives other rows."""
 
 HUB, LABEL = "hf:", "label"
@@ -57,9 +59,10 @@ def prepared(source: str | Path, columns: Mapping[str, str] | None = None, label
     if source.startswith(HUB):
         return _converted(_hub_rows(source), [source], columns, needed)
     paths = files_of(source)
-    if len(paths) == 1 and not columns and not _is_converted(paths[0]):
+    plain = all(ending_of(path) == ".txt" for path in paths)  # lines of text, which have no columns
+    if len(paths) == 1 and (plain or not columns) and not _is_converted(paths[0]):
         return Path(paths[0])
-    if all(ending_of(path) == ".txt" for path in paths):
+    if plain:
         return _joined(paths)
     return _converted((found for path in paths for found in source_rows(path)), paths, columns, needed)
 
@@ -82,6 +85,20 @@ def files_of(source: str) -> list[str]:
             raise DataError(f"{part}: there is no such file, and none matches it as a pattern")
         found += matches
     return found
+
+
+@contextmanager
+def named(path: Path, source: str) -> Iterator[None]:
+    """Let errors about a converted file name what it was converted from, not the file that nobody knows.
+
+    Args:
+        path: of :func:`prepared`.
+        source: what it was given.
+    """
+    try:
+        yield
+    except DataError as error:
+        raise DataError(str(error).replace(str(path), source)) from None
 
 
 def _is_converted(path: str) -> bool:
@@ -115,8 +132,7 @@ def source_rows(path: str) -> Iterator[Found]:
     elif ending in FORMATS:
         found = iter_rows(path)
     else:
-        known = ", ".join([*FORMATS, ".json", ".parquet", *ENDINGS])
-        raise DataError(f"{path}: cannot tell the format by the ending; name the file {known}")
+        raise unknown_format(path)
     for line, cells in found:
         yield path, line, cells
 
@@ -140,15 +156,24 @@ def _parquet_rows(path: str) -> Iterator[tuple[int, Cells]]:
         from pyarrow import ArrowException, parquet
     except ModuleNotFoundError:
         raise OnionError(f"{path}: Parquet needs pyarrow: pip install 'onion-paddle[parquet]'") from None
-    try:
-        with opened(Path(path)) as file:
-            number = 0
-            for batch in parquet.ParquetFile(file).iter_batches(batch_size=1024):
+    number = 0
+    with opened(Path(path)) as file:
+        try:
+            table = parquet.ParquetFile(file)
+            _refuse_twice(path, table.schema_arrow.names)
+            for batch in table.iter_batches(batch_size=1024):
                 for row in batch.to_pylist():
                     number += 1
                     yield number, row
-    except (ArrowException, OSError) as error:
-        raise DataError(f"{path}: broken Parquet file ({error})") from None
+        except (ArrowException, OSError, ValueError, OverflowError) as error:  # the last: a date that Python has not
+            told = " ".join(str(error).split())
+            raise DataError(f"{path}: broken Parquet file after row {number} ({told}); write it anew") from None
+
+
+def _refuse_twice(path: str, names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(f"{path}: there are two columns {shown(twice[0])}; rename one of them")
 
 
 def _hub_rows(source: str) -> Iterator[Found]:
@@ -184,7 +209,7 @@ def _converted(rows: Iterator[Found], sources: list[str], columns: Mapping[str, 
     if any(source.startswith(HUB) for source in sources):
         content = hashlib.sha256()
         lines = []
-        for line in _lines(rows, columns, needed):
+        for line in _lines(sources[0], rows, columns, needed):
             content.update(line)
             lines.append(line)
         return written(content.hexdigest(), ".jsonl", lambda: lines)
@@ -195,34 +220,52 @@ def _converted(rows: Iterator[Found], sources: list[str], columns: Mapping[str, 
             "needed": sorted(needed),
         }
     )
-    return written(key, ".jsonl", lambda: _lines(rows, columns, needed))
+    return written(key, ".jsonl", lambda: _lines(", ".join(sources), rows, columns, needed))
 
 
-def _lines(rows: Iterable[Found], columns: Mapping[str, str], needed: Collection[str]) -> Iterator[bytes]:
+def _lines(source: str, rows: Iterable[Found], columns: Mapping[str, str], needed: Collection[str]) -> Iterator[bytes]:
+    file = None
     for file, line, cells in rows:
         chosen = {ours: _nested(cells, theirs) for ours, theirs in columns.items()}
         for ours in chosen.keys() & needed:
-            if chosen[ours] is None:
-                raise at(Path(file), line, f"there is no column {shown(columns[ours])}; there are {listed(cells)}")
-        given = {ours: value for ours, value in chosen.items() if value is not None}
+            if chosen[ours] is ABSENT:
+                raise at(Path(file), line, _missing(ours, columns[ours], cells))
+        given = {ours: value for ours, value in chosen.items() if value is not ABSENT}
         yield json_line({**cells, **given, AT: [file, line]})
+    if file is None:
+        raise DataError(f"{source}: there are no rows in it; it needs at least one")
+
+
+def _missing(ours: str, theirs: str, cells: Cells) -> str:
+    told = f"there is no column {shown(theirs)}; there are {listed(cells)}"
+    return f"{told}; the column of the task comes first: {theirs}={ours}" if ours in cells else told
 
 
 def json_line(row: Mapping[str, Any]) -> bytes:
     """Return a row as a line of JSON."""
     try:
-        return (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode()
+        return (json.dumps(row, ensure_ascii=False, default=_as_json) + "\n").encode()
     except UnicodeEncodeError:  # half a character, which only an escape can write
-        return (json.dumps(row, default=str) + "\n").encode()
+        return (json.dumps(row, default=_as_json) + "\n").encode()
+
+
+def _as_json(value: Any) -> Any:
+    """Return a text for what JSON has not: a date, or bytes, as which many programs write texts into Parquet."""
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"bytes": len(value)}  # a picture, or a text in another encoding; no task takes it for a text
 
 
 def _nested(cells: Cells, name: str) -> Any:
-    """Return a cell by its name, or by the names of nested objects with dots between them; None: there is none."""
+    """Return a cell by its name, or by the names of nested objects with dots between them; ABSENT: there is none."""
     if name in cells:
         return cells[name]
     found: Any = cells
     for part in name.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else None
+        found = found.get(part, ABSENT) if isinstance(found, Mapping) else ABSENT
     return found
 
 

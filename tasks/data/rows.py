@@ -10,12 +10,16 @@ from typing import Any
 
 import attrs
 
-from onion.data.files import iter_rows
+from onion.data.files import FORMATS, MissingColumnError, iter_rows
 from onion.data.table import at
 from onion.errors import DataError
 from onion.messages import listed, shown
+from onion.tasks.data.conll import ENDINGS
 
 STANDARD_INPUT = Path("standard input")
+
+NAMED = ("text_a", "text_b", "text_b_neg", "label")
+"""Columns of tasks, which ``--columns`` maps to those of a file."""
 
 AT = "@at"
 """The column of a converted file (``onion.tasks.data.prepared``) with the file and line that a row came from."""
@@ -45,6 +49,8 @@ class Row:
     def text(self, column: str) -> str:
         """Return a cell that must be a string."""
         value = self.cells[column]
+        if value is None:
+            raise self.error(f"{column} is empty (null); fill it in or remove the row")
         if not isinstance(value, str):
             raise self.error(f"{column} is {shown(value)}, not a string; put it in quotes")
         if holds_half_a_character(value):
@@ -91,23 +97,48 @@ def file_rows(path: str | Path, columns: Sequence[str], optional: Sequence[str] 
         DataError: the file is invalid or has no rows; file and line are named.
     """
     path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise unknown_format(path)
     line = 0
     # Of JSON lines, which may be converted, missing columns are told here: by the file and line they came from.
     is_json = path.suffix.lower() == ".jsonl"
     wanted = [*columns, *optional]
-    for line, found in iter_rows(path) if is_json else iter_rows(path, columns, optional):
+    for line, found in iter_rows(path) if is_json else _under_header(path, columns, optional):
         file, place, cells = path, line, found
         if is_json:
             file, place = _origin(found.get(AT), path, line)
             cells = {name: value for name, value in found.items() if name != AT}
             missing = [name for name in columns if name not in cells]
             if missing:
-                raise at(file, place, f"there is no {missing[0]!r} in this object; it has {listed(cells)}")
+                raise at(file, place, _missing(missing[0], cells))
             if wanted:
                 cells = {name: cells[name] for name in wanted if name in cells}
         yield Row(file, place, cells)
     if not line:
         raise DataError(f"{path}: there are no rows in the file; it needs at least one")
+
+
+def _under_header(path: Path, columns: Sequence[str], optional: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield what ``iter_rows`` does; say how a column is named that the header lacks."""
+    try:
+        yield from iter_rows(path, columns, optional)
+    except MissingColumnError as error:
+        raise DataError(f"{error}{_remedy(error.name)}") from None
+
+
+def unknown_format(path: str | Path) -> DataError:
+    """Return the error for a file whose ending is none of those that are read as rows, converted ones included."""
+    known = ", ".join([*FORMATS, ".json", ".parquet", *ENDINGS])
+    return DataError(f"{path}: cannot tell the format by the ending; name the file {known}")
+
+
+def _missing(name: str, cells: Mapping[str, Any]) -> str:
+    told = f"there is no {name!r} in this object; it has {listed(cells)}"
+    return told + _remedy(name)
+
+
+def _remedy(name: str) -> str:
+    return f"; if the column has another name: --columns {name}=NAME" if name in NAMED else ""
 
 
 def _origin(noted: Any, path: Path, line: int) -> tuple[Path, int]:

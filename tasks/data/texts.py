@@ -75,6 +75,11 @@ class TextTask(Task):
         """Count the rows, each of which is one example, and check their targets; see ``Task.count``."""
         return sum(1 for _ in map(self.targets, rows))
 
+    @property
+    def makes_one_each(self) -> bool:
+        """Whether each row is one example, as long as :meth:`count` counts rows; see ``Task.makes_one_each``."""
+        return type(self).count is TextTask.count
+
     def encodings(self, rows: Sequence[Row], tokenizer: Tokenizer, notes: Counter[str]) -> list[Encoding]:
         """Tokenize rows; of pairs that are too long, the longer text is truncated first."""
         seconds = [row.cells[PAIR] for row in rows] if self.pairs else None

@@ -7,7 +7,7 @@ rows are read and tokenized chunk by chunk  ->  sorted by length within the chun
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
@@ -17,33 +17,39 @@ from typing import Any
 import numpy as np
 
 from onion import DataProvider, Forward, HookIterator, Progress, Runner, RunnerItem, State
+from onion.checkpointing.atomic_files import sync, write
+from onion.checkpointing.new_folder import check_new, new_folder
 from onion.data.opening import refuse_pipe
 from onion.errors import DataError
 from onion.models import hub
 from onion.models.families import read_config
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.batches import batch_of
+from onion.tasks.data.carried import carried
 from onion.tasks.data.features.examples import Example
 from onion.tasks.data.features.text_checks import Tally
+from onion.tasks.data.prepared import json_line, prepared
 from onion.tasks.data.rows import Row, file_rows
 from onion.tasks.data.texts import PAIR, TEXT, check_max_length, checked_texts, examples_of, note_cut, tell_notes
 from onion.tasks.embedding.embedder import Embedder, PooledEncoder
-from onion.tasks.embedding.npy import NpyFile, check_new, new_folder
+from onion.tasks.embedding.npy import NpyFile
 
 CHUNK = 50
 """Batches per chunk, the part of a file that is in memory."""
 
-VECTORS, TOKENS, LENGTHS = "cls_emb.npy", "top_layer_emb.npy", "lengths.npy"
+VECTORS, TOKENS, LENGTHS, ROWS = "cls_emb.npy", "top_layer_emb.npy", "lengths.npy", "rows.jsonl"
 """The first two are the names used by ERNIE's encoder tool, here for any pooling and layer."""
 
 
 def embed(
     encoder: str | Path,
-    path: str | Path,
+    data: str | Path,
     output: Path,
     tokens: bool = False,
     pooling: str = "cls",
     quiet: bool = False,
+    columns: Mapping[str, str] | None = None,
+    carry: Sequence[str] = (),
     **settings: Any,
 ) -> dict[str, Any]:
     """Load an encoder by its name or folder and call :func:`embed_file`; ``settings`` are those of Embedder.
@@ -54,29 +60,41 @@ def embed(
         OnionError: the encoder, its settings, the file or the folder are invalid.
     """
     check_new(output)
-    refuse_pipe(Path(path))
+    refuse_pipe(Path(data))
+    path = prepared(data, columns, labelled=False)
     next(_rows(path))
+    next(carried(path, data, [TEXT, *carry], [PAIR]))
     if "max_length" in settings:  # for a message with the name of the flag
         check_max_length(settings["max_length"], read_config(hub.resolve(encoder)).max_length)
-    return embed_file(Embedder.from_pretrained(encoder, pooling, **settings), path, output, tokens, quiet)
+    embedder = Embedder.from_pretrained(encoder, pooling, **settings)
+    return embed_file(embedder, data, output, tokens, quiet, columns, carry)
 
 
 def embed_file(
-    embedder: Embedder, path: str | Path, output: Path, tokens: bool = False, quiet: bool = False
+    embedder: Embedder,
+    data: str | Path,
+    output: Path,
+    tokens: bool = False,
+    quiet: bool = False,
+    columns: Mapping[str, str] | None = None,
+    carry: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the vectors of a file's rows, in their order.
 
     * ``cls_emb.npy``: float32 ``[rows, hidden]``
+    * ``rows.jsonl``: the texts of each row, ``text_a`` and ``text_b`` if there is one, and the columns that are carried
     * with ``tokens`` also ``top_layer_emb.npy``, the token vectors of all rows, special tokens included: float32
       ``[tokens, hidden]``; and ``lengths.npy``, the number of tokens of each row: int64 ``[rows]``
 
     Args:
         embedder: computes the vectors.
-        path: .tsv, .csv or .jsonl with ``text_a``, and ``text_b`` if the rows are pairs. It is read twice, since every
-            row is checked before the first is computed.
+        data: rows with ``text_a``, and ``text_b`` if they are pairs, as ``onion.tasks.data.prepared.prepared`` takes
+            them. They are read more than once, since every row is checked before the first is computed.
         output: a new or empty folder; it has all files, or does not exist after an error or an interrupt.
         tokens: write the token vectors, too.
         quiet: show no progress.
+        columns: as ``prepared`` takes them. Default: the columns of the file have the names above.
+        carry: other columns to write beside the texts, such as an id.
 
     Returns:
         ``rows``, ``tokens``, ``hidden`` and ``output``.
@@ -85,6 +103,7 @@ def embed_file(
         DataError: the input is invalid, or the folder cannot be written.
     """
     check_new(output)
+    path = prepared(data, columns, labelled=False)
     stream = TextStream(path, embedder.tokenizer, embedder.max_length, CHUNK * embedder.batch_size)
     pooled = embedder.network
     network = PooledEncoder(pooled.encoder, pooled.pooling, normalize=pooled.normalize, tokens=tokens)
@@ -94,10 +113,22 @@ def embed_file(
             files += [(TOKENS, "<f4", embedder.width), (LENGTHS, "<i8")]
         vectors, *rest = (held.enter_context(NpyFile(folder / name, *kind)) for name, *kind in files)
         embedding_onion(network, stream, embedder, Writer(vectors, *rest), quiet).run(passes=1)
-        if vectors.rows != len(stream):
-            raise DataError(f"{path}: changed while it was read; nothing was written.")
-    tell_notes(str(path), stream.notes)
+        written = _write_rows(folder / ROWS, carried(path, data, [TEXT, *carry], [PAIR]))
+        if not vectors.rows == written == len(stream):
+            raise DataError(f"{data}: changed while it was read; nothing was written.")
+    tell_notes(str(data), stream.notes)
     return {"rows": len(stream), "tokens": stream.tokens, "hidden": embedder.width, "output": str(output)}
+
+
+def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write a line of JSON for each row; return how many."""
+    count = 0
+    with path.open("wb") as file:
+        for cells in rows:
+            write(file, json_line(cells))
+            count += 1
+        sync(file)
+    return count
 
 
 def embedding_onion(

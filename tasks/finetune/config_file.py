@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,21 +15,51 @@ from onion.data.opening import opened
 from onion.data.table import at
 from onion.errors import DataError, OnionError
 from onion.messages import shown
+from onion.tasks.finetune.declared import declared_in
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings, TaskSettings
 from onion.tasks.finetune.palm_config import from_palm
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import options_of
+
+SEARCH = "search"
+"""What a config file of ``onion tune`` has besides settings: what is searched."""
 
 
 def read_config(path: Path) -> dict[str, Any]:
     """Read settings by name from a ``.yaml``, ``.yml`` or ``.json`` file; of PaddlePALM's too.
 
     Raises:
-        DataError: it cannot be read, or is not a mapping of settings.
+        DataError: it cannot be read, is not a mapping of settings, or has a general setting with an invalid value.
         OnionError: it is YAML, and PyYAML is not installed.
     """
     found = _read(path)
-    return from_palm(path, found, _read) if "task_instance" in found else found
+    settings = from_palm(path, found, _read) if "task_instance" in found else found
+    _refuse_values(path, settings)
+    return settings
+
+
+def _refuse_values(path: Path, settings: Mapping[str, Any]) -> None:
+    """Check the values of general settings while it is known which file they come from."""
+    kind = MultiTaskSettings if "tasks" in settings else Settings
+    for name, (declared, default) in declared_in(kind).items():
+        if name not in settings or (settings[name] is None and default is None):
+            continue
+        field = attrs.fields_dict(kind)[name]
+        convert: Any = field.converter or (lambda value: value)
+        try:
+            declared.check(None, field, convert(settings[name]))
+        except DataError as error:
+            line = _line_of(path, name)
+            raise (DataError(f"{path}: {error}") if line is None else at(path, line, str(error))) from None
+
+
+def _line_of(path: Path, name: str) -> int | None:
+    """Return the line in which a name is set, from 1; None if it stands in several, or in another file of PALM's."""
+    with opened(path) as file:
+        lines = file.read().decode("utf-8").splitlines()
+    setting = re.compile(rf"""(^|[{{,\s])["']?{re.escape(name)}["']?\s*:""")
+    found = [number for number, line in enumerate(lines, 1) if setting.search(line)]
+    return found[0] if len(found) == 1 else None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -97,6 +128,25 @@ def _refuse_twins(path: Path, node: Any) -> None:
         _refuse_twins(path, each)
 
 
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of several sources in one mapping, without ``options``; the later ones win.
+
+    Raises:
+        DataError: ``options`` is no mapping, or has a setting that is set beside it too.
+    """
+    found: dict[str, Any] = {}
+    for layer in layers:
+        own = layer.get("options", {})
+        if not isinstance(own, Mapping):
+            raise DataError(f"options must be a mapping of settings, got {shown(own)}")
+        twice = [name for name in own if name in layer]
+        if twice:
+            raise DataError(f"{shown(twice[0])} is set both at the top level and under options; remove one")
+        found |= {name: value for name, value in layer.items() if name != "options"}
+        found |= own
+    return found
+
+
 def resolve(*layers: Mapping[str, Any]) -> Settings | MultiTaskSettings:
     """Put settings of several sources together; the later ones win. With ``tasks``, they are those of several tasks.
 
@@ -106,34 +156,29 @@ def resolve(*layers: Mapping[str, Any]) -> Settings | MultiTaskSettings:
     Raises:
         DataError: a required setting is missing, or a value is invalid.
     """
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        own = layer.get("options", {})
-        if not isinstance(own, Mapping):
-            raise DataError(f"options must be a mapping of settings, got {shown(own)}")
-        twice = [name for name in own if name in layer]
-        if twice:
-            raise DataError(f"{shown(twice[0])} is set both at the top level and under options; remove one")
-        merged |= {name: value for name, value in layer.items() if name != "options"}
-        merged |= own
-    if "tasks" in merged:
-        return _of_several_tasks(merged)
+    found = merged(*layers)
+    if SEARCH in found:
+        raise DataError(f"{SEARCH} is for onion tune; leave it out here, or take the best.json that onion tune writes")
+    if "tasks" in found:
+        return _of_several_tasks(found)
     fields = attrs.fields_dict(Settings)
-    general = {name: value for name, value in merged.items() if name in fields}
-    options = {name: value for name, value in merged.items() if name not in fields}
+    general = {name: value for name, value in found.items() if name in fields}
+    options = {name: value for name, value in found.items() if name not in fields}
     missing = [name for name in ("task", "train", "dev") if name not in general]
     if missing:
         raise DataError(f"{missing[0]} is missing; set it with --{missing[0]} or in the config file")
     return Settings(**general, options=options)
 
 
-def _of_several_tasks(merged: Mapping[str, Any]) -> MultiTaskSettings:
-    for name in ("task", "train", "dev", "columns", "stream", "init_head"):
-        if name in merged:
-            raise DataError(f"{name} is a setting of one task; with several, write it into the entry of a task")
+def _of_several_tasks(given: Mapping[str, Any]) -> MultiTaskSettings:
     fields = attrs.fields_dict(MultiTaskSettings)
-    general = {name: value for name, value in merged.items() if name in fields}
-    shared = {name: value for name, value in merged.items() if name not in fields}
+    for name in attrs.fields_dict(Settings):
+        if name in given and name not in fields:
+            entry = name in attrs.fields_dict(TaskSettings)
+            told = "with several, write it into the entry of a task" if entry else "leave it out with several"
+            raise DataError(f"{name} is a setting of one task; {told}")
+    general = {name: value for name, value in given.items() if name in fields}
+    shared = {name: value for name, value in given.items() if name not in fields}
     settings = MultiTaskSettings(**general)
     return attrs.evolve(settings, tasks=_shared_among(settings.tasks, shared))
 

@@ -10,18 +10,22 @@ from typing import Any
 import attrs
 from paddle import nn
 
-from onion import MovingAverage, Progress, Runner, Signals, Tester
+from onion import MovingAverage, Progress, Runner, Saver, Signals, Tester
 from onion.checkpointing.run_state import best_checkpoint
+from onion.distributed.process_group import first_rank_first
 from onion.errors import DataError
+from onion.host import launch
 from onion.messages import shown
+from onion.models.lora import TrainedPart
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored
-from onion.schedules import Passes
-from onion.tasks.data.data_files import DataFiles
+from onion.tasks.data.data_files import DataFiles, tested_on
 from onion.tasks.data.features.cache import cached_features, fitted_task
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.stream import FeatureStream
+from onion.tasks.data.prepared import named
 from onion.tasks.data.texts import check_max_length
+from onion.tasks.finetune.adapters import FrozenEncoder, add_adapters
 from onion.tasks.finetune.initialization import Initialization
 from onion.tasks.finetune.multitask import MultiTaskJob
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings
@@ -30,6 +34,7 @@ from onion.tasks.finetune.recipes import (
     PREFIX,
     best_figure,
     evaluation_onion,
+    in_processes,
     test_interval,
     training_data,
     training_onion,
@@ -46,7 +51,7 @@ class Trained:
     """The result of a training job.
 
     Attributes:
-        report: figures for one JSON line.
+        report: figures for one JSON line; of several processes the first has them all.
         signal: the number of the signal that ended it early, or None.
     """
 
@@ -87,7 +92,7 @@ def fine_tune(
         output: the folder for checkpoints and the log.
         force_resume: resume in the folder even if its training differs; the differences are logged. Default False.
         settings: any of ``onion.tasks.finetune.settings.Settings``, or of ``MultiTaskSettings``; ``passes`` is what the
-            learning rate is planned for, in the updates that the onion makes which is run.
+            learning rate is planned for, in the updates that the onion makes which is run, or else ``max_steps``.
 
     Raises:
         OnionError: a file, the weights or a setting are invalid.
@@ -164,13 +169,17 @@ class Job:
         start = Initialization.of(settings)
         check_max_length(task.max_length, start.config().max_length)
         tokenizer = start.tokenizer()
-        files = DataFiles.of(settings.train, settings.dev, settings.columns, settings.seed)
+        files = DataFiles.of(settings.train, settings.dev, settings.columns, settings.seed, task.together)
         assert files.dev is not None
-        task = fitted_task(task, files.train)
+        with named(files.train, settings.train):
+            task = fitted_task(task, files.train)
         train_set = (FeatureStream if settings.stream else cached_features)(task, files.train, tokenizer)
         dev_set = cached_features(task, files.dev, tokenizer)
         seed_everything(settings.seed)
-        return cls(settings, files, task, tokenizer, start.network(task), train_set, dev_set)
+        network = start.network(task)
+        network.encoder.gradient_checkpointing = settings.gradient_checkpointing
+        add_adapters(network, settings)
+        return cls(settings, files, task, tokenizer, network, train_set, dev_set)
 
     def baseline(self) -> dict[str, float]:
         """Return figures that learning nothing would reach on the dev file."""
@@ -182,7 +191,8 @@ class Job:
         batches = -(-len(self.train_set) // settings.batch_size)
         metric = self.task.metric(str(self.files.dev))
         monitor, mode = best_figure(metric, settings.monitor or self.task.monitor)
-        average = MovingAverage(self.network, settings.ema_decay) if settings.ema_decay else None
+        network = TrainedPart(self.network) if settings.lora_rank else self.network
+        average = MovingAverage(network, settings.ema_decay) if settings.ema_decay else None
         test = evaluation_onion(
             self.task,
             self.network,
@@ -194,10 +204,18 @@ class Job:
             average=average,
         )
         test_every = test_interval(settings, batches)
-        data = training_data(self.task, self.train_set, settings.batch_size, settings.seed, pad_id)
+        data = training_data(
+            self.task,
+            self.train_set,
+            settings.batch_size,
+            settings.seed,
+            pad_id,
+            shuffle_buffer=settings.shuffle_buffer,
+            class_balanced=settings.class_balanced,
+        )
         training = training_onion(
-            self.network,
-            optimizer_for(self.network, settings, Passes(settings.passes, batches)),
+            network,
+            optimizer_for(self.network, settings, batches),
             data,
             [Tester(test, every=test_every, name="dev")],
             output,
@@ -209,10 +227,11 @@ class Job:
             average=average,
             resume="force" if force_resume else True,
         )
-        notes = {settings.train: self.train_set.notes, settings.dev: self.dev_set.notes}
+        notes = {settings.train: self.train_set.notes, tested_on(settings.train, settings.dev): self.dev_set.notes}
         config = self.network.encoder.config
         folder = RunFolder(output, settings, self.task, self.files, self.tokenizer, config, notes, force_resume)
-        return Runner(folder, *training.items)
+        frozen = [FrozenEncoder(output, self.network)] if settings.lora_rank else []
+        return in_processes(Runner(folder, *frozen, *training.items), settings)
 
 
 def prepare(settings: Settings | MultiTaskSettings) -> Job | MultiTaskJob:
@@ -235,20 +254,45 @@ def train(
     Raises:
         OnionError: a file, the weights or the folder are invalid; no partial output is left.
     """
-    begun, folder = perf_counter(), anchored(output)
-    job = prepare(settings)
-    runner = job.onion(folder, force_resume)
-    runner[Progress].quiet = quiet
-    runner[RunFolder].look()
-    print(runner, flush=True)
-    state = runner.run(passes=settings.passes)
-    best = best_checkpoint(folder)
+    begun = perf_counter()
+    with first_rank_first():  # the others find its features in the cache
+        job = prepare(settings)
+    runner = returning(job.onion(anchored(output), force_resume), quiet)
+    if launch.rank() == 0:
+        runner[RunFolder].look()
+        print(runner, flush=True)
+    return completed(job, runner, begun)
+
+
+def returning(runner: Runner, quiet: bool = False) -> Runner:
+    """Let the run of a training return after a signal, since there are figures to report, and hide its progress bar.
+
+    Args:
+        runner: of ``job.onion``, or derived from it; it is changed, and returned.
+        quiet: whether the progress bar is hidden. Default False.
+    """
+    runner[Signals].leave, runner[Progress].quiet = False, quiet
+    return runner
+
+
+def completed(job: Job | MultiTaskJob, runner: Runner, begun: float) -> Trained:
+    """Run the onion of a job to its end, or go on with it; return the figures of the best checkpoint.
+
+    Args:
+        job: the training.
+        runner: of :func:`returning`.
+        begun: when the job began, by ``perf_counter``.
+    """
+    state = runner.run(*job.settings.end)
+    if launch.rank() > 0:
+        return Trained({"step": state.step}, runner[Signals].received)
+    best = best_checkpoint(runner[Saver].folder)
     report = {
         "step": state.step,
         **{name: best.run["metrics"][name] for name in sorted(best.run["metrics"])},
         "best_step": best.step,
         **job.baseline(),
         "seconds": round(perf_counter() - begun, 1),
-        "output": str(output),
+        "output": str(runner[RunFolder].output),
     }
     return Trained(report, runner[Signals].received)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
@@ -11,17 +10,19 @@ from typing import Any
 
 from tqdm import tqdm
 
-from onion.data.files import FORMATS
 from onion.data.opening import is_fed
 from onion.errors import DataError
+from onion.tasks.collector import Collector
+from onion.tasks.data.carried import carried
 from onion.tasks.data.features.cache import cached_features
-from onion.tasks.data.features.hashing import ending_of
+from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.prepared import prepared
-from onion.tasks.data.rows import STANDARD_INPUT, Row, decoded, file_rows, holds_half_a_character
+from onion.tasks.data.rows import STANDARD_INPUT, decoded
 from onion.tasks.data.texts import tell_notes
 from onion.tasks.finetune.predictor import CHUNK, Predictor, read_task
 from onion.tasks.finetune.recipes import evaluation_onion
 from onion.tasks.finetune.run_folder import read_record, write_json
+from onion.tasks.reports.report import check_folder
 from onion.tasks.task import Task
 
 CARRIED = "input."
@@ -34,23 +35,46 @@ def evaluate(
     settings: Mapping[str, Any] | None = None,
     task_name: str | None = None,
     columns: Mapping[str, str] | None = None,
+    report: str | Path | None = None,
 ) -> dict[str, Any]:
     """Measure the best checkpoint of a run on a labelled file; return its figures and the number of rows.
 
     ``settings`` and ``task_name`` here and below are those of :meth:`Predictor.load`; ``columns`` are those of
     ``onion.tasks.data.prepared.prepared``, by default the ones of the training.
 
+    Args:
+        folder: of ``onion train``.
+        data: the file.
+        settings: see above.
+        task_name: see above.
+        columns: see above.
+        report: a folder for ``report.json``, with the figures, and what ``Task.report`` gives: figures of each class,
+            the confusion matrix, the errors. It is new or empty, or has an earlier report. Default: none is written.
+
     Raises:
-        OnionError: the folder or the file are not what they should be.
+        OnionError: a folder or the file are not what they should be.
     """
+    if report is not None:
+        check_folder(Path(report))
     predictor = Predictor.load(folder, settings, task_name)
     task, pad_id = predictor.task, predictor.tokenizer.pad_id
     path = prepared(data, _columns(folder, task_name, columns))
     examples = cached_features(task, path, predictor.tokenizer)
     tell_notes(str(data), examples.notes)
-    train_items = task.eval_items(predictor.tokenizer, read_record(folder)["seed"])
-    tested = evaluation_onion(task, predictor.network, examples, task.metric(path), pad_id, train_items).run(passes=1)
-    return {**tested.metrics, "rows": 1 + int(examples.columns["row"].values[-1])}
+    collector = Collector(len(examples))
+    items = [*([collector] if report else []), *task.eval_items(predictor.tokenizer, read_record(folder)["seed"])]
+    tested = evaluation_onion(task, predictor.network, examples, task.metric(path), pad_id, items).run(passes=1)
+    figures = {**tested.metrics, "rows": 1 + int(examples.columns["row"].values[-1])}
+    if report is not None:
+        rows = list(task.rows(path, labelled=True))
+        made = task.report(rows, _predictions(task, rows, examples, collector.found))
+        made.write(report, {"run": str(folder), "task": task_name or task.name, "input": str(data), "figures": figures})
+    return figures
+
+
+def _predictions(task: Task, rows: Sequence[Any], examples: Examples, decoded: Sequence[Any]) -> Iterator[Any]:
+    """Yield predictions once they are asked for: not every task predicts from what it decodes in an evaluation."""
+    yield from task.predictions(rows, examples, decoded)
 
 
 def _columns(folder: Path, task_name: str | None, columns: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -75,36 +99,19 @@ def predict(
     """
     task = read_task(folder, task_name)
     path = prepared(data, _columns(folder, task_name, columns), labelled=False)
-    carried = _carried(path, data, carry)
+    cells_of_rows: Iterable[Mapping[str, Any]] = list(carried(path, data, carry)) if carry else repeat({})
     if not is_fed(path):  # a pipe can be read once only
         for _ in task.rows(path, labelled=False):
             pass  # a row that is wrong is told before anything is put out
     predictor = Predictor.load(folder, settings, task_name)
     rows = tqdm(predictor.task.rows(path, labelled=False), unit=" rows", disable=None)  # on a terminal only
-    for cells, predicted in zip(carried, _numbered(predictor, rows, str(data)), strict=False):
+    for cells, predicted in zip(cells_of_rows, _numbered(predictor, rows, str(data)), strict=False):
         # The gold label is called "label", and so is the predicted one.
         yield {"index": predicted["index"], **_apart(cells, predicted), **predicted}
 
 
 def _apart(cells: Mapping[str, Any], predicted: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{CARRIED}{name}" if name in predicted else name: cell for name, cell in cells.items()}
-
-
-def _carried(path: Path, data: str | Path, names: Sequence[str]) -> Iterable[Mapping[str, Any]]:
-    """Yield the cells that are carried of each row; without names nothing, as often as it is asked for."""
-    if not names:
-        return repeat({})
-    if is_fed(path) or ending_of(path) not in FORMATS:
-        raise DataError(f"--carry: {data} has no rows that can be read a second time; give a {', '.join(FORMATS)} file")
-    return [_printable(row) for row in file_rows(path, names)]
-
-
-def _printable(row: Row) -> Mapping[str, Any]:
-    """Return the cells of a row, which have to be written: JSON can hold half of a character, UTF-8 cannot."""
-    for name, cell in row.cells.items():
-        if holds_half_a_character(json.dumps(cell, ensure_ascii=False, default=str)):
-            raise row.error(f"{name} has an unpaired surrogate (\\ud800 to \\udfff), which --carry cannot write")
-    return row.cells
 
 
 def task_with_files(folder: Path, task_name: str | None = None) -> Task:

@@ -20,15 +20,16 @@ from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.data.labels import apart
-from onion.tasks.finetune.run_folder import FITTED, RUN_FILE, read_record
+from onion.tasks.finetune.adapters import whole
+from onion.tasks.finetune.run_folder import FITTED, RUN_FILE, TASK_FILE, find_run, read_json, read_record
 from onion.tasks.finetune.settings import Settings, TrainingSettings
+from onion.tasks.networks.heads import ENCODER
+from onion.tasks.publishing.weights import is_published, read_network
+from onion.tasks.registry import recorded_task
 from onion.tasks.task import Task
 
 NETWORK, AVERAGE = "gradient_machine", "moving_average"
 """Names of items, as checkpoints have them."""
-
-ENCODER = "encoder."
-"""What the paths of an encoder's parameters begin with in every network of ours."""
 
 
 @attrs.frozen
@@ -50,12 +51,12 @@ class Initialization:
         """Find the source.
 
         Raises:
-            WeightsError: the encoder is neither a folder nor a known name.
+            WeightsError: the encoder is neither a folder nor a known name, or a run on the hub cannot be downloaded.
             CheckpointError: ``init_from`` is not a folder of ``onion train`` or of one of its checkpoints.
         """
         if settings.init_from is None:
             return cls(hub.resolve(settings.encoder))
-        return cls(*_learned(Path(settings.init_from)), isinstance(settings, Settings) and settings.init_head)
+        return cls(*_learned(find_run(settings.init_from)), isinstance(settings, Settings) and settings.init_head)
 
     def config(self) -> PretrainedConfig:
         """Return the encoder's config."""
@@ -122,10 +123,22 @@ class Initialization:
 def _learned(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     """Return the folder of a run, and the network in the given checkpoint or, by default, in the best one."""
     if (folder / RUN_FILE).is_file():
-        return folder, weights_in(best_checkpoint(folder), folder)
+        return folder, best_weights(folder)
     if (folder.parent / RUN_FILE).is_file() and folder.is_dir():
-        return folder.parent, weights_in(checkpoint.read(folder), folder)
+        return folder.parent, weights_in(checkpoint.read(folder), folder.parent)
     raise CheckpointError(f"{folder}: neither a folder of onion train nor a checkpoint in one (step-...).")
+
+
+def best_weights(folder: Path) -> Mapping[str, Any]:
+    """Return the weights of the network in the best checkpoint of a run, or of a model that ``onion push`` has made.
+
+    Raises:
+        CheckpointError: there is no complete checkpoint, or the record of the task is damaged.
+        WeightsError: the weights or the config of the model are damaged.
+    """
+    if is_published(folder):
+        return read_network(folder, recorded_task(read_json(folder, TASK_FILE), folder / TASK_FILE).name)
+    return weights_in(best_checkpoint(folder), folder)
 
 
 def _of_encoder(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,13 +148,19 @@ def _of_encoder(arrays: Mapping[str, Any]) -> dict[str, Any]:
 def weights_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:
     """Return the weights of the network in a checkpoint: their moving average, where the training kept one.
 
+    Adapters are merged.
+
+    Args:
+        saved: the checkpoint.
+        folder: of the run.
+
     Raises:
-        CheckpointError: the checkpoint has no network.
+        CheckpointError: the checkpoint has no network, or a part of it that the folder should have is missing.
     """
     if AVERAGE in saved.items:
-        return saved.items[AVERAGE]
+        return whole(saved.items[AVERAGE], folder)
     if NETWORK not in saved.items:
         raise CheckpointError(
             f"{folder}: the run has saved no {NETWORK} (step {saved.step}); was another onion run there?"
         )
-    return saved.items[NETWORK]
+    return whole(saved.items[NETWORK], folder)

@@ -8,24 +8,34 @@ from pathlib import Path
 import attrs
 
 from onion import ForTask, Forward, MovingAverage, OutputsToBatch, Runner, RunnerItem, TaskSampler, Tester
+from onion.engine.periodic import Interval
 from onion.errors import DataError
 from onion.messages import listed, shown
+from onion.models.lora import TrainedPart
 from onion.models.tokenizer import Tokenizer
 from onion.monitoring.best import Mode
 from onion.multitask import strategies
 from onion.multitask.task_data import TaskData, plan
-from onion.schedules import Passes
-from onion.tasks.data.data_files import DataFiles
+from onion.tasks.data.data_files import DataFiles, tested_on
 from onion.tasks.data.features.cache import cached_features, fitted_task
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.hashing import digest_of_tokenizer
 from onion.tasks.data.features.stream import FeatureStream
+from onion.tasks.data.prepared import named
 from onion.tasks.data.texts import check_max_length
+from onion.tasks.finetune.adapters import FrozenEncoder, add_adapters
 from onion.tasks.finetune.initialization import Initialization
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings, TaskSettings
 from onion.tasks.finetune.optimization import optimizer_for, set_head_rates
 from onion.tasks.finetune.predictor import Predictor
-from onion.tasks.finetune.recipes import best_figure, evaluation_onion, test_interval, training_data, training_onion
+from onion.tasks.finetune.recipes import (
+    best_figure,
+    evaluation_onion,
+    in_processes,
+    test_interval,
+    training_data,
+    training_onion,
+)
 from onion.tasks.finetune.run_folder import RunFolder
 from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.networks.distillation import TEACHER, SoftTargetsLoss
@@ -73,8 +83,9 @@ class Part:
         except DataError as error:
             raise DataError(f"tasks: {shown(name)}: {error}") from None
         check_max_length(task.max_length, start.config().max_length)
-        files = DataFiles.of(settings.train, settings.dev, settings.columns, seed)
-        task = fitted_task(task, files.train)
+        files = DataFiles.of(settings.train, settings.dev, settings.columns, seed, task.together)
+        with named(files.train, settings.train):
+            task = fitted_task(task, files.train)
         if teacher is not None and _labels(task) != _labels(teacher.task):
             raise DataError(f"tasks: {shown(name)}: its labels are not those of the teacher; leave them out")
         read = FeatureStream if settings.stream else cached_features
@@ -125,7 +136,10 @@ class MultiTaskJob:
             name: Part.prepare(name, task, start, tokenizer, settings.seed) for name, task in settings.tasks.items()
         }
         seed_everything(settings.seed)
-        return cls(settings, parts, tokenizer, _network(settings, parts, start))
+        network = _network(settings, parts, start)
+        network.encoder.gradient_checkpointing = settings.gradient_checkpointing
+        add_adapters(network, settings)
+        return cls(settings, parts, tokenizer, network)
 
     def baseline(self) -> dict[str, float]:
         """Return figures that learning nothing would reach on the dev files, by task."""
@@ -141,14 +155,15 @@ class MultiTaskJob:
         settings = self.settings
         data = {name: self._data(part) for name, part in self.parts.items()}
         steps = sum(plan(data, settings.reference_task, 1).values())
-        optimizer = optimizer_for(self.network, settings, Passes(settings.passes, steps))
+        optimizer = optimizer_for(self.network, settings, steps)
         set_head_rates(self.network, self._rates())
         monitor, mode = self._monitor()
-        average = MovingAverage(self.network, settings.ema_decay) if settings.ema_decay else None
+        network = TrainedPart(self.network) if settings.lora_rank else self.network
+        average = MovingAverage(network, settings.ema_decay) if settings.ema_decay else None
         every = test_interval(settings, steps)
         tested = {name: part.dev_set for name, part in self.parts.items() if part.dev_set is not None}
         training = training_onion(
-            self.network,
+            network,
             optimizer,
             TaskSampler(
                 data,
@@ -168,18 +183,28 @@ class MultiTaskJob:
             resume="force" if force_resume else True,
         )
         notes = {part.settings.train: part.train_set.notes for part in self.parts.values()}
-        notes |= {str(self.parts[name].settings.dev): dev_set.notes for name, dev_set in tested.items()}
+        for name, dev_set in tested.items():
+            own = self.parts[name].settings
+            notes[tested_on(own.train, str(own.dev))] = dev_set.notes
         tasks = {name: part.task for name, part in self.parts.items()}
         files = {name: part.files for name, part in self.parts.items()}
         config = self.network.encoder.config
-        return Runner(
-            RunFolder(output, settings, tasks, files, self.tokenizer, config, notes, force_resume), *training.items
-        )
+        folder = RunFolder(output, settings, tasks, files, self.tokenizer, config, notes, force_resume)
+        frozen = [FrozenEncoder(output, self.network)] if settings.lora_rank else []
+        return in_processes(Runner(folder, *frozen, *training.items), settings)
 
     def _data(self, part: Part) -> TaskData:
-        size = part.settings.batch_size or self.settings.batch_size
-        provider = training_data(part.task, part.train_set, size, self.settings.seed, self.tokenizer.pad_id)
-        return TaskData(provider, part.settings.mix_ratio, part.settings.target)
+        own = part.settings
+        provider = training_data(
+            part.task,
+            part.train_set,
+            own.batch_size or self.settings.batch_size,
+            self.settings.seed,
+            self.tokenizer.pad_id,
+            shuffle_buffer=own.shuffle_buffer,
+            class_balanced=own.class_balanced,
+        )
+        return TaskData(provider, own.mix_ratio, own.target)
 
     def _strategy(self) -> strategies.Strategy:
         made: dict[str, strategies.Strategy] = {
@@ -204,7 +229,7 @@ class MultiTaskJob:
             items = [*items, Forward(part.teacher.network), OutputsToBatch(TEACHER)]
         return [ForTask(name, item) for item in items]
 
-    def _tester(self, name: str, dev_set: Examples, every: int, average: MovingAverage | None) -> Tester:
+    def _tester(self, name: str, dev_set: Examples, every: Interval, average: MovingAverage | None) -> Tester:
         part = self.parts[name]
         test = evaluation_onion(
             part.task,

@@ -10,7 +10,7 @@ import attrs
 
 from onion.errors import DataError
 from onion.messages import listed, shown
-from onion.tasks.finetune.settings import TrainingSettings
+from onion.tasks.finetune.settings import TrainingSettings, check_order
 from onion.tasks.names import current_name
 from onion.tasks.validators import COLUMNS, NATURAL, PART, POSITIVE, SWITCH, TEXT, as_float, as_text, one_of
 
@@ -33,7 +33,8 @@ class TaskSettings:
     Attributes:
         task: the kind of task, such as ``classification``.
         train: the training file.
-        dev: the file to test on while training, or a share of the training file. Default: the task is not tested.
+        dev: the file to test on while training, or a share or a fold of the training file. Default: the task is not
+            tested.
         columns: column of the task -> column of the files, where they differ. Default: none do.
         mix_ratio: batches for each batch of the reference task. Default 1.
         target: whether the training waits until this task has had its batches; if not, it is an auxiliary task. Default
@@ -42,6 +43,8 @@ class TaskSettings:
         learning_rate: the highest learning rate of its head. Default: that of the training.
         batch_size: examples per batch. Default: that of the training.
         stream: read the training file in its own order in every pass. Default False.
+        shuffle_buffer: examples of a stream to hold, of which a random one comes next. Default: the order of the file.
+        class_balanced: draw examples of every label equally often. Default False.
         share_head_with: the name of a task of the same kind and labels whose head it uses. Default: a head of its own.
         teacher: the folder of a run of the same kind of task, a frozen network from which the head learns too.
         teacher_weight: the share of the teacher in the loss, from 0 to 1. Default 0.5.
@@ -59,11 +62,17 @@ class TaskSettings:
     learning_rate: float | None = attrs.field(default=None, converter=as_float, validator=optional(POSITIVE))
     batch_size: int | None = attrs.field(default=None, validator=optional(NATURAL))
     stream: bool = attrs.field(default=False, validator=SWITCH)
+    shuffle_buffer: int | None = attrs.field(default=None, validator=optional(NATURAL))
+    class_balanced: bool = attrs.field(default=False, validator=SWITCH)
     share_head_with: str | None = attrs.field(default=None, validator=optional(TEXT))
     teacher: str | None = attrs.field(default=None, validator=optional(TEXT))
     teacher_weight: float = attrs.field(default=0.5, converter=as_float, validator=PART)
     teacher_temperature: float = attrs.field(default=2.0, converter=as_float, validator=POSITIVE)
     options: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @class_balanced.validator
+    def _of_the_order(self, _: Any, __: Any) -> None:
+        check_order(self.stream, self.shuffle_buffer, self.class_balanced)
 
     @classmethod
     def from_config(cls, name: str, entry: Any) -> TaskSettings:
@@ -97,7 +106,7 @@ class MultiTaskSettings(TrainingSettings):
         tasks: by name.
         strategy: how the task of a batch is chosen: a name in STRATEGIES. Default: in proportion to the mix ratios.
         temperature: of the strategy ``temperature``. Default 2.
-        reference: the task whose passes are counted. Default: the first target.
+        reference: the task whose passes are counted; not a stream. Default: the first target.
         finished: whether a target that has had its batches is ``sampled`` further (default) or ``stop`` s.
     """
 
@@ -127,6 +136,11 @@ class MultiTaskSettings(TrainingSettings):
         if reference is not None and not (reference in self.tasks and self.tasks[reference].target):
             targets = [name for name, task in self.tasks.items() if task.target]
             raise DataError(f"reference must be one of the targets {listed(targets)}, got {shown(reference)}")
+        if self.tasks[self.reference_task].stream:
+            raise DataError(
+                f"tasks: {shown(self.reference_task)} is a stream, by whose passes no others can be planned; name a "
+                "target without stream as the reference, or leave stream out"
+            )
 
     def _check_shared_head(self, name: str, task: TaskSettings, tasks: Mapping[str, TaskSettings]) -> None:
         other = task.share_head_with

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import paddle
 from paddle import nn
-from paddle.nn.clip import _squared_l2_norm
 
 from onion.errors import CompositionError
-from onion.schedules import Length, cosine, linear_warmup_and_decay, palm_linear, polynomial
+from onion.schedules import Length, Passes, cosine, linear_warmup_and_decay, palm_linear, polynomial
+from onion.tasks.finetune.clipping import ClipGradByGlobalNorm
 from onion.tasks.finetune.settings import TrainingSettings
 from onion.tasks.networks.multi_head import MultiHead
 
-Pair: TypeAlias = tuple[paddle.Tensor, paddle.Tensor | None]
-"""A parameter and its gradient."""
-
 LAYER = re.compile(r"(?:^|\.)(?:encoder\.layers|layer)\.(\d+)\.")  # the latter: XLNet's
-SCHEDULES: dict[str, Callable[[float, Length, float], Any]] = {
+SCHEDULES: dict[str, Callable[..., Any]] = {
     "linear": linear_warmup_and_decay,
     "cosine": cosine,
     "constant": partial(polynomial, power=0.0),
@@ -40,6 +37,10 @@ def fine_tuning_optimizer(
     max_grad_norm: float = 1.0,
     layerwise_decay: float | None = None,
     schedule: str = "linear",
+    *,
+    warmup_steps: int | None = None,
+    betas: tuple[float, float] = (0.9, 0.999),
+    epsilon: float = 1e-8,
 ) -> paddle.optimizer.AdamW:
     """Return AdamW as used to fine-tune BERT (Devlin et al. 2018, appendix A.3; Loshchilov and Hutter 2017).
 
@@ -52,6 +53,9 @@ def fine_tuning_optimizer(
         max_grad_norm: the gradients are clipped to this global norm. Default 1.0.
         layerwise_decay: see ``set_layerwise_rates``; 0.8 is common. Default: one rate for all layers.
         schedule: a name in SCHEDULES. Default ``linear``: warm-up, then a straight line to 0.
+        warmup_steps: the steps in which the rate rises, whatever ``warmup_ratio`` is. Default: by the ratio.
+        betas: the decay of Adam's first and of its second moment. Default 0.9 and 0.999.
+        epsilon: of Adam's denominator. Default 1e-8.
 
     Raises:
         CompositionError: ``warmup_ratio`` is not from 0 to 1, or ``layerwise_decay`` is out of range, or no parameter
@@ -61,7 +65,10 @@ def fine_tuning_optimizer(
         set_layerwise_rates(network, layerwise_decay)
     decayed = {parameter.name for path, parameter in network.named_parameters() if is_decayed(path)}
     return paddle.optimizer.AdamW(
-        learning_rate=SCHEDULES[schedule](learning_rate, total_steps, warmup_ratio),
+        learning_rate=SCHEDULES[schedule](learning_rate, total_steps, warmup_ratio, warmup_steps=warmup_steps),
+        beta1=betas[0],
+        beta2=betas[1],
+        epsilon=epsilon,
         parameters=network.parameters(),
         weight_decay=float(weight_decay),  # Paddle 2.6 refuses integers
         apply_decay_param_fun=decayed.__contains__,
@@ -69,17 +76,20 @@ def fine_tuning_optimizer(
     )
 
 
-def optimizer_for(network: nn.Layer, settings: TrainingSettings, total_steps: Length) -> paddle.optimizer.AdamW:
-    """Return the optimizer that the settings of a training ask for."""
+def optimizer_for(network: nn.Layer, settings: TrainingSettings, batches: int) -> paddle.optimizer.AdamW:
+    """Return the optimizer that the settings of a training ask for whose passes have so many batches."""
     return fine_tuning_optimizer(
         network,
         settings.learning_rate,
-        total_steps,
+        settings.max_steps or Passes(settings.passes, batches),
         settings.warmup_ratio,
         settings.weight_decay,
         settings.max_grad_norm,
         settings.layerwise_decay,
         settings.schedule,
+        warmup_steps=settings.warmup_steps,
+        betas=(settings.adam_beta1, settings.adam_beta2),
+        epsilon=settings.adam_epsilon,
     )
 
 
@@ -134,42 +144,3 @@ def depth(path: str, layers: int) -> int:
     if layer := LAYER.search(path):
         return layers - int(layer[1])
     return layers + 1 if EMBEDDINGS.search(path) else 0
-
-
-class ClipGradByGlobalNorm(nn.ClipGradByGlobalNorm):
-    """Scale all gradients by ``clip_norm / norm`` where their common norm is larger (Pascanu et al. 2013).
-
-    Bit-identical to ``paddle.nn.ClipGradByGlobalNorm``. On the CPU, float32 gradients are scaled in place,
-    and only if their norm is too large; Paddle multiplies each by a one-element tensor into new memory (12 of 17
-    milliseconds for MiniLM). So ``parameter.grad`` is clipped after the step. On other devices Paddle's method is used.
-
-    Args:
-        clip_norm: the largest norm that is not clipped.
-    """
-
-    @paddle.no_grad()  # type: ignore[untyped-decorator]  # Paddle is untyped
-    def _dygraph_clip(self, params_grads: Sequence[Pair]) -> Sequence[Pair]:
-        gradients = [each for parameter, each in params_grads if each is not None and _is_clipped(parameter)]
-        if not (gradients and _can_be_scaled(gradients)):
-            clipped: Sequence[Pair] = super()._dygraph_clip(params_grads)
-            return clipped
-        norm = paddle.sqrt(paddle.stack([_squared_l2_norm(each) for each in gradients]).sum())
-        most = paddle.full([1], self.clip_norm)
-        scale = paddle.divide(most, paddle.maximum(norm, most)).item()
-        if scale != 1:  # also where it is not a number
-            for gradient in gradients:
-                gradient.scale_(scale)
-        return [pair for pair in params_grads if pair[1] is not None]
-
-
-def _is_clipped(parameter: paddle.Tensor) -> bool:
-    """Tell whether a parameter is clipped; ``ParamAttr(need_clip=False)`` excludes it."""
-    return getattr(parameter, "need_clip", True) is not False
-
-
-def _can_be_scaled(gradients: Sequence[paddle.Tensor]) -> bool:
-    """Tell whether each is a dense float32 tensor on the CPU with memory of its own."""
-    return len({each.data_ptr() for each in gradients}) == len(gradients) and all(
-        each.is_dense() and each.place.is_cpu_place() and each.dtype == paddle.float32 and each.is_contiguous()
-        for each in gradients
-    )

@@ -12,7 +12,6 @@ import attrs
 from paddle import nn
 
 from onion import Forward, GradientMachine, Runner
-from onion.checkpointing.run_state import best_checkpoint
 from onion.errors import DataError
 from onion.inference import inference_runner
 from onion.items.gradient_machine import load_network
@@ -23,9 +22,10 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.text_checks import Tally
-from onion.tasks.finetune.initialization import ENCODER, weights_in
+from onion.tasks.finetune.initialization import best_weights
 from onion.tasks.finetune.recipes import prediction_onion
-from onion.tasks.finetune.run_folder import TASK_FILE, read_json, read_record
+from onion.tasks.finetune.run_folder import TASK_FILE, find_run, read_json, read_record
+from onion.tasks.networks.heads import ENCODER
 from onion.tasks.registry import recorded_task
 from onion.tasks.task import Task
 
@@ -62,17 +62,18 @@ class Predictor:
         """Load the best checkpoint of a run's folder.
 
         Args:
-            folder: of ``onion train``.
+            folder: of ``onion train``, or the name ``OWNER/NAME[@REVISION]`` of a model from ``onion push``.
             task_name: which task of a run of several; of a run of one, None.
             settings: of the task, instead of those that it was trained with; see ``Task.adjusted``.
 
         Raises:
             CheckpointError: the folder has no run, or no complete checkpoint.
+            WeightsError: the model cannot be downloaded.
             DataError: a setting is fixed by the training, or invalid.
         """
-        folder = Path(folder)
+        folder = find_run(folder)
         task = read_task(folder, task_name).adjusted(settings or {})
-        weights = weights_in(best_checkpoint(folder), folder)
+        weights = best_weights(folder)
         if task_name is not None:
             weights = weights_of_task(weights, head_of(folder, task_name))
         network = task.network(new_encoder(read_config(folder / "config.json")))

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from paddle import nn
 
 from onion import (
@@ -30,12 +31,17 @@ from onion import (
     Tester,
     UseAverage,
 )
+from onion.data.order import balanced
+from onion.distributed import distributed
+from onion.engine.periodic import Interval
 from onion.errors import DataError
+from onion.host import launch
 from onion.messages import shown
 from onion.monitoring.best import Mode
 from onion.tasks.collector import Collector, Decoder
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.stream import FeatureStream
+from onion.tasks.finetune.loggers import trackers
 from onion.tasks.finetune.settings import TEST_BATCH_SIZE, TrainingSettings
 from onion.tasks.task import Task
 
@@ -52,7 +58,7 @@ def training_onion(
     output: Path,
     settings: TrainingSettings,
     *,
-    test_every: int,
+    test_every: Interval,
     monitor: str | None,
     mode: Mode = "max",
     train_items: Sequence[RunnerItem] = (),
@@ -68,7 +74,7 @@ def training_onion(
         tests: the testers.
         output: the folder for checkpoints and the log.
         settings: of everything around the network.
-        test_every: steps between two tests, and between two checkpoints unless the settings say otherwise.
+        test_every: the interval between two tests, and between two checkpoints unless the settings say otherwise.
         monitor: the metric by which the best checkpoint is chosen and the training is ended early, as it is reported;
             None: the newest checkpoint is the best one.
         mode: whether more of it is better (default) or less.
@@ -79,7 +85,7 @@ def training_onion(
     stop = [EarlyStopping(monitor, settings.early_stopping, mode)] if settings.early_stopping and monitor else []
     return Runner(
         Progress(),
-        Signals(leave=False),  # whoever runs it has figures to report, and leaves by itself
+        Signals(),
         Saver(
             output,
             settings.save_every or test_every,
@@ -89,7 +95,8 @@ def training_onion(
             resume=resume,
         ),
         *stop,
-        Logger(output / LOG, every=settings.log_every),
+        *trackers(settings, output),
+        Logger(output / LOG, every=settings.log_every),  # inside, for its clock begins when the clients are open
         *tests,
         data,
         *([average] if average else []),
@@ -103,23 +110,58 @@ def training_onion(
     )
 
 
-def test_interval(settings: TrainingSettings, batches: int) -> int:
-    """Return the steps between two tests of a training whose passes have so many batches: four tests a pass."""
+def in_processes(training: Runner, settings: TrainingSettings) -> Runner:
+    """Return a training as the processes run it together that a launcher has started, if it has started several."""
+    if launch.world_size() == 1 and settings.pieces is None:
+        return training
+    return distributed(training, settings.pieces, exact=settings.pieces is not None, seed=settings.seed)
+
+
+def test_interval(settings: TrainingSettings, batches: int) -> Interval:
+    """Return the interval between two tests of a training whose passes have so many batches: four tests a pass.
+
+    A training that ends within its first pass is tested four times too.
+    """
     steps = -(-batches // settings.gradient_accumulation_steps)
-    return settings.test_every or max(1, steps // 4)
+    return settings.test_every or max(1, min(steps, settings.max_steps or steps) // 4)
 
 
 def training_data(
-    task: Task, examples: Examples | FeatureStream, batch_size: int, seed: int, pad_id: int = 0
+    task: Task,
+    examples: Examples | FeatureStream,
+    batch_size: int,
+    seed: int,
+    pad_id: int = 0,
+    *,
+    shuffle_buffer: int | None = None,
+    class_balanced: bool = False,
 ) -> DataProvider:
     """Return the item that brings the batches of a task's training.
 
-    Examples come in random order, in batches of similar length; those of a stream in the order of the file.
+    Examples come in random order, in batches of similar length; those of a stream in the order of the file, or out of a
+    shuffle buffer. ``class_balanced`` draws as many examples as there are with replacement, every label equally often.
+
+    Raises:
+        DataError: ``class_balanced`` is set, and the task has no classes.
     """
     collate = partial(task.collate, pad_id=pad_id)
     if isinstance(examples, FeatureStream):
-        return DataProvider(examples, batch_size, collate=collate)
-    return DataProvider(examples, batch_size, collate=collate, shuffle=True, seed=seed, lengths=examples.lengths)
+        # Without a buffer nothing is drawn, and checkpoints of such runs have always recorded this seed.
+        drawn = 0 if shuffle_buffer is None else seed
+        return DataProvider(examples, batch_size, collate=collate, seed=drawn, shuffle_buffer=shuffle_buffer)
+    weights = _balanced(task, examples) if class_balanced else None
+    return DataProvider(
+        examples, batch_size, collate=collate, shuffle=True, seed=seed, lengths=examples.lengths, weights=weights
+    )
+
+
+def _balanced(task: Task, examples: Examples) -> np.ndarray:
+    classes = task.classes(examples)
+    if classes is None:
+        raise DataError(
+            f"class_balanced: the examples of this task ({task.name}) are not of one class each; leave it out"
+        )
+    return balanced(classes)
 
 
 def evaluation_onion(

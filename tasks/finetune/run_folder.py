@@ -4,6 +4,7 @@ run.json        the settings, the checksums of data and tokenizer, the task as f
 settings.json   the settings as ``onion train --config`` reads them
 task.json, config.json, tokenizer.json, ...    for evaluate and predict
 onion.txt, onion.svg    drawings of the runner
+frozen.safetensors      of a training with adapters: the encoder without them (adapters.py)
 step-*, metrics.jsonl   written by Saver and Logger
 """
 
@@ -23,24 +24,29 @@ from onion.checkpointing.run_state import outermost
 from onion.engine.drawing import as_svg
 from onion.errors import CheckpointError
 from onion.messages import listed
+from onion.models import hub
+from onion.models.downloads.repository import is_repository
 from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored, shortened
 from onion.tasks.data.data_files import DataFiles
+from onion.tasks.data.dev_split import part_of
 from onion.tasks.data.features.hashing import digest_of_tokenizer, ending_of
 from onion.tasks.data.labels import apart
 from onion.tasks.data.texts import tell_notes
+from onion.tasks.finetune.adapters import FROZEN
 from onion.tasks.finetune.declared import declared_in
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings
 from onion.tasks.finetune.settings import Settings, plain_values
 from onion.tasks.names import current_name
+from onion.tasks.registry import kind_of
 from onion.tasks.task import Task
 
 RUN_FILE, SETTINGS_FILE, TASK_FILE = "run.json", "settings.json", "task.json"
 DRAWINGS = ("onion.txt", "onion.svg")
 log = logging.getLogger("onion")
 
-OWN_FILES = (SETTINGS_FILE, TASK_FILE, *DRAWINGS, "config.json", "tokenizer.json", "tokenizer_config.json")
+OWN_FILES = (SETTINGS_FILE, TASK_FILE, *DRAWINGS, FROZEN, "config.json", "tokenizer.json", "tokenizer_config.json")
 """What a run writes beside its record; if found without a record, they belong to something else."""
 FITTED = "fitted"
 
@@ -65,7 +71,8 @@ class RunFolder(RunnerItem):
         CheckpointError: the folder belongs to another training, is in use by another process, or cannot be written.
     """
 
-    passive = True
+    passive = first_rank_only = True
+    transient = ("_tokenizer",)  # it remembers words, and a resumed run does not read those that were learned from
 
     def __init__(
         self,
@@ -92,19 +99,19 @@ class RunFolder(RunnerItem):
         """Raise the errors of a start as far as possible, without writing anything."""
         if self.output.is_dir():
             with exclusive_lock(self.output, self):
-                refuse_other(self.output, self._record, self.force)
+                refuse_other(self.output, self.record, self.force)
         elif self.output.exists():
             raise CheckpointError(f"cannot write {self.output / RUN_FILE}: {self.output} is a file; choose a folder.")
 
     def initialize(self, state: State) -> HookIterator:
         """Create, lock, claim and fill the folder; release it at the end."""
-        record = self._record  # before creating the folder: a data file may be missing
+        record = self.record  # before creating the folder: a data file may be missing
         _make(self.output)
         with exclusive_lock(self.output, outermost(state)):
-            differences = refuse_other(self.output, record, self.force)
+            differing = refuse_other(self.output, record, self.force)
             self._claimed = False
-            if differences:
-                log.warning("continuing in %s although it differs: %s", self.output, "; ".join(differences))
+            if differing:
+                log.warning("continuing in %s although it differs: %s", self.output, "; ".join(differing))
             else:
                 self._claim(state)
             for path, notes in self._notes.items():
@@ -117,13 +124,13 @@ class RunFolder(RunnerItem):
             self._claim(state)
 
     def _claim(self, state: State) -> None:
-        write_json(self.output / RUN_FILE, self._record)
+        write_json(self.output / RUN_FILE, self.record)
         self._fill(state)
         self._claimed = True
 
     @cached_property
-    def _record(self) -> dict[str, Any]:
-        """The record, made once, since it takes reading the data files as a whole."""
+    def record(self) -> dict[str, Any]:
+        """What ``run.json`` holds, made once, since it takes reading the data files as a whole."""
         sums = {"tokenizer_sha256": digest_of_tokenizer(self._tokenizer)}
         return {**settings_record(self._settings, self._files), **sums, FITTED: fitted_record(self._task)}
 
@@ -169,13 +176,13 @@ def refuse_other(output: Path, record: Mapping[str, Any], force: bool = False) -
         CheckpointError: the message lists the differences, or names the file.
     """
     if (output / RUN_FILE).exists():
-        differences = list(_differences(read_record(output), json.loads(json.dumps(record))))
-        if differences and not force:
+        differing = list(differences(read_record(output), json.loads(json.dumps(record))))
+        if differing and not force:
             raise CheckpointError(
-                f"{output} holds another run ({'; '.join(differences)}); choose another folder with --output, or "
+                f"{output} holds another run ({'; '.join(differing)}); choose another folder with --output, or "
                 "continue in this one with --force-resume."
             )
-        return differences
+        return differing
     own = [name for name in OWN_FILES if (output / name).exists()]
     foreign = [*own, *(path.name for path in output.glob("step-*"))]
     if foreign:
@@ -190,7 +197,7 @@ def _make(output: Path) -> None:
         raise CheckpointError(f"cannot write {output / RUN_FILE}: {error.strerror}.") from None
 
 
-def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
     """Name what differs: in general, then task by task where there are several."""
     ours, theirs = _tasks_of(here), _tasks_of(there)
     if ours.keys() != theirs.keys():
@@ -213,18 +220,32 @@ def _without(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _differences_of_part(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
-    """Name what differs. A data file is content and ending, wherever it is; the fitted task has all its options."""
+    """Name what differs.
+
+    A data file is content and ending, wherever it is, and a part of the training file is its share or fold; the fitted
+    task has all its options; loggers come and go.
+    """
     for name in ("train", "dev"):
-        endings = [ending_of(str(record.get(name))) for record in (there, here)]
-        if endings[0] != endings[1]:
+        given = [str(record.get(name)) for record in (there, here)]
+        endings = list(map(ending_of, given))
+        if given[0] != given[1] and any(map(part_of, given)):
+            yield f"{name} {given[0]} there, {given[1]} here"
+        elif endings[0] != endings[1]:
             yield f"the {name} file ends in {endings[0] or 'nothing'} there, in {endings[1] or 'nothing'} here"
     # A run of an earlier version of onion has no record of the settings that have come since: they are the default.
     one, other = ({**DEFAULTS, **record, **record.get(FITTED, {})} for record in (there, here))
-    for name in sorted((one.keys() | other.keys()) - {"train", "dev", "options", FITTED}):
+    apart_from = {"train", "dev", "options", "loggers", FITTED, *_unknown_then(there, here)}
+    for name in sorted((one.keys() | other.keys()) - apart_from):
         if one.get(name) != other.get(name):
             file = name.removesuffix("_sha256")
             told = f"{name} {apart(one.get(name), other.get(name))}"
             yield told if file == name else f"the {file} file has other content"
+
+
+def _unknown_then(there: Mapping[str, Any], here: Mapping[str, Any]) -> set[str]:
+    """Return the settings of the task that an earlier version did not have, and that do not affect the training."""
+    fitted = here.get(FITTED, {})
+    return set(kind_of(fitted["task"]).adjustable()) - there.get(FITTED, {}).keys() if "task" in fitted else set()
 
 
 DEFAULTS = {name: plain_values(None, None, default) for name, (_, default) in declared_in(Settings).items()}
@@ -237,6 +258,24 @@ RENAMED = {
     "warmup": "warmup_ratio",
 }
 """Settings in the records of older runs: old name -> current name."""
+
+
+def find_run(name_or_folder: str | Path) -> Path:
+    """Return the folder of a run: the given one, or that of ``OWNER/NAME[@REVISION]``, downloaded if necessary.
+
+    A folder takes precedence, as in :func:`onion.models.hub.resolve`.
+
+    Raises:
+        WeightsError: the repository cannot be downloaded; the message says what to do.
+        CheckpointError: the repository has an encoder only.
+    """
+    folder, name = Path(name_or_folder), str(name_or_folder)
+    if folder.exists() or not is_repository(name):
+        return folder
+    found = hub.resolve(name)
+    if not (found / RUN_FILE).exists():
+        raise CheckpointError(f"{name} holds no run of onion; give a model from onion push, or the folder of a run.")
+    return found
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -265,6 +304,18 @@ def read_json(folder: Path, name: str) -> Any:
         return json.loads(read_file(folder / name))
     except (OSError, ValueError, RecursionError):
         raise _no_run(folder, name) from None
+
+
+def read_drawing(folder: Path) -> str:
+    """Return the drawing of a run's onion as text.
+
+    Raises:
+        CheckpointError: it is missing.
+    """
+    try:
+        return read_file(folder / DRAWINGS[0]).decode(errors="replace")
+    except OSError:
+        raise _no_run(folder, DRAWINGS[0]) from None
 
 
 def _no_run(folder: Path, name: str) -> CheckpointError:

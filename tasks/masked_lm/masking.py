@@ -63,7 +63,9 @@ class Masker(RunnerItem):
         """Return a batch with words masked; see the class."""
         kept = {name: value for name, value in batch.items() if name != "words"}
         ids, words = batch["input_ids"], batch["words"]
-        chance, fate, pick = self._generator.random((3, *ids.shape))
+        # Several processes seed numpy's generator alike for each piece of a batch, whoever has it.
+        generator = self._generator if self.group is None else np.random
+        chance, fate, pick = generator.random((3, *ids.shape))
         chosen = self._chosen(chance, words)
         swapped = chosen & (fate >= MASKED) & (fate < MASKED + SWAPPED)
         new = np.where(chosen & (fate < MASKED), self._mask_id, ids)

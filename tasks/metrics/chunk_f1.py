@@ -87,7 +87,7 @@ class ChunkMetric:
 
     A batch has ``rows``, the row of each example; ``begins``, the number in the row of its first counted word; and
     ``tags``, int64, the true tags of all words, :data:`IGNORED` for words that are not counted. Outputs are, for each
-    example, the predicted tags of the counted words. Chunks are found after the rows have been reassembled.
+    example, the predicted ``Tags`` of the counted words. Chunks are found after the rows have been reassembled.
 
     Args:
         labels: the tags.
@@ -107,7 +107,7 @@ class ChunkMetric:
         numbers = [np.arange(begin, begin + count) for begin, count in zip(batch["begins"], counts, strict=True)]
         true = np.asarray(batch["tags"])
         columns = [np.repeat(batch["rows"], counts), np.concatenate(numbers), true[true != IGNORED]]
-        self._words.append(np.stack([*columns, np.concatenate(outputs)], axis=1))
+        self._words.append(np.stack([*columns, np.concatenate([tags.numbers for tags in outputs])], axis=1))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the words so far."""

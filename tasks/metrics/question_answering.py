@@ -18,6 +18,9 @@ from onion.tasks.question_answering.questions import Question
 
 FIGURES = ("exact_match", "f1")
 
+Alike = Callable[[str, str], tuple[float, float]]
+"""Returns whether an answer equals a true one, 1 or 0, and their F1."""
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -42,7 +45,7 @@ class ReadingMetric:
         self,
         questions: Sequence[Question],
         find: Callable[[Question, Sequence[Spans]], Found],
-        alike: Callable[[str, str], tuple[float, float]],
+        alike: Alike,
         with_negative: bool = False,
     ) -> None:
         self._questions, self._find, self._alike, self._with_negative = questions, find, alike, with_negative
@@ -96,13 +99,15 @@ class ReadingMetric:
 
     def _scores(self, asked: Sequence[Question], answers: Sequence[str]) -> np.ndarray:
         """Return exact match and F1 of each answer, float64 [questions, 2]."""
-        scores = [self._score(question, answer) for question, answer in zip(asked, answers, strict=True)]
+        scores = [score_of(question, answer, self._alike) for question, answer in zip(asked, answers, strict=True)]
         return np.array(scores, np.float64).reshape(-1, len(FIGURES))
 
-    def _score(self, question: Question, answer: str) -> np.ndarray:
-        truths = [each.text for each in question.answers] or [""]
-        best: np.ndarray = np.max([self._alike(answer, truth) for truth in truths], axis=0)
-        return best
+
+def score_of(question: Question, answer: str, alike: Alike) -> tuple[float, float]:
+    """Return exact match and F1 of an answer: each the best over the true ones, of which "" is one if there is none."""
+    truths = [each.text for each in question.answers] or [""]
+    exact, f1 = zip(*(alike(answer, truth) for truth in truths), strict=True)
+    return max(exact), max(f1)
 
 
 def _means(scores: np.ndarray, kind: str = "") -> dict[str, float]:

@@ -30,7 +30,7 @@ from onion.models.auto import load_encoder, new_encoder
 from onion.models.hidden_states import HiddenStates
 from onion.models.packing import Packing
 from onion.models.pretrained_config import PretrainedConfig
-from onion.models.pretrained_encoder import PretrainedEncoder
+from onion.models.pretrained_encoder import PretrainedEncoder, arrays_of
 from onion.models.tokenizer import Tokenizer
 
 TEACHER = "teacher"
@@ -230,7 +230,7 @@ def with_layers(encoder: PretrainedEncoder, layers: Sequence[int]) -> Pretrained
     if not layers or not all(layer in range(1, there + 1) for layer in layers):
         raise CompositionError(f"layers {list(layers)}: the encoder has the layers 1 to {there}; choose some of them.")
     fewer = new_encoder(encoder.config.changed(num_hidden_layers=len(layers)))
-    own = encoder.state_dict()
+    own = arrays_of(encoder)
     number = re.compile(rf"(?<=^{re.escape(encoder.layers_path)}\.)\d+")
     for name, parameter in fewer.state_dict().items():
         parameter.set_value(own[number.sub(lambda found: str(layers[int(found[0])] - 1), name)])

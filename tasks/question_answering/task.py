@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,13 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.batches import batch_of, mask_of
 from onion.tasks.data.features.examples import Example
 from onion.tasks.metrics import cmrc
-from onion.tasks.metrics.question_answering import ReadingMetric, alike
+from onion.tasks.metrics.question_answering import ReadingMetric, alike, score_of
 from onion.tasks.networks.heads import TokenHead
 from onion.tasks.question_answering.answers import Found, Spans, best_spans, find
 from onion.tasks.question_answering.questions import Question, file_questions, line_questions
 from onion.tasks.question_answering.windows import NOWHERE, UNKNOWN, Windows, examples_of, note_cut, targets
+from onion.tasks.reports.answers import answers_report
+from onion.tasks.reports.report import Report
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
 from onion.tasks.validators import NATURAL, NUMBER, SWITCH, as_float, one_of
 
@@ -185,6 +188,10 @@ class QuestionAnswering(Task):
         if self.with_negative:
             files["null_odds.json"] = {each["id"]: each["null_odds"] for each in predicted}
         return files
+
+    def report(self, rows: Sequence[Question], predicted: Iterable[Mapping[str, Any]]) -> Report:
+        """Return exact match and F1 of each question; see ``Task.report``."""
+        return answers_report(rows, predicted, partial(score_of, alike=ALIKE[self.language or "en"]))
 
     def _find(self, question: Question, windows: Sequence[Spans]) -> Found:
         return find(question.context, windows, self.n_best, bool(self.with_negative), self.null_threshold)

@@ -70,12 +70,15 @@ class Windows:
             int64 [windows, 2], begin and end, counted from the window's first context token. Every token of the context
             is in the core of exactly one window, and a core has no gaps.
         """
-        token = np.arange(len(self.offsets))
-        left = token - self.firsts[:, None]
-        right = self.firsts[:, None] + self.counts[:, None] - 1 - token
+        # One entry for each token of each window, not for all pairs of both: long contexts have thousands of each.
+        window = np.repeat(np.arange(len(self.firsts)), self.counts)
+        counts = self.counts[window]
+        place = np.arange(len(window)) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        token = self.firsts[window] + place
         # BERT's score, times 100: the smaller side, plus a hundredth of the window's length; the first of equal ones.
-        fullness = np.where((left < 0) | (right < 0), -1, 100 * np.minimum(left, right) + self.counts[:, None])
-        owner = fullness.argmax(axis=0)
+        fullness = 100 * np.minimum(place, counts - 1 - place) + counts
+        best = np.lexsort((window, -fullness, token))
+        owner = window[best][np.flatnonzero(np.diff(token[best], prepend=-1))]
         numbers = np.arange(len(self.firsts))
         edges = [np.searchsorted(owner, numbers, side) for side in ("left", "right")]
         cores: np.ndarray = np.stack(edges, axis=1) - self.firsts[:, None]

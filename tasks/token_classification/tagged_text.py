@@ -7,9 +7,10 @@ in .jsonl, as lists. The "words" may be single characters, as in most Chinese fi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
+from unicodedata import category
 
 import attrs
 
@@ -25,6 +26,8 @@ LABEL_MAP = "label_map.json"
 """The file beside the training file with labels and their numbers, as in PaddlePALM and ERNIE."""
 JOINT = "\x02"
 _CHARACTERS, _WORDS = re.compile(r"\S"), re.compile(r"\S+")
+_PUNCTUATION = "PS"
+"""First letters of Unicode's categories of punctuation and symbols."""
 
 
 @attrs.frozen
@@ -44,11 +47,19 @@ class TaggedText:
     tags: Sequence[str] = ()
 
     @classmethod
-    def plain(cls, row: Row, characters: bool) -> TaggedText:
-        """Split a text into its characters except whitespace, or into words at whitespace."""
+    def plain(cls, row: Row, characters: bool, punctuation: bool = False) -> TaggedText:
+        """Split a text into its characters except whitespace, or into words at whitespace.
+
+        Args:
+            row: has the text.
+            characters: into which of both.
+            punctuation: whether each punctuation mark or symbol at the ends of a word is a word of its own.
+        """
         text = row.text(TEXT)
-        found = (_CHARACTERS if characters else _WORDS).finditer(text)
-        return cls(row, text, [match.span() for match in found])
+        places = [match.span() for match in (_CHARACTERS if characters else _WORDS).finditer(text)]
+        if punctuation and not characters:
+            places = [place for begin, end in places for place in _parted(text, begin, end)]
+        return cls(row, text, places)
 
     @classmethod
     def of_words(cls, row: Row, words: Sequence[str], characters: bool, tags: Sequence[str] = ()) -> TaggedText:
@@ -83,8 +94,23 @@ def labelled_text(row: Row, characters: bool) -> TaggedText:
     return TaggedText.of_words(row, words, characters, tags)
 
 
-def unlabelled_text(row: Row, characters: bool) -> TaggedText:
-    """Read a list of words or words joined by U+0002, or split a plain text.
+def is_punctuation(word: str) -> bool:
+    """Tell whether a word is nothing but punctuation marks and symbols."""
+    return bool(word) and all(category(each)[0] in _PUNCTUATION for each in word)
+
+
+def _parted(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the marks before a word, the word, and the marks after it."""
+    first = next((place for place in range(begin, end) if not is_punctuation(text[place])), end)
+    last = next((place for place in range(end, first, -1) if not is_punctuation(text[place - 1])), first)
+    yield from ((place, place + 1) for place in range(begin, first))
+    if first < last:
+        yield first, last
+    yield from ((place, place + 1) for place in range(last, end))
+
+
+def unlabelled_text(row: Row, characters: bool, punctuation: bool = False) -> TaggedText:
+    """Read a list of words or words joined by U+0002, or split a plain text as :meth:`TaggedText.plain` does.
 
     Raises:
         DataError: a word or the text is not a string.
@@ -92,7 +118,7 @@ def unlabelled_text(row: Row, characters: bool) -> TaggedText:
     given = row.cells[TEXT]
     if isinstance(given, list) or (isinstance(given, str) and JOINT in given):
         return TaggedText.of_words(row, _listed(row, TEXT), characters)
-    return TaggedText.plain(row, characters)
+    return TaggedText.plain(row, characters, punctuation)
 
 
 def _listed(row: Row, column: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from onion.models.ops import rows
 from onion.tasks.batches import arguments, batch_of
 from onion.tasks.metrics.chunk_f1 import IGNORED
 from onion.tasks.networks.heads import TokenHead
+from onion.tasks.probabilities import softmax
+from onion.tasks.token_classification.tags import Tags
 
 if TYPE_CHECKING:
     from onion.tasks.data.features.examples import Example
@@ -39,10 +41,11 @@ class Tagger(TokenHead):
         total = functional.cross_entropy(logits, batch["tags"], ignore_index=IGNORED, reduction="sum")
         return total / _own_words(batch)
 
-    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
-        """Return for each example the tags of its own words, int64 ``[own words]``."""
-        paths = np.split(logits.numpy().argmax(axis=1), np.cumsum(batch["words"])[:-1])
-        return _own(paths, batch)
+    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[Tags]:
+        """Return for each example the tags of its own words."""
+        scores, borders = logits.numpy(), np.cumsum(batch["words"])[:-1]
+        paths, best = (np.split(each, borders) for each in (scores.argmax(axis=1), softmax(scores).max(axis=1)))
+        return _own(map(Tags, paths, best), batch)
 
 
 class LinearChain(nn.Layer):
@@ -138,6 +141,37 @@ class LinearChain(nn.Layer):
             paths.append(np.take_along_axis(came_from, paths[-1][:, None], 1)[:, 0])
         return [path[:length] for path, length in zip(np.stack(paths[::-1], axis=1), lengths, strict=True)]
 
+    def marginals(self, scores: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
+        """Return the probability of each tag at each step, over all paths, by the forward-backward algorithm.
+
+        Args:
+            scores: float32 [batch, steps, tags].
+            lengths: of the paths.
+
+        Returns:
+            float64 [batch, steps, tags]; after the end of a path, of no meaning.
+        """
+        transitions, scores = self.transitions.numpy().astype(np.float64), scores.astype(np.float64)
+        steps, ends = scores.shape[1], np.array(lengths)[:, None]
+        # Logarithms of sums of exp(score): over all beginnings of paths up to a tag, and over all that may follow it.
+        before, after = np.empty_like(scores), np.empty_like(scores)
+        before[:, 0] = scores[:, 0] + self.start.numpy()
+        after[:, -1] = self.end.numpy()
+        for step in range(1, steps):
+            before[:, step] = _log_product(before[:, step - 1], transitions) + scores[:, step]
+            here = steps - 1 - step
+            longer = _log_product(after[:, here + 1] + scores[:, here + 1], transitions.T)
+            after[:, here] = np.where(here + 1 < ends, longer, self.end.numpy())
+        return softmax(before + after)
+
+
+def _log_product(vectors: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return log(exp(vectors) @ exp(matrix)); the maxima are taken out, so that exp() stays in range."""
+    top, most = vectors.max(axis=1, keepdims=True), matrix.max(axis=0)
+    with np.errstate(divide="ignore"):  # the logarithm of 0, of what no path reaches
+        logs: np.ndarray = np.log(np.exp(vectors - top) @ np.exp(matrix - most)) + top + most
+    return logs
+
 
 class CrfTagger(Tagger):
     """A tagger that decodes the tags of a window jointly, by :class:`LinearChain`.
@@ -161,11 +195,13 @@ class CrfTagger(Tagger):
         tags = paddle.gather(batch["tags"], index).reshape(places.shape)
         return -self.crf(scores, tags, ends - begins).sum() / _own_words(batch)
 
-    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
-        """Return for each example the tags of its own words, int64 ``[own words]``."""
+    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[Tags]:
+        """Return for each example the tags of its own words, those of the most probable path of its window."""
         words = batch["words"]
         scores = logits.numpy()[grid(_starts(words), words)]
-        return _own(self.crf.best_paths(scores, words), batch)
+        paths, marginals = self.crf.best_paths(scores, words), self.crf.marginals(scores, words)
+        best = (each[np.arange(len(path)), path] for path, each in zip(paths, marginals, strict=True))
+        return _own(map(Tags, paths, best), batch)
 
 
 def tagging_batch(examples: Sequence[Example], pad_id: int = 0) -> dict[str, Any]:
@@ -209,5 +245,5 @@ def _own_words(batch: dict[str, Any]) -> int:
     return sum(end - begin for begin, end in batch["own"])
 
 
-def _own(paths: Sequence[np.ndarray], batch: dict[str, Any]) -> list[np.ndarray]:
-    return [path[begin:end] for path, (begin, end) in zip(paths, batch["own"], strict=True)]
+def _own(of_windows: Iterable[Tags], batch: dict[str, Any]) -> list[Tags]:
+    return [tags[begin:end] for tags, (begin, end) in zip(of_windows, batch["own"], strict=True)]

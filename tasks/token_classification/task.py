@@ -1,18 +1,20 @@
 """``token-classification``: a tag for every word of a text, such as names of persons and places.
 
-File: ``text_a`` and ``label``, the words and their tags, joined by U+0002 or, in .jsonl, lists.
-Prediction: ``tokens``, the words; ``tags``, one for each; ``spans``, the chunks of the tags, with ``type``, ``begin``,
-``end`` and ``text``, which is ``text[begin:end]`` in code points.
+File: a token and its tag a line, sentences apart by blank lines (.conll, .bio, .iob, .iob2); or ``text_a`` and
+``label``, the words and their tags, joined by U+0002 or, in .jsonl, lists.
+Prediction: ``tokens``, the words; ``tags``, one for each, and their ``probabilities``; ``spans``, the chunks of the
+tags, with ``type``, ``begin``, ``end`` and ``text``, which is ``text[begin:end]`` in code points.
 
 Predictions also read plain texts, without U+0002. They are split like the training file: into characters except
-whitespace, or into words at whitespace; offsets count in the text as it was given. If words are given, offsets count in
-the joined words: with nothing between them if the training file has characters, otherwise with a space.
+whitespace, or into words at whitespace, and if the training file has punctuation as words, "Berlin." into "Berlin" and
+"."; offsets count in the text as it was given. If words are given, offsets count in the joined words: with nothing
+between them if the training file has characters, otherwise with a space.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +32,20 @@ from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row, file_rows, line_rows
 from onion.tasks.data.texts import TEXT
 from onion.tasks.metrics.chunk_f1 import IGNORED, OUTSIDE, ChunkMetric, TagScheme
-from onion.tasks.task import NOT_OF_FEATURES, Task
+from onion.tasks.reports.chunks import ChunkedText, chunks_report
+from onion.tasks.reports.report import Report
+from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
 from onion.tasks.token_classification.tagged_text import (
     LABEL_MAP,
     TAGS,
     TaggedText,
+    is_punctuation,
     labelled_text,
     read_label_map,
     unlabelled_text,
 )
 from onion.tasks.token_classification.tagger import CrfTagger, Tagger, tagging_batch
+from onion.tasks.token_classification.tags import Tags
 from onion.tasks.token_classification.word_windows import WordWindow, word_windows
 from onion.tasks.validators import BELOW_ONE, NATURAL, SWITCH, as_float, one_of
 
@@ -60,6 +66,8 @@ class TokenClassification(Task):
         stride: tokens between the starts of consecutive windows. Default: half of ``max_length``.
         characters: whether plain texts are split into characters. Default: whether nine in ten words of the training
             file are single characters.
+        punctuation: whether punctuation at the ends of words is split off in plain texts that are split into words.
+            Default: whether some words of the training file are nothing but punctuation.
         label_map: a JSON file, tag -> number. Default: ``label_map.json`` beside the training file or, if there is
             none, the tags of the training file in alphabetical order, O first.
         labels: all tags, in the order of the logits. Default: those of the label map or of the training file.
@@ -73,6 +81,7 @@ class TokenClassification(Task):
     decoder: str = attrs.field(default="softmax", validator=one_of(DECODERS), metadata=NOT_OF_FEATURES)
     stride: int | None = attrs.field(default=None, validator=optional(NATURAL))
     characters: bool | None = attrs.field(default=None, validator=optional(SWITCH))
+    punctuation: bool | None = attrs.field(default=None, validator=optional(SWITCH), metadata=AFTER_TRAINING)
     label_map: str | None = attrs.field(default=None, validator=optional(validators.TEXT))
     labels: Labels = attrs.field(default=Labels(()), converter=as_labels)
     dropout: float | None = attrs.field(
@@ -96,20 +105,23 @@ class TokenClassification(Task):
         return self._unlabelled(Row(Path("--text"), number, {TEXT: text}) for number, text in enumerate(texts, start=1))
 
     def _unlabelled(self, rows: Iterable[Row]) -> Iterator[TaggedText]:
-        return (unlabelled_text(row, bool(self.characters)) for row in rows)
+        return (unlabelled_text(row, bool(self.characters), bool(self.punctuation)) for row in rows)
 
     def fitted(self, path: str | Path) -> TokenClassification:
-        """Return the task with the tags, and whether words are characters."""
+        """Return the task with the tags, and how plain texts are split."""
         tags: set[str] = set()
         words = characters = 0
+        apart = False
         for text in self.rows(path, labelled=True):
             tags.update(text.tags)
             words += len(text.places)
             characters += sum(end - begin == 1 for begin, end in text.places)
+            apart = apart or any(map(is_punctuation, text.words))
         if len(tags) < 2:
             raise DataError(f"{path}: all words have the tag {shown(min(tags))}; there is nothing to learn.")
         cut = characters >= MOSTLY * words if self.characters is None else self.characters
-        return attrs.evolve(self, labels=self._labels(path, tags), label_map=None, characters=cut)
+        marks = apart if self.punctuation is None else self.punctuation
+        return attrs.evolve(self, labels=self._labels(path, tags), label_map=None, characters=cut, punctuation=marks)
 
     def extra_fit_files(self, path: str | Path) -> list[Path]:
         """Return the label map, if there is one and the labels are not given."""
@@ -166,20 +178,33 @@ class TokenClassification(Task):
         return ChunkMetric(self.labels)
 
     def predictions(
-        self, rows: Sequence[TaggedText], examples: Sequence[Example], decoded: Sequence[np.ndarray]
+        self, rows: Sequence[TaggedText], examples: Sequence[Example], decoded: Sequence[Tags]
     ) -> Iterator[dict[str, Any]]:
-        """Yield words, tags and spans."""
+        """Yield words, tags with their probabilities, and spans."""
         scheme = TagScheme(self.labels)
-        of_rows: list[list[np.ndarray]] = [[] for _ in rows]
+        of_rows: list[list[Tags]] = [[] for _ in rows]
         for example, tags in zip(examples, decoded, strict=True):
             of_rows[example["row"]].append(tags)
         for text, parts in zip(rows, of_rows, strict=True):
-            tags = np.concatenate(parts)[: len(text.places)]  # a text without words has one of a stand-in
+            words = len(text.places)  # a text without words has a tag of a stand-in
+            numbers = np.concatenate([part.numbers for part in parts])[:words]
+            chances = np.concatenate([part.probabilities for part in parts])[:words].tolist()
             yield {
                 "tokens": text.words,
-                "tags": [self.labels.names[tag] for tag in tags],
-                "spans": list(_spans(text, tags, scheme)),
+                "tags": [self.labels.names[number] for number in numbers],
+                "probabilities": [round(chance, 6) for chance in chances],
+                "spans": list(_spans(text, numbers, scheme)),
             }
+
+    def report(self, rows: Sequence[TaggedText], predicted: Iterable[Mapping[str, Any]]) -> Report:
+        """Return the figures of each type of chunk, their confusions, and the errors; see ``Task.report``."""
+        scheme, numbers = TagScheme(self.labels), self.labels.numbers()
+        true = (list(_spans(text, self._numbered(text, numbers), scheme)) for text in rows)
+        texts = [
+            ChunkedText(text.row, text.text, text.places, each["probabilities"], spans, each["spans"])
+            for text, each, spans in zip(rows, predicted, true, strict=True)
+        ]
+        return chunks_report(scheme.kinds, texts)
 
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
         """Return the accuracy of always predicting the most frequent tag."""

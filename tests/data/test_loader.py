@@ -117,6 +117,76 @@ def test_a_stream_is_cut_and_skipped_too(prefetch, start):
     assert lists(Loader(lambda: iter(range(7)), 3, drop_last=True, prefetch=prefetch)) == expected[:2]
 
 
+@settings(max_examples=60)
+@given(
+    n=st.integers(1, 60),
+    batch_size=st.integers(1, 20),
+    buffer=st.integers(1, 30),
+    drop_last=st.booleans(),
+    prefetch=st.integers(0, 2),
+    pass_id=st.integers(0, 5),
+    start=st.integers(0, 60),
+)
+def test_a_stream_out_of_a_buffer_resumes_in_mid_pass(n, batch_size, buffer, drop_last, prefetch, pass_id, start):
+    def loader(source):
+        options = {"seed": 3, "drop_last": drop_last, "prefetch": prefetch, "collate": list}
+        return Loader(source, batch_size, shuffle_buffer=buffer, **options)
+
+    whole = lists(loader(lambda: range(n)), pass_id)
+    assert len({i for batch in whole for i in batch}) == (n - n % batch_size if drop_last else n)
+    start = min(start, len(whole))
+    assert lists(loader(lambda: range(n)), pass_id, start) == whole[start:]
+    source = Skipping(n)
+    assert lists(loader(source), pass_id, start) == whole[start:]
+    assert set(source.skipped) == {i for batch in whole[:start] for i in batch}
+
+
+class Skipping:
+    """A stream that need not make what is skipped."""
+
+    def __init__(self, n):
+        self.n, self.skipped = n, []
+
+    def __len__(self):
+        return self.n
+
+    def __iter__(self):
+        return iter(range(self.n))
+
+    def skipping(self, skipped):
+        self.skipped = [place for place, skip in enumerate(skipped) if skip]
+        return (None if skip else place for place, skip in enumerate(skipped))
+
+
+def test_a_stream_that_can_skip_is_too_short_too():
+    with pytest.raises(DataError, match="cannot continue after batch 3 of this pass: it has 2 batches"):
+        list(Loader(Skipping(4), 2).batches(0, 3))
+
+
+@prefetch
+@pytest.mark.parametrize("buckets", [False, True])
+def test_a_pass_draws_by_weight_and_resumes(prefetch, buckets):
+    weights = [0.0] * 100 + [1.0] * 302
+    more = {"shuffle": True, "lengths": range(402)} if buckets else {}
+    loader = Loader(range(402), 4, weights=weights, seed=2, prefetch=prefetch, **more)
+    whole = lists(loader, 1)
+    seen = list(chain(*whole))
+    assert (len(whole), len(seen)) == (101, 402)
+    assert min(seen) >= 100
+    assert len(set(seen)) < 302
+    assert lists(loader, 1, 30) == whole[30:]
+    assert lists(loader, 2) != whole
+    assert (np.mean([max(batch) - min(batch) for batch in whole]) < 30) == buckets
+
+
+def test_a_resumed_run_has_the_same_weights_and_buffer_and_any_number_of_workers():
+    plain = Loader(range(4), 2, shuffle=True).settings
+    assert plain == Loader(range(4), 2, shuffle=True, num_workers=2).settings
+    one, other = (Loader(range(4), 2, shuffle=True, weights=w).settings for w in ([1, 2, 3, 4], [1, 2, 3, 5]))
+    assert len({str(each) for each in (plain, one, other)}) == 3
+    assert Loader(iter([1]), shuffle_buffer=5).settings["shuffle_buffer"] == 5
+
+
 @pytest.mark.parametrize("length", [lambda text: len(text), [3, 1, 3, 1], np.array([3, 1, 3, 1])])
 def test_buckets_bring_equal_lengths_together(length):
     loader = Loader(["aaa", "b", "ccc", "d"], 2, lengths=length)
@@ -169,6 +239,8 @@ NO_TIME = "timeout must be a number of seconds > 0, got "
         ({"prefetch": -1}, "prefetch must be an integer >= 0, got -1"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
         *(({"timeout": wrong}, NO_TIME + repr(wrong)) for wrong in (0, -1.0, float("nan"), float("inf"), True, "1")),
+        ({"shuffle_buffer": 0}, "shuffle_buffer must be an integer >= 1, got 0"),
+        ({"num_workers": -1}, "num_workers must be an integer >= 0, got -1"),
         ({"timeout": 1.0, "prefetch": 0}, "timeout= needs the background thread, prefetch >= 1: without it"),
     ],
 )
@@ -183,6 +255,14 @@ def test_arguments_out_of_range(settings, message):
         ([], {}, "the data source .list. is empty"),
         (iter([1]), {"shuffle": True}, "shuffle= needs a source with a length"),
         (iter([1]), {"lengths": len}, "lengths= needs a source with a length"),
+        (iter([1]), {"weights": [1]}, "weights= needs a source with a length"),
+        ([1, 2], {"shuffle_buffer": 8}, "shuffle_buffer= is for a stream; this source has a length, so shuffle=True"),
+        ([1, 2], {"weights": [1]}, r"one number for each of the 2 examples, got int64 \[1\]"),
+        ([1, 2], {"weights": ["1", "2"]}, r"one number for each of the 2 examples, got <U1 \[2\]"),
+        *(
+            ([1, 2], {"weights": wrong}, "weights= must be finite numbers >= 0, one of them above 0")
+            for wrong in ([0, 0], [-1, 2], [float("nan"), 1], [float("inf"), 1])
+        ),
         ([1, 2], {"drop_last": True}, "2 examples do not fill one batch of 32"),
         ([1, 2], {"lengths": [1]}, r"one integer for each of the 2 examples, got int64 \[1\]"),
         ([1, 2], {"lengths": [1.5, 2.5]}, r"got float64 \[2\]"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onion.data import batches_in_order, bucketed, order, shuffled
+from onion.data import balanced, batches_in_order, bucketed, buffered, order, shuffled, weighted
 
 few = settings(max_examples=60)
 sizes = st.integers(0, 500)
@@ -28,6 +28,8 @@ def test_shuffled_stays_the_same_from_release_to_release():
     """A checkpoint written by an older onion or NumPy is resumed in the same order."""
     assert shuffled(10, seed=0, pass_id=0).tolist() == [7, 6, 8, 3, 2, 4, 1, 5, 0, 9]
     assert shuffled(10, seed=0, pass_id=1).tolist() == [4, 6, 3, 5, 2, 9, 1, 0, 7, 8]
+    assert weighted(np.arange(6), seed=0, pass_id=0).tolist() == [5, 5, 3, 5, 5, 2]
+    assert list(buffered(range(12), 4, seed=0, pass_id=0)) == [1, 4, 2, 0, 7, 6, 8, 10, 3, 11, 9, 5]
 
 
 @few
@@ -50,7 +52,7 @@ def test_global_generators_are_neither_read_nor_moved():
     random.seed(1)
     np.random.seed(1)
     state = random.getstate(), np.random.get_state()[1].tolist()
-    first = shuffled(20, 3, 4), bucketed(range(20), 4, 3, 4)
+    first = shuffled(20, 3, 4), bucketed(range(20), 4, 3, 4), weighted(np.ones(9), 3, 4), [*buffered(range(9), 4, 3, 4)]
     assert state == (random.getstate(), np.random.get_state()[1].tolist())
     np.random.seed(2)
     np.testing.assert_array_equal(first[0], shuffled(20, 3, 4))
@@ -121,3 +123,64 @@ def test_drop_last_does_not_always_drop_the_longest():
 def test_the_smallest_orders(n):
     assert [batch.tolist() for batch in bucketed([3] * n, 4)] == [[0]][:n]
     assert shuffled(n, 0, 0).tolist() == [0][:n]
+
+
+# -- with replacement --------------------------------------------------------------------------------------------------
+
+
+def test_each_label_is_drawn_equally_often_whatever_its_share():
+    labels = np.array(["ham"] * 900 + ["spam"] * 90 + ["eggs"] * 10)
+    drawn = np.concatenate([weighted(balanced(labels), 3, pass_id) for pass_id in range(30)])
+    assert drawn.dtype == np.int64
+    assert len(drawn) == 30_000
+    for label in ("ham", "spam", "eggs"):
+        assert abs((labels[drawn] == label).sum() - 10_000) < 5 * np.sqrt(30_000 * 2 / 9)  # five standard deviations
+    assert len(np.unique(drawn)) > 990  # of 1000: each example has its share of its label's draws
+
+
+@few
+@given(
+    weights=st.lists(st.integers(0, 9) | st.floats(1e-9, 1e9), min_size=1, max_size=50).filter(any),
+    seed=seeds,
+    pass_id=passes,
+)
+def test_weighted_draws_no_example_of_weight_0_and_is_a_function_of_its_arguments(weights, seed, pass_id):
+    weights = np.array(weights, np.float64)
+    drawn = weighted(weights, seed, pass_id)
+    assert len(drawn) == len(weights)
+    assert (weights[drawn] > 0).all()
+    np.testing.assert_array_equal(drawn, weighted(weights, seed, pass_id))
+
+
+def test_draws_are_in_proportion_to_the_weights_and_differ_between_passes_and_seeds():
+    drawn = np.concatenate([weighted(np.array([1.0, 0.0, 3.0]), 0, pass_id) for pass_id in range(4000)])
+    assert abs((drawn == 2).sum() - 9000) < 5 * np.sqrt(12_000 * 3 / 16)
+    assert len({tuple(weighted(np.ones(50), seed, pass_id)) for seed in (0, 1) for pass_id in range(5)}) == 10
+
+
+# -- a shuffle buffer --------------------------------------------------------------------------------------------------
+
+
+@few
+@given(n=sizes, size=st.integers(1, 600), seed=seeds, pass_id=passes)
+def test_a_buffer_gives_each_example_once_and_holds_no_more_than_its_size(n, size, seed, pass_id):
+    read, given = [], []
+    for example in buffered((read.append(i) or i for i in range(n)), size, seed, pass_id):
+        assert len(read) - len(given) <= size + 1  # the one that takes the place of the one that is given
+        given.append(example)
+    assert sorted(given) == list(range(n))
+    assert given == list(buffered(range(n), size, seed, pass_id))
+    assert all(place > example - size for place, example in enumerate(given))
+
+
+def test_a_buffer_of_one_changes_nothing_and_a_large_one_is_a_permutation():
+    assert list(buffered(range(20), 1, 0, 0)) == list(range(20))
+    counts = np.zeros((5, 5))
+    for pass_id in range(2000):
+        counts[np.arange(5), list(buffered(range(5), 9, 0, pass_id))] += 1
+    assert np.abs(counts - 400).max() < 90
+
+
+def test_orders_out_of_a_buffer_differ_between_passes_and_seeds():
+    orders = {tuple(buffered(range(50), 8, seed, pass_id)) for seed in (0, 1) for pass_id in range(10)}
+    assert len(orders) == 20

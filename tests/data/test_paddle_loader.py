@@ -125,7 +125,17 @@ def test_a_loader_without_a_batch_and_arguments_out_of_range():
 
 
 @pytest.mark.parametrize(
-    "given", [{"batch_size": 32}, {"shuffle": True}, {"drop_last": True}, {"lengths": len}, {"collate": list}]
+    "given",
+    [
+        {"batch_size": 32},
+        {"shuffle": True},
+        {"drop_last": True},
+        {"lengths": len},
+        {"collate": list},
+        {"weights": [1]},
+        {"shuffle_buffer": 8},
+        {"num_workers": 2},
+    ],
 )
 def test_what_the_loader_says_is_not_said_again(given):
     (name,) = given

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from onion import CompositionError, Every, Logger, Repeat, Runner, Saver, SkipIf, TensorBoard, Tester
+from onion import CompositionError, Every, Logger, Repeat, Runner, Saver, SkipIf, TensorBoardWriter, Tester, Tracker
 from onion.engine import periodic
 from onion.engine.periodic import Periodic
 from onion.testing import Batches
@@ -107,11 +107,11 @@ def test_steps_are_what_counts_wherever_it_stands(every, compose, expected):
         lambda every: Saver("out", every),
         lambda every: Logger("log", every),
         lambda every: Tester(Runner(Batches(1)), every),
-        lambda every: TensorBoard("out", every),
+        lambda every: Tracker(TensorBoardWriter("out"), every),
     ],
 )
 def test_a_period_that_is_none_is_refused_with_what_may_stand_there(make, every):
     with pytest.raises(CompositionError, match=r': every must be a number of steps .* or "pass"; got ') as caught:
         make(every)
     assert repr(every) in str(caught.value)
-    assert str(caught.value).split(":")[0] in {"Periodic", "Saver", "Logger", "Tester", "TensorBoard"}
+    assert str(caught.value).split(":")[0] in {"Periodic", "Saver", "Logger", "Tester", "Tracker"}

@@ -32,6 +32,7 @@ from onion import (
 from onion.engine.placement import Around, Behind, NotInside
 from onion.online import ProgressiveValidation, ReplayBuffer
 from onion.testing import Batches, toy_examples, toy_network
+from tests.items.learning import Mse
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -78,7 +79,7 @@ WRONG = {
         "logger is inside tester, which reports its metrics after it",
     ),
     "a log inside an evaluator": (
-        lambda at: [Evaluator(None), at.log, at.data, *at.learning],
+        lambda at: [Evaluator(Mse()), at.log, at.data, *at.learning],
         "logger is inside evaluator",
     ),
     "a test inside the updater": (

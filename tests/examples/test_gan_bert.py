@@ -119,5 +119,5 @@ def test_the_example_tells_its_figures(example, folder, variant, capsys):
     told = json.loads(told)
     assert ("stop_gradient" in drawn) == (variant == "gan")
     assert 0 < told.pop("accuracy") <= 1
-    assert told.pop("seconds") > 0
+    assert told.pop("seconds") >= 0
     assert told == {"example": "gan_bert", "variant": variant, "seed": 3, **SMALL}

@@ -118,6 +118,6 @@ def test_it_runs_as_its_docstring_says(folder, encoder, variant):
     assert wanted.items() <= report.items()
     assert 0 <= report["accuracy"] <= 1
     assert 0 <= report["f1"] <= 1
-    assert report["seconds"] > 0
+    assert report["seconds"] >= 0
     assert report["shares"].keys() == ({"mrpc"} if variant == "alone" else {"mrpc", *HELPERS})
     assert sum(report["shares"].values()) == pytest.approx(1)

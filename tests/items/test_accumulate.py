@@ -29,7 +29,7 @@ from onion import (
 from onion.multitask.strategies import RoundRobin
 from onion.testing import Batches, Failing, PlannedError, assert_resumes_exactly, toy_examples, toy_network
 from tests.abilities import needs_draws_again
-from tests.items.learning import assert_refused, check_close, examples, learning, updater
+from tests.items.learning import Mse, assert_refused, check_close, examples, learning, updater
 from tests.rings import Retry, Watch
 from tests.toys import Dropped
 
@@ -229,8 +229,8 @@ def test_a_wrong_place_is_refused_with_the_drawing():
     Runner(examples(), Runner(outer, Accumulate(2), machine, second))
 
     said = "would see the last batch of every 8 only; move it inside"
-    assert_refused(said, Evaluator(None), outer, Accumulate(8), machine)
-    Runner(examples(), outer, Accumulate(8), Evaluator(None), machine)
+    assert_refused(said, Evaluator(Mse()), outer, Accumulate(8), machine)
+    Runner(examples(), outer, Accumulate(8), Evaluator(Mse()), machine)
 
     assert_refused("accumulate-2 is inside accumulate, which makes", outer, Accumulate(2), Accumulate(3), machine)
     splitter = SplitOnMemoryError(machine.network)

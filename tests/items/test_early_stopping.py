@@ -4,20 +4,9 @@ import math
 
 import pytest
 
-from onion import CompositionError, EarlyStopping, Observer, Runner, RunnerItem
+from onion import CompositionError, EarlyStopping, Observer, Runner
 from onion.testing import Batches
-
-
-class Reporting(RunnerItem):
-    """Report planned values, one a batch; None is no report."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def on_batch(self, state):
-        yield
-        if (value := self.values[state.step - 1]) is not None:
-            state.report({"loss": value})
+from tests.items.reporting import Reporting
 
 
 def stopping(**settings):
@@ -25,7 +14,7 @@ def stopping(**settings):
 
 
 def run(stop, values, **limits):
-    return Runner(stop, Reporting(values), Batches(len(values))).run(**limits or {"passes": 1})
+    return Runner(stop, Reporting("loss", values), Batches(len(values))).run(**limits or {"passes": 1})
 
 
 NAN = math.nan
@@ -72,7 +61,7 @@ def test_the_reason_names_metric_value_and_failures(patience, tests):
 
 
 def test_a_name_that_nothing_reports_is_warned_of_once(caplog):
-    Runner(EarlyStopping("dev.lost", mode="min"), Reporting([3, 2] * 3), Batches(2)).run(passes=3)
+    Runner(EarlyStopping("dev.lost", mode="min"), Reporting("loss", [3, 2] * 3), Batches(2)).run(passes=3)
     assert caplog.messages == ["early_stopping: nothing has reported 'dev.lost'; there is loss"]
 
 
@@ -84,11 +73,11 @@ def test_values_reported_at_the_end_of_passes_count():
 
 
 def test_inside_the_item_that_reports_it_looks_one_batch_late_but_at_every_value_once():
-    assert Runner(Reporting([5, 6, 6, 6, 6]), stopping(), Batches(5)).run(passes=1).step == 4
+    assert Runner(Reporting("loss", [5, 6, 6, 6, 6]), stopping(), Batches(5)).run(passes=1).step == 4
 
 
 def test_a_second_run_starts_without_a_best_value():
-    runner = Runner(stopping(patience=1), Reporting([5, 6, 1, 1]), Batches(4))
+    runner = Runner(stopping(patience=1), Reporting("loss", [5, 6, 1, 1]), Batches(4))
     assert [runner.run(passes=1).step for _ in range(2)] == [2, 2]
 
 

@@ -1,8 +1,10 @@
 """Evaluator: a metric over a pass."""
 
+import numpy as np
+import paddle
 import pytest
 
-from onion import DataProvider, Evaluator, Every, Runner, RunnerItem, Saver, SkipIf
+from onion import CompositionError, DataProvider, Evaluator, Every, Runner, RunnerItem, Saver, SkipIf
 from onion.testing import Batches, Failing, PlannedError
 
 
@@ -102,3 +104,38 @@ def test_what_an_evaluator_once_loaded_does_not_count_in_the_next_run(tmp_path):
     Runner(DataProvider(range(8), 1, collate=sum), evaluator, Square()).run(passes=1)
     onion(tmp_path).run(steps=3)
     assert onion(tmp_path, evaluator).run(passes=1).metrics["sum"] == REST
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (Sum, r"Evaluator takes a metric, not a class: Evaluator\(Sum\(\.\.\.\)\)"),
+        ("accuracy", r"str has no reset\(\); a metric has reset\(\), update\(outputs, batch\) and result\(\)\.$"),
+        (paddle.metric.Accuracy(), r"Accuracy has no result\(\); .*; the notebook docs/tutorials/network.ipynb wraps"),
+    ],
+)
+def test_what_is_no_metric_is_refused(metric, message):
+    with pytest.raises(CompositionError, match=message):
+        Evaluator(metric)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (0.5, r"evaluator: result\(\) of Sum must return figures by name, such as {'accuracy': 0.5}, got 0.5\.$"),
+        (None, r"figures by name, .*, got None\.$"),
+        ({"sum": 1, "grade": "good"}, r"evaluator: result\(\) of Sum: 'grade' must be a number, got 'good'\.$"),
+        ({"recalls": [0.5, 1.0]}, r"'recalls' must be a number, got \[0\.5, 1\.0\]\.$"),
+    ],
+)
+def test_a_result_that_is_not_numbers_by_name_is_refused(result, message):
+    metric = Sum()
+    metric.result = lambda: result
+    with pytest.raises(CompositionError, match=message):
+        Runner(Batches(2), Evaluator(metric), Square()).run(passes=1)
+
+
+def test_numbers_of_paddle_and_numpy_are_figures():
+    metric = Sum()
+    metric.result = lambda: {"a": paddle.to_tensor(0.5), "b": np.float32(0.25)}
+    assert Runner(Batches(2), Evaluator(metric), Square()).run(passes=1).metrics == {"a": 0.5, "b": 0.25}

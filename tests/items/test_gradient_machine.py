@@ -8,6 +8,7 @@ from onion import (
     CheckpointError,
     CompositionError,
     DataProvider,
+    Forward,
     GradientMachine,
     ParameterUpdater,
     Runner,
@@ -103,6 +104,29 @@ def test_the_share_of_an_update_scales_the_gradient_and_not_the_loss(share):
 def test_a_network_without_loss_is_refused_with_both_remedies():
     with pytest.raises(CompositionError, match=r"give Linear a method loss.*or pass GradientMachine\(network, loss="):
         GradientMachine(paddle.nn.Linear(2, 1))
+
+
+class OfFields(paddle.nn.Linear):
+    """A network that is called with the fields of a batch one by one, as other trainers do."""
+
+    def forward(self, x, y):
+        return super().forward(x)
+
+    def loss(self, outputs, batch):
+        return outputs.mean()
+
+
+class OfFieldsByName(OfFields):
+    def forward(self, *, x):
+        return super().forward(x, None)
+
+
+@pytest.mark.parametrize("network", [OfFields, OfFieldsByName])
+@pytest.mark.parametrize("item", [GradientMachine, Forward])
+def test_a_network_that_takes_fields_instead_of_the_batch_is_refused(network, item):
+    told = rf"{network.__name__}\.forward\(.*x.*\) has to take the batch, whole and alone: def forward\(self, batch\)"
+    with pytest.raises(CompositionError, match=told):
+        item(network(2, 1))
 
 
 def test_the_network_is_put_into_training_mode_for_the_run():

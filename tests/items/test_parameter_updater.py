@@ -23,6 +23,7 @@ from onion import (
     schedules,
 )
 from onion.checkpointing.checkpoint import Checkpoint, folder_of, read, write
+from onion.tasks.finetune.clipping import ClipGradByGlobalNorm
 from onion.testing import Batches, toy_examples, toy_network
 from tests.abilities import known
 from tests.items.learning import OPTIMIZERS, Wrapped, examples, learning, plain
@@ -459,3 +460,25 @@ def test_what_is_no_learning_rate_is_refused(rate):
     with pytest.raises(OnionError, match="must be a positive number"):
         updater.set_learning_rate(rate)
     assert updater.log_values() == {"learning_rate": pytest.approx(0.1)}
+
+
+def test_the_norm_of_the_gradients_is_a_figure_and_is_the_same_in_a_resumed_run(tmp_path):
+    def onion():
+        network = toy_network()
+        clip = ClipGradByGlobalNorm(1e-3)
+        return Runner(Saver(tmp_path), examples(8), *learning(network, optimizer="AdamW", grad_clip=clip))
+
+    runner = onion()
+    runner.run(steps=2)
+    norm = runner[ParameterUpdater].log_values()["gradient_norm"]
+    assert norm > 1e-3
+    resumed = onion()
+    resumed.run(steps=2)  # nothing is left to do, so it is of the checkpoint
+    assert resumed[ParameterUpdater].log_values()["gradient_norm"] == norm
+
+
+def test_a_clip_that_keeps_no_norm_shows_none():
+    runner = Runner(examples(8), *learning(toy_network(), grad_clip=paddle.nn.ClipGradByGlobalNorm(1.0)))
+    runner.run(steps=1)
+    assert set(runner[ParameterUpdater].log_values()) == {"learning_rate"}
+    assert "gradient_norm" not in runner[ParameterUpdater].state_dict()

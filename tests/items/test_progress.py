@@ -126,6 +126,13 @@ def test_a_resumed_pass_is_counted_from_where_it_goes_on():
     assert "5/5" in terminal.lines[-1]
 
 
+def test_below_the_bar_it_says_why_the_run_was_stopped():
+    stop = Observer(on_batch_end=lambda state: state.stop("seen enough") if state.step == 3 else None)
+    terminal = bar(lambda progress: training(progress, stop), passes=2)
+    assert terminal.lines[-1] == "stopped after step 3: seen enough"
+    assert "stopped" not in bar(training, steps=3).shown
+
+
 def test_a_test_that_shares_it_shows_nothing_and_leaves_the_bar():
     terminal = bar(lambda progress: Runner(progress, Tester(Runner(progress, Batches(7)), every=2), Batches(4)))
     assert not any("/7" in line for line in terminal.lines)

@@ -224,6 +224,24 @@ def test_a_finished_run_that_is_started_again_does_nothing(kind, tmp_path):
     assert state.step == checkpoint.newest(tmp_path).step
 
 
+@pytest.mark.parametrize(
+    ("before", "again", "complete"),
+    [
+        ({"passes": 2}, {"passes": 2}, True),
+        ({"passes": 2}, {"steps": 3}, True),
+        ({"passes": 1}, {"passes": 2}, False),
+        ({"steps": 3}, {"passes": 9, "steps": 3}, True),
+        ({"steps": 3}, {"passes": 9, "steps": 4}, False),
+    ],
+)
+def test_a_run_that_has_all_that_is_asked_for_says_so(before, again, complete, tmp_path, caplog):
+    numbers(tmp_path, 4).run(**before)
+    with caplog.at_level("INFO", "onion"):
+        numbers(tmp_path, 4).run(**again)
+    (told,) = [message for message in caplog.messages if message.startswith("resumed from step")]
+    assert told.endswith("; it has all that is asked for, so nothing is trained") == complete
+
+
 def run_again(runner, folder):
     seed(99)
     return runner, None

@@ -18,6 +18,7 @@ from onion.checkpointing.atomic_files import through
 from onion.data.prefetch import Prefetcher
 from onion.testing import Batches, Failing, PlannedError
 from tests.items.disks import Watched
+from tests.kernel import running_kernel
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -443,3 +444,47 @@ def test_a_terminal_that_is_closed_loses_nothing(tmp_path):
         told, _ = started.communicate("go on\n")
     assert (told, started.returncode) == ("", 129)
     assert checkpoint.steps_in(tmp_path) == [3]
+
+
+# -- notebooks ---------------------------------------------------------------------------------------------------------
+
+CELLS = """
+from onion import *
+from onion.testing import Batches
+
+
+class Count(RunnerItem):
+    def reset(self):
+        self.steps = []
+
+    def on_batch(self, state):
+        yield
+        self.steps.append(state.step)
+        if state.step == 3 and interrupted:
+            print("step 3", flush=True)
+            while interrupted[0].received is None:  # a notebook's stop button is on its way
+                pass
+
+    def state_dict(self):
+        return {"steps": ",".join(map(str, self.steps))}
+
+    def load_state_dict(self, saved):
+        self.steps = list(map(int, saved["steps"].split(",")))
+
+
+signals, count = Signals(), Count()
+interrupted = [signals]
+runner = Runner(signals, Saver("run"), count, Batches(10))
+"""
+
+
+def test_a_cell_that_is_interrupted_saves_says_so_in_a_line_and_can_be_run_again(tmp_path):
+    with running_kernel(tmp_path) as kernel:
+        assert kernel.run(CELLS).error is None
+        cell = kernel.run("runner.run(steps=8)", interrupt_at="step 3")
+        assert cell.error == ["KeyboardInterrupt: stopped after step 3"]
+        assert cell.warned == ""
+        assert checkpoint.steps_in(tmp_path / "run") == [3]
+
+        cell = kernel.run("interrupted.clear(); runner.run(steps=8); print(count.steps)")
+        assert (cell.printed, cell.error) == ("[1, 2, 3, 4, 5, 6, 7, 8]\n", None)

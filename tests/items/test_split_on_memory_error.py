@@ -19,7 +19,7 @@ from onion import (
 )
 from onion.items.split_on_memory_error import is_memory_error
 from onion.testing import Batches, PlannedError, toy_network
-from tests.items.learning import Wrapped, examples, learning
+from tests.items.learning import Mse, Wrapped, examples, learning
 from tests.rings import at
 from tests.toys import bits
 
@@ -291,7 +291,7 @@ def test_its_place_is_between_updater_and_machine():
         ([splitter, mover, machine], "is outside any ParameterUpdater"),
         ([mover, machine, splitter], "not outside gradient_machine"),
         (
-            [mover, splitter, Evaluator(None), machine],
+            [mover, splitter, Evaluator(Mse()), machine],
             r"evaluator would see twice .* move it outside split_on_memory_error",
         ),
     ]:

@@ -21,6 +21,7 @@ class Published:
         statuses: answered first, one a request.
         cuts: the bodies of the next answers end after so many bytes, one a request.
         redirect: answer with a redirect there.
+        status: of the answer that has the content.
     """
 
     content: bytes = b""
@@ -28,6 +29,7 @@ class Published:
     statuses: list = attrs.field(factory=list)
     cuts: list = attrs.field(factory=list)
     redirect: str | None = None
+    status: int = 200
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -37,7 +39,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.requests.append(self.path)
-        file = self.server.find(self.path, self.headers)
+        self.respond(self.server.find(self.path, self.headers))
+
+    def respond(self, file):
         if file is None:
             self.head(404, {"Content-Length": 0})
         elif file.statuses:
@@ -50,8 +54,8 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815
 
     def answer(self, file):
-        self.head(200, {"Content-Length": len(file.content), **file.headers})
-        if self.command == "GET":
+        self.head(file.status, {"Content-Length": len(file.content), **file.headers})
+        if self.command != "HEAD":
             self.wfile.write(file.content[: file.cuts.pop(0)] if file.cuts else file.content)
 
     def head(self, status, headers):
@@ -66,12 +70,13 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Attributes: files, path -> Published; requests, paths as they came; address."""
+    """Attributes: files, path -> Published; requests, paths as they came; address; handler, the class of handlers."""
 
     daemon_threads = False
+    handler = Handler
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), self.handler)
         self.files, self.requests = {}, []
         self.address = f"http://127.0.0.1:{self.server_address[1]}"
 

@@ -269,6 +269,32 @@ def test_repositories_of_the_hub(tmp_path, monkeypatch):
         assert known["short"] == hub.KnownModel("short", True, "huggingface.co/a/bert")
 
 
+@pytest.mark.parametrize("family", ["t5", "llama"])
+def test_an_unknown_family_is_refused_before_its_weights_are_downloaded(tmp_path, family):
+    config = json.dumps({"model_type": family, "vocab_size": 32128}).encode()
+    with serving_hub(tmp_path / "cache") as server:
+        server.repositories["a/other"] = Repository({"config.json": config, "model.safetensors": b"gigabytes"})
+        told = f"config.json: model_type must be one of bert, electra, ernie, roberta, xlnet, got '{family}'"
+        with pytest.raises(WeightsError, match=re.escape(told)):
+            hub.resolve("a/other")
+        assert server.fetched() == {"config.json"}
+
+
+@pytest.mark.parametrize(
+    ("name", "repository"),
+    [
+        ("bert-base-chinese", "google-bert/bert-base-chinese"),
+        ("Macbert-large-chinese", "hfl/chinese-macbert-large"),
+        ("electra-small", "google/electra-small-discriminator"),
+        ("xlnet-base-cased@v1", "xlnet/xlnet-base-cased@v1"),
+    ],
+)
+def test_names_of_paddlenlp_are_those_of_repositories(tmp_path, name, repository):
+    with serving_hub(tmp_path / "cache") as server, pytest.raises(WeightsError) as caught:
+        hub.resolve(name)
+    assert f"{server.address}/{repository} does not exist" in str(caught.value)
+
+
 def test_the_list_says_what_is_here(server):
     assert list(hub.known_models())[:2] == [
         hub.KnownModel("several", False, "here"),

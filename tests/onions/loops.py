@@ -8,9 +8,11 @@ from typing import Any
 from onion import (
     EarlyStopping,
     GradientMachine,
+    LearningRateFinder,
     MovingAverage,
     Observer,
     ParameterUpdater,
+    Prune,
     Runner,
     RunnerItem,
     Slot,
@@ -53,6 +55,21 @@ class Search(RunnerItem):
         return float(tried.loss)
 
 
+class Judge:
+    """A trial that is given up at its sixth value, by what it was told of."""
+
+    number = 0
+
+    def __init__(self) -> None:
+        self.told: dict[int, float] = {}
+
+    def report(self, value: float, step: int) -> None:
+        self.told[step] = value
+
+    def should_prune(self) -> bool:
+        return max(self.told) >= 5
+
+
 LOOPS = {
     "tests": trained(tests, every=4),
     # Nothing is saved, logged or tested but at the end of a pass.
@@ -65,6 +82,8 @@ LOOPS = {
         passes=8,
         monitor="tester.dice",
     ),
+    "pruned": trained(lambda network: tests_of_every_batch(network, Prune(Judge(), "tester.dice"))),
+    "range test": trained(lambda network: [LearningRateFinder(1e-3, 1.0, 7, threshold=1e9), data()]),
     "trial": trained(lambda network: [Search(), data()]),
     # An item with a state, held by a slot.
     "slot": trained(lambda network: [data(), Slot(MovingAverage(network, 0.5))]),

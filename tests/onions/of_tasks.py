@@ -31,4 +31,8 @@ def of_task(name: str, **more: Any) -> Callable[[Path], Runner]:
 OF_TASKS = {
     **{f"task {name}": begun(of_task(name), passes=PASSES) for name in TASKS},
     "task of a stream": begun(of_task("classification", stream=True), passes=PASSES),
+    "task with adapters": begun(of_task("classification", lora_rank=2, lora_dropout=0.1, ema_decay=0.9), passes=PASSES),
+    "task with recomputed layers": begun(of_task("classification", gradient_checkpointing=True), passes=PASSES),
+    "task of a shuffled stream": begun(of_task("classification", stream=True, shuffle_buffer=5), passes=PASSES),
+    "task of balanced classes": begun(of_task("classification", class_balanced=True), passes=PASSES),
 }

@@ -14,6 +14,7 @@ from onion import (
     Accumulate,
     DataProvider,
     Evaluator,
+    Every,
     Freeze,
     MixedPrecision,
     MovingAverage,
@@ -28,13 +29,16 @@ from onion import (
     TaskData,
     TaskSampler,
     Tester,
+    Tracker,
     Unfreeze,
     UseAverage,
+    VisualDLWriter,
     schedules,
 )
 from onion.data import collate as stack
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.training.loss_scale import LossScale
+from tests.data.computed import noisy
 from tests.onions.parts import (
     EXAMPLES,
     Network,
@@ -105,6 +109,30 @@ class Narrow(Network):
         return outputs
 
 
+class GradientHistograms(RunnerItem):
+    """Record how the gradients of a network are distributed, and what they have been multiplied by."""
+
+    def __init__(self, network: Any) -> None:
+        self.network = network
+
+    def on_batch(self, state: Any) -> Any:
+        yield
+        state.record_scalar("share", state.share)
+        for path, parameter in self.network.named_parameters():
+            state.record_histogram(path, parameter.grad)
+
+
+def tracked(folder: Path) -> Runner:
+    network = Network()
+    tracker = Tracker(VisualDLWriter(folder / "curves"), every=2)
+    recording = Every(2, GradientHistograms(network))
+    return Runner(*kept(folder), tracker, data(), *learning(network, recording, updater=clipped))
+
+
+def clipped(network: Any) -> ParameterUpdater:
+    return ParameterUpdater(fine_tuning_optimizer(network, 0.05, 8))
+
+
 ONE_NETWORK = {
     "plain": trained(lambda network: [data(shuffle=False)], updater=momentum),
     "noise": trained(lambda network: [data(), Noise()]),
@@ -117,6 +145,11 @@ ONE_NETWORK = {
     # Checkpoints are written while the run goes on.
     "in the background": trained(lambda network: [data(), Noise()], every=1, async_save=True),
     "stream": trained(lambda network: [DataProvider(lambda: iter(EXAMPLES), 4)]),
+    # Figures, scalars and histograms in a file of another tool.
+    "tracked": begun(tracked),
+    "stream out of a buffer": trained(lambda network: [DataProvider(lambda: iter(EXAMPLES), 4, shuffle_buffer=5)]),
+    "weights": trained(lambda network: [data(weights=range(14), lengths=range(14))]),
+    "worker processes": trained(lambda network: [data(num_workers=2, prefetch=1, collate=noisy)]),
     # A metric over the training itself, whose sums are saved in mid-pass.
     "measured": trained(lambda network: [Evaluator(SquaredError()), data()]),
     "buffers": trained(lambda network: [data(), MovingAverage(network, 0.5)], network=Running),

@@ -9,6 +9,7 @@ import pytest
 from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
+from onion.tasks.finetune.run_folder import read_json
 from onion.tasks.matching import Matching, PairwiseMatcher, PointwiseMatcher
 from onion.tasks.registry import get_task
 from tests.tasks.arrays import features_of
@@ -246,9 +247,14 @@ def files(tmp_path_factory):
         ("train pairs", "dev asked", {"accuracy", "mrr", "map"}, 75),
     ],
 )
-def test_trainings_and_what_they_measure(learn, files, train_on, dev_on, names, examples):
+def test_trainings_and_what_they_measure(learn, files, train_on, dev_on, names, examples, tmp_path):
     out, report = learn("matching", files[train_on], files[dev_on], passes=6)
-    found = evaluate(out, files[dev_on])
+    found = evaluate(out, files[dev_on], report=tmp_path / "report")
+    told = read_json(tmp_path / "report", "report.json")
+    if train_on == "train pairs":  # which have no labels
+        assert told["files"] == []
+    else:
+        assert told["averages"]["micro"]["f1"] == pytest.approx(found["accuracy"])
     assert found.pop("rows") == examples
     assert found == of_dev(report)
     assert found.keys() == names

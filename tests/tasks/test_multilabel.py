@@ -7,6 +7,7 @@ import pytest
 from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.tasks.finetune.inference import evaluate, predict
+from onion.tasks.finetune.run_folder import read_json
 from onion.tasks.multilabel import MultiLabel, MultiLabelClassifier
 from tests.tasks.arrays import features_of
 from tests.tasks.helpers import BAD, GOOD, HIDDEN, PLAIN, of_dev, write_jsonl, write_tsv
@@ -62,7 +63,7 @@ def test_examples_without_any_label_are_whole(tmp_path, tokenizer):
         (["x", ""], r"an empty name among the labels \['x', ''\]; remove it"),
         (["x", ["y"]], r"label is \['y'\], not a string"),
         ([True], "label is True, not a string"),
-        (None, "label is None, not a string"),
+        (None, r"label is empty \(null\); fill it in or remove the row"),
         ("z", "the label 'z' is unknown; the training file has 'x', 'y'"),
     ],
 )
@@ -113,11 +114,15 @@ def learned(learn, tmp_path_factory):
     return out, data[1], report
 
 
-def test_a_training_and_what_it_measures(learned):
+def test_a_training_and_what_it_measures(learned, tmp_path):
     out, dev, report = learned
     assert report["dev.f1_micro"] > 0.8
     assert report["dev.accuracy"] > report["majority_accuracy"]
-    found = evaluate(out, str(dev))
+    found = evaluate(out, str(dev), report=tmp_path / "report")
+    averages = read_json(tmp_path / "report", "report.json")["averages"]
+    assert [averages[name]["f1"] for name in ("micro", "macro")] == pytest.approx(
+        [found["f1_micro"], found["f1_macro"]]
+    )
     assert found.pop("rows") == 70
     assert found == of_dev(report)
     predicted = [",".join(row["labels"]) for row in predict(out, str(dev))]

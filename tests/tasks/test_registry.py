@@ -41,7 +41,7 @@ REFUSED = {
         ({"class_weights": {"a": True}}, "class_weights: the weight of 'a', True, is not a number from 0"),
         (
             {"class_weights": [1, 2]},
-            r"class_weights: \[1, 2\] is not a mapping of labels to numbers >= 0, nor 'balanced'",
+            r"class_weights: \[1, 2\] is not a mapping of labels to numbers >= 0, nor 'balanced'; on the command",
         ),
         ({"labels": ["a", True]}, "labels: True is not a string or an integer; .* in quotes"),
         ({"labels": "ab"}, "labels: 'ab' is not a list of strings"),

@@ -10,6 +10,7 @@ from onion.errors import DataError, OnionError
 from onion.models.encoder import Encoder
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict
+from onion.tasks.finetune.run_folder import read_json
 from onion.tasks.regression import Regression, Regressor
 from tests.tasks.arrays import features_of
 from tests.tasks.helpers import DATA, GOOD, HIDDEN, PLAIN, needs_data, of_dev, write_tsv
@@ -76,11 +77,13 @@ def learned(learn, tmp_path_factory):
     return out, data[1], report
 
 
-def test_a_training_and_what_it_measures(learned):
+def test_a_training_and_what_it_measures(learned, tmp_path):
     out, dev, report = learned
     assert report["dev.pearson"] > 0.8
     assert report["dev.mean_squared_error"] < report["label_variance"]
-    found = evaluate(out, str(dev))
+    found = evaluate(out, str(dev), report=tmp_path / "report")
+    residuals = read_json(tmp_path / "report", "report.json")["residuals"]
+    assert residuals["root_mean_square"] ** 2 == pytest.approx(found["mean_squared_error"], rel=1e-4)
     assert found.pop("rows") == 70
     assert found == pytest.approx(of_dev(report))
     values = [row["value"] for row in predict(out, str(dev))]

@@ -23,7 +23,8 @@ class Parts(RunnerItem):
     """Run the inside for each number of a batch, which weighs what it is."""
 
     def on_batch(self, state):
-        yield from run_microbatches(state, [(f"task {number}", number) for number in state.batch], float)
+        parts = [(f"task {number}", number) for number in state.batch]
+        yield from run_microbatches(state, parts, [float(number) for number in state.batch])
 
 
 class Costs(RunnerItem):

@@ -18,6 +18,7 @@ from onion.models import ops
 from onion.models.fused.training.runtime import Gradients
 
 if TYPE_CHECKING:
+    from onion.models.adapter import Adapter
     from onion.models.layers import Linear
 
 HAS_KERNELS = kernels.has("gelu_grad", "relu_grad", "softmax_grad")
@@ -28,7 +29,8 @@ Change = Callable[[paddle.Tensor, paddle.Tensor], paddle.Tensor]
 
 def linear(layer: Linear, x: paddle.Tensor) -> paddle.Tensor:
     """[tokens, in] -> [tokens, out]."""
-    return paddle.addmm(layer.bias, x, layer.weight)
+    out, adapter = paddle.addmm(layer.bias, x, layer.weight), layer.weight_lora
+    return out if adapter is None else out.add_(adapter(x))
 
 
 def linear_backward(layer: Linear, x: paddle.Tensor, gradient: paddle.Tensor, gradients: Gradients) -> paddle.Tensor:
@@ -37,7 +39,20 @@ def linear_backward(layer: Linear, x: paddle.Tensor, gradient: paddle.Tensor, gr
         gradients.put(layer.weight, paddle.matmul(x, gradient, transpose_x=True))
     if not layer.bias.stop_gradient:
         gradients.put(layer.bias, column_sums(gradient))
-    return paddle.matmul(gradient, layer.weight, transpose_y=True)
+    into, adapter = paddle.matmul(gradient, layer.weight, transpose_y=True), layer.weight_lora
+    return into if adapter is None else into.add_(_adapter_backward(adapter, x, gradient, gradients))
+
+
+def _adapter_backward(
+    adapter: Adapter, x: paddle.Tensor, gradient: paddle.Tensor, gradients: Gradients
+) -> paddle.Tensor:
+    """Return the gradient of x by way of an adapter, and add those of its matrices."""
+    narrow = paddle.matmul(gradient, adapter.B, transpose_y=True) * adapter.scale  # of x @ A
+    if not adapter.A.stop_gradient:
+        gradients.put(adapter.A, paddle.matmul(x, narrow, transpose_x=True))
+    if not adapter.B.stop_gradient:
+        gradients.put(adapter.B, paddle.matmul(paddle.matmul(x, adapter.A) * adapter.scale, gradient, transpose_x=True))
+    return paddle.matmul(narrow, adapter.A, transpose_y=True)
 
 
 def norm(layer: paddle.nn.LayerNorm, x: paddle.Tensor) -> paddle.Tensor:

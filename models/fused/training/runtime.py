@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -48,6 +48,16 @@ class Part:
     def of_outputs(self, firsts_only: bool) -> slice:
         """Return the slice of its vectors in the output of the layers: one per token, or one per row."""
         return slice(self.first, self.first + self.packing.batch) if firsts_only else slice(self.start, self.stop)
+
+    @property
+    def random_state(self) -> Mapping[str, Any] | None:
+        """The state of the generator of the masks; None: no dropout."""
+        return None if self.random is None else self.random.bit_generator.state
+
+    def rewind(self, state: Mapping[str, Any] | None) -> None:
+        """Draw the masks again that were drawn from a state on."""
+        if self.random is not None and state is not None:
+            self.random.bit_generator.state = state
 
     def mask(self, shape: list[int], probability: float) -> paddle.Tensor | None:
         """Draw a dropout mask of zeros and the scale; None: no dropout."""

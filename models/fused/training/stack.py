@@ -5,16 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import paddle
 from paddle.autograd import PyLayer
 
-from onion.engine.backward import is_once, refuse
+from onion.engine.backward import REMEDY, is_once, refuse, refuse_more, running_call
 from onion.models import ops
-from onion.models.fused.eligibility import plain_parts
+from onion.models.fused.eligibility import adapters, plain_parts
 from onion.models.fused.training import layer as one
 from onion.models.fused.training import primitives
 from onion.models.fused.training.layer import LayerMemory
@@ -32,14 +31,21 @@ products are, docs/reliability.md). More parts would need more memory for gradie
 Python starts the kernels of one at a time."""
 
 
-def run(layers: Sequence[EncoderLayer], x: paddle.Tensor, packing: Packing, firsts_only: bool = False) -> paddle.Tensor:
+def run(
+    layers: Sequence[EncoderLayer],
+    x: paddle.Tensor,
+    packing: Packing,
+    firsts_only: bool = False,
+    recomputing: bool = False,
+) -> paddle.Tensor:
     """Apply layers for which :func:`fits` is true to [tokens, hidden]; ``firsts_only``: return [batch, hidden].
 
-    The gradient of the result equals that of the plain layers but for rounding, and has no gradient itself.
+    With ``recomputing``, only the input of each layer is kept for the backward pass, which computes the rest again. The
+    gradient of the result equals that of the plain layers but for rounding, and has no gradient itself.
     """
     drops = any(layer.training and (layer.dropout or layer.self_attn.dropout) for layer in layers)
     parts = split(packing, PARTS, ops.drawn_seed() if drops else None)
-    work = _Work(layers, parts, not x.stop_gradient, firsts_only)
+    work = _Work(layers, parts, not x.stop_gradient, firsts_only, recomputing)
     width = x.shape[1]
     rows = [_Parameter.apply(parameter, work, width) for parameter in work.parameters]
     out = _Layers.apply(paddle.concat([x, paddle.add_n(rows) if rows else paddle.zeros([1, width])]), work)
@@ -53,7 +59,7 @@ def fits(layers: Sequence[EncoderLayer], x: paddle.Tensor) -> bool:
 
     There must be a single backward pass (:mod:`onion.engine.backward`), because a second one through a freed PyLayer
     ends the process (Paddle 3.3.1). A GradientMachine guarantees it; otherwise the plain layers are used, as for layers
-    with a hook or a replaced part.
+    with a hook or a replaced part, and for adapters with dropout.
     """
     return (
         is_once()
@@ -72,6 +78,7 @@ def _is_known(layer: EncoderLayer) -> bool:
         parts is not None
         and layer.activation in primitives.ACTIVATIONS_BACKWARD
         and parts.query.weight.dtype == paddle.float32
+        and not any(adapter.dropout for adapter in adapters(parts))
     )
 
 
@@ -84,6 +91,7 @@ class _Work:
         parts: of the batch.
         through: whether the input needs a gradient.
         firsts_only: whether the last layer is computed for the first token of each row only.
+        recomputing: whether the memory of a layer is its input, from which the backward pass computes the rest again.
         memories: the memories of the layers, for each part.
         gone_back: whether Paddle has freed the graph, as ``backward`` does and ``paddle.grad`` does not.
         gradients: of the parameters, after the backward pass.
@@ -93,7 +101,8 @@ class _Work:
     parts: Sequence[Part]
     through: bool
     firsts_only: bool
-    memories: list[list[LayerMemory]] = attrs.field(factory=list, init=False)
+    recomputing: bool
+    memories: list[list[LayerMemory | _Input]] = attrs.field(factory=list, init=False)
     gone_back: bool = attrs.field(default=False, init=False)
     gradients: Gradients = attrs.field(factory=Gradients, init=False)
 
@@ -113,8 +122,8 @@ class _Work:
         """Raise an OnionError on a second backward pass, which would end the process."""
         if self.gone_back:
             refuse(
-                "the graph of the encoder's fused layers, which a GradientMachine uses, has been freed by an earlier "
-                f"backward pass of the network, its loss or one of their hooks; {REMEDY}"
+                f"the graph of {WHICH}, has been freed by an earlier backward pass of the network, its loss or one of "
+                f"their hooks; {REMEDY}"
             )
 
     def backward(self, gradient: paddle.Tensor) -> list[paddle.Tensor]:
@@ -136,25 +145,47 @@ class _Work:
         learns = [any(not each.stop_gradient for each in layer.parameters()) for layer in self.layers]
         return learns.index(True)
 
-    def _forward(self, piece: tuple[Part, paddle.Tensor]) -> tuple[paddle.Tensor, list[LayerMemory]]:
+    def _forward(self, piece: tuple[Part, paddle.Tensor]) -> tuple[paddle.Tensor, list[LayerMemory | _Input]]:
         part, x = piece
-        memories = []
+        memories: list[LayerMemory | _Input] = []
         for layer, queries in zip(self.layers, self._queries(part), strict=True):
+            given = _Input(x, part.random_state)
             x, memory = one.forward(layer, x, queries, part)
-            memories.append(memory)
+            memories.append(given if self.recomputing else memory)
         return x, memories
 
     def _queries(self, part: Part) -> list[Queries]:
         """Return the queries of each layer."""
         return [*[AllTokens(part.packing)] * (len(self.layers) - 1), queries_of(part.packing, self.firsts_only)]
 
-    def _backward(self, piece: tuple[tuple[Part, paddle.Tensor], list[LayerMemory]]) -> tuple[paddle.Tensor, Gradients]:
+    def _backward(
+        self, piece: tuple[tuple[Part, paddle.Tensor], list[LayerMemory | _Input]]
+    ) -> tuple[paddle.Tensor, Gradients]:
         (part, gradient), memories = piece
         gradients = Gradients()
         steps = list(zip(self.layers, memories, self._queries(part), strict=True))
-        for layer, memory, queries in steps[self._lowest :][::-1]:
+        for layer, kept, queries in steps[self._lowest :][::-1]:
+            memory = kept.recompute(layer, queries, part) if isinstance(kept, _Input) else kept
             gradient = one.backward(layer, memory, gradient, queries, gradients)
         return gradient, gradients
+
+
+@attrs.frozen(eq=False)
+class _Input:
+    """What the values of a layer are computed from.
+
+    Attributes:
+        x: its input, [tokens, hidden].
+        random_state: of the generator of the part's masks, before the layer.
+    """
+
+    x: paddle.Tensor
+    random_state: Mapping[str, Any] | None
+
+    def recompute(self, layer: EncoderLayer, queries: Queries, part: Part) -> LayerMemory:
+        """Return what the layer computed, with the same masks."""
+        part.rewind(self.random_state)
+        return one.forward(layer, self.x, queries, part)[1]
 
 
 # Under paddle.grad, a PyLayer has to return None for each input without a requested gradient, and is not told which
@@ -175,23 +206,7 @@ class _Parameter(PyLayer):
         return ctx.work.gradients.of(ctx.parameter)
 
 
-REMEDY = "compute the batch in `with onion.engine.backward.many:`, which uses the plain layers."
-
-
-def _call_of(frame: FrameType | None) -> Mapping[str, Any]:
-    """Return the arguments of Paddle's function that runs the backward pass."""
-    while frame is not None and "retain_graph" not in frame.f_locals:
-        frame = frame.f_back
-    return {} if frame is None else frame.f_locals
-
-
-def _refuse_more(call: Mapping[str, Any]) -> None:
-    """Raise an OnionError if the graph is to be kept for a second backward pass, which would end the process."""
-    for name in ("retain_graph", "create_graph"):
-        if call.get(name):
-            refuse(
-                f"{name}=True is not supported by the encoder's fused layers, which a GradientMachine uses; {REMEDY}"
-            )
+WHICH = "the encoder's fused layers, which a GradientMachine uses"
 
 
 class _Layers(PyLayer):
@@ -204,7 +219,7 @@ class _Layers(PyLayer):
 
     @staticmethod
     def backward(ctx: Any, gradient: paddle.Tensor) -> paddle.Tensor:
-        call = _call_of(sys._getframe(1))
-        _refuse_more(call)
+        call = running_call(sys._getframe(1))
+        refuse_more(call, WHICH)
         ctx.work.gone_back = "inputs" not in call  # an argument of paddle.grad
         return paddle.concat([*ctx.work.backward(gradient), paddle.zeros([1, gradient.shape[1]])])

@@ -58,6 +58,8 @@ class ControlServer(RunnerItem):
         OnionError: when the run starts: the address is in use, or open to others without a token; the extra is missing.
     """
 
+    alone_because = "its commands reach one process"
+
     keep_for_inference = False
     outermost_only = True
     transient = ("_border", "_status", "_gateway", "_queue", "events", "_at", "_journal", "url")

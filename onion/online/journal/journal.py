@@ -74,6 +74,8 @@ class Journal(RunnerItem):
         DataError: a line is not a row of a journal.
     """
 
+    alone_because = "it writes down the batches of one process"
+
     keep_for_inference = False
     outermost_only = True
     transient = ("_offset", "offset", "answers", "_at")  # rows have times in them

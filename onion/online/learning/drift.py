@@ -64,6 +64,8 @@ class DriftDetector(RunnerItem):
         OnionError: river is not installed.
     """
 
+    alone_because = "it watches the stream of one process"
+
     keep_for_inference = False
     transient = ("_adwin",)  # rebuilt from the figures
 

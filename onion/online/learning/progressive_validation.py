@@ -191,6 +191,8 @@ class DelayedLabels(ProgressiveValidation):
         DataError: an id is neither a text nor an integer.
     """
 
+    alone_because = "its samples wait for their labels in one process"
+
     name = "progressive"
     place_rules = (BEHIND_DATA, UNMIXED)  # also inside a Repeat: the samples of a batch are joined once
     transient = ("_ready",)  # the batch under way

@@ -47,6 +47,8 @@ class ReplayBuffer(RunnerItem):
         DataError: a batch cannot be split, contains tensors, or cannot be joined with older ones.
     """
 
+    alone_because = "it keeps the samples of one process"
+
     keep_for_inference = False
     mixes_batches = True
     place_rules = (BEHIND_DATA, Around(NETWORKS, "mixes old samples into the batches of the networks inside it"))

@@ -65,6 +65,8 @@ class StreamProvider(RunnerItem):
         HookError: an inner run reads the stream too.
     """
 
+    alone_because = "each sample of its source is given out once, to one process"
+
     provides_data = True
     # Samples read ahead are read again; a resumed run does not repeat the time at which a pass ended.
     transient = ("_assembler", "_places", "_decisions", "source", "_state", "_like")

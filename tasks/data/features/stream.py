@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain, compress, repeat
 from pathlib import Path
+from typing import Any
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
@@ -56,16 +58,37 @@ class FeatureStream:
         return self._examples
 
     def __iter__(self) -> Iterator[Example]:
-        if _stamp(self._path) != self._stamp:
-            raise self._changed()
+        self._refuse_change()
         place, notes = 0, Counter[str]()
-        for chunk in self._chunks(notes):
-            for example in chunk:
-                yield {"place": place, **example}
-                place += 1
+        for example in self._made(self._task.rows(self._path, labelled=True), notes):
+            yield {"place": place, **example}
+            place += 1
         if place != self._examples:
             raise self._changed()
         self._tell(notes)
+
+    def skipping(self, skipped: Sequence[int]) -> Iterator[Example | None]:
+        """Give the examples of a pass with None in the place of those that are skipped; they are not tokenized.
+
+        A task that makes more or fewer than one example of a row makes them all, since only that tells their places.
+        """
+        if not self._task.makes_one_each:
+            yield from self
+            return
+        self._refuse_change()
+        wanted = chain((not skip for skip in skipped), repeat(True))
+        examples = self._made(compress(self._task.rows(self._path, labelled=True), wanted), Counter())
+        for place, skip in enumerate(skipped):
+            example = None if skip else next(examples, None)
+            if not skip and example is None:
+                raise self._changed()
+            yield None if example is None else {"place": place, **example, "row": place}
+        if next(examples, None) is not None:
+            raise self._changed()
+
+    def _refuse_change(self) -> None:
+        if _stamp(self._path) != self._stamp:
+            raise self._changed()
 
     def _tell(self, notes: Counter[str]) -> None:
         if not self._told:
@@ -75,9 +98,9 @@ class FeatureStream:
     def _changed(self) -> DataError:
         return DataError(f"{self._path}: changed since the training began; the passes would differ")
 
-    def _chunks(self, notes: Counter[str]) -> Iterator[list[Example]]:
-        rows = self._task.rows(self._path, labelled=True)
-        return chunks_of_features(self._task, rows, self._tokenizer, True, notes, CHUNK)
+    def _made(self, rows: Iterator[Any], notes: Counter[str]) -> Iterator[Example]:
+        chunks = chunks_of_features(self._task, rows, self._tokenizer, True, notes, CHUNK)
+        return chain.from_iterable(chunks)
 
 
 def _stamp(path: str | Path) -> tuple[int, int] | None:

@@ -43,6 +43,7 @@ def test_tags_become_iob2(tags, iob2):
         ("a\n\nb O\n", r"a\.conll:3: 'b' has a tag, unlike those before"),
         ("a X\n", r"a\.conll:1: 'X' is no tag; tags are O, B-KIND and I-KIND, or those of BIOES"),
         ("a B-\n", r"a\.conll:1: 'B-' is no tag"),
+        ("1 a O\n2 b B-X\n", r"a\.conll:1: the first column numbers the tokens; leave it out: the first has to be the"),
         ("a PER\n", r"a\.conll:1: 'PER' is no tag"),
     ],
 )

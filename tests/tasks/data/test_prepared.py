@@ -5,7 +5,8 @@ import json
 import pytest
 
 from onion.errors import DataError
-from onion.tasks.data.prepared import data_folder, files_of, prepared
+from onion.tasks.classification import Classification
+from onion.tasks.data.prepared import data_folder, files_of, named, prepared
 from onion.tasks.data.rows import file_rows
 
 
@@ -78,8 +79,58 @@ def test_parquet(home):
     found = prepared(str(home / "a.parquet"), {"text_a": "sentence"})
     assert read(found, "text_a", "label") == [("a.parquet", 1, "a", 0), ("a.parquet", 2, "b", 1)]
     (home / "b.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(DataError, match=r"b\.parquet: cannot be read \(Parquet magic bytes not found"):
+    with pytest.raises(
+        DataError,
+        match=r"b\.parquet: broken Parquet file after row 0 \(Parquet magic bytes not found.*\); write it anew",
+    ):
         prepared(str(home / "b.parquet"))
+
+
+def test_bytes_of_parquet_are_texts_if_they_are_utf_8(home):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"text_a": ["中文".encode(), b"\xff"]}), home / "a.parquet")
+    one, other = file_rows(prepared("a.parquet"), ["text_a"])
+    assert one.text("text_a") == "中文"
+    with pytest.raises(DataError, match=r"^a\.parquet:2: text_a is {'bytes': 1}, not a string"):
+        other.text("text_a")
+
+
+@pytest.mark.parametrize(
+    ("columns", "names", "what"),
+    [
+        ([["a"], ["b"]], ["text_a", "text_a"], "there are two columns 'text_a'; rename one of them"),
+        ([[]], ["text_a"], "there are no rows in it; it needs at least one"),
+        ([[2**62]], ["when"], r"broken Parquet file after row 0 \(.*\); write it anew"),
+    ],
+)
+def test_tables_of_parquet_that_have_no_meaning(home, columns, names, what):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    kinds = {"when": pyarrow.timestamp("us")}
+    arrays = [
+        pyarrow.array(column, kinds.get(name, pyarrow.string())) for column, name in zip(columns, names, strict=True)
+    ]
+    parquet.write_table(pyarrow.table(arrays, names=names), home / "a.parquet")
+    with pytest.raises(DataError, match=rf"^a\.parquet: {what}"):
+        prepared("a.parquet")
+    assert not list(data_folder().glob("*"))
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.conll"])
+def test_no_rows(home, name):
+    (home / name).write_text({"a.json": "[]", "a.conll": "\n \n"}[name])
+    with pytest.raises(DataError, match=rf"^{name}: there are no rows in it; it needs at least one"):
+        prepared(name)
+
+
+def test_errors_about_a_converted_file_name_its_source(home):
+    path = prepared(write(home / "a.csv", "s,label", "x,1"), {"text_a": "s"})
+    told = r"^a\.csv: all rows have the label '1'; there is nothing to learn"
+    with pytest.raises(DataError, match=told), named(path, "a.csv"):
+        Classification().fitted(path)
 
 
 @pytest.mark.slow
@@ -131,6 +182,12 @@ def test_labels_need_not_be_there_to_predict(home):
     ("name", "content", "columns", "what"),
     [
         ("a.csv", "s,label\nx,1", {"text_a": "t"}, r"a\.csv:2: there is no column 't'; there are 's', 'label'"),
+        (
+            "a.csv",
+            "s,label\nx,1",
+            {"s": "text_a"},
+            r"a\.csv:2: there is no column 'text_a'; .*; the column of the task comes first: text_a=s$",
+        ),
         ("a.jsonl", '{"d": {"t": 1}}', {"text_a": "d.u"}, r"a\.jsonl:1: there is no column 'd\.u'"),
         ("a.json", '[{"a": 1}, 2]', {}, r"a\.json:2: row 2 of the list is 2, not an object"),
         ("a.json", "[1", {}, r"a\.json: broken JSON"),
@@ -149,6 +206,26 @@ def test_what_is_refused_with_file_and_line(home, name, content, columns, what):
     with pytest.raises(DataError, match=what):
         prepared(str(home / name), columns)
     assert not list(data_folder().glob("*"))
+
+
+@pytest.mark.parametrize("column", ["text_a", "label"])
+def test_an_empty_cell_is_told_as_such(home, column):
+    """Of a list, of lines and of Parquet, renamed or not."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = [{"text_a": "x", "label": "1"}, {"text_a": "y", "label": "0"}]
+    rows[1][column] = None
+    (home / "a.json").write_text(json.dumps(rows))
+    write(home / "a.jsonl", *map(json.dumps, rows))
+    parquet.write_table(pyarrow.Table.from_pylist(rows), home / "a.parquet")
+    for name in ("a.json", "a.jsonl", "a.parquet"):
+        for columns in ({}, {column: column}):
+            row = list(file_rows(prepared(name, columns), ["text_a", "label"]))[1]
+            with pytest.raises(
+                DataError, match=rf"^{name}:2: {column} is empty \(null\); fill it in or remove the row"
+            ):
+                row.label(column)
 
 
 def test_a_pattern_without_a_file():
@@ -185,3 +262,9 @@ def test_half_a_character_is_told_in_the_row_that_has_it(home):
     (row,) = file_rows(prepared("a.jsonl", {"text_a": "t"}), ["text_a"])
     with pytest.raises(DataError, match=r"^a.jsonl:1: text_a has an unpaired surrogate"):
         row.text("text_a")
+
+
+def test_a_plain_text_has_no_columns_to_convert(home):
+    path = home / "a.txt"
+    path.write_text("a film\n")
+    assert prepared(path, {"text_a": "s"}) == path

@@ -15,7 +15,7 @@ def row(**cells):
     ("value", "what"),
     [
         (5, "c is 5, not a string; put it in quotes"),
-        (None, "c is None, not a string"),
+        (None, r"c is empty \(null\); fill it in or remove the row"),
         (["x"], r"c is \['x'\], not a string"),
         ("a\ud83d", "c has an unpaired surrogate"),
         ("\udc00", "c has an unpaired surrogate"),
@@ -34,7 +34,7 @@ def test_words_are_texts_or_numbers(value, word):
     assert row(c=value).word("c") == word
 
 
-@pytest.mark.parametrize("value", [True, None, [1], {"a": 1}])
+@pytest.mark.parametrize("value", [True, [1], {"a": 1}])
 def test_other_values_are_no_words(value):
     with pytest.raises(DataError, match=r"a\.tsv:7: c is .*, not a string"):
         row(c=value).word("c")
@@ -50,7 +50,7 @@ def test_white_space_around_a_label_is_no_part_of_it(value, label):
     [
         ("", "c is empty; fill it in or remove the row"),
         (" \t", "c is empty"),
-        (None, "c is None"),
+        (None, r"c is empty \(null\)"),
         (float("nan"), "c is nan, which is not a JSON number"),
     ],
 )
@@ -147,5 +147,15 @@ def test_a_column_of_the_name_of_the_note_is_no_place(tmp_path, noted):
 
 def test_a_column_missing_after_conversion_is_told_where_it_came_from(tmp_path):
     path = write_jsonl(tmp_path / "a.jsonl", {"text_a": "a film", "@at": ["mine.csv", 7]})
-    with pytest.raises(DataError, match=r"^mine.csv:7: there is no 'label' in this object; it has 'text_a'$"):
+    with pytest.raises(DataError, match=r"^mine.csv:7: there is no 'label' in this object; .* --columns label=NAME$"):
         list(file_rows(path, ["text_a", "label"]))
+
+
+@pytest.mark.parametrize("content", ["sentence\tlabel\na\t1\n", "text_a\tSentiment\na\t1\n"])
+def test_a_missing_column_of_a_task_is_told_with_the_flag_that_names_it(content, tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text(content)
+    missing = "text_a" if "sentence" in content else "label"
+    told = rf"a\.tsv:1: the header has no column '{missing}'; it has .*: --columns {missing}=NAME$"
+    with pytest.raises(DataError, match=told):
+        list(file_rows(path, ("text_a", "label")))

@@ -8,6 +8,7 @@ import pytest
 import safetensors.numpy
 
 from onion import DataProvider, Forward, Observer, Runner
+from onion.data import iter_rows
 from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.encoder import Encoder
@@ -15,7 +16,7 @@ from onion.tasks.collector import Collector
 from onion.tasks.embedding import files
 from onion.tasks.embedding.embedder import POOLINGS, Embedder, PooledEncoder
 from onion.tasks.embedding.files import Expected, TextStream, embed, embed_file
-from onion.tasks.embedding.npy import NpyFile, new_folder
+from onion.tasks.embedding.npy import NpyFile
 from tests.paths import ROOT
 from tests.tasks.helpers import HIDDEN, films, snapshot, tiny_arrays, tiny_encoder, write_tsv
 
@@ -184,7 +185,7 @@ def test_files_hold_what_the_embedder_gives_in_the_order_of_the_rows(make, encod
     report = embed_file(make(pooling="mean"), data, tmp_path / "new" / "out", tokens)
     plain, _ = token_vectors(encoder, tokenizer, texts)
     names = ["cls_emb", "lengths", "top_layer_emb"] if tokens else ["cls_emb"]
-    assert sorted(snapshot(tmp_path / "new")) == ["out", *(f"out/{name}.npy" for name in names)]
+    assert snapshot(tmp_path / "new").keys() == {"out", "out/rows.jsonl", *(f"out/{name}.npy" for name in names)}
     assert report["rows"] == 1000
     assert report["tokens"] == sum(map(len, plain))
     found = {name: np.load(tmp_path / "new" / "out" / f"{name}.npy") for name in names}
@@ -197,6 +198,17 @@ def test_files_hold_what_the_embedder_gives_in_the_order_of_the_rows(make, encod
         assert found[name].dtype == (np.int64 if name == "lengths" else np.float32)
         assert found[name].shape == expected[name].shape
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+
+
+def test_texts_and_other_columns_lie_beside_the_vectors(make, tmp_path):
+    (tmp_path / "a.csv").write_text("id,sentence,more\n7,一部 film,x\n8,grim,y\n", encoding="utf-8")
+    given = make(), tmp_path / "a.csv", tmp_path / "out"
+    embed_file(*given, columns={"text_a": "sentence"}, carry=["id"])
+    found = [cells for _, cells in iter_rows(tmp_path / "out" / "rows.jsonl")]
+    assert found == [{"text_a": "一部 film", "id": "7"}, {"text_a": "grim", "id": "8"}]
+    np.testing.assert_allclose(np.load(tmp_path / "out" / "cls_emb.npy"), make()(["一部 film", "grim"]), atol=1e-5)
+    with pytest.raises(DataError, match=r"a\.csv:2: there is no 'nope' in this object; it has 'id', 'sentence'"):
+        embed("no such encoder", *given[1:2], tmp_path / "other", columns={"text_a": "sentence"}, carry=["nope"])
 
 
 def test_token_vectors_of_an_inner_layer_are_not_normalised(make, tmp_path, data):
@@ -335,13 +347,3 @@ def test_npy_files_in_any_order(tmp_path, width):
     assert found.dtype == np.int64
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy", mmap_mode="r"), expected)
-
-
-def test_a_folder_that_somebody_else_filled_meanwhile_is_left_alone(tmp_path):
-    ours = new_folder(tmp_path / "o")
-    (ours.__enter__() / "a").write_text("ours")
-    (tmp_path / "o").mkdir()
-    (tmp_path / "o" / "a").write_text("theirs")
-    with pytest.raises(DataError, match=r"cannot be written: .+; nothing was written"):
-        ours.__exit__(None, None, None)
-    assert snapshot(tmp_path) == {"o": None, "o/a": b"theirs"}

@@ -41,11 +41,13 @@ def test_yaml_and_json_say_the_same(tmp_path):
         ("a.json", "[" * 100_000, "broken JSON"),
         ("a.json", '{"a": 1, "b": {"c": 1, "c": 2}}', "'c' is set twice; remove one"),
         ("a.toml", "a = 1", "its name must end in .yaml, .yml or .json"),
+        ("a.yaml", "learning_rate: 2e-5x", "learning_rate must be a number > 0, got '2e-5x'"),
+        ("a.json", '{"tasks": {}, "batch_size": 0}', "batch_size must be an integer >= 1, got 0"),
     ],
 )
 def test_files_that_do_not_do(tmp_path, monkeypatch, name, text, what):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match=f"{name}: .*{re.escape(what)}"):
+    with pytest.raises(DataError, match=f"{name}:.*{re.escape(what)}"):
         read_config(written(tmp_path / name, text))
     assert not (tmp_path / "pwned").exists()
 
@@ -72,6 +74,13 @@ def test_a_value_is_shown_in_short_and_without_what_a_terminal_obeys(tmp_path, n
     assert len(str(caught.value)) < 600
 
 
+def test_what_a_run_writes_down_as_its_settings_can_be_read(tmp_path):
+    settings = resolve(
+        {**NEEDED, "lora_rank": 4, "lora_targets": "q_proj", "freeze": "encoder.*", "learning_rate": "2e-5"}
+    )
+    assert resolve(read_config(written(tmp_path / "a.json", json.dumps(settings.as_json())))) == settings
+
+
 def test_a_file_that_is_not_there_or_no_text(tmp_path):
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe")
     for name, told in (("a.yaml", "there is no such file"), ("b.yaml", "cannot be read")):
@@ -83,6 +92,23 @@ def test_yaml_needs_its_library(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(OnionError, match=r"pip install 'onion-paddle\[yaml\]'"):
         read_config(written(tmp_path / "a.yaml", "a: 1"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.yaml", "task: classification\npasses: 0\n", 2),
+        ("a.yaml", "# passes: 3\n'passes': 0\n", ""),  # two lines that look like it
+        ("a.json", '{\n  "task": "classification",\n  "passes": 0\n}', 3),
+        ("a.json", '{"task": "classification", "passes": 0}', 1),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_line(name, text, line, tmp_path):
+    path = written(tmp_path / name, text)
+    with pytest.raises(DataError) as caught:
+        read_config(path)
+    place = f"{path}:{line}" if line else path
+    assert str(caught.value) == f"{place}: passes must be an integer >= 1, got 0"
 
 
 def test_the_later_layer_wins():

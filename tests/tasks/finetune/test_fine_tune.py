@@ -1,13 +1,14 @@
 import os
 import random
 import shutil
+import signal
 
 import attrs
 import numpy as np
 import paddle
 import pytest
 
-from onion import Accumulate, GradientMachine, NanGuard, ParameterUpdater
+from onion import Accumulate, DataProvider, GradientMachine, NanGuard, Observer, ParameterUpdater
 from onion.checkpointing.checkpoint import newest, read, steps_in
 from onion.errors import CheckpointError, DataError, OnionError, WeightsError
 from onion.models.config import EncoderConfig
@@ -91,6 +92,16 @@ def test_a_second_start_reads_the_training_file_once_for_its_digest(make_setting
     job.onion(tmp_path / "out")[RunFolder].look()
     assert (job.task, len(job.train_set)) == (first.task, 64)
     assert whole.count(str(path)) == 1
+
+
+def test_ctrl_c_leaves_the_program_in_good_order_and_the_next_one_goes_on(make_settings, tmp_path):
+    stop = Observer(on_batch_end=lambda state: signal.raise_signal(signal.SIGINT) if state.step == 3 else None)
+    runner = Job.prepare(make_settings()).onion(tmp_path / "out").insert_before(DataProvider, stop)
+    with pytest.raises(SystemExit) as caught:
+        runner.run(passes=2)
+    assert caught.value.code == 128 + signal.SIGINT
+    assert steps_in(tmp_path / "out")[-1] == 3
+    assert runner.without(Observer).run(passes=2).step == 16
 
 
 def test_no_trace_of_a_training_that_could_not_begin(make_settings, encoder_folder, tmp_path):

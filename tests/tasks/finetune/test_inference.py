@@ -1,8 +1,10 @@
+import json
 import shutil
 
 import numpy as np
 import pytest
 
+from onion.data import iter_rows
 from onion.errors import CheckpointError, DataError, OnionError
 from onion.tasks.finetune.inference import evaluate, predict, predict_texts
 from onion.tasks.finetune.predictor import Predictor
@@ -79,6 +81,35 @@ def test_the_best_checkpoint_is_used_and_the_order_of_training_does_not_matter(t
     if newest.name != f"step-{result.report['best_step']:08d}":
         shutil.rmtree(newest)
     assert evaluate(copy, str(films_folder / "dev.tsv"))["accuracy"] == result.report["dev.accuracy"]
+
+
+def test_a_report_agrees_with_the_figures_and_the_predictions(folder, tmp_path):
+    rows = [{"sentence": text, "gold": label, "text_b": None} for text, label in films(70, seed=2)]
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "dev.parquet")
+    data, columns = str(tmp_path / "dev.parquet"), {"text_a": "sentence", "label": "gold"}
+    figures = evaluate(folder, data, columns=columns, report=tmp_path / "report")
+    assert figures == evaluate(folder, data, columns=columns)
+    told = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
+    assert told["figures"] == figures
+    assert told["averages"]["macro"]["f1"] == figures["f1_macro"]
+    found = list(predict(folder, data, columns=columns))
+    wrong = [number for number, row in enumerate(rows) if row["gold"] != found[number]["label"]]
+    errors = list(iter_rows(tmp_path / "report" / "errors.csv"))
+    assert told["errors"] == len(errors) == len(wrong) > 0
+    confidences = [float(row["confidence"]) for _, row in errors]
+    assert confidences == sorted(confidences, reverse=True)
+    assert sorted(int(row["line"]) - 1 for _, row in errors) == wrong
+    for _, row in errors:
+        each = found[int(row["line"]) - 1]
+        assert (row["file"], row["predicted"]) == (data, each["label"])
+        assert float(row["confidence"]) == pytest.approx(each["probabilities"][each["label"]], abs=1e-5)
+
+
+def test_a_folder_for_the_report_is_looked_at_before_anything_is_computed(folder):
+    with pytest.raises(DataError, match="is not empty, and nothing is overwritten"):
+        evaluate(folder, "none.tsv", report=folder)
 
 
 @pytest.mark.parametrize("use", [evaluate, lambda *given: list(predict(*given))], ids=["evaluate", "predict"])

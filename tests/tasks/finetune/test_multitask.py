@@ -13,7 +13,7 @@ from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.fine_tune import fine_tune, prepare, train
 from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.predictor import Predictor
-from onion.tasks.finetune.run_folder import RUN_FILE, SETTINGS_FILE, read_record
+from onion.tasks.finetune.run_folder import RUN_FILE, SETTINGS_FILE, read_json, read_record
 from tests.tasks.helpers import films, snapshot, write_tsv
 
 
@@ -60,13 +60,23 @@ def test_three_tasks_from_a_file_to_predictions(config, files, tmp_path):
     record = read_record(out)
     assert record["tasks"].keys() == record["fitted"]["tasks"].keys() == {"films", "scores", "words"}
     assert record["tasks"]["films"]["options"] == {"max_length": 16}
-    assert report["films.accuracy"] == evaluate(out, str(files / "dev.tsv"), task_name="films")["accuracy"]
+    found = evaluate(out, str(files / "dev.tsv"), task_name="films", report=out / "report")
+    assert report["films.accuracy"] == found["accuracy"]
+    told = read_json(out / "report", "report.json")
+    assert (told["task"], told["figures"]) == ("films", found)
     assert report["films.majority_accuracy"] >= 0.5
     (found,) = predict_texts(out, ["a lovely film"], task_name="films")
     assert found["label"] in ("good", "bad")
     (value,) = predict_texts(out, ["a lovely film"], task_name="scores")
     assert isinstance(value["value"], float)
     assert resolve(read_config(out / SETTINGS_FILE)) == settings
+
+
+def test_the_order_is_that_of_each_task(config, tmp_path):
+    own = {"films": {"class_balanced": True}, "words": {"stream": True, "shuffle_buffer": 9}}
+    tasks = onion_of(config(own), tmp_path)[TaskSampler].tasks
+    orders = [tasks[name].provider.loader.settings for name in ("films", "scores", "words")]
+    assert [["weights" in each, each.get("shuffle_buffer")] for each in orders] == [[1, None], [0, None], [0, 9]]
 
 
 def test_the_plan_follows_the_mix_ratios_and_the_reference_task(config, tmp_path):
@@ -195,9 +205,16 @@ def test_in_python_a_mapping_or_a_list(config, tmp_path):
         ({}, {"strategy": "mixed"}, "strategy must be one of mix-ratio, uniform"),
         ({}, {"reference": "nope"}, "reference must be one of the targets 'films', got 'nope'"),
         ({}, {"reference": "scores"}, "reference must be one of the targets 'films', got 'scores'"),
+        (
+            {"films": {"stream": True}},
+            {},
+            "'films' is a stream, by whose passes no others can be planned; name a target",
+        ),
         ({"a.b": {"task": "masked-lm", "train": "x"}}, {}, "tasks: a name cannot have a '.'"),
         ({}, {"columns": {"text_a": "x"}}, "columns is a setting of one task; with several, write it into the entry"),
         ({}, {"train": "a.tsv"}, "train is a setting of one task; with several, write it into the entry of a task"),
+        ({}, {"shuffle_buffer": 9}, "shuffle_buffer is a setting of one task; with several, write it into the entry"),
+        ({}, {"init_head": True}, "init_head is a setting of one task; leave it out with several"),
         ({}, {"max_lenght": 9}, "unknown setting 'max_lenght': neither a training nor one of its tasks has it"),
         ({}, {"monitor": "accuracy"}, "monitor: 'accuracy' names no task that is tested; write TASK.METRIC"),
         ({}, {"monitor": "films.f2"}, "the test has no metric 'f2'; it has accuracy"),

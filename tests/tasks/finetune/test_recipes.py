@@ -22,12 +22,16 @@ from onion.tasks.batches import batch_of
 from onion.tasks.classification import Classification, Classifier
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.cache import cached_features
+from onion.tasks.data.features.stream import FeatureStream
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.tasks.finetune.recipes import best_figure, evaluation_onion, prediction_onion, training_data, training_onion
 from onion.tasks.finetune.settings import TrainingSettings
+from onion.tasks.matching import Matching
 from onion.tasks.metrics.question_answering import ReadingMetric, alike
 from onion.tasks.probabilities import softmax
 from onion.tasks.question_answering.questions import Answer, Question
+from onion.tasks.regression import Regression
+from tests.tasks.helpers import write_tsv
 from tests.tasks.metrics.of_tasks import METRICS
 
 
@@ -99,6 +103,47 @@ def test_training_onion(task, measure, network, examples, tmp_path):
         (3, seen[1][1]),
     ]
     assert {path.name for path in tmp_path.iterdir()} == {"metrics.jsonl", "step-00000002", "step-00000003"}
+
+
+class Texts(Classification):
+    """A kind whose rows are not one example each."""
+
+    def count(self, rows, tokenizer):
+        return 0
+
+
+def test_only_tasks_that_count_rows_skip_them():
+    assert Classification().makes_one_each
+    assert not Texts().makes_one_each
+
+
+def test_balanced_classes_are_drawn_equally_often(tokenizer, tmp_path):
+    rows = [("a good film", "good")] * 20 + [("a bad film", "bad")] * 180
+    path = write_tsv(tmp_path / "rare.tsv", rows)
+    task = Classification(max_length=16).fitted(path)
+    data = training_data(task, cached_features(task, path, tokenizer), 20, seed=1, class_balanced=True)
+    counts = [np.bincount(batch["labels"]) for pass_id in range(5) for batch in data.loader.batches(pass_id)]
+    assert len(counts) == 50
+    assert abs(np.sum(counts, axis=0)[0] - 500) < 5 * np.sqrt(1000) / 2  # five standard deviations
+
+
+@pytest.mark.parametrize("kind", [Regression(), Matching(learning="pairwise")], ids=type)
+def test_a_task_without_classes_has_none_to_balance(kind, examples):
+    with pytest.raises(
+        DataError, match=rf"class_balanced: the examples of this task \({kind.name}\) are not of one class"
+    ):
+        training_data(kind, examples, 20, seed=1, class_balanced=True)
+
+
+def test_a_stream_comes_out_of_its_buffer_in_the_order_of_the_seed(task, tokenizer, films_folder):
+    stream = FeatureStream(task, films_folder / "dev.tsv", tokenizer)
+
+    def places(seed, buffer=30):
+        loader = training_data(task, stream, 32, seed, shuffle_buffer=buffer).loader
+        return [place for batch in loader.batches(0) for place in batch["places"]]
+
+    assert places(1) == places(1) != places(2)
+    assert sorted(places(1)) == places(1, None) == list(range(70))
 
 
 def reading(*answers, with_negative=False):

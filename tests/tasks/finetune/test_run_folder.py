@@ -12,6 +12,7 @@ from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
 from onion.tasks.data.data_files import DataFiles
+from onion.tasks.finetune.adapters import FROZEN
 from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict
@@ -22,6 +23,7 @@ from onion.tasks.finetune.run_folder import (
     SETTINGS_FILE,
     TASK_FILE,
     RunFolder,
+    differences,
     read_json,
     read_record,
     settings_record,
@@ -29,6 +31,7 @@ from onion.tasks.finetune.run_folder import (
 )
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import recorded_task
+from onion.tasks.token_classification.task import TokenClassification
 from onion.testing import Batches, Failing, PlannedError
 from tests.tasks.helpers import snapshot
 
@@ -84,7 +87,7 @@ def test_a_new_folder_is_made_claimed_and_filled(tmp_path, folder_of, settings, 
     assert {name: record[name] for name in settings_record(settings, files_of(settings))} == json.loads(
         json.dumps(settings_record(settings, files_of(settings)))
     )
-    assert {path.name for path in out.iterdir()} == {RUN_FILE, *OWN_FILES}
+    assert {path.name for path in out.iterdir()} == {RUN_FILE, *OWN_FILES} - {FROZEN}  # of adapters
     assert recorded_task(read_json(out, TASK_FILE), out).labels.names == ("bad", "good")
     assert "run_folder" in (out / "onion.txt").read_text()
     assert caplog.messages == ["a.tsv: texts cut: 2"]
@@ -144,6 +147,12 @@ def test_the_same_bytes_under_another_ending_are_another_run(tmp_path, folder_of
     run(folder_of(tmp_path / "out", train=str(tmp_path / "other.tsv")))
     with pytest.raises(CheckpointError, match=r"another run \(the train file ends in \.tsv there, in \.txt here\)"):
         run(folder_of(tmp_path / "out", train=str(tmp_path / "a.txt")))
+
+
+@pytest.mark.parametrize(("there", "here"), [("0.1", "0.2"), ("0.1", "1/5"), ("1/5", "2/5"), ("1/5", "b.tsv")])
+def test_another_part_of_the_training_file_is_no_file_with_an_ending(there, here):
+    assert list(differences({"dev": there}, {"dev": here})) == [f"dev {there} there, {here} here"]
+    assert not list(differences({"dev": there}, {"dev": there}))
 
 
 def test_an_option_is_told_by_its_name_and_what_is_said_twice_is_no_difference(tmp_path, folder_of):
@@ -252,6 +261,22 @@ def test_a_run_with_the_old_names_is_resumed_evaluated_and_predicted_from(traine
     again = train(make_settings(task="classify"), folder).report
     assert {**again, "output": None, "seconds": None} == {**result.report, "output": None, "seconds": None}
     assert (folder / RUN_FILE).read_bytes() == written
+
+
+@pytest.mark.parametrize("told", [{"punctuation"}, {"stride"}])
+def test_a_setting_that_came_later_is_a_difference_if_it_affects_the_training(tmp_path, folder_of, told):
+    task = TokenClassification(labels=["O", "B-PER"], punctuation=True, stride=4)
+    run(folder_of(tmp_path, task))
+    record = read_json(tmp_path, RUN_FILE)
+    write_json(tmp_path / RUN_FILE, {**record, "fitted": {k: v for k, v in record["fitted"].items() if k not in told}})
+    if told == {"stride"}:
+        with pytest.raises(CheckpointError, match=r"another run \(stride None there, 4 here\)"):
+            run(folder_of(tmp_path, task))
+    else:
+        run(folder_of(tmp_path, task))
+        assert read_json(tmp_path, RUN_FILE) == record
+        with pytest.raises(CheckpointError, match="punctuation True there, False here"):
+            run(folder_of(tmp_path, attrs.evolve(task, punctuation=False)))
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"\xff", b"[]"])

@@ -14,6 +14,7 @@ from onion import (
     ParameterUpdater,
     Saver,
     Tester,
+    Tracker,
     UseAverage,
 )
 from onion.checkpointing.run_state import best_checkpoint
@@ -22,11 +23,12 @@ from onion.tasks.finetune.declared import GROUPS, declared_in
 from onion.tasks.finetune.fine_tune import Job, train
 from onion.tasks.finetune.inference import evaluate
 from onion.tasks.finetune.initialization import weights_in
+from onion.tasks.finetune.multitask_settings import TaskSettings
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.settings import Settings
 from scripts.settings_page import page
 from tests.paths import ROOT
-from tests.tasks.helpers import snapshot
+from tests.tasks.helpers import log_rows, snapshot
 
 
 def onion_of(settings, folder):
@@ -47,6 +49,8 @@ def test_every_setting_is_declared_in_a_group_with_its_help():
         ({"precision": "bfloat16"}, MixedPrecision, {"dtype": "bfloat16"}),
         ({"early_stopping": 2}, EarlyStopping, {"patience": 2, "monitor": "dev.accuracy", "mode": "max"}),
         ({"ema_decay": 0.9}, MovingAverage, {"decay": 0.9}),
+        ({"loggers": ["visualdl"], "log_every": 7}, Tracker, {"name": "visualdl", "every": 7}),
+        ({"loggers": "visualdl"}, Tracker, {"name": "visualdl"}),
         ({"freeze": ["encoder.embeddings.*"]}, Freeze, {"pattern": "encoder.embeddings.*"}),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -67,6 +71,23 @@ def test_intervals_count_updates(make_settings, tmp_path):
     assert runner[ParameterUpdater].optimizer.get_lr() == 0
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"shuffle_buffer": 8}, "shuffle_buffer is for stream; without it all examples are shuffled: leave"),
+        (
+            {"stream": True, "class_balanced": True},
+            "class_balanced draws from all examples of the training file, which",
+        ),
+    ],
+)
+def test_orders_that_exclude_each_other(make_settings, changes, said):
+    with pytest.raises(DataError, match=said):
+        make_settings(**changes)
+    with pytest.raises(DataError, match=f"tasks: 'a': {said}"):
+        TaskSettings.from_config("a", {"task": "classification", "train": "a.tsv", **changes})
+
+
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant", "palm"])
 def test_the_schedule(make_settings, tmp_path, schedule):
     runner = onion_of(make_settings(schedule=schedule, warmup_ratio=0.25), tmp_path)
@@ -75,6 +96,45 @@ def test_the_schedule(make_settings, tmp_path, schedule):
     assert rate == pytest.approx({"palm": 0.75}.get(schedule, 1.0) * 6e-3)
     runner.run(passes=2)
     assert runner[ParameterUpdater].optimizer.get_lr() == pytest.approx(6e-3 if schedule == "constant" else 0, abs=1e-9)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant", "palm"])
+def test_a_warm_up_in_updates_comes_before_its_share(make_settings, tmp_path, schedule):
+    runner = onion_of(make_settings(schedule=schedule, warmup_steps=8, warmup_ratio=0.1), tmp_path)
+    runner.run(steps=4)
+    assert runner[ParameterUpdater].optimizer.get_lr() == pytest.approx(6e-3 / 2)
+
+
+@pytest.mark.parametrize(("most", "every", "accumulated"), [(2, 1, 1), (12, 2, 1), (10, 1, 2)])
+def test_max_steps_comes_before_passes_and_is_what_the_learning_rate_is_planned_for(
+    make_settings, tmp_path, most, every, accumulated
+):
+    settings = make_settings(passes=1, max_steps=most, gradient_accumulation_steps=accumulated)  # 8 batches a pass
+    assert onion_of(settings, tmp_path / "tests")[Tester].every == every
+    assert train(settings, tmp_path / "out").report["step"] == most
+    halfway = onion_of(settings, tmp_path / "half")
+    halfway.run(steps=most // 2)
+    rising = round(0.1 * most)
+    falling = (most - most // 2) / (most - rising)
+    assert halfway[ParameterUpdater].optimizer.get_lr() == pytest.approx(6e-3 * falling)
+
+
+def test_adams_constants(make_settings, tmp_path):
+    optimizer = onion_of(make_settings(adam_beta1=0.8, adam_beta2=0.98, adam_epsilon="1e-6"), tmp_path)[
+        ParameterUpdater
+    ].optimizer
+    assert (optimizer._beta1, optimizer._beta2, optimizer._epsilon) == (0.8, 0.98, 1e-6)
+    usual = onion_of(make_settings(), tmp_path)[ParameterUpdater].optimizer
+    assert (usual._beta1, usual._beta2, usual._epsilon) == (0.9, 0.999, 1e-8)
+
+
+def test_tests_and_checkpoints_after_each_pass(make_settings, tmp_path):
+    settings = make_settings(test_every="pass", keep_last=9)
+    assert onion_of(settings, tmp_path)[Saver].every == "pass"
+    report = train(settings, tmp_path / "out").report
+    assert [path.name for path in sorted((tmp_path / "out").glob("step-*"))] == ["step-00000008", "step-00000016"]
+    assert {row["step"] for row in log_rows(tmp_path / "out") if "dev.accuracy" in row} == {8, 16}
+    assert report["best_step"] in (8, 16)
 
 
 def test_frozen_parameters_keep_their_bits_and_others_do_not(make_settings, tmp_path):
@@ -125,6 +185,11 @@ def test_all_at_once_resumes_to_the_bit(make_settings, tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "what"),
     [
+        ("adam_beta2", 1, "adam_beta2 must be a number >= 0 and < 1, got 1"),
+        ("adam_epsilon", 0, "adam_epsilon must be a number > 0, got 0"),
+        ("max_steps", 0, "max_steps must be an integer >= 1, got 0"),
+        ("warmup_steps", 0.1, r"warmup_steps must be an integer >= 0, got 0\.1"),
+        ("test_every", "epoch", "test_every must be an integer >= 1, or pass, got 'epoch'"),
         ("schedule", "liner", "schedule must be one of linear, cosine, constant, palm, got 'liner'"),
         ("precision", "fp16", "precision must be one of float32, bfloat16, float16, got 'fp16'"),
         ("ema_decay", 1, "ema_decay must be a number >= 0 and < 1, got 1"),
@@ -142,3 +207,14 @@ def test_values_that_are_refused(make_settings, name, value, what):
 def test_the_page_of_settings_is_up_to_date():
     """`make settings-page` writes it."""
     assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == page()
+
+
+def test_gradient_checkpointing_changes_no_bit(make_settings, tmp_path):
+    for name, switch in (("kept", False), ("recomputed", True)):
+        job = Job.prepare(make_settings(gradient_checkpointing=switch))
+        assert job.network.encoder.gradient_checkpointing is switch
+        job.onion(tmp_path / name).run(passes=1)
+    one, other = (snapshot(tmp_path / name) for name in ("kept", "recomputed"))
+    names = [name for name in one if name.endswith(".safetensors")]
+    assert names
+    assert all(one[name] == other[name] for name in names)

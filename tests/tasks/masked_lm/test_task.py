@@ -327,10 +327,11 @@ def test_accuracy_rises_far_above_the_commonest_word(trained):
     assert first["dev.perplexity"] > 8
 
 
-def test_evaluation_gives_what_training_reported(trained, texts):
+def test_evaluation_gives_what_training_reported(trained, texts, tmp_path):
     out, result = trained
     wanted = {name: result.report[f"dev.{name}"] for name in ("accuracy", "perplexity")}
-    assert evaluate(out, str(texts / "dev.txt")) == {**wanted, "rows": 90}
+    assert evaluate(out, str(texts / "dev.txt"), report=tmp_path / "report") == {**wanted, "rows": 90}
+    assert [path.name for path in (tmp_path / "report").iterdir()] == ["report.json"]
 
 
 def test_the_masks_of_a_text_are_filled(trained, tmp_path, caplog):

@@ -11,6 +11,7 @@ from onion.tasks.metrics.classification import ClassificationMetric, MultiLabelM
 from onion.tasks.metrics.correlation import CorrelationMetric
 from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
 from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, ranking
+from onion.tasks.token_classification.tags import Tags
 
 
 class Case(NamedTuple):
@@ -23,6 +24,10 @@ class Case(NamedTuple):
 
 def guesses(*best):
     return Guesses(np.array(best)[:, None], np.ones((len(best), 1)), np.array(best, np.float32) / 7)
+
+
+def tags_of(*numbers):
+    return Tags(np.array(numbers), np.ones(len(numbers)))
 
 
 WINDOWS = {"rows": [1, 0], "begins": [2, 0], "tags": np.array([IGNORED, IGNORED, 2, 0, 1])}
@@ -60,8 +65,8 @@ METRICS = {
     "chunks": Case(
         lambda: ChunkMetric(Labels(["O", "B-x", "I-x"])),
         [
-            ([np.array([2, 0]), np.array([0])], WINDOWS),
-            ([np.array([1, 2])], {"rows": [1], "begins": [0], "tags": np.array([1, 2, IGNORED])}),
+            ([tags_of(2, 0), tags_of(0)], WINDOWS),
+            ([tags_of(1, 2)], {"rows": [1], "begins": [0], "tags": np.array([1, 2, IGNORED])}),
         ],
         dict.fromkeys(("precision", "recall", "f1", "accuracy", "f1.x"), 0.0),
     ),

@@ -9,7 +9,7 @@ from seqeval.metrics.sequence_labeling import get_entities, precision_recall_fsc
 
 from onion.tasks.data.labels import Labels
 from onion.tasks.metrics.chunk_f1 import ChunkMetric, TagScheme
-from tests.tasks.metrics.of_tasks import METRICS
+from tests.tasks.metrics.of_tasks import METRICS, tags_of
 
 BIO = Labels(["O", "B-PER", "I-PER", "B-PER.NAM", "I-PER.NAM"])
 ALL = Labels(["O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("x", "y-z")), "B", "I"])
@@ -28,7 +28,7 @@ def measured(labels, true, predicted):
     metric, numbers = ChunkMetric(labels), labels.numbers()
     for row, (one, other) in enumerate(zip(true, predicted, strict=True)):
         batch = {"rows": [row], "begins": [0], "tags": np.array([numbers[tag] for tag in one])}
-        metric.update([np.array([numbers[tag] for tag in other])], batch)
+        metric.update([tags_of(*(numbers[tag] for tag in other))], batch)
     return metric.result()
 
 

@@ -105,7 +105,7 @@ def test_lines():
         ("Who?", "1 tab-separated cells; this model reads question and context"),
         ('{"question": "What?"}', "there is no 'context' in this object"),
         ('{"question": "What?", "context": 5}', "context is 5, not a string"),
-        ('{"question": "What?", "context": "a", "id": null}', "id is None, not a string"),
+        ('{"question": "What?", "context": "a", "id": null}', r"id is empty \(null\)"),
     ],
 )
 def test_lines_that_do_not_do(line, told):

@@ -10,6 +10,7 @@ import numpy as np
 import paddle
 import pytest
 
+from onion.data import iter_rows
 from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
@@ -220,9 +221,13 @@ def run(folder, learn):
     return learn("question-answering", *files, passes=4, options=TINY, test_every=1000)
 
 
-def test_it_learns_and_measures_the_same_again(run, folder):
+def test_it_learns_and_measures_the_same_again(run, folder, tmp_path):
     out, _ = run
-    figures = evaluate(out, str(folder / "dev.json"))
+    figures = evaluate(out, str(folder / "dev.json"), report=tmp_path / "report")
+    questions = [row for _, row in iter_rows(tmp_path / "report" / "questions.csv")]
+    assert [float(row["f1"]) for row in questions] == sorted(float(row["f1"]) for row in questions)
+    for name in ("exact_match", "f1"):
+        assert np.mean([float(row[name]) for row in questions]) == pytest.approx(figures[name])
     assert figures.pop("rows") > 0
     names = {"exact_match", "f1", "has_answer_exact_match", "has_answer_f1", "no_answer_exact_match"}
     best = {"best_exact_match", "best_exact_match_threshold", "best_f1", "best_f1_threshold"}

@@ -159,3 +159,12 @@ def test_questions_that_are_cut_are_counted(tokenizer, text, cut):
     note_cut(notes, question(), Windows.of(encodings, 2), 5)
     note_cut(notes, Question("", "", text, CONTEXT), Windows.of(encodings, 2), 5)
     assert notes["questions longer than 5 tokens, cut"] == cut
+
+
+def test_cores_of_a_very_long_context_take_little_memory():
+    """A table of all windows and tokens would have 20 GB."""
+    firsts = 6 * np.arange(20_000)
+    windows = Windows([], 0, firsts, np.full(20_000, 12), np.zeros((firsts[-1] + 12, 2)))
+    begins, ends = (windows.cores() + firsts[:, None]).T
+    assert (begins[0], ends[-1]) == (0, len(windows.offsets))
+    assert (begins[1:] == ends[:-1]).all()

@@ -61,6 +61,23 @@ def test_without_tags_words_are_told_by_the_mark_or_the_list():
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("She met Jo in Berlin.", "She met Jo in Berlin ."),
+        ('"U.N." (AT&T), it\'s 5,000!?', '" U.N . " ( AT&T ) , it\'s 5,000 ! ?'),
+        ("... -- $5", ". . . - - $ 5"),
+        ("हिन्दी है।", "हिन्दी है ।"),  # ends with vowel signs, which are no punctuation
+        (" ", ""),
+    ],
+)
+def test_punctuation_at_the_ends_of_words_is_apart_where_it_is_so_in_the_training_file(text, words):
+    split = unlabelled_text(row(text_a=text), characters=False, punctuation=True)
+    assert split.words == words.split()
+    assert split.text == text
+    assert unlabelled_text(row(text_a=text), characters=False).words == text.split()
+
+
+@pytest.mark.parametrize(
     ("words", "tags", "what"),
     [
         ("a\x02b", "O", "text_a has 2 words, but label has 1 tags"),
@@ -70,7 +87,7 @@ def test_without_tags_words_are_told_by_the_mark_or_the_list():
         ("a\x02b", "O\x02B-P\u3000O", r"tag 2 in label, 'B-P\\u3000O', contains whitespace"),
         ([], [], "this row has no words; remove it"),
         (["a", 5], ["O", "O"], r"text_a\[1\] is 5, not a string"),
-        (["a"], [None], r"label\[0\] is None, not a string"),
+        (["a"], [None], r"label\[0\] is empty \(null\)"),
         (["\ud83d"], ["O"], r"text_a\[0\] has an unpaired surrogate"),
         (7, "O", "text_a is 7, not a string"),
         ({}, {}, "text_a is {}, not a string"),

@@ -75,7 +75,7 @@ def test_cost_and_tags_do_not_depend_on_the_other_examples_of_the_batch(network,
         for example, tags in zip(examples, together, strict=True):
             batch = tensors(words_task.collate([example], pad_id=0))
             logits = network(batch)
-            assert network.decode(logits, batch)[0].tolist() == tags.tolist()
+            assert network.decode(logits, batch)[0].numbers.tolist() == tags.numbers.tolist()
             losses.append(float(network.loss(logits, batch)))
             words.append(len(tags))
     assert whole == pytest.approx(np.average(losses, weights=words), rel=1e-4)
@@ -99,7 +99,8 @@ def test_a_chain_is_followed_across_the_border_and_learned_up_to_it(encoder_fold
     tags = paddle.to_tensor([IGNORED, IGNORED, 0, 1])
     batch = {"words": [4], "own": [(2, 4)], "tags": tags}
     (found,) = network.decode(paddle.to_tensor(values), batch)
-    assert found.tolist() == [1, 1]
+    assert found.numbers.tolist() == [1, 1]
+    assert found.probabilities == pytest.approx([1 / (1 + np.exp(-5))] * 2, abs=1e-6)
     # Of the two words alone; each is certain of tag 1, which the first cannot have.
     loss = float(network.loss(paddle.to_tensor(values), batch))
     assert loss == pytest.approx(np.log(1 + np.exp(-5)) / 2, rel=1e-3)
@@ -164,6 +165,17 @@ def test_best_paths_by_going_through_all_paths(crf, scores):
     for row, length in enumerate(LENGTHS):
         paths, totals = every_path(crf, scores[row], length)
         assert tuple(found[row]) == paths[totals.argmax()]
+
+
+def test_marginals_by_going_through_all_paths(crf, scores):
+    crf.transitions.set_value(10 * crf.transitions.numpy())  # some transitions are hardly possible
+    found = crf.marginals(scores, LENGTHS)
+    for row, length in enumerate(LENGTHS):
+        paths, totals = every_path(crf, scores[row], length)
+        wanted = np.zeros((length, TAGS))
+        for path, chance in zip(paths, np.exp(totals - logsumexp(totals)), strict=True):
+            wanted[np.arange(length), path] += chance
+        np.testing.assert_allclose(found[row, :length], wanted, atol=1e-6)
 
 
 def test_best_paths_are_those_of_paddle(chance):

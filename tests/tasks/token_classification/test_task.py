@@ -1,14 +1,17 @@
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
+from onion.tasks.finetune.run_folder import read_json
 from onion.tasks.metrics.chunk_f1 import IGNORED
 from onion.tasks.registry import recorded_task
+from onion.tasks.token_classification.tags import Tags
 from onion.tasks.token_classification.task import DECODERS, TokenClassification
 from tests.tasks.helpers import DATA, needs_data, of_dev, write_tsv
 from tests.tasks.tagged import LABELS, examples_of, joined, tagged
@@ -47,6 +50,15 @@ def test_what_the_training_file_tells(tmp_path):
     chinese = write_tsv(tmp_path / "b.tsv", [joined([*"北京欢迎你在下午来", "2008"], ["B-x", "I-x", *"OOOOOOOO"])])
     assert TokenClassification().fitted(chinese).characters is True
     assert TokenClassification(characters=False).fitted(chinese).characters is False
+
+
+def test_plain_texts_are_split_as_the_training_file_is(tmp_path):
+    attached, apart = (["Jo", "left."], ["O", "B-x"]), (["Jo", "left", "."], ["O", "B-x", "O"])
+    for rows, words in (([attached], ["It", "left."]), ([attached, apart], ["It", "left", "."])):
+        task = TokenClassification().fitted(write_tsv(tmp_path / "a.tsv", [joined(*row) for row in rows]))
+        assert [text.words for text in task.text_rows(["It left."])] == [words]
+        (text,) = task.adjusted({"punctuation": False}).text_rows(["It left."])
+        assert text.words == ["It", "left."]
 
 
 def test_a_label_map_beside_the_training_file_or_named(tmp_path):
@@ -109,13 +121,14 @@ def test_tags_never_shift(tokenizer, tmp_path_factory, rows, max_length, stride)
     metric = task.metric(path)
     for example in examples:  # what a network would give that is always right
         begin, end = example["own"]
-        decoded.append(example["tags"][begin:end])
+        decoded.append(Tags(example["tags"][begin:end], np.full(end - begin, 0.75)))
     metric.update(decoded, batch)
     figures = metric.result()
     assert figures["accuracy"] == 1
     assert figures["f1"] == float(any(tag != "O" for line in lines for tag in line["label"]))
     for line, predicted in zip(lines, task.predictions(texts, examples, decoded), strict=True):
         assert (predicted["tokens"], predicted["tags"]) == (line["text_a"], line["label"])
+        assert predicted["probabilities"] == [0.75] * len(line["label"])
         text = "".join(line["text_a"])
         assert all(span["text"] == text[span["begin"] : span["end"]] for span in predicted["spans"])
 
@@ -125,10 +138,15 @@ def test_a_baseline(tmp_path, words_task, tokenizer):
     assert words_task.baseline(examples_of(words_task, tokenizer, path)[1]) == {"majority_accuracy": 0.7}
 
 
-def test_tags_are_learned_and_measured_again(tagged_run, tagged_folder):
+def test_tags_are_learned_and_measured_again(tagged_run, tagged_folder, tmp_path):
     out, report = tagged_run
     assert report["dev.f1"] > 0.9 > report["majority_accuracy"]
-    again = evaluate(out, str(tagged_folder / "dev.tsv"))
+    again = evaluate(out, str(tagged_folder / "dev.tsv"), report=tmp_path / "report")
+    told = read_json(tmp_path / "report", "report.json")
+    assert told["averages"]["micro"]["f1"] == pytest.approx(again["f1"])
+    assert {name: scores["f1"] for name, scores in told["per_class"].items()} == pytest.approx(
+        {name: again[f"f1.{name}"] for name in ("bad", "good")}
+    )
     assert again == {**of_dev(report), "rows": 50}
     assert again.keys() > {"f1", "precision", "recall", "accuracy", "f1.bad", "f1.good"}
 
@@ -165,6 +183,8 @@ def test_lines_of_any_form(tagged_run):
     found = list(predict_lines(out, [line.encode() for line in lines]))
     wanted = {"tokens": ["a", "cold", "grim"], "tags": ["O", "B-bad", "I-bad"]}
     spans = [{"type": "bad", "begin": 2, "end": 11, "text": "cold grim"}]
+    for each in found:
+        assert len(each.pop("probabilities")) == len(each["tokens"])
     assert found[:3] == [{"index": index, **wanted, "spans": spans} for index in range(3)]
     assert found[3:] == [{"index": index, "tokens": [], "tags": [], "spans": []} for index in (3, 4)]
 

@@ -1,12 +1,13 @@
-"""Predictions as CSV: what a reader of CSV gets back."""
+"""Results as JSON and CSV: what a reader gets back."""
 
 import csv
 import io
+import json
 
 import pytest
 
-from onion.cli.csv_lines import csv_lines
 from onion.errors import DataError
+from onion.text_formats import csv_lines, json_text
 
 
 def read(rows):
@@ -27,3 +28,9 @@ def test_objects_become_columns_and_lists_json():
 def test_a_column_that_the_first_row_lacks_is_refused():
     with pytest.raises(DataError, match="row 2 has the column 'b', which the first lacks; write JSON lines"):
         list(csv_lines([{"a": 1}, {"a": 1, "b": 2}]))
+
+
+def test_what_json_cannot_write_is_null():
+    value = {"a": [float("nan"), 1.5, {"b": float("-inf")}], "文": "字"}
+    assert json.loads(json_text(value)) == {"a": [None, 1.5, {"b": None}], "文": "字"}
+    assert "文" in json_text(value)

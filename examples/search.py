@@ -1,0 +1,76 @@
+"""A search by meaning: the vectors of a file's texts, the texts beside them, and an index of nearest neighbours.
+
+pip install hnswlib
+python examples/search.py texts.tsv "a film about love" --columns text_a=sentence --folder build/index
+
+The first call embeds the file into the folder, which later ones only read; what is found is printed as JSON, the
+nearest first. hnswlib finds nearest neighbours by a graph (HNSW, Malkov and Yashunin 2016), among millions of vectors
+too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onion.data import iter_rows
+from onion.tasks.embedding.embedder import Embedder
+from onion.tasks.embedding.files import embed_file
+
+try:
+    import hnswlib
+except ModuleNotFoundError:
+    sys.exit("This example searches with hnswlib: pip install hnswlib")
+
+
+class Search:
+    """The rows of a folder that ``embed_file`` has written, found by the nearest vectors.
+
+    Args:
+        embedder: as in writing the folder; its vectors have length 1, so that the inner product is the cosine.
+        folder: has vectors and rows.
+    """
+
+    def __init__(self, embedder: Embedder, folder: Path) -> None:
+        self.embedder = embedder
+        self.rows = [row for _, row in iter_rows(folder / "rows.jsonl")]
+        vectors = np.load(folder / "cls_emb.npy")
+        self.index = hnswlib.Index(space="ip", dim=vectors.shape[1])
+        self.index.init_index(max_elements=len(vectors), random_seed=0)
+        self.index.add_items(vectors, num_threads=1)  # in this order, so that the graph is always the same
+
+    def __call__(self, question: str, count: int = 5) -> list[dict[str, Any]]:
+        """Return the rows nearest to a text, each with its cosine, the nearest first."""
+        count = min(count, len(self.rows))
+        self.index.set_ef(max(50, 2 * count))  # candidates that are looked at: more of them miss less
+        numbers, distances = self.index.knn_query(self.embedder([question]), k=count)
+        found = zip(numbers[0].tolist(), distances[0].tolist(), strict=True)
+        return [{"score": round(1 - distance, 4), **self.rows[number]} for number, distance in found]
+
+
+def main() -> None:
+    """Embed a file unless that is done, and search it for each text."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("file", help="rows with text_a, as onion embed takes them")
+    parser.add_argument("questions", nargs="+", metavar="TEXT", help="what to search for")
+    parser.add_argument("--columns", default="text_a=text_a", help="the file's column, such as text_a=sentence")
+    parser.add_argument("--encoder", default="minilm", help="name or folder (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, default=Path("index"), help="of the vectors (default: %(default)s)")
+    parser.add_argument("--count", type=int, default=5, help="rows to find (default: %(default)s)")
+    parser.add_argument("--max-length", type=int, default=128, help="tokens per text (default: %(default)s)")
+    asked = parser.parse_args()
+    embedder = Embedder.from_pretrained(asked.encoder, "mean", normalize=True, max_length=asked.max_length)
+    if not asked.folder.exists():
+        columns = dict(pair.split("=") for pair in asked.columns.split(","))
+        embed_file(embedder, asked.file, asked.folder, columns=columns)
+    search = Search(embedder, asked.folder)
+    print(json.dumps({text: search(text, asked.count) for text in asked.questions}, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

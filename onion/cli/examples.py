@@ -1,0 +1,67 @@
+"""The examples at the end of each command's help."""
+
+EXAMPLES = {
+    "": """
+        onion train --task classification --train train.tsv --dev dev.tsv --output run
+        onion predict --run run --text "a gripping film"
+        onion train --help
+    """,
+    "train": """
+        onion train --task classification --train train.tsv --dev 0.1 --encoder minilm --output run
+        onion train --config joint.yaml --passes 5 --output run
+        onion tasks classification      # the files and settings of a task
+    """,
+    "evaluate": """
+        onion evaluate --run run --input test.tsv
+        onion evaluate --run run --input test.tsv --report report
+        onion evaluate --run run --task films --input test.csv --columns text_a=sentence,label=Sentiment
+    """,
+    "predict": """
+        onion predict --run run --text "a gripping film"
+        onion predict --run run --input new.csv --carry id,text_a --output predictions.csv
+        cat new.txt | onion predict --run run -
+    """,
+    "push": """
+        onion push ada/film-reviews --run run --license apache-2.0 --language en
+        onion push ada/film-reviews --run run --output model      # look at the files first
+        onion predict --run ada/film-reviews --text "a gripping film"
+    """,
+    "tune": """
+        onion tune --config task.yaml --search learning_rate=1e-5..1e-4:log --search batch_size=16,32 --output study
+        onion train --config study/best.json --output run
+    """,
+    "cross-validate": """
+        onion cross-validate --folds 5 --task classification --train train.tsv --output folds
+    """,
+    "lr-find": """
+        onion lr-find --task classification --train train.tsv --dev 0.1 --output rates
+    """,
+    "tasks": """
+        onion tasks
+        onion tasks token-classification
+    """,
+    "draw": """
+        onion draw --run run
+        onion draw --run run --output onion.svg
+    """,
+    "embed": """
+        onion embed --encoder minilm --pooling mean --normalize --input texts.tsv --output vectors
+    """,
+    "weights": """
+        onion weights ls
+        onion weights get hfl/chinese-roberta-wwm-ext
+    """,
+    "cache": """
+        onion cache ls
+        onion cache clear --unused 30
+    """,
+    "replay": """
+        onion replay run --onion my_run:make
+    """,
+    "ctl": """
+        onion ctl status
+        onion ctl set learning_rate=0.0001
+        onion ctl events
+    """,
+}
+"""Command -> examples; of the program itself under the empty name."""

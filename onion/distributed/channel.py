@@ -1,0 +1,164 @@
+"""The control channel: what ranks tell each other in a few bytes, apart from tensors.
+
+A collective of Paddle fails after 30 seconds where one rank comes late (gloo), and says nothing of who is missing or
+why. Here rank 0 hears all others over a socket each. It waits as long as it is told, notices at once when a process is
+gone, and passes on what each rank has to say. Ranks that have nothing special to say send the same bytes, and get a
+single byte back: about 0.1 milliseconds among processes of one machine.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Client, Connection, Listener, wait
+from time import monotonic
+from typing import Any, TypeAlias
+
+from onion.errors import RankError
+from onion.host import launch
+
+Message: TypeAlias = dict[str, Any]
+"""What a rank says: JSON."""
+
+SAME = b"="
+"""The answer of rank 0 where all ranks have said the same."""
+
+FAILED = "failed"
+"""The key of the message of a rank that leaves with an error; its value is the error."""
+
+FAILURE = b'{"failed"'
+"""How such a message begins."""
+
+GONE = "its process ended without a word (killed, or crashed; its own log may tell more)"
+
+
+class Channel:
+    """The connections of this rank.
+
+    Args:
+        rank: of this process.
+        others: rank 0: the connections to ranks 1, 2, ...; other ranks: that to rank 0.
+        timeout: seconds to wait for the slowest rank.
+    """
+
+    def __init__(self, rank: int, others: dict[int, Connection], timeout: float) -> None:
+        self.rank, self.timeout = rank, timeout
+        self._others = others
+        self._failed = False
+
+    @classmethod
+    def open(cls, share: Callable[[Any], Any], timeout: float) -> Channel:
+        """Connect all ranks to rank 0.
+
+        Args:
+            share: returns on every rank what it was given on rank 0; used once, for address and key.
+            timeout: seconds to wait for the slowest rank, in every exchange.
+        """
+        rank, world = launch.rank(), launch.world_size()
+        if rank > 0:
+            address, key = share(None)
+            return cls(rank, {0: _introduced(Client(tuple(address), authkey=bytes.fromhex(key)), rank)}, timeout)
+        key = secrets.token_hex(16)
+        with Listener((launch.host(), 0), backlog=world, authkey=bytes.fromhex(key)) as listener:
+            share((listener.address, key))
+            accepted = [listener.accept() for _ in range(world - 1)]
+        others = {int(connection.recv_bytes()): connection for connection in accepted}
+        return cls(rank, dict(sorted(others.items())), timeout)
+
+    def exchange(self, message: Message) -> list[Message] | None:
+        """Tell all ranks something, and hear from all of them.
+
+        Args:
+            message: of this rank.
+
+        Returns:
+            The messages of all ranks, in order; None: all ranks have said the same.
+
+        Raises:
+            RankError: a rank has failed, is gone, or did not come in time; the message names it.
+        """
+        own = json.dumps(message).encode()
+        answer = self._as_first(own) if self.rank == 0 else self._as_other(own)
+        if answer == SAME:
+            return None
+        told: list[Message] = json.loads(answer)
+        failed = [f"rank {rank}: {each[FAILED]}" for rank, each in enumerate(told) if FAILED in each]
+        if failed:
+            raise RankError("; ".join(failed))
+        return told
+
+    def fail(self, why: str) -> None:
+        """Let the others know that this rank leaves with an error; their next exchange raises it.
+
+        The connections stay open until the process ends, so that nobody finds them closed before having read it.
+        """
+        if self._failed:
+            return
+        self._failed = True
+        try:
+            if self.rank == 0:
+                self._tell(json.dumps([{FAILED: why}]).encode())
+            else:
+                self._others[0].send_bytes(json.dumps({FAILED: why}).encode())
+        except OSError:
+            pass  # they are gone too
+
+    def _as_first(self, own: bytes) -> bytes:
+        """Hear all others, and answer them."""
+        heard = self._heard()
+        if all(each == own for each in heard.values()):
+            answer = SAME
+        else:
+            answer = b"[" + b",".join([own, *heard.values()]) + b"]"
+        self._tell(answer)
+        return answer
+
+    def _heard(self) -> dict[int, bytes]:
+        """Return the message of each other rank; one that is gone has failed, and so has one that is late."""
+        heard: dict[int, bytes] = dict.fromkeys(self._others, b"")
+        waiting = {connection: rank for rank, connection in self._others.items()}
+        end = monotonic() + self.timeout
+        while waiting:
+            ready = wait(list(waiting), max(0.0, end - monotonic()))
+            for connection in ready:
+                rank = waiting.pop(connection)  # type: ignore[call-overload]
+                heard[rank] = _received(connection)  # type: ignore[arg-type]
+            if not ready or any(each.startswith(FAILURE) for each in heard.values()):
+                break
+        for rank in waiting.values():
+            late = f"did not come within {self.timeout:g} seconds"
+            heard[rank] = json.dumps({} if ready else {FAILED: late}).encode()
+        return heard
+
+    def _tell(self, answer: bytes) -> None:
+        for connection in self._others.values():
+            try:
+                connection.send_bytes(answer)
+            except OSError:
+                continue  # gone: whoever waits for it hears so at the next exchange
+
+    def _as_other(self, own: bytes) -> bytes:
+        """Tell rank 0, and hear its answer."""
+        first = self._others[0]
+        try:
+            with suppress(OSError):  # rank 0 is gone; what it has said before may be there to read
+                first.send_bytes(own)
+            if not first.poll(2 * self.timeout):  # rank 0 waits that long for the slowest, and then says so
+                return json.dumps([{FAILED: f"did not answer within {2 * self.timeout:g} seconds"}]).encode()
+            return first.recv_bytes()
+        except (EOFError, OSError):
+            return json.dumps([{FAILED: GONE}]).encode()
+
+
+def _received(connection: Connection) -> bytes:
+    try:
+        return connection.recv_bytes()
+    except (EOFError, OSError):
+        return json.dumps({FAILED: GONE}).encode()
+
+
+def _introduced(connection: Connection, rank: int) -> Connection:
+    connection.send_bytes(str(rank).encode())
+    return connection

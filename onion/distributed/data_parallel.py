@@ -1,0 +1,121 @@
+"""The gradients of a batch that several processes share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from onion.distributed.gradients import ExactSum, Learned, PlainSum
+from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.placement import BEHIND_DATA
+from onion.engine.state import State
+from onion.errors import CompositionError
+from onion.items.split_on_memory_error import SplitOnMemoryError
+from onion.training.microbatches import check_inside_updater
+from onion.training.pairing import around, machines_inside, networks_of
+
+if TYPE_CHECKING:
+    from onion.engine.runner import Runner
+
+
+class DataParallel(RunnerItem):
+    """Leave the gradient and the loss of the whole batch on every rank, of which each computes some pieces.
+
+        Runner(
+            ProcessGroup(),
+            DataProvider(data, 64),
+            ParameterUpdater(optimizer),
+            DataParallel(),
+            GradientMachine(network),
+        )
+
+    It runs the inside once for each piece of the batch that this rank has (``ProcessGroup(pieces=)``), and adds up the
+    gradients of all ranks on the way out, weighted by examples. Parameters that got a gradient on any rank have one on
+    all. Random numbers that are drawn inside, such as dropout's, depend on seed, pass, batch and piece; the generators
+    are put back afterwards, so all ranks draw the same outside. In one process it does nothing.
+
+    Put inside it what works on a piece alone (``SplitOnMemoryError``, what alters batches); put outside it what decides
+    about the update (``NanGuard``, ``Accumulate``).
+
+    Args:
+        exact: compute the gradient of each piece apart and add them as a fixed tree, so that any number of ranks that
+            shares the pieces ends with the same bits. It takes a copy of the gradients a piece, and their number must
+            be a power of two. Default False: the order of the sum depends on the number of ranks.
+        seed: of the random numbers drawn inside. Default 0.
+
+    Raises:
+        CompositionError: it is not between a ParameterUpdater and its gradient machines; what retries or skips on one
+            rank alone is on the wrong side of it; or, in the run, ``exact=True`` and the pieces are no power of two.
+        HookError: an item outside replaced the batch, of which this rank has several pieces.
+        RankError: the ranks are at different places.
+    """
+
+    keep_for_inference = False
+    splits_update = runs_again = True
+    place_rules = (BEHIND_DATA,)
+    transient = ("_place", "_runs")
+
+    def __init__(self, exact: bool = False, seed: int = 0) -> None:
+        self.exact, self.seed = exact, seed
+        self._networks: list[Any] = []
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin before the first batch."""
+        self._place: tuple[int, int] | None = None
+        self._runs = 0
+
+    def check(self, runner: Runner) -> None:
+        """Require a place inside an updater, around its machines, and inside what all ranks decide together."""
+        check_inside_updater(self, runner)
+        for other in around(self, runner):
+            if isinstance(other, SplitOnMemoryError | DataParallel):
+                raise CompositionError(f"{self.name} is inside {other.name}, which one rank may run alone; swap them.")
+        self._networks = [network for _, network in networks_of(machines_inside(self, runner))]
+
+    def initialize(self, state: State) -> None:
+        """Refuse pieces that no tree has."""
+        pieces = 1 if self.group is None else self.group.cut.of
+        if self.exact and pieces & (pieces - 1):
+            raise CompositionError(
+                f"{self.name}: exact=True adds up pieces in pairs, and {pieces} is no power of two; "
+                "set ProcessGroup(pieces=8), for example."
+            )
+
+    @property
+    def passive(self) -> bool:  # type: ignore[override]
+        """Whether a run may go on with it or without: the sum of one process differs from it in rounding only."""
+        return not self.exact
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes the bits of a run: the pieces, where they are summed exactly."""
+        pieces = {} if self.group is None or not self.exact else {"pieces": self.group.cut.of}
+        return {"exact": self.exact, "seed": self.seed, **pieces}
+
+    def on_batch(self, state: State) -> HookIterator:
+        """Run the inside for each piece; add up gradients and loss over all ranks."""
+        if self.group is None:
+            yield
+            return
+        self._count_run(state)
+        learned = Learned.of(self._networks)
+        before, share = learned.set_aside(), state.share
+        sums = ExactSum(learned) if self.exact else PlainSum(learned)
+        try:
+            for piece in self.group.each_piece(state, self.seed, (self._runs, crc32(self.name.encode()))):
+                state.loss, state.share = None, share * piece.weight
+                yield
+                sums.add(piece, state.loss)
+        finally:
+            state.share = share
+        state.loss = sums.leave(self.group, self._at(state))
+        learned.add(before)
+
+    def _count_run(self, state: State) -> None:
+        """Count how often the batch under way is run: each time it draws other numbers."""
+        place = state.pass_id, state.batch_id
+        self._runs = self._runs + 1 if place == self._place else 0
+        self._place = place
+
+    def _at(self, state: State) -> list[Any]:
+        return [self.name, state.pass_id, state.batch_id, self._runs, state.task]

@@ -1,0 +1,25 @@
+"""What Paddle's launcher tells each process that it starts: how many there are, and which one this is."""
+
+from __future__ import annotations
+
+import os
+
+
+def world_size() -> int:
+    """Return how many processes the launcher has started; 1 without a launcher."""
+    return int(os.environ.get("PADDLE_TRAINERS_NUM") or 1)
+
+
+def rank() -> int:
+    """Return the number of this process among them, from 0; 0 without a launcher."""
+    return int(os.environ.get("PADDLE_TRAINER_ID") or 0)
+
+
+def local_size() -> int:
+    """Return how many processes it has started on this machine; 1 without a launcher."""
+    return int(os.environ.get("PADDLE_LOCAL_SIZE") or 1)
+
+
+def host() -> str:
+    """Return the address at which the other processes reach this one."""
+    return os.environ.get("PADDLE_CURRENT_ENDPOINT", "127.0.0.1").rpartition(":")[0] or "127.0.0.1"

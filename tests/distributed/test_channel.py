@@ -1,0 +1,62 @@
+"""The control channel, between threads of one process: what ranks hear of each other, and of who is missing."""
+
+import threading
+from multiprocessing import Pipe
+
+import pytest
+
+from onion.distributed.channel import GONE, Channel
+from onion.errors import RankError
+
+
+def connected(ranks, timeout=60):
+    """Return the channel of each rank."""
+    pairs = [Pipe() for _ in range(1, ranks)]
+    first = Channel(0, {rank: ours for rank, (ours, _) in enumerate(pairs, 1)}, timeout)
+    return [first, *(Channel(rank, {0: theirs}, timeout) for rank, (_, theirs) in enumerate(pairs, 1))]
+
+
+def exchanged(channels, messages):
+    """Return what each rank hears, or the error that it meets; a rank without a message says nothing."""
+    heard = {}
+
+    def say(rank):
+        try:
+            heard[rank] = channels[rank].exchange(messages[rank])
+        except RankError as error:
+            heard[rank] = str(error)
+
+    threads = [threading.Thread(target=say, args=(rank,)) for rank in messages]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [heard[rank] for rank in sorted(heard)]
+
+
+def test_ranks_that_say_the_same_hear_so():
+    assert exchanged(connected(3), {rank: {"at": [1]} for rank in range(3)}) == [None, None, None]
+
+
+def test_ranks_that_say_something_else_hear_it_all_in_order():
+    messages = {rank: {"rank": rank} for rank in range(3)}
+    assert exchanged(connected(3), messages) == [[*messages.values()]] * 3
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_all_hear_of_the_rank_that_has_failed(failed):
+    channels = connected(3)
+    channels[failed].fail("step 7: ValueError: trouble")
+    others = {rank: {} for rank in range(3) if rank != failed}
+    told = exchanged(channels, others)
+    assert told == [f"rank {failed}: step 7: ValueError: trouble"] * 2
+
+
+def test_all_hear_of_the_rank_that_is_gone():
+    channels = connected(3)
+    channels[2]._others[0].close()  # as the system does when its process ends
+    assert exchanged(channels, {0: {}, 1: {}}) == [f"rank 2: {GONE}"] * 2
+
+
+def test_a_rank_that_is_late_is_named():
+    assert exchanged(connected(3, timeout=0.01), {0: {}, 1: {}}) == ["rank 2: did not come within 0.01 seconds"] * 2

@@ -1,0 +1,118 @@
+"""What cannot be run by several processes is refused, with what to do; in one process nothing changes."""
+
+from datetime import timedelta
+
+import pytest
+
+from onion import (
+    Accumulate,
+    DataProvider,
+    Evaluator,
+    Forward,
+    GradientMachine,
+    Mailbox,
+    NanGuard,
+    Progress,
+    Runner,
+    SplitOnMemoryError,
+    Tester,
+)
+from onion.distributed import DataParallel, ProcessGroup, distributed
+from onion.errors import CompositionError
+from onion.testing import toy_examples, toy_network
+from tests.onions.parts import SquaredError, adamw
+from tests.toys import bits
+
+EXAMPLES = toy_examples(10)
+
+
+@pytest.fixture
+def two_processes(monkeypatch):
+    """What Paddle's launcher tells the first of two processes."""
+    monkeypatch.setenv("PADDLE_TRAINERS_NUM", "2")
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "0")
+
+
+def training(network, *inside):
+    return [DataProvider(EXAMPLES, 4), adamw(network), *inside, GradientMachine(network)]
+
+
+def test_an_ordinary_runner_does_not_train_apart_in_silence(two_processes):
+    with pytest.raises(CompositionError, match=r"2 processes were launched.*run distributed\(runner\)"):
+        Runner(*training(toy_network())).run(passes=1)
+
+
+def test_pieces_that_cannot_be_shared_evenly(two_processes):
+    told = "3 pieces cannot be shared evenly by 2 processes; start 1 processes, or cut into 4 pieces"
+    with pytest.raises(CompositionError, match=told):
+        ProcessGroup(pieces=3)
+
+
+@pytest.mark.parametrize("wrong", [{"pieces": 0}, {"pieces": 1.5}, {"timeout": 0}, {"timeout": "1"}])
+def test_arguments(wrong):
+    with pytest.raises(CompositionError, match=f"{next(iter(wrong))} must be"):
+        ProcessGroup(**wrong)
+
+
+def test_places():
+    network = toy_network()
+    with pytest.raises(CompositionError, match="is inside progress; move it out, to the very beginning"):
+        Runner(Progress(), ProcessGroup(), *training(network, DataParallel()))
+    with pytest.raises(CompositionError, match="gradient_machine has no DataParallel around it"):
+        Runner(ProcessGroup(), *training(network))
+    with pytest.raises(CompositionError, match=r"data_parallel is inside split_on_memory_error.*swap them"):
+        Runner(ProcessGroup(), *training(network, SplitOnMemoryError(network), DataParallel()))
+    with pytest.raises(CompositionError, match="outside any ParameterUpdater"):
+        Runner(ProcessGroup(), DataProvider(EXAMPLES), DataParallel(), *training(network)[1:])
+
+
+def test_items_that_one_process_has_to_run_say_why():
+    network = toy_network()
+    test = Runner(DataProvider(EXAMPLES), Evaluator(SquaredError()), Forward(network))
+    for item, why in (
+        (Mailbox(), "what is posted to it reaches one process"),
+        (Tester(test, every=timedelta(seconds=1)), "every=timedelta goes by the clock of each process"),
+    ):
+        with pytest.raises(CompositionError, match=f"{item.name} cannot be run by several processes: {why}"):
+            Runner(ProcessGroup(pieces=2), item, *training(network, DataParallel()))
+
+
+def test_a_tree_needs_a_power_of_two():
+    runner = distributed(Runner(*training(toy_network())), pieces=3, exact=True)
+    with pytest.raises(CompositionError, match="3 is no power of two"):
+        runner.run(passes=1)
+
+
+def test_distributed_puts_the_items_in_their_places_and_does_so_once():
+    network = toy_network()
+    runner = Runner(*training(network, NanGuard(), Accumulate(2)))
+    names = [type(item).__name__ for item in distributed(runner, pieces=2).walk()]
+    assert names[0] == "ProcessGroup"
+    assert names[2:] == ["ParameterUpdater", "NanGuard", "Accumulate", "DataParallel", "GradientMachine"]
+    again = distributed(distributed(runner, pieces=2), pieces=4, exact=True)
+    assert [type(item).__name__ for item in again.walk()] == names
+    assert (again[ProcessGroup].pieces, again[DataParallel].exact) == (4, True)
+
+
+def test_in_one_process_without_pieces_nothing_changes():
+    networks = [toy_network(seed=3), toy_network(seed=3)]
+    Runner(*training(networks[0])).run(passes=2)
+    distributed(Runner(*training(networks[1]))).run(passes=2)
+    assert bits(networks[0]) == bits(networks[1])
+
+
+def test_pieces_come_to_the_gradient_of_the_whole_batch():
+    found = []
+    for pieces in (1, 3, 4):
+        network = toy_network(seed=3)
+        state = distributed(Runner(*training(network)), pieces=pieces).run(passes=2)
+        found.append([float(state.loss), *network.linear.weight.numpy().reshape(-1)])
+    for other in found[1:]:
+        assert other == pytest.approx(found[0], rel=1e-4)
+
+
+def test_items_have_the_group_for_the_time_of_a_run():
+    network = toy_network()
+    runner = distributed(Runner(*training(network)), pieces=2)
+    runner.run(passes=1)
+    assert all(item.group is None for item in runner.walk())

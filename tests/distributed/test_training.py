@@ -1,0 +1,89 @@
+"""Trainings by several processes, through Paddle's launcher: the bits, the resumption, and trouble on one rank."""
+
+import numpy as np
+import pytest
+
+from onion.checkpointing import checkpoint
+from tests.abilities import needs_draws_again
+from tests.distributed.launched import ranks
+
+pytestmark = [pytest.mark.ranks, needs_draws_again]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """One process that runs all pieces."""
+    (found,) = ranks(tmp_path_factory.mktemp("alone"), 0)
+    return found
+
+
+def test_any_number_of_processes_comes_to_the_same_bits(alone, tmp_path):
+    for processes in (2, 4):
+        for found in ranks(tmp_path, processes):
+            assert {**found, "rank": 0} == alone
+
+
+def test_the_plain_sum_differs_in_rounding_at_most(tmp_path):
+    one, *two = ranks(tmp_path, 0, exact=False)[0], *ranks(tmp_path, 2, exact=False)
+    assert two[0]["weights"] == two[1]["weights"]
+    for found in two:
+        np.testing.assert_allclose(found["values"], one["values"], rtol=1e-4)
+
+
+@pytest.mark.parametrize("resumes_with", [0, 2])
+def test_a_killed_training_goes_on_with_the_same_bits_in_any_number_of_processes(alone, tmp_path, resumes_with):
+    saves = tmp_path / "saves"
+    _, killed = ranks(tmp_path, 2, saves=saves, trouble="kill")
+    assert killed is None
+    assert checkpoint.newest(saves).step == 6
+    for found in ranks(tmp_path, resumes_with, saves=saves):
+        assert {**found, "rank": 0} == alone
+
+
+def test_what_stops_one_stops_all_after_the_same_batch(tmp_path):
+    for found in ranks(tmp_path, 2, trouble="stop"):
+        assert (found["step"], found["stopped"]) == (7, "enough")
+    for found in ranks(tmp_path, 2, trouble="stop the pass"):
+        assert (found["step"], found["pass"], found["stopped"]) == (7, 2, None)
+
+
+def test_a_signal_to_one_saves_and_ends_all_and_leaves_no_trace(alone, tmp_path):
+    saves = tmp_path / "saves"
+    for found in ranks(tmp_path, 2, saves=saves, trouble="terminate"):
+        assert found["error"] == "SystemExit: 143"
+    assert checkpoint.newest(saves).step == 7
+    assert ranks(tmp_path, 2, saves=saves)[0]["weights"] == alone["weights"]
+
+
+def test_a_memory_error_on_one_rank_is_split_there_alone(alone, tmp_path):
+    first, second = ranks(tmp_path, 2, trouble="memory")
+    assert first["weights"] == second["weights"]
+    assert (first["step"], first["pass"]) == (alone["step"], 2)
+
+
+ERRORS = {
+    "fail": ("ValueError: trouble", "RankError: rank 1: step 7: ValueError: trouble"),
+    "data": ("OSError: the disk of this rank is broken", "DataError: the data failed on another rank. rank 1: OSError"),
+    "weights": (None, None),
+    "order": ("RankError: rank 1 has another onion", "RankError: rank 1 has another onion"),
+}
+
+
+@pytest.mark.parametrize("trouble", ["fail", "data", "order"])
+def test_an_error_of_one_rank_is_told_by_all(trouble, tmp_path):
+    first, second = ranks(tmp_path, 2, trouble=trouble, saves=tmp_path / "saves")
+    mine, theirs = ERRORS[trouble]
+    assert second["error"].startswith(mine)
+    assert first["error"].startswith(theirs)
+
+
+def test_data_that_fail_on_one_rank_cost_no_batch(alone, tmp_path):
+    saves = tmp_path / "saves"
+    for found in ranks(tmp_path, 2, trouble="data", saves=saves):
+        assert found["step"] == checkpoint.newest(saves).step, "not saved where the data failed"
+    assert ranks(tmp_path, 2, saves=saves)[0]["weights"] == alone["weights"]
+
+
+def test_all_ranks_begin_with_the_weights_of_the_first(alone, tmp_path):
+    for found in ranks(tmp_path, 2, trouble="weights"):
+        assert found["weights"] == alone["weights"]

@@ -1,0 +1,46 @@
+"""The nearest rows are those of an exhaustive search, and a text finds itself."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from tests.examples.in_process import load, run_example
+from tests.tasks.helpers import films, tiny_encoder
+
+pytest.importorskip("hnswlib")
+
+TEXTS = sorted({text for text, _ in films(60, seed=4)})
+
+
+@pytest.fixture
+def asked(tmp_path):
+    rows = "".join(json.dumps({"sentence": text, "id": number}) + "\n" for number, text in enumerate(TEXTS))
+    (tmp_path / "texts.jsonl").write_text(rows)
+    given = {"columns": "text_a=sentence", "encoder": tiny_encoder(tmp_path / "tiny"), "folder": tmp_path / "index"}
+    words = [word for name, value in {**given, "max-length": 24}.items() for word in (f"--{name}", value)]
+    return [tmp_path / "texts.jsonl", *words]
+
+
+def test_it_finds_what_an_exhaustive_search_finds(asked, tmp_path):
+    found, _ = run_example("search.py", *asked, "--count", 3, TEXTS[7], "a sad story")
+    best = found[TEXTS[7]][0]
+    assert best == {"score": pytest.approx(1, abs=1e-3), "text_a": TEXTS[7]}
+    embedder = load("search").Embedder.from_pretrained(tmp_path / "tiny", "mean", normalize=True, max_length=24)
+    cosines = np.load(tmp_path / "index" / "cls_emb.npy") @ embedder(["a sad story"])[0]
+    nearest = np.argsort(-cosines)[:3]
+    assert [each["text_a"] for each in found["a sad story"]] == [TEXTS[number] for number in nearest]
+    assert [each["score"] for each in found["a sad story"]] == pytest.approx(cosines[nearest], abs=1e-3)
+
+
+def test_a_second_search_reads_what_the_first_has_written(asked, tmp_path):
+    first, _ = run_example("search.py", *asked, "a film")
+    (tmp_path / "texts.jsonl").unlink()
+    assert run_example("search.py", *asked, "a film")[0] == first
+
+
+def test_what_to_install_is_told(asked, monkeypatch):
+    monkeypatch.setitem(sys.modules, "hnswlib", None)
+    with pytest.raises(SystemExit, match="pip install hnswlib"):
+        run_example("search.py", *asked, "a film")

@@ -1,0 +1,25 @@
+"""What a launcher tells a process; and that processes of one machine share its threads."""
+
+from onion.host import launch, thread_count
+
+
+def test_without_a_launcher_there_is_one_process(monkeypatch):
+    for name in ("PADDLE_TRAINERS_NUM", "PADDLE_TRAINER_ID", "PADDLE_LOCAL_SIZE", "PADDLE_CURRENT_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    assert (launch.rank(), launch.world_size(), launch.local_size(), launch.host()) == (0, 1, 1, "127.0.0.1")
+
+
+def test_what_a_launcher_tells(monkeypatch):
+    monkeypatch.setenv("PADDLE_TRAINERS_NUM", "8")
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "5")
+    monkeypatch.setenv("PADDLE_LOCAL_SIZE", "4")
+    monkeypatch.setenv("PADDLE_CURRENT_ENDPOINT", "10.0.0.2:6170")
+    assert (launch.rank(), launch.world_size(), launch.local_size(), launch.host()) == (5, 8, 4, "10.0.0.2")
+
+
+def test_processes_of_a_machine_share_its_threads(monkeypatch):
+    monkeypatch.setattr(thread_count, "processors", lambda: 8)
+    monkeypatch.setattr(thread_count, "quota", lambda: float("inf"))
+    for size, threads in ((1, 8), (2, 4), (3, 3), (16, 1)):
+        monkeypatch.setenv("PADDLE_LOCAL_SIZE", str(size))
+        assert thread_count.default_threads() == threads
