@@ -21,6 +21,7 @@ import numpy as np
 from onion.data import iter_rows
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.files import embed_file
+from onion.tasks.validators import read_columns
 
 try:
     import hnswlib
@@ -58,7 +59,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("file", help="rows with text_a, as onion embed takes them")
     parser.add_argument("questions", nargs="+", metavar="TEXT", help="what to search for")
-    parser.add_argument("--columns", default="text_a=text_a", help="the file's column, such as text_a=sentence")
+    columns = "the file's column, such as text_a=sentence"
+    parser.add_argument("--columns", type=read_columns, metavar="COLUMNS", help=columns)
     parser.add_argument("--encoder", default="minilm", help="name or folder (default: %(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("index"), help="of the vectors (default: %(default)s)")
     parser.add_argument("--count", type=int, default=5, help="rows to find (default: %(default)s)")
@@ -66,8 +68,7 @@ def main() -> None:
     asked = parser.parse_args()
     embedder = Embedder.from_pretrained(asked.encoder, "mean", normalize=True, max_length=asked.max_length)
     if not asked.folder.exists():
-        columns = dict(pair.split("=") for pair in asked.columns.split(","))
-        embed_file(embedder, asked.file, asked.folder, columns=columns)
+        embed_file(embedder, asked.file, asked.folder, columns=asked.columns)
     search = Search(embedder, asked.folder)
     print(json.dumps({text: search(text, asked.count) for text in asked.questions}, ensure_ascii=False))
 

@@ -86,7 +86,7 @@ def test_folds_and_the_range_test_take_the_flags_of_a_training(place, monkeypatc
     assert main(["cross-validate", *words, "--folds", "2", "--output", "folds"]) == 0
     report = last_line(capsys.readouterr().out)
     assert (report["folds"], {"dev.accuracy", "dev.accuracy.std"} <= report.keys()) == (2, True)
-    assert main(["lr-find", *words, "--dev", "b.tsv", "--steps", "20", "--output", "rates"]) == 0
+    assert main(["lr-find", *words, "--steps", "20", "--output", "rates"]) == 0
     report = last_line(capsys.readouterr().out)
     assert report.keys() == {"learning_rate", "steps", "diverged", "seconds", "output"}
 

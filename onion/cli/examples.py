@@ -34,7 +34,7 @@ EXAMPLES = {
         onion cross-validate --folds 5 --task classification --train train.tsv --output folds
     """,
     "lr-find": """
-        onion lr-find --task classification --train train.tsv --dev 0.1 --output rates
+        onion lr-find --task classification --train train.tsv --output rates
     """,
     "tasks": """
         onion tasks

@@ -49,10 +49,10 @@ def cross_validate(options: argparse.Namespace) -> int:
 def find_learning_rate(options: argparse.Namespace) -> int:
     """Suggest a learning rate; print one line of JSON."""
     start_paddle(options.threads)
-    from onion.tasks.finetune.config_file import resolve
+    from onion.tasks.finetune.config_file import merged
     from onion.tasks.tuning.rate_search import find_learning_rate as find
 
-    settings = resolve(*settings_layers(options))
+    settings = merged(*settings_layers(options))
     test = {"first": options.first, "last": options.last, "steps": options.steps}
     return _told(find(settings, options.output, **test, quiet=options.quiet), "nothing was written")
 

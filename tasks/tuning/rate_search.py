@@ -55,7 +55,7 @@ def find_learning_rate(
 
     Args:
         settings: of the training, of one task; its learning rate, schedule and warm-up are not used. A mapping is read
-            like a config file.
+            like a config file, and needs no ``dev``.
         output: the folder.
         first: the first learning rate. Default 1e-7.
         last: the last one. Default 1.
@@ -73,7 +73,7 @@ def find_learning_rate(
     if output.exists() and not output.is_dir():
         raise DataError(f"{output} is a file; choose a folder with --output.")
     finder = LearningRateFinder(first, last, steps)
-    base = resolve(settings) if isinstance(settings, Mapping) else settings
+    base = resolve(_with_dev(settings)) if isinstance(settings, Mapping) else settings
     if isinstance(base, MultiTaskSettings):
         raise DataError("the range test follows the loss of one task; give it the settings of one, without tasks")
     constant = attrs.evolve(base, schedule="constant", warmup_ratio=0.0, warmup_steps=None)
@@ -89,6 +89,11 @@ def find_learning_rate(
     if runner[Signals].received is None:
         _write(finder, output)
     return Trained(report, runner[Signals].received)
+
+
+def _with_dev(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Name the training file as the dev file where there is none: a training has one, but nothing is tested here."""
+    return {"dev": settings["train"], **settings} if "train" in settings else settings
 
 
 def range_test(training: Runner, finder: LearningRateFinder) -> Runner:
