@@ -16,7 +16,6 @@ from onion import (
     GradientMachine,
     MovingAverage,
     NanGuard,
-    ParameterUpdater,
     Runner,
     RunnerItem,
     SplitOnMemoryError,
@@ -51,9 +50,7 @@ def uneven(folder: Path) -> Runner:
     """Dropout, clipping and AdamW; a metric over the training itself."""
     network = Network()
     test = Tester(tested(network), every=4)
-    return Runner(
-        *kept(folder), test, Evaluator(SquaredError()), data(), adamw(network), GradientMachine(network)
-    )
+    return Runner(*kept(folder), test, Evaluator(SquaredError()), data(), adamw(network), GradientMachine(network))
 
 
 class Normalized(Network):
