@@ -49,6 +49,7 @@ class Group:
         self.agreed: BaseException | None = None
         # Of each run, since one within another draws batches of its own before the outer batch is over.
         self._drawn: WeakKeyDictionary[State, list[Pieces]] = WeakKeyDictionary()
+        self._looks: WeakKeyDictionary[State, list[Callable[[], None]]] = WeakKeyDictionary()
 
     # -- words --------------------------------------------------------------------------------------------------------
 
@@ -101,9 +102,21 @@ class Group:
                 seed_generators(seed, (state.pass_id, state.batch_id, self.piece.number, *place))
                 state.batch = batch if self.piece.number == self.cut.first else self.piece.batch
                 yield self.piece
+                for look in self._looks.get(state, ()):
+                    look()
         finally:
             put_back_generators(kept)
             state.batch, (self.piece, self.is_last_piece) = batch, around
+
+    @contextmanager
+    def watched(self, state: State, look: Callable[[], None]) -> Iterator[None]:
+        """Call a function after each piece that an item of a run lets its inside run on."""
+        looks = self._looks.setdefault(state, [])
+        looks.append(look)
+        try:
+            yield
+        finally:
+            looks.remove(look)
 
     def weights(self, state: State, batches: Sequence[Any], weigh: Callable[[Any], float]) -> list[float]:
         """Return the weights of whole batches, each the sum over all of its pieces.

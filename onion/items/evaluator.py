@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from operator import itemgetter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, runtime_checkable
 
 from onion.data.source import named
@@ -64,13 +64,14 @@ class Evaluator(RunnerItem):
     def __init__(self, metric: Metric) -> None:
         _refuse_other(metric)
         self.metric = metric
-        self._loaded = False
-        self._pieces: list[tuple[int, Any, Any]] = []
+        self._loaded = self._trains = False
+        self._pieces: dict[int, tuple[Any, Any]] = {}
 
     def on_pass(self, state: State) -> HookIterator:
         """Reset the metric; report its figures at the end unless the pass was cut short."""
         loaded, self._loaded = self._loaded, False
-        self._pieces = []
+        self._pieces = {}
+        self._trains = state.runner is not None and any(each.computes_gradients for each in state.runner.inside(self))
         if state.batch_id == 0 or not loaded:
             self.metric.reset()
         if state.batch_id > 0 and not loaded:
@@ -103,21 +104,33 @@ class Evaluator(RunnerItem):
         elif self.group.piece is not None:  # an item around this one runs it for each piece
             yield
             self._note(state, self.group)
+            self._measure_after_last(self.group)
+        elif self._trains:  # an item inside this one runs the pieces
+            with self.group.watched(state, partial(self._note, state, self.group)):
+                yield
+            self._measure(self.group)
         else:
             for _ in self.group.each_piece(state):
                 yield
                 self._note(state, self.group)
+                self._measure_after_last(self.group)
 
     def _note(self, state: State, group: Group) -> None:
-        """Keep what came of a piece; after the last one of this rank add those of all ranks, in order."""
+        """Keep what came of a piece; of one that is run again, what came of it last."""
         piece = group.piece
         assert piece is not None
         if piece.weight and state.outputs is not None:
-            self._pieces.append((piece.number, to_arrays(state.outputs), state.batch))
-        if not group.is_last_piece:
-            return
-        own, self._pieces = self._pieces, []
-        for _, outputs, batch in sorted((each for one in group.gathered(own) for each in one), key=itemgetter(0)):
+            self._pieces[piece.number] = to_arrays(state.outputs), state.batch
+
+    def _measure_after_last(self, group: Group) -> None:
+        if group.is_last_piece:
+            self._measure(group)
+
+    def _measure(self, group: Group) -> None:
+        """Add the pieces of all ranks, in order."""
+        own, self._pieces = self._pieces, {}
+        pieces = {number: piece for each in group.gathered(own) for number, piece in each.items()}
+        for _, (outputs, batch) in sorted(pieces.items()):
             self.metric.update(to_tensors(outputs), batch)
 
     def state_dict(self) -> dict[str, Any]:

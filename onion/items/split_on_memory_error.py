@@ -22,6 +22,7 @@ from onion.training.microbatches import (
 from onion.validation import is_whole
 
 if TYPE_CHECKING:
+    from onion.distributed.group import Group
     from onion.engine.runner import Runner
 
 Split: TypeAlias = Callable[[Any, int], Sequence[Any]]
@@ -87,6 +88,7 @@ class SplitOnMemoryError(RunnerItem):
     def reset(self) -> None:
         """Begin without a remembered size."""
         self._fits: int | None = None
+        self._fitted: list[int | None] = []
         self._tried = False
 
     def check(self, runner: Runner) -> None:
@@ -98,7 +100,7 @@ class SplitOnMemoryError(RunnerItem):
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside for the whole batch, or for its pieces; again for smaller ones when memory runs out."""
-        batch, step = state.batch, state.step
+        batch, step, before = state.batch, state.step, self._fits
         self._try_splitting(batch)
         attempt, done = GradientRollback(self.network), False
         try:
@@ -115,6 +117,21 @@ class SplitOnMemoryError(RunnerItem):
         finally:
             state.batch = batch
         attempt.keep()
+        if self.group is not None:
+            self._fitted.append(self._fits)
+            self._fits = before
+            if self.group.is_last_piece:
+                self._fits, self._fitted = self._smallest(state, self.group), []
+
+    def _smallest(self, state: State, group: Group) -> int | None:
+        """Return the smallest size that any part of the batch needed, on any rank, to begin the next batch with.
+
+        Every part of this one has begun with the same size, so its sum does not depend on who computed it.
+        """
+        place = [self.name, state.pass_id, state.batch_id, state.task]
+        told = group.everyone({"at": place, "fitted": self._fitted})
+        group.refuse_out_of_step(told)
+        return min((size for each in told for size in each["fitted"] if size is not None), default=None)
 
     def _in_pieces(self, state: State, batch: Any) -> HookIterator:
         parts = [batch] if self._fits is None else self.split(batch, self._fits)

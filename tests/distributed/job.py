@@ -88,7 +88,7 @@ def hungry(times):
     return before
 
 
-def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, saves=None, lr=0.02):
+def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, saves=None, lr=0.02, dropout=0.4):
     """Train, and write down what came of it.
 
     Args:
@@ -97,14 +97,17 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
         rank: where.
         step: when.
         passes: of the run.
-        pieces: of a batch.
+        pieces: of a batch; 0: an ordinary runner, of one process.
         exact: whether they are added as a tree.
         saves: the folder for checkpoints. Default: none.
         lr: the learning rate.
+        dropout: of the network.
     """
     here = trouble is not None and launch.rank() == rank
     seed(5 + (here and trouble == "weights"))
     network = Network()
+    network.dropout.p = dropout
+    begun = values(network)
     examples = Broken(EXAMPLES) if here and trouble == "data" else EXAMPLES
     if here and trouble == "nan":
         examples = [*EXAMPLES]
@@ -125,9 +128,10 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
     ]
     found = {"rank": launch.rank()}
     try:
-        state = distributed(Runner(*items), pieces=pieces, exact=exact, seed=3).run(passes=passes)
+        runner = Runner(*items)
+        state = (distributed(runner, pieces=pieces, exact=exact, seed=3) if pieces else runner).run(passes=passes)
         found |= {"step": state.step, "pass": state.pass_id, "stopped": state.stopped, "metrics": state.metrics}
-        found |= {"loss": float(state.loss), "weights": digest(network), "values": values(network)}
+        found |= {"loss": float(state.loss), "weights": digest(network), "values": values(network), "begun": begun}
     except BaseException as error:
         found |= {"error": f"{type(error).__name__}: {error}", "step": reached.step}
         raise
@@ -142,8 +146,8 @@ def digest(network):
 
 
 def values(network):
-    """Return some weights."""
-    return next(iter(network.state_dict().values())).numpy().reshape(-1)[:8].tolist()
+    """Return the weights."""
+    return [value for tensor in network.state_dict().values() for value in tensor.numpy().reshape(-1).tolist()]
 
 
 if __name__ == "__main__":

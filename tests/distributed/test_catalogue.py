@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from scripts.crash_test.differences import differences
 from tests.abilities import needs_draws_again
-from tests.distributed.catalogue import RUN
+from tests.distributed.catalogue import place
 from tests.distributed.launched import launched
+from tests.onions import ONIONS
 from tests.paths import ROOT
 
 pytestmark = [pytest.mark.ranks, needs_draws_again]
@@ -33,22 +35,28 @@ WHOLE = "replaced the batch, and this rank has several pieces of it"
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory):
-    """What came of each onion in one process and in two; both share a batch of two pieces."""
+def worlds(tmp_path_factory):
+    """The folders of one process and of two that ran each onion; both share a batch of two pieces."""
     found = []
     for processes in (1, 2):
         out = tmp_path_factory.mktemp(f"world-{processes}")
         done = launched(out, 0 if processes == 1 else processes, SCRIPT, str(out), "2")
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        ranks = [json.loads((out / f"rank-{rank}.json").read_text()) for rank in range(processes)]
-        assert all([*each] == RUN for each in ranks), "a rank has not run all"
-        found.append(ranks[0])
+        found.append(out)
     return found
 
 
-@pytest.mark.parametrize("name", RUN)
-def test_one_process_and_two_come_to_the_same_bits(name, outcomes):
-    one, two = (each[name] for each in outcomes)
+@pytest.fixture(scope="module")
+def outcomes(worlds):
+    """What came of each onion on each rank: in one process, and on both ranks of two."""
+    ranks = [json.loads((worlds[world] / f"rank-{rank}.json").read_text()) for world, rank in ((0, 0), (1, 0), (1, 1))]
+    assert all([*each] == [*ONIONS] for each in ranks), "a rank has not run all"
+    return ranks
+
+
+@pytest.mark.parametrize("name", ONIONS)
+def test_one_process_and_two_come_to_the_same_bits(name, worlds, outcomes):
+    one, two, other = (each[name] for each in outcomes)
     if name in REFUSED:
         assert REFUSED[name] in one
         assert REFUSED[name] in two
@@ -56,6 +64,8 @@ def test_one_process_and_two_come_to_the_same_bits(name, outcomes):
         assert one != two
     elif WHOLE in one:  # an item that replaces batches; two processes have a piece each
         assert two[0].isdigit(), two
+        assert other[0].isdigit(), other
     else:
-        assert one == two
         assert one[0].isdigit(), one
+        assert one == two == other
+        assert differences(place(worlds[1], 0, name), place(worlds[0], 0, name)) == []

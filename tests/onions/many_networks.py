@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from onion import (
+    DataProvider,
     Every,
     Forward,
     GradientMachine,
@@ -41,7 +43,7 @@ class Forger(paddle.nn.Layer):
         return self.linear(paddle.randn([len(batch["x"]), 4]))
 
 
-def gan(folder: Path) -> Runner:
+def gan(folder: Path, provider: Callable[[], DataProvider] = data) -> Runner:
     judge, forger = Network(), Forger()
     softplus = paddle.nn.functional.softplus
 
@@ -53,7 +55,7 @@ def gan(folder: Path) -> Runner:
 
     return Runner(
         *kept(folder),
-        data(),
+        provider(),
         Runner(adamw(judge), GradientMachine(judge, told_apart)),
         Every(2, Runner(StopGradient(judge), adamw(forger), GradientMachine(forger, generator_loss))),
     )

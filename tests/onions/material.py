@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -60,9 +61,11 @@ def deep_encoder() -> Path:
 
 @made_once
 def teacher() -> Path:
-    """Fine-tune the encoder of 6 layers for a moment."""
-    folder = _folder() / "teacher"
-    fine_tune("classification", *files("classification"), folder, encoder=str(deep_encoder()), passes=1).run(passes=1)
+    """Fine-tune the encoder of 6 layers for a moment; where several processes were launched, each does so alone."""
+    folder, alone = _folder() / "teacher", {"PADDLE_TRAINERS_NUM": "1", "PADDLE_TRAINER_ID": "0"}
+    given = {"encoder": str(deep_encoder()), "passes": 1}
+    with patch.dict(os.environ, alone):
+        fine_tune("classification", *files("classification"), folder, **given).run(passes=1)
     return folder
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from onion.errors import CompositionError, DataError, HookError
 from onion.items.forward import evaluating
 from onion.online.learning.array_rows import as_arrays, from_arrays, own
 from onion.validation import is_whole
+
+if TYPE_CHECKING:
+    from onion.distributed.group import Group
 
 Measure: TypeAlias = Callable[[Any, Any], Any]
 """(outputs as numpy arrays, batch) -> a number for each sample, ``[n]``."""
@@ -88,10 +91,25 @@ class ProgressiveValidation(Periodic):
     def on_batch(self, state: State) -> HookIterator:
         """Predict and measure on the way in; report on the way out, if it is due."""
         self.latest = {}
-        self.measure(self.predict(state.batch), state.batch)
+        if self.group is None:
+            self.measure(self.predict(state.batch), state.batch)
+        else:
+            self._measure_together(state, self.group)
         yield
         if self.due(state):
             self.act(state)
+
+    def _measure_together(self, state: State, group: Group) -> None:
+        """Predict and measure the pieces of this rank, and count those of all ranks, in order."""
+        here = {
+            piece.number: self._found(self.predict(state.batch), state.batch)
+            for piece in group.each_piece(state)
+            if piece.weight
+        }
+        pieces = {number: found for each in group.gathered(here) for number, found in each.items()}
+        self._count(
+            {name: np.concatenate([pieces[number][name] for number in sorted(pieces)]) for name in self.measures}
+        )
 
     def act(self, state: State) -> None:
         """Report the means, if anything was measured."""
@@ -106,7 +124,13 @@ class ProgressiveValidation(Periodic):
 
     def measure(self, outputs: Any, batch: Any) -> None:
         """Measure outputs against a batch."""
-        found = {name: self._numbers(name, measure(outputs, batch)) for name, measure in self.measures.items()}
+        self._count(self._found(outputs, batch))
+
+    def _found(self, outputs: Any, batch: Any) -> dict[str, NDArray[np.float64]]:
+        return {name: self._numbers(name, measure(outputs, batch)) for name, measure in self.measures.items()}
+
+    def _count(self, found: dict[str, NDArray[np.float64]]) -> None:
+        """Add the measured values of a batch."""
         for name, values in found.items():
             self._values[name].extend(values.tolist())
             self._sums[name] += float(values.sum())
