@@ -9,6 +9,7 @@ from zlib import crc32
 from onion.distributed.gradients import Learned, Mean
 from onion.distributed.sums import RunningSum, TreeSum
 from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.item_tree import walk
 from onion.engine.placement import BEHIND_DATA
 from onion.engine.state import State
 from onion.errors import CompositionError, DataError
@@ -17,7 +18,7 @@ from onion.training.microbatches import check_inside_updater
 from onion.training.pairing import around, machines_inside, networks_of
 
 if TYPE_CHECKING:
-    from onion.data.cut import Piece
+    from onion.data.cut import Cut, Piece
     from onion.engine.runner import Runner
 
 
@@ -49,7 +50,8 @@ class DataParallel(RunnerItem):
 
     Raises:
         CompositionError: it is not between a ParameterUpdater and its gradient machines; what retries or skips on one
-            rank alone is on the wrong side of it; or, in the run, ``exact=True`` and the pieces are no power of two.
+            rank alone is on the wrong side of it; or, when the run begins, ``exact=True`` and the pieces are no power
+            of two, or this rank has several and what alters batches is outside.
         DataError: the weight of a piece is negative or not finite.
         HookError: an item outside replaced the batch, of which this rank has several pieces.
         RankError: the ranks are at different places.
@@ -79,13 +81,23 @@ class DataParallel(RunnerItem):
         self._networks = [network for _, network in networks_of(machines_inside(self, runner))]
 
     def initialize(self, state: State) -> None:
-        """Refuse pieces that no tree has."""
+        """Refuse pieces that no tree has, and items outside that would see the first piece of several only."""
         pieces = 1 if self.group is None else self.group.cut.of
+        if self.group is not None and self.group.cut.count > 1 and state.runner is not None:
+            self._refuse_outside(state.runner, self.group.cut)
         if self.exact and pieces & (pieces - 1):
             raise CompositionError(
                 f"{self.name}: exact=True adds up pieces in pairs, and {pieces} is no power of two; "
                 "set ProcessGroup(pieces=8), for example."
             )
+
+    def _refuse_outside(self, runner: Runner, cut: Cut) -> None:
+        for item in walk(around(self, runner)):
+            if item.alters_batches:
+                raise CompositionError(
+                    f"{item.name} is outside {self.name}, where it would see the first of {cut.count} pieces of a "
+                    f"batch only; move it inside (after it), or start {cut.of} processes, as many as there are pieces."
+                )
 
     @property
     def passive(self) -> bool:  # type: ignore[override]

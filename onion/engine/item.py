@@ -67,6 +67,9 @@ class RunnerItem:
     mixes_batches: bool = False
     """Whether it adds samples of earlier batches to a batch."""
 
+    alters_batches: bool = False
+    """Whether it puts another batch, made of the one under way alone, in its place; so it may work on pieces of it."""
+
     computes_gradients: bool = False
     """Whether it runs a network forward and backward. Its ``network`` is what it trains."""
 
