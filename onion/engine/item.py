@@ -124,7 +124,8 @@ class RunnerItem:
     """Whether it makes processes run the onion together."""
 
     first_rank_only: bool = False
-    """Whether only the first of several processes runs the item, which watches what is the same in all of them."""
+    """Whether only the first of several processes runs the item, which watches what is the same in all of them; so it
+    has to be ``passive``."""
 
     alone_because: str = ""
     """Why the item cannot be run by several processes, after its name and "cannot be run by several processes:"."""

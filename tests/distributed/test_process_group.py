@@ -96,6 +96,36 @@ def test_items_that_one_process_has_to_run_say_why():
             Runner(ProcessGroup(pieces=2), item, *training(network, DataParallel()))
 
 
+class Watch(RunnerItem):
+    first_rank_only = True
+
+    def on_batch(self, state):
+        state.batch = None
+
+
+def test_an_item_of_the_first_rank_may_only_watch():
+    item, other = Watch(), Watch()
+    other.passive = other.alters_batches = True
+    for each, why in ((item, "is not passive"), (other, "has alters_batches")):
+        with pytest.raises(CompositionError, match=f"watch is run by the first process only .*and {why}, so the other"):
+            Runner(ProcessGroup(), DataProvider(EXAMPLES), each, *training(toy_network(), DataParallel())[1:])
+
+
+def test_other_ranks_leave_out_what_the_first_one_runs_also_where_it_is_held(monkeypatch):
+    def ran(rank):
+        monkeypatch.setenv("PADDLE_TRAINER_ID", rank)
+        seen = []
+        watch = Watch()
+        watch.on_batch = lambda state: seen.append(state.step)
+        runner = Runner(DataProvider(EXAMPLES, 4), Every(2, watch), Runner(watch_too := Watch(), name="both"))
+        watch_too.on_batch = lambda state: seen.append("too")
+        runner.run(passes=1)
+        return seen
+
+    assert ran("0") != []
+    assert ran("1") == []
+
+
 def test_a_tree_needs_a_power_of_two():
     runner = distributed(Runner(*training(toy_network())), pieces=3, exact=True)
     with pytest.raises(CompositionError, match="3 is no power of two"):
