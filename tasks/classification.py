@@ -200,6 +200,11 @@ class Classifier(SentenceHead):
         weights = paddle.gather(self._weights, labels)
         return (each * weights).sum() / weights.sum().clip(min=SMALLEST)
 
+    def loss_weight(self, batch: dict[str, Any]) -> float:
+        """Return what the loss of a batch is divided by: its examples or, if weighted, the sum of their weights."""
+        labels = batch["labels"]
+        return float(len(labels) if self._weights is None else self._weights.numpy()[labels].sum(dtype=np.float64))
+
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
         """Return the probabilities ``[classes]`` of each example."""
         return list(softmax(logits.numpy()))

@@ -159,7 +159,8 @@ class Task(ABC):
 
         Returns:
             A layer that is called with a batch and has ``loss(outputs, batch)`` and ``decode(outputs, batch)``; the
-            latter returns a list with one entry per example, for :meth:`metric` and :meth:`predictions`.
+            latter returns a list with one entry per example, for :meth:`metric` and :meth:`predictions`. If the loss is
+            not a mean over examples, ``loss_weight(batch)`` returns what it is a mean over, for several processes.
         """
 
     def fill(self, network: nn.Layer, weights: Weights) -> None:  # noqa: B027  doing nothing is the default

@@ -2,6 +2,9 @@
 
 On the CPU of Paddle 2.6 the place in the sequence cannot be read, only the seed: a run resumed there draws other
 numbers than one that was not stopped. Paddle 3 and the GPU have no such limit.
+
+Paddle has a generator for each GPU that a process sees. Where a launcher has started a process for each GPU, only that
+of its own one counts, and the state of the first process is good for all.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from onion.host import launch
 
 
 def capture() -> dict[str, Any]:
@@ -24,7 +29,8 @@ def capture() -> dict[str, Any]:
     }
     if "paddle" in sys.modules:
         paddle = sys.modules["paddle"]
-        states["paddle"] = [_plain(state.__getstate__()) for state in paddle.get_rng_state()]
+        kept = paddle.get_rng_state() if launch.world_size() == 1 else [paddle.get_rng_state()[_own_device()]]
+        states["paddle"] = [_plain(state.__getstate__()) for state in kept]
     return states
 
 
@@ -33,8 +39,11 @@ def restore(states: Mapping[str, Any]) -> None:
     if "paddle" in states:  # first: importing Paddle may import rich, which draws from Python's generator
         from onion.device import paddle
 
-        kind = type(paddle().get_rng_state()[0])
-        paddle().set_rng_state([_generator(kind, plain) for plain in states["paddle"]])
+        now = paddle().get_rng_state()
+        found = [_generator(type(now[0]), plain) for plain in states["paddle"]]
+        if launch.world_size() > 1:
+            found = [found[0] if device == _own_device() else state for device, state in enumerate(now)]
+        paddle().set_rng_state(found)
     if "python" in states:
         version, numbers, gauss = states["python"]
         random.setstate((version, tuple(numbers), gauss))
@@ -49,6 +58,11 @@ def undo_draws(before: Mapping[str, Any]) -> list[str]:
     drawn = [name for name, state in before.items() if now[name] != state]
     restore({name: before[name] for name in drawn})
     return drawn
+
+
+def _own_device() -> int:
+    """Return the number of the device that this process computes on; 0 for the CPU."""
+    return int(sys.modules["paddle"].device.get_device().partition(":")[2] or 0)
 
 
 def _generator(kind: Any, plain: list[Any]) -> Any:

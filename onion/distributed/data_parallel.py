@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from onion.distributed.gradients import ExactSum, Learned, PlainSum
+from onion.distributed.gradients import Learned, Mean
+from onion.distributed.sums import RunningSum, TreeSum
 from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.item_tree import walk
 from onion.engine.placement import BEHIND_DATA
 from onion.engine.state import State
-from onion.errors import CompositionError
+from onion.errors import CompositionError, DataError
 from onion.items.split_on_memory_error import SplitOnMemoryError
 from onion.training.microbatches import check_inside_updater
 from onion.training.pairing import around, machines_inside, networks_of
 
 if TYPE_CHECKING:
+    from onion.data.cut import Cut, Piece
     from onion.engine.runner import Runner
 
 
@@ -30,7 +34,8 @@ class DataParallel(RunnerItem):
         )
 
     It runs the inside once for each piece of the batch that this rank has (``ProcessGroup(pieces=)``), and adds up the
-    gradients of all ranks on the way out, weighted by examples. Parameters that got a gradient on any rank have one on
+    gradients of all ranks on the way out, weighted by what the loss of each piece is a mean over (``GradientMachine``:
+    its examples or, with a weight, its tokens). Parameters that got a gradient on any rank have one on
     all. Random numbers that are drawn inside, such as dropout's, depend on seed, pass, batch and piece; the generators
     are put back afterwards, so all ranks draw the same outside. In one process it does nothing.
 
@@ -38,14 +43,16 @@ class DataParallel(RunnerItem):
     about the update (``NanGuard``, ``Accumulate``).
 
     Args:
-        exact: compute the gradient of each piece apart and add them as a fixed tree, so that any number of ranks that
-            shares the pieces ends with the same bits. It takes a copy of the gradients a piece, and their number must
-            be a power of two. Default False: the order of the sum depends on the number of ranks.
+        exact: add up the gradients of the pieces as a fixed tree, so that any number of ranks that shares the pieces
+            ends with the same bits. It takes log2(pieces of a rank) copies of the gradients more, and the number of
+            pieces must be a power of two. Default False: the order of the sum depends on the number of ranks.
         seed: of the random numbers drawn inside. Default 0.
 
     Raises:
         CompositionError: it is not between a ParameterUpdater and its gradient machines; what retries or skips on one
-            rank alone is on the wrong side of it; or, in the run, ``exact=True`` and the pieces are no power of two.
+            rank alone is on the wrong side of it; or, when the run begins, ``exact=True`` and the pieces are no power
+            of two, or this rank has several and what alters batches is outside.
+        DataError: the weight of a piece is negative or not finite.
         HookError: an item outside replaced the batch, of which this rank has several pieces.
         RankError: the ranks are at different places.
     """
@@ -74,13 +81,23 @@ class DataParallel(RunnerItem):
         self._networks = [network for _, network in networks_of(machines_inside(self, runner))]
 
     def initialize(self, state: State) -> None:
-        """Refuse pieces that no tree has."""
+        """Refuse pieces that no tree has, and items outside that would see the first piece of several only."""
         pieces = 1 if self.group is None else self.group.cut.of
+        if self.group is not None and self.group.cut.count > 1 and state.runner is not None:
+            self._refuse_outside(state.runner, self.group.cut)
         if self.exact and pieces & (pieces - 1):
             raise CompositionError(
                 f"{self.name}: exact=True adds up pieces in pairs, and {pieces} is no power of two; "
                 "set ProcessGroup(pieces=8), for example."
             )
+
+    def _refuse_outside(self, runner: Runner, cut: Cut) -> None:
+        for item in walk(around(self, runner)):
+            if item.alters_batches:
+                raise CompositionError(
+                    f"{item.name} is outside {self.name}, where it would see the first of {cut.count} pieces of a "
+                    f"batch only; move it inside (after it), or start {cut.of} processes, as many as there are pieces."
+                )
 
     @property
     def passive(self) -> bool:  # type: ignore[override]
@@ -99,17 +116,22 @@ class DataParallel(RunnerItem):
             return
         self._count_run(state)
         learned = Learned.of(self._networks)
-        before, share = learned.set_aside(), state.share
-        sums = ExactSum(learned) if self.exact else PlainSum(learned)
-        try:
-            for piece in self.group.each_piece(state, self.seed, (self._runs, crc32(self.name.encode()))):
-                state.loss, state.share = None, share * piece.weight
-                yield
-                sums.add(piece, state.loss)
-        finally:
-            state.share = share
-        state.loss = sums.leave(self.group, self._at(state))
+        before = learned.set_aside()
+        mean = Mean(learned, TreeSum() if self.exact else RunningSum())
+        for piece in self.group.each_piece(state, self.seed, (self._runs, crc32(self.name.encode()))):
+            state.loss = state.weight = None
+            yield
+            if piece.weight:
+                mean.add(self._weight(piece, state), state.loss)
+        state.loss, state.weight = mean.leave(self.group, self._at(state)), None
         learned.add(before)
+
+    def _weight(self, piece: Piece, state: State) -> float:
+        """Return what the loss of a piece is a mean over: what the gradient machine has told, or its examples."""
+        told = piece.weight if state.weight is None else state.weight
+        if not 0 <= told < math.inf:
+            raise DataError(f"a piece of the batch has the weight {told:g} in the mean of the loss; it must be >= 0.")
+        return told
 
     def _count_run(self, state: State) -> None:
         """Count how often the batch under way is run: each time it draws other numbers."""

@@ -1,4 +1,4 @@
-"""What a batch leaves on networks (gradients, running means, a loss), summed over its pieces and over ranks."""
+"""What a batch leaves on networks (gradients, running means, a loss): the mean over its pieces, on all ranks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from onion.data.cut import Piece
 from onion.device import detached, paddle
-from onion.distributed.sums import TreeSum, all_reduced
+from onion.distributed.sums import RunningSum, TreeSum
 from onion.training.microbatches import clear_gradients
 
 if TYPE_CHECKING:
     from onion.distributed.group import Group
+
+SMALLEST = float(np.finfo(np.float32).tiny)
+"""The smallest divisor, so that the mean over nothing is 0."""
 
 
 @attrs.frozen(eq=False)
@@ -50,99 +52,79 @@ class Learned:
         for parameter, gradient in before:
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
 
-    def changes(self, weight: float) -> list[Any]:
-        """Return how far each buffer has moved since the start, times a weight."""
-        return [(each - start) * weight for each, start in zip(self.buffers, self.start, strict=True)]
+    def take(self, weight: float) -> list[Any]:
+        """Take away the gradients, and the changes of the buffers; return both times a weight, in 32 bits or more.
 
-    def move(self, changes: Sequence[Any]) -> None:
-        """Set each buffer to where it was at the start, and a change further."""
-        for buffer, start, change in zip(self.buffers, self.start, changes, strict=True):
-            buffer.set_value(start + change)
+        What has no gradient, and what a weight of 0 takes, is returned as 0.
+        """
+        taken: list[Any] = []
+        for parameter in self.parameters:
+            taken.append(_times(parameter, parameter.grad if weight else None, weight))
+            clear_gradients([parameter])  # one by one, or there would be two copies of all
+        for buffer, start in zip(self.buffers, self.start, strict=True):
+            taken.append(_times(buffer, buffer - start if weight else None, weight))
+            buffer.set_value(start)
+        return taken
 
-
-class PlainSum:
-    """The sum in the order that is fast: pieces add up in the gradients themselves, then ranks."""
-
-    def __init__(self, learned: Learned) -> None:
-        self._learned = learned
-        self._weight = 0.0
-        self._loss: Any = None
-
-    def add(self, piece: Piece, loss: Any) -> None:
-        """Add the loss of a piece; its gradients are there already."""
-        self._weight += piece.weight
-        if not piece.weight:
-            clear_gradients(self._learned.parameters)
-        elif loss is not None:
-            part = detached(loss) * piece.weight
-            self._loss = part if self._loss is None else self._loss + part
-
-    def leave(self, group: Group, at: list[Any]) -> Any:
-        """Leave the sums over all ranks on the networks; return the loss."""
-        learned = self._learned
-        has = [each.grad is not None for each in learned.parameters]
-        alive, has_loss = _on_any(group, at, has, self._loss is not None)
-        parameters = [each for each, lives in zip(learned.parameters, alive, strict=True) if lives]
-        with paddle().no_grad():
-            own = [*map(_gradient, parameters), *learned.changes(self._weight), _scalar(self._loss)]
-            *summed, loss = all_reduced(own) if group.world_size > 1 else own
-            for parameter, gradient in zip(parameters, summed, strict=False):
-                parameter.grad = gradient
-            learned.move(summed[len(parameters) :])
-        return loss.reshape([]) if has_loss else None
+    def leave(self, taken: Sequence[Any], alive: Sequence[bool]) -> None:
+        """Set the gradients of the parameters that are alive, and change the buffers: the opposite of ``take``."""
+        for parameter, gradient, lives in zip(self.parameters, taken, alive, strict=False):
+            if lives:
+                parameter.grad = gradient.astype(parameter.dtype)
+        for buffer, start, change in zip(self.buffers, self.start, taken[len(self.parameters) :], strict=True):
+            buffer.set_value(start + change.astype(start.dtype))
 
 
-class ExactSum:
-    """The sum as a tree over the pieces: what each leaves is taken apart."""
+class Mean:
+    """The mean over the pieces of a batch, weighted by what the loss of each is a mean over.
 
-    def __init__(self, learned: Learned) -> None:
-        self._learned = learned
-        self._tree = TreeSum()
+    The sums of all weights come with those of the gradients, which are divided once, at the end.
+
+    Args:
+        learned: what the pieces leave something on.
+        total: adds up what each has left.
+    """
+
+    def __init__(self, learned: Learned, total: TreeSum | RunningSum) -> None:
+        self._learned, self._total = learned, total
         self._has = [False] * len(learned.parameters)
         self._has_loss = False
         self._pieces = 0
 
-    def add(self, piece: Piece, loss: Any) -> None:
-        """Take what a piece has left; a piece without an example leaves nothing."""
-        learned = self._learned
-        if piece.weight:
-            self._has = [has or each.grad is not None for has, each in zip(self._has, learned.parameters, strict=True)]
-            self._has_loss |= loss is not None
-            with paddle().no_grad():
-                own = [_gradient(each).clone() for each in learned.parameters]
-                weighted = None if loss is None else detached(loss) * piece.weight
-                self._put([*own, *learned.changes(piece.weight), _scalar(weighted)])
-        clear_gradients(learned.parameters)
-        learned.move([0.0] * len(learned.buffers))
+    def add(self, weight: float, loss: Any) -> None:
+        """Take what a piece has left; one that an item inside has skipped weighs nothing."""
+        has = [each.grad is not None for each in self._learned.parameters]
+        self._has = [a or b for a, b in zip(self._has, has, strict=True)]
+        self._has_loss |= loss is not None
+        with paddle().no_grad():
+            self._put(loss, weight if loss is not None or any(has) else 0.0)
 
-    def _put(self, left: list[Any]) -> None:
-        self._tree.add(left)
+    def _put(self, loss: Any, weight: float) -> None:
+        """Add what is there to the total, and begin anew; of weight 0 nothing is, not even what is no number."""
+        weighs = paddle().full([1], weight, "float32")
+        lost = detached(loss).astype("float32").reshape([1]) if weight and loss is not None else 0.0
+        self._total.add([*self._learned.take(weight), weighs * lost, weighs])
         self._pieces += 1
 
     def leave(self, group: Group, at: list[Any]) -> Any:
-        """Leave the sums over all pieces on the networks; return the loss."""
+        """Leave the mean over all pieces of all ranks on the networks; return the loss."""
         alive, has_loss = _on_any(group, at, self._has, self._has_loss)
-        learned = self._learned
         with paddle().no_grad():
-            while self._pieces < group.cut.count:
-                nothing = [paddle().zeros_like(each) for each in (*learned.parameters, *learned.buffers)]
-                self._put([*nothing, _scalar(None)])
-            *summed, loss = self._tree.result(group.rank, group.world_size)
-            for parameter, gradient, lives in zip(learned.parameters, summed, alive, strict=False):
-                if lives:
-                    parameter.grad = gradient
-            learned.move(summed[len(learned.parameters) :])
-        return loss.reshape([]) if has_loss else None
+            while self._pieces < group.cut.count:  # pieces without an example
+                self._put(None, 0.0)
+            *summed, loss, weight = self._total.result(group.rank, group.world_size)
+            weight = weight.clip(min=SMALLEST)
+            self._learned.leave([each / weight.astype(each.dtype) for each in summed], alive)
+            return (loss / weight).reshape([]) if has_loss else None
 
 
-def _gradient(parameter: Any) -> Any:
-    """Return the gradient of a parameter; zeros if it has none."""
-    return paddle().zeros_like(parameter) if parameter.grad is None else parameter.grad.detach()
+def _times(like: Any, value: Any, weight: float) -> Any:
+    """Return a value times a weight, 0 for None; with the shape of another tensor, in 32 bits or more.
 
-
-def _scalar(loss: Any) -> Any:
-    """Return a loss as float32 ``[1]``; 0 for none."""
-    return paddle().zeros([1]) if loss is None else detached(loss).astype("float32").reshape([1])
+    gloo adds float16 1 and 1 up to infinity, without an error (Paddle 3.3.1); and bfloat16 has 8 bits for a long sum.
+    """
+    kind = "float64" if like.dtype == paddle().float64 else "float32"
+    return paddle().zeros(like.shape, kind) if value is None else value.detach().astype(kind) * weight
 
 
 def _on_any(group: Group, at: list[Any], has: list[bool], has_loss: bool) -> tuple[list[bool], bool]:

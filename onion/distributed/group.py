@@ -45,6 +45,7 @@ class Group:
         self.cut = Cut(pieces, rank * count, count)
         self.piece: Piece | None = None
         self.is_last_piece = False
+        self._piece_of: State | None = None  # the run whose piece it is; another may run within it
         self.over = False
         self.agreed: BaseException | None = None
         # Of each run, since one within another draws batches of its own before the outer batch is over.
@@ -92,13 +93,13 @@ class Group:
         Raises:
             HookError: an item outside has replaced the batch, of several pieces.
         """
-        batch, around = state.batch, (self.piece, self.is_last_piece)
+        batch, around = state.batch, (self.piece, self.is_last_piece, self._piece_of)
         own = self._pieces_of(state, batch)
         full = [piece for piece in own if piece.weight] or own[:1]
         kept = generators()
         try:
             for self.piece in full:
-                self.is_last_piece = self.piece is full[-1]
+                self.is_last_piece, self._piece_of = self.piece is full[-1], state
                 seed_generators(seed, (state.pass_id, state.batch_id, self.piece.number, *place))
                 state.batch = batch if self.piece.number == self.cut.first else self.piece.batch
                 yield self.piece
@@ -106,7 +107,11 @@ class Group:
                     look()
         finally:
             put_back_generators(kept)
-            state.batch, (self.piece, self.is_last_piece) = batch, around
+            state.batch, (self.piece, self.is_last_piece, self._piece_of) = batch, around
+
+    def is_in_piece(self, state: State) -> bool:
+        """Return whether an item further out runs the inside for each piece of the batch of this run."""
+        return self._piece_of is state
 
     @contextmanager
     def watched(self, state: State, look: Callable[[], None]) -> Iterator[None]:
@@ -140,8 +145,9 @@ class Group:
             return drawn[0].own
         raise HookError(
             "an item between the data and this one replaced the batch, and this rank has several pieces of it, of "
-            "which that item saw the first only; move it further in (after DataParallel or Evaluator), or start as "
-            f"many processes as a batch has pieces ({self.cut.of})."
+            "which that item saw the first only; set alters_batches = True in its class, so that distributed(runner) "
+            "moves it into DataParallel, or move it there yourself; or start as many processes as a batch has pieces "
+            f"({self.cut.of})."
         )
 
     # -- tensors ------------------------------------------------------------------------------------------------------

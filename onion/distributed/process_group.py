@@ -84,6 +84,7 @@ class ProcessGroup(RunnerItem):
                         f"{item.name} has no DataParallel around it, so its gradients would be those of this process "
                         "alone; put one between the ParameterUpdater and it."
                     )
+                _refuse_change_on_first_rank(item)
                 if item.alone_because and self.pieces > 1:
                     raise CompositionError(f"{item.name} cannot be run by several processes: {item.alone_because}.")
 
@@ -99,6 +100,24 @@ class ProcessGroup(RunnerItem):
             _compare(group, state.runner)
             _take_parameters_of_first(group, state.runner)
             yield
+
+
+CHANGING = (
+    "provides_data", "alters_batches", "mixes_batches", "computes_gradients", "moves_weights", "runs_again",
+    "splits_update", "frozen", "optimizer",
+)  # fmt: skip
+"""Attributes of items that change a run, where they are true."""
+
+
+def _refuse_change_on_first_rank(item: RunnerItem) -> None:
+    """Refuse an item that the first rank alone runs, if it does more than watch: the others would go on without."""
+    changes = [name for name in CHANGING if getattr(item, name)]
+    if item.first_rank_only and (changes or not item.passive):
+        why = f"has {changes[0]}" if changes else "is not passive"
+        raise CompositionError(
+            f"{item.name} is run by the first process only (first_rank_only), and {why}, so the others would train "
+            "something else; an item that only watches is passive, any other is run by all: leave out first_rank_only."
+        )
 
 
 _open: list[Channel] = []

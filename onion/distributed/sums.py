@@ -50,6 +50,21 @@ def all_reduced(tensors: Sequence[Any]) -> list[Any]:
     return summed
 
 
+class RunningSum:
+    """The sum of lists of tensors, one a piece, in the order that is fast: one after another, then ranks."""
+
+    def __init__(self) -> None:
+        self._sum: list[Any] = []
+
+    def add(self, piece: list[Any]) -> None:
+        """Add the next piece, whose tensors may be changed."""
+        self._sum = [a.add_(b) for a, b in zip(self._sum, piece, strict=True)] if self._sum else piece
+
+    def result(self, rank: int, world_size: int) -> list[Any]:
+        """Return the sum over all ranks."""
+        return all_reduced(self._sum) if world_size > 1 else self._sum
+
+
 class TreeSum:
     """The sum of lists of tensors, one a piece, as a tree: neighbours, then neighbours of those.
 

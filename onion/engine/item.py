@@ -67,6 +67,9 @@ class RunnerItem:
     mixes_batches: bool = False
     """Whether it adds samples of earlier batches to a batch."""
 
+    alters_batches: bool = False
+    """Whether it puts another batch, made of the one under way alone, in its place; so it may work on pieces of it."""
+
     computes_gradients: bool = False
     """Whether it runs a network forward and backward. Its ``network`` is what it trains."""
 
@@ -121,7 +124,8 @@ class RunnerItem:
     """Whether it makes processes run the onion together."""
 
     first_rank_only: bool = False
-    """Whether only the first of several processes runs the item, which watches what is the same in all of them."""
+    """Whether only the first of several processes runs the item, which watches what is the same in all of them; so it
+    has to be ``passive``."""
 
     alone_because: str = ""
     """Why the item cannot be run by several processes, after its name and "cannot be run by several processes:"."""

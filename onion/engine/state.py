@@ -58,6 +58,10 @@ class State:
     """What part of an update the inside is working on. A gradient machine multiplies the loss by it before it goes
     backward, and leaves ``loss`` as it is; an item that makes one update of several batches sets it."""
 
+    weight: float | None = attrs.field(default=None, repr=False)
+    """What ``loss`` is a mean over, such as the number of the batch's labelled tokens; None: its examples. A gradient
+    machine sets it beside ``loss`` where a batch is shared by several processes."""
+
     metrics: dict[str, float] = attrs.field(factory=dict)
     """The latest value of every metric, by name; write with ``report``."""
 

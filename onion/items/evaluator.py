@@ -101,7 +101,7 @@ class Evaluator(RunnerItem):
             yield
             if state.outputs is not None:
                 self.metric.update(state.outputs, state.batch)
-        elif self.group.piece is not None:  # an item around this one runs it for each piece
+        elif self.group.is_in_piece(state):  # an item around this one runs it for each piece
             yield
             self._note(state, self.group)
             self._measure_after_last(self.group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, SupportsFloat, TypeAlias
 
 from onion.device import to_tensors
 from onion.engine.backward import explained, once
@@ -16,6 +16,9 @@ from onion.errors import CheckpointError, CompositionError
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 """(outputs, batch of tensors) -> the loss, a scalar tensor."""
 
+WeightFunction: TypeAlias = Callable[[Any], SupportsFloat | None]
+"""batch -> what its loss is a mean over, such as the number of its tokens; None: its examples."""
+
 
 class GradientMachine(RunnerItem):
     """Run the network forward and backward on the way in; set ``state.outputs`` and ``state.loss``.
@@ -26,6 +29,10 @@ class GradientMachine(RunnerItem):
     Args:
         network: a ``paddle.nn.Layer`` that is called with the batch (numpy arrays converted to tensors).
         loss: ``loss(outputs, batch)``; default: the network's own method ``loss``.
+        weight: ``weight(batch)``, what the loss of a batch is a mean over, where that is not its examples; of labelled
+            tokens: ``lambda batch: (batch["labels"] >= 0).sum()``. By it processes weigh what they have of a batch
+            (``onion.distributed.DataParallel``). The batch has arrays, not tensors. Default: of the network's own loss
+            its method ``loss_weight``, if it has one; else, and where that returns None, the number of examples.
 
     Raises:
         CompositionError: there is no loss function, or the network's ``forward`` takes more than the batch.
@@ -34,7 +41,7 @@ class GradientMachine(RunnerItem):
     computes_gradients = True
     place_rules = (BEHIND_DATA,)
 
-    def __init__(self, network: Any, loss: LossFunction | None = None) -> None:
+    def __init__(self, network: Any, loss: LossFunction | None = None, weight: WeightFunction | None = None) -> None:
         if loss is None and not callable(getattr(network, "loss", None)):
             raise CompositionError(
                 f"GradientMachine has no loss: give {type(network).__name__} a method loss(outputs, batch), "
@@ -43,6 +50,8 @@ class GradientMachine(RunnerItem):
         refuse_fields(network)
         self.network = network
         self.loss: LossFunction = loss or network.loss
+        self.weight = weight
+        self._weight = weight or (getattr(network, "loss_weight", None) if loss is None else None)
 
     def initialize(self, state: State) -> None:
         """Put the network into training mode."""
@@ -56,6 +65,9 @@ class GradientMachine(RunnerItem):
                 state.outputs = self.network(batch)
                 state.loss = loss = self.loss(state.outputs, batch)
             (loss if state.share == 1 else loss * state.share).backward()
+        if self.group is not None and self._weight is not None:
+            told = self._weight(state.batch)
+            state.weight = None if told is None else float(told)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the network's parameters and buffers by path; one with several paths is included once."""

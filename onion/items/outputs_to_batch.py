@@ -29,6 +29,7 @@ class OutputsToBatch(RunnerItem):
         HookError: the batch is no dict, or nothing has left outputs.
     """
 
+    alters_batches = True
     keep_for_inference = False
     place_rules = (BEHIND_DATA, Around(NETWORKS, "puts a field into the batch for the networks inside it"))
 

@@ -36,19 +36,23 @@ def run_microbatches(
     out, for its own mean would be undefined. ``look`` is called after each part.
     """
     whole, share, before, loss = sum(weights), state.share, state.loss, None
+    told: list[float] = []
     try:
         for (task, batch), own in zip(parts, weights, strict=True):
             if own == 0:
                 continue
             state.task, state.batch, state.share = task, batch, share * own / whole
-            state.loss = None  # else, if an inner item skips the part, the loss of another part would be added
+            # Else, if an inner item skips the part, the loss of another part would be added.
+            state.loss = state.weight = None
             yield
             loss = _plus(loss, state.loss, own / whole)
+            told += [] if state.weight is None else [state.weight]
             if look is not None:
                 look(state)
     finally:
         state.share = share
     state.loss = before if loss is None else loss
+    state.weight = sum(told) if told else None
 
 
 def weigh(batch: Any, weight: Weight) -> float:

@@ -41,6 +41,7 @@ class Masker(RunnerItem):
         whole_words: choose words instead of tokens. Default False.
     """
 
+    alters_batches = True
     keep_for_inference = False
 
     def __init__(self, tokenizer: Tokenizer, seed: int, share: float = 0.15, whole_words: bool = False) -> None:

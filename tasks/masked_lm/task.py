@@ -200,6 +200,10 @@ class MaskedLanguageModel(nn.Layer):
         """Return the mean cross-entropy of the masked words, a scalar."""
         return functional.cross_entropy(scores, batch["labels"])
 
+    def loss_weight(self, batch: dict[str, Any]) -> int:
+        """Return the number of masked words, over which the loss is a mean."""
+        return len(batch["labels"])
+
     def decode(self, scores: paddle.Tensor, batch: dict[str, Any]) -> list[Guesses]:
         """Return the guesses of each example, with the loss of the true words if the batch has ``labels``."""
         probabilities, ids = self._guessed(functional.softmax(scores))

@@ -114,6 +114,8 @@ class FakeGenerator(RunnerItem):
         generator: called with the batch, in its current mode.
     """
 
+    alters_batches = True
+
     def __init__(self, generator: nn.Layer) -> None:
         self.generator = generator
 

@@ -83,6 +83,11 @@ class MultiHead(nn.Layer):
         weight = self._weights.get(batch["task"], 1.0)
         return loss if weight == 1.0 else loss * weight
 
+    def loss_weight(self, batch: dict[str, Any]) -> float | None:
+        """Return what the loss of the task's network is a mean over; None: its examples."""
+        own = getattr(self._network(batch), "loss_weight", None)
+        return None if own is None else own(batch)
+
     def decode(self, outputs: Any, batch: dict[str, Any]) -> Any:
         """Return the decoded outputs of the task's network."""
         return self._network(batch).decode(outputs, batch)

@@ -241,6 +241,10 @@ class Reader(TokenHead):
         # Paddle's mean would count ignored ones, since the index is negative.
         return total / (labels != UNKNOWN).astype(total.dtype).sum().clip(min=1.0)
 
+    def loss_weight(self, batch: dict[str, Any]) -> int:
+        """Return the number of known begins and ends, over which the loss is a mean."""
+        return int((batch["labels"] != UNKNOWN).sum())
+
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[Spans]:
         """Return the best spans of each window."""
         return [self._spans(each, window) for each, window in zip(logits.numpy(), batch["windows"], strict=True)]

@@ -41,6 +41,10 @@ class Tagger(TokenHead):
         total = functional.cross_entropy(logits, batch["tags"], ignore_index=IGNORED, reduction="sum")
         return total / _own_words(batch)
 
+    def loss_weight(self, batch: dict[str, Any]) -> int:
+        """Return the number of words that belong to their windows, over which the loss is a mean."""
+        return _own_words(batch)
+
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[Tags]:
         """Return for each example the tags of its own words."""
         scores, borders = logits.numpy(), np.cumsum(batch["words"])[:-1]

@@ -111,3 +111,21 @@ def test_without_paddle_only_the_two_others_are_captured_and_paddle_is_not_loade
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout == "['numpy', 'python'] False\n"
+
+
+def test_of_processes_with_a_gpu_each_the_generator_of_ones_own_gpu_counts(monkeypatch):
+    """Of GPUs there is only what Paddle says of them: a state for each that the process sees."""
+    states = [paddle.get_rng_state()[0]]
+    paddle.seed(7)
+    states += paddle.get_rng_state()
+    plain = [rng._plain(state.__getstate__()) for state in states]
+    assert plain[0] != plain[1]
+    monkeypatch.setenv("PADDLE_TRAINERS_NUM", "2")
+    monkeypatch.setattr(paddle, "get_rng_state", lambda: states)
+    set_to = []
+    monkeypatch.setattr(paddle, "set_rng_state", set_to.append)
+    for device in (0, 1):
+        monkeypatch.setattr(paddle.device, "get_device", lambda device=device: f"gpu:{device}")
+        assert rng.capture()["paddle"] == [plain[device]]
+    rng.restore({"paddle": [plain[0]]})  # by the second process, of what the first has saved
+    assert [rng._plain(state.__getstate__()) for state in set_to[0]] == [plain[0], plain[0]]

@@ -8,22 +8,41 @@ from onion import (
     Accumulate,
     DataProvider,
     Evaluator,
+    Every,
     Forward,
     GradientMachine,
     Mailbox,
     NanGuard,
+    OutputsToBatch,
     Progress,
     Runner,
+    RunnerItem,
     SplitOnMemoryError,
     Tester,
 )
 from onion.distributed import DataParallel, ProcessGroup, distributed
-from onion.errors import CompositionError
+from onion.errors import CompositionError, HookError
 from onion.testing import toy_examples, toy_network
-from tests.onions.parts import SquaredError, adamw
+from tests.onions.parts import Noise, SquaredError, adamw
 from tests.toys import bits
 
 EXAMPLES = toy_examples(10)
+
+
+class Shift(RunnerItem):
+    """Alter every batch, and do not say so."""
+
+    def on_batch(self, state):
+        state.batch = {**state.batch, "x": state.batch["x"] + 1}
+
+
+class Scale(RunnerItem):
+    """Alter every batch."""
+
+    alters_batches = True
+
+    def on_batch(self, state):
+        state.batch = {**state.batch, "x": state.batch["x"] * 2}
 
 
 @pytest.fixture
@@ -77,6 +96,36 @@ def test_items_that_one_process_has_to_run_say_why():
             Runner(ProcessGroup(pieces=2), item, *training(network, DataParallel()))
 
 
+class Watch(RunnerItem):
+    first_rank_only = True
+
+    def on_batch(self, state):
+        state.batch = None
+
+
+def test_an_item_of_the_first_rank_may_only_watch():
+    item, other = Watch(), Watch()
+    other.passive = other.alters_batches = True
+    for each, why in ((item, "is not passive"), (other, "has alters_batches")):
+        with pytest.raises(CompositionError, match=f"watch is run by the first process only .*and {why}, so the other"):
+            Runner(ProcessGroup(), DataProvider(EXAMPLES), each, *training(toy_network(), DataParallel())[1:])
+
+
+def test_other_ranks_leave_out_what_the_first_one_runs_also_where_it_is_held(monkeypatch):
+    def ran(rank):
+        monkeypatch.setenv("PADDLE_TRAINER_ID", rank)
+        seen = []
+        watch = Watch()
+        watch.on_batch = lambda state: seen.append(state.step)
+        runner = Runner(DataProvider(EXAMPLES, 4), Every(2, watch), Runner(watch_too := Watch(), name="both"))
+        watch_too.on_batch = lambda state: seen.append("too")
+        runner.run(passes=1)
+        return seen
+
+    assert ran("0") != []
+    assert ran("1") == []
+
+
 def test_a_tree_needs_a_power_of_two():
     runner = distributed(Runner(*training(toy_network())), pieces=3, exact=True)
     with pytest.raises(CompositionError, match="3 is no power of two"):
@@ -92,6 +141,46 @@ def test_distributed_puts_the_items_in_their_places_and_does_so_once():
     again = distributed(distributed(runner, pieces=2), pieces=4, exact=True)
     assert [type(item).__name__ for item in again.walk()] == names
     assert (again[ProcessGroup].pieces, again[DataParallel].exact) == (4, True)
+
+
+def test_what_alters_batches_is_moved_to_where_it_works_on_pieces():
+    network, teacher = toy_network(), toy_network()
+    around = [DataProvider(EXAMPLES, 4), Every(2, Noise()), Shift(), Forward(teacher)]
+    runner = Runner(*around, OutputsToBatch("teacher"), Progress(), adamw(network), GradientMachine(network))
+    made = distributed(distributed(runner), pieces=2)
+    names = [item.name for item in made.walk()]
+    moved = ["every", "noise", "forward", "outputs_to_batch"]
+    assert names[1:5] == ["data_provider", "shift", "progress", "parameter_updater"]
+    assert names[5:] == ["data_parallel", *moved, "gradient_machine"]
+    teaching = Runner(Forward(teacher), Scale(), name="teaching")
+    nested = distributed(Runner(DataProvider(EXAMPLES), teaching, *training(network)[1:]))
+    assert [item.name for item in nested.items][2:5] == ["parameter_updater", "data_parallel", "teaching"]
+    untouched = distributed(Runner(DataProvider(EXAMPLES), Forward(teacher), *training(network)[1:]))
+    assert [item.name for item in untouched.walk()][1:3] == ["data_provider", "forward"], "its outputs go nowhere"
+
+
+def test_what_alters_pieces_alters_the_batch():
+    found = []
+    for pieces in (1, 3):
+        network = toy_network(seed=3)
+        runner = distributed(Runner(DataProvider(EXAMPLES, 4), Scale(), *training(network)[1:]), pieces=pieces)
+        found.append(float(runner.run(passes=2).loss))
+    assert found[1] == pytest.approx(found[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("item", [Scale(), Every(2, Noise())])
+def test_what_cannot_be_moved_is_refused_before_the_first_batch(item):
+    networks = [toy_network(), toy_network()]
+    twice = [Runner(adamw(each), GradientMachine(each)) for each in networks]
+    runner = distributed(Runner(DataProvider(EXAMPLES, 4), item, *twice), pieces=2)
+    with pytest.raises(CompositionError, match=r"is outside data_parallel.* the first of 2 pieces.* start 2 processes"):
+        runner.run(passes=1)
+
+
+def test_an_item_that_alters_batches_without_saying_so_is_told_to():
+    runner = distributed(Runner(DataProvider(EXAMPLES, 4), Shift(), *training(toy_network())[1:]), pieces=2)
+    with pytest.raises(HookError, match=r"replaced the batch.*set alters_batches = True in its class"):
+        runner.run(passes=1)
 
 
 def test_in_one_process_without_pieces_nothing_changes():

@@ -86,6 +86,8 @@ def averaged(network: Any) -> list[RunnerItem]:
 class Overflowing(RunnerItem):
     """A batch now and then whose numbers are too large for a loss scale, or for anything."""
 
+    alters_batches = True
+
     def __init__(self, by: float) -> None:
         self.by = by
 

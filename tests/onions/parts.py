@@ -107,6 +107,8 @@ class Dice(RunnerItem):
 class Noise(RunnerItem):
     """Disturb every batch by numbers of all three random generators."""
 
+    alters_batches = True
+
     def on_batch(self, state: Any) -> None:
         by = np.random.random() + random.random() + float(paddle.rand([]))
         state.batch = {**state.batch, "x": state.batch["x"] + np.float32(0.01 * by)}
