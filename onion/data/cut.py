@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+from zlib import crc32
 
 import attrs
 
@@ -33,14 +34,16 @@ class Pieces:
     Attributes:
         own: the pieces, in order.
         examples: the number of examples of the whole batch.
+        crc32: of their numbers in the source, so that processes notice that they have drawn others; 0: of a stream.
     """
 
     own: tuple[Piece, ...]
     examples: int
+    crc32: int = 0
 
     def each(self, change: Callable[[Any], Any]) -> Pieces:
         """Return the same pieces with other batches."""
-        return Pieces(tuple(attrs.evolve(piece, batch=change(piece.batch)) for piece in self.own), self.examples)
+        return attrs.evolve(self, own=tuple(attrs.evolve(piece, batch=change(piece.batch)) for piece in self.own))
 
 
 @attrs.frozen
@@ -68,7 +71,8 @@ class Cut:
             make: makes a batch of examples.
         """
         own = (self._piece(number, examples, make) for number in range(self.first, self.first + self.count))
-        return Pieces(tuple(own), len(examples))
+        numbers = repr(examples).encode() if isinstance(examples[0], int) else b""
+        return Pieces(tuple(own), len(examples), crc32(numbers))
 
     def _piece(self, number: int, examples: Sequence[T], make: Callable[[list[T]], Any]) -> Piece:
         size, more = divmod(len(examples), self.of)

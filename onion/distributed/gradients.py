@@ -77,7 +77,7 @@ class PlainSum:
             part = detached(loss) * piece.weight
             self._loss = part if self._loss is None else self._loss + part
 
-    def leave(self, group: Group, at: list[Any]) -> Any:
+    def leave(self, group: Group, at: dict[str, Any]) -> Any:
         """Leave the sums over all ranks on the networks; return the loss."""
         learned = self._learned
         has = [each.grad is not None for each in learned.parameters]
@@ -119,7 +119,7 @@ class ExactSum:
         self._tree.add(left)
         self._pieces += 1
 
-    def leave(self, group: Group, at: list[Any]) -> Any:
+    def leave(self, group: Group, at: dict[str, Any]) -> Any:
         """Leave the sums over all pieces on the networks; return the loss."""
         alive, has_loss = _on_any(group, at, self._has, self._has_loss)
         learned = self._learned
@@ -145,7 +145,7 @@ def _scalar(loss: Any) -> Any:
     return paddle().zeros([1]) if loss is None else detached(loss).astype("float32").reshape([1])
 
 
-def _on_any(group: Group, at: list[Any], has: list[bool], has_loss: bool) -> tuple[list[bool], bool]:
+def _on_any(group: Group, at: dict[str, Any], has: list[bool], has_loss: bool) -> tuple[list[bool], bool]:
     """Return which parameters have a gradient on any rank, and whether any has a loss; all must be at one place."""
     told = group.exchange({"at": at, "has": np.packbits([*has, has_loss]).tobytes().hex()})
     if told is None:

@@ -6,10 +6,10 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onion.device import paddle
-from onion.distributed.boundary import LEFT
+from onion.distributed.boundary import LEFT, place_of
 from onion.distributed.channel import Channel
 from onion.distributed.group import Group, joined
 from onion.engine.identity import differences, identity_of
@@ -107,19 +107,13 @@ _open: list[Channel] = []
 
 def _channel(timeout: float) -> Channel:
     """Return the connections between all ranks, made at the first run."""
+    if not _open:
+        _open.append(Channel.open(timeout))
     distributed = paddle().distributed
     if not distributed.is_initialized():
         if paddle().device.get_device() == "cpu":
             os.environ.setdefault("PADDLE_DISTRI_BACKEND", "gloo")  # Paddle does not find that out by itself
         distributed.init_parallel_env()
-    if not _open:
-
-        def share(value: Any) -> Any:
-            box = [value]
-            distributed.broadcast_object_list(box, src=0)
-            return box[0]
-
-        _open.append(Channel.open(share, timeout))
     _open[0].timeout = timeout
     return _open[0]
 
@@ -173,8 +167,9 @@ def _ended_together(group: Group, state: State) -> Iterator[None]:
 def _left_together(group: Group, state: State, code: int | None) -> list[int]:
     """Wait until all ranks have left the run; share the signal that ended it. Return the exit codes of all."""
     if not group.over:
-        place = [0, state.pass_id, state.batch_id, None, False]
-        group.exchange({"at": place, "brings": LEFT, "stop": state.stopped, "stop_pass": None, "run_over": True})
+        group.exchange(
+            {"at": place_of(state), "brings": LEFT, "stop": state.stopped, "stop_pass": None, "run_over": True}
+        )
     signals = state.runner.all(Signals) if state.runner is not None else ()
     received = next((each.received for each in signals if each.received is not None), None)
     told = group.everyone({"at": ["leaving"], "code": code, "signal": received})
