@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 from types import FrameType
+from typing import BinaryIO
 
 from onion.host import launch
 
@@ -47,7 +48,11 @@ def run_in_processes(count: int, arguments: Sequence[str], logs: Path) -> int:
 
 @contextmanager
 def started(
-    count: int, command: Sequence[str], logs: Path, environment: Mapping[str, str] = os.environ
+    count: int,
+    command: Sequence[str],
+    logs: Path,
+    environment: Mapping[str, str] = os.environ,
+    first: BinaryIO | None = None,
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Start a command in several processes as Paddle's launcher does; in the end, kill those that are left.
 
@@ -59,6 +64,7 @@ def started(
         command: what each of them runs.
         logs: the folder for ``rank-N.log``, from rank 1 on.
         environment: of the processes, to which that of the launcher is added.
+        first: where rank 0 prints. Default: where this process does.
     """
     ports = _free_ports(count + 1)
     ranks: list[subprocess.Popen[bytes]] = []
@@ -67,13 +73,13 @@ def started(
         files.callback(os.close, ours)
         try:
             for rank in range(count):
-                log = files.enter_context((logs / f"rank-{rank}.log").open("wb")) if rank else None
+                log = files.enter_context((logs / f"rank-{rank}.log").open("wb")) if rank else first
                 told = {**_told(rank, count, ports), launch.LAUNCHER: str(theirs)}
                 ranks.append(
                     subprocess.Popen(  # noqa: S603  the command is the user's own
                         command,
                         env={**environment, **told},
-                        stdout=log,  # None: that of this process
+                        stdout=log,
                         stderr=log,
                         start_new_session=True,
                         pass_fds=[theirs],

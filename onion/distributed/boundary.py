@@ -6,6 +6,7 @@ leave says why. So all leave at the same place. A part that was drawn for nothin
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Iterator
 from operator import length_hint
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from onion.distributed.channel import Message
     from onion.distributed.group import Group
     from onion.engine.state import State
+
+log = logging.getLogger("onion")
 
 BATCH, END, ERROR, LEFT = "batch", "end", "error", "left"
 """What a rank brings along: its part of a batch, the end of its data, an error, or nothing since it leaves."""
@@ -95,7 +98,7 @@ class Boundary(Iterator[Any]):
         if failed:
             self._fail(error, failed)
         self._group.refuse_out_of_step([{"at": {key: each["at"][key] for key in place_of(state)}} for each in told])
-        stopped = [each for each in told if each.get("stop") or each.get("stop_pass")]
+        stopped = {rank: each for rank, each in enumerate(told) if each.get("stop") or each.get("stop_pass")}
         if stopped:
             self._stop(stopped)
             return False
@@ -116,14 +119,17 @@ class Boundary(Iterator[Any]):
         self._running().data_error = self._group.agreed = raised
         raise raised
 
-    def _stop(self, stopped: list[Message]) -> None:
+    def _stop(self, stopped: dict[int, Message]) -> None:
         """Stop here for what made other ranks stop; the reason of the first one is everybody's."""
-        for each in stopped:
+        state = self._running()
+        for rank, each in stopped.items():
+            if state.pass_stopped is None:
+                log.info("rank %d has ended the %s: %s", rank, *_why(each))
             if each.get("stop"):
-                self._running().stop(each["stop"])
+                state.stop(each["stop"])
             else:
-                self._running().stop_pass(each["stop_pass"])
-        if any(each.get("brings") == LEFT and each.get("run_over") for each in stopped):
+                state.stop_pass(each["stop_pass"])
+        if any(each["brings"] == LEFT and each.get("run_over") for each in stopped.values()):
             self._group.over = True
 
     def __length_hint__(self) -> Any:
@@ -141,3 +147,7 @@ def _depth(state: State) -> int:
     while state.parent is not None:
         depth, state = depth + 1, state.parent
     return depth
+
+
+def _why(message: Message) -> tuple[str, str]:
+    return ("run", message["stop"]) if message.get("stop") else ("pass", message["stop_pass"])

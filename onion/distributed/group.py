@@ -76,17 +76,23 @@ class Group:
         words = [json.dumps(place) for place in places]
         if len(set(words)) == 1:
             return
-        common = places[words.index(max(words, key=words.count))]
-        apart = {rank: place for rank, place in enumerate(places) if place != common}
+        usual = max(words, key=words.count)
+        several = words.count(usual) * 2 > len(words)  # else nobody knows who is right
+        common = places[words.index(usual)]
         keys = list(dict.fromkeys(key for place in places for key in place))
-        differs = [key for key in keys if any(place.get(key) != common.get(key) for place in apart.values())]
-        where = {rank: _shown(place, differs) for rank, place in apart.items()}
-        told_apart = "; ".join(f"rank {rank} is at {text}" for rank, text in where.items())
+        differs = [key for key in keys if any(place.get(key) != common.get(key) for place in places)]
+        told_apart = [
+            f"rank {rank} is at {_shown(place, differs)}"
+            for rank, place in enumerate(places)
+            if not several or words[rank] != usual
+        ]
+        if several:
+            told_apart.append(f"the others are at {_shown(common, differs)}")
         same = _shown(common, [key for key in ("pass", "batch") if key in common and key not in differs])
         raise RankError(
-            f"the ranks are out of step{f' in {same}' if same else ''}: {told_apart}; the others are at "
-            f"{_shown(common, differs)}. What decides on the order of things (data, tasks, skipped batches, learning "
-            "rates) must not depend on rank, clock or unseeded random numbers."
+            f"the ranks are out of step{f' in {same}' if same else ''}: {'; '.join(told_apart)}. What decides on the "
+            "order of things (data, tasks, skipped batches, learning rates) must not depend on rank, clock or unseeded "
+            "random numbers."
         )
 
     # -- batches ------------------------------------------------------------------------------------------------------

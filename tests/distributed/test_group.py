@@ -115,3 +115,8 @@ def test_batches_of_other_examples_differ():
 
 def test_a_group_cuts_a_batch_for_each_rank():
     assert [Group(rank, 2, 4, None).cut for rank in (0, 1)] == [Cut(4, 0, 2), Cut(4, 2, 2)]
+
+
+def test_of_two_ranks_nobody_knows_which_is_out_of_step():
+    with pytest.raises(RankError, match=r"in pass 0, batch 3: rank 0 is at task a; rank 1 is at task b\."):
+        Group(0, 2, 2, None).refuse_out_of_step([place(), place(task="b")])
