@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from onion.device import paddle
 from onion.distributed.boundary import LEFT, place_of
-from onion.distributed.channel import Channel
+from onion.distributed.channel import Channel, Message
 from onion.distributed.group import Group, joined
 from onion.engine.identity import differences, identity_of
 from onion.engine.item import HookIterator, RunnerItem
@@ -151,15 +151,11 @@ def _ended_together(group: Group, state: State) -> Iterator[None]:
         code = leaving.code if isinstance(leaving.code, int) else 1
     except BaseException as error:
         if error is group.agreed:
-            group.exchange({"at": ["leaving"]})  # rank 0 may still be saving
+            group.exchange({"at": {"place": "the end"}})  # rank 0 may still be saving
         elif group.channel is not None and not isinstance(error, RankError):
             group.channel.fail(f"step {state.step}: {type(error).__name__}: {error}")
         raise
-    codes: list[int] = []
-    try:
-        codes = _left_together(group, state, code)
-    except RankError as error:
-        log.warning("%s; the run of this rank was over", error)
+    codes = _left_together(group, state, code)
     if code is not None or codes:
         raise SystemExit([*codes, code][0])
 
@@ -167,15 +163,30 @@ def _ended_together(group: Group, state: State) -> Iterator[None]:
 def _left_together(group: Group, state: State, code: int | None) -> list[int]:
     """Wait until all ranks have left the run; share the signal that ended it. Return the exit codes of all."""
     if not group.over:
-        group.exchange(
-            {"at": place_of(state), "brings": LEFT, "stop": state.stopped, "stop_pass": None, "run_over": True}
-        )
+        over = {"stop": state.stopped, "stop_pass": None, "run_over": True}
+        told = _last_words(group, {"at": place_of(state), "brings": LEFT, **over})
+        if not any(each.get("stop") for each in told):
+            group.refuse_out_of_step(
+                [{"at": {**each["at"], "brings": each["brings"]}} if "brings" in each else each for each in told]
+            )
     signals = state.runner.all(Signals) if state.runner is not None else ()
     received = next((each.received for each in signals if each.received is not None), None)
-    told = group.everyone({"at": ["leaving"], "code": code, "signal": received})
+    told = _last_words(group, {"at": {"place": "the end"}, "code": code, "signal": received})
     for each in signals:
         each.received = next((other["signal"] for other in told if other.get("signal") is not None), None)
     return [each["code"] for each in told if each.get("code") is not None]
+
+
+def _last_words(group: Group, message: Message) -> list[Message]:
+    """Tell all ranks something at the end; rank 0 has saved everything, and does without those who are gone by now."""
+    try:
+        told = None if group.channel is None else group.channel.exchange(message)
+    except RankError as error:
+        if group.rank > 0:
+            raise
+        log.warning("%s; the run of this rank was over", error)
+        return [message]
+    return told or [message] * group.world_size
 
 
 def _compare(group: Group, runner: Runner) -> None:
