@@ -58,7 +58,7 @@ def row(folder: Path, trouble: str, processes: int, rank: int) -> tuple[str, boo
     memory = [name for name in {*SHARED.iterdir()} - shared if any(str(each.pid) in name.name for each in ranks)]
     steps = sorted({each["step"] for each in found if each is not None})
     kind = OUTCOMES[trouble]
-    same_step = len(steps) == 1 or trouble in ("absent", "kill at the start")
+    same_step = len(steps) == 1 or trouble == "absent"
     named = all(f"rank {rank}" in (each or {}).get("error", "") for i, each in enumerate(found) if i != rank)
     right = not (hung or left or memory) and same_step
     if kind == ON:

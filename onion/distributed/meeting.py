@@ -41,7 +41,7 @@ def _received(end: float, timeout: float) -> dict[int, Connection]:
     missing, found, pending = set(range(1, launch.world_size())), dict[int, Connection](), list[Connection]()
     host, port = launch.first()
     try:
-        server = socket.create_server((host, port), backlog=launch.world_size())
+        server = socket.create_server((host, port), backlog=max(128, launch.world_size()))
     except OSError as error:
         raise RankError(
             f"rank 0 cannot listen at {host}:{port}, where the launcher told the others to find it: {error}. Start "

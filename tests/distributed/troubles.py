@@ -147,7 +147,6 @@ OUTCOMES = {
     "kill in a save": NAMED,
     "full disk": NAMED,
     "absent": NAMED,
-    "kill at the start": NAMED,
     "length": NAMED,
     "other order": NAMED,
     "other rate": NAMED,
@@ -160,18 +159,19 @@ OUTCOMES = {
 """What comes of each trouble."""
 
 GUARDS = {"nan skipped": "skip", "nan rolled back": "rollback", "nan raised": "raise"}
-NEVER_MET = ("absent", "kill at the start")
 PLAIN = ("kill in a collective", "halt in a collective")
 """These are troubles of the sum that is fast."""
 
 
 class Turns(RoundRobin):
-    """Draw other tasks on this rank, from the third batch on."""
+    """Leave out a turn on this rank, before the third batch."""
 
     here = False
 
     def weights(self, step, names):
-        return super().weights(step + (self.here and step >= 2), names)
+        if self.here and step == 2:
+            super().weights(step, names)
+        return super().weights(step, names)
 
 
 class Broken(list):
@@ -209,13 +209,10 @@ def troubled(examples, trouble):
 
 
 def before_the_run(out, trouble):
-    """Do what goes wrong before the ranks have met, or just after."""
-    if trouble in NEVER_MET:
-        (Path(out) / "trouble").touch()
+    """Do what goes wrong before the ranks have met."""
     if trouble == "absent":
+        (Path(out) / "trouble").touch()
         sys.exit("this rank never comes")
-    if trouble == "kill at the start":
-        paddle().distributed.init_parallel_env = die
 
 
 def hungry(times):
