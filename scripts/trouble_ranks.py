@@ -1,6 +1,6 @@
 """Put each trouble on each rank of a training by 2 and by 4 processes; print what came of it on all ranks.
 
-python -m scripts.trouble_ranks [--processes 2 4] [--troubles kill halt]
+python -m scripts.trouble_ranks [--processes 2 4] [--troubles kill halt-in-a-collective]
 
 No launcher ends the others here: whoever would wait for ever is found out. A row is right if all ranks go on with the
 same weights, or leave after the same step with a checkpoint of it, or leave with an error that names the rank in
@@ -56,7 +56,9 @@ def row(folder: Path, trouble: str, processes: int, rank: int) -> tuple[str, boo
         left = [number for number, each in enumerate(ranks) if _session(each.pid) - {each.pid}]
     found = [_read(folder / f"rank-{number}.json") for number in range(processes)]
     memory = [name for name in {*SHARED.iterdir()} - shared if any(str(each.pid) in name.name for each in ranks)]
-    steps = sorted({each["step"] for each in found if each is not None})
+    halted = trouble.startswith("halt")  # it may finish the step when it is woken, before it hears of the others
+    judged = [each for number, each in enumerate(found) if each is not None and not (halted and number == rank)]
+    steps = sorted({each["step"] for each in judged})
     kind = OUTCOMES[trouble]
     same_step = len(steps) == 1 or trouble == "absent"
     named = all(f"rank {rank}" in (each or {}).get("error", "") for i, each in enumerate(found) if i != rank)
@@ -105,14 +107,15 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 def main() -> int:
     """Print the table; return the exit status."""
+    names = {trouble.replace(" ", "-"): trouble for trouble in OUTCOMES}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, nargs="*", default=[2, 4])
-    parser.add_argument("--troubles", nargs="*", default=[*OUTCOMES], choices=[*OUTCOMES])
+    parser.add_argument("--troubles", nargs="*", default=[*names], choices=[*names])
     options = parser.parse_args()
     print("trouble | processes | rank | steps reached | seconds until the others had left | named by all | right")
     wrong = number = 0
     with tempfile.TemporaryDirectory() as room:
-        for trouble in options.troubles:
+        for trouble in (names[each] for each in options.troubles):
             for processes in options.processes:
                 for rank in (0,) if trouble in FIRST_ONLY else range(processes):
                     folder = Path(room) / str(number)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -84,6 +85,7 @@ def main(
         patience: seconds to wait for another rank, once the run has begun. Default: ``timeout``.
         timeout: of the group.
     """
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     here = trouble is not None and launch.rank() == rank
     seed(5 + (here and trouble == "weights"))
     network = Network()

@@ -7,6 +7,7 @@ import pytest
 
 from onion import State
 from onion.data.cut import Cut
+from onion.data.making import FromNumbers, InPieces
 from onion.device import paddle
 from onion.distributed.group import Group
 from onion.errors import HookError, RankError
@@ -108,8 +109,8 @@ def test_the_rank_that_is_out_of_step_is_named_with_what_differs(there, told):
 
 
 def test_batches_of_other_examples_differ():
-    cut = Cut(2, 0, 1)
-    one, same, other = (cut.pieces(numbers, list).crc32 for numbers in ([3, 1, 2], [3, 1, 2], [3, 2, 1]))
+    make = InPieces(FromNumbers("abcd", list), Cut(2, 0, 1))
+    one, same, other = (make(numbers)[1].crc32 for numbers in ([3, 1, 2], [3, 1, 2], [3, 2, 1]))
     assert one == same != other
 
 
