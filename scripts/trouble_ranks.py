@@ -23,7 +23,7 @@ from typing import Any
 
 from onion.checkpointing import checkpoint
 from onion.cli.processes import started
-from tests.distributed.troubles import NAMED, ON, OUTCOMES, SAVED
+from tests.distributed.troubles import NAMED, ON, OUTCOMES, RAISED, SAVED
 
 ROOT = Path(__file__).parents[1]
 JOB = ROOT / "tests" / "distributed" / "job.py"
@@ -31,7 +31,7 @@ SHARED = Path("/dev/shm")
 SECONDS, PATIENCE, LIMIT = 5, 20, 240
 """For a rank that is late; for a rank that is to come at the start; for a whole row."""
 
-STEPS = {"other order": 3, "other rate": 7, "kill in a save": 5, "accumulate more": 2, "kill in a test": 4}
+STEPS = {"other order": 3, "other rate": 7, "kill in a save": 5, "accumulate more": 1, "kill in a test": 4}
 """When the trouble begins; others: at step 7."""
 
 FIRST_ONLY = ("full disk", "kill in a save")
@@ -70,6 +70,8 @@ def row(folder: Path, trouble: str, processes: int, rank: int) -> tuple[str, boo
         right = right and newest is not None and [newest.step] == steps
     elif kind == NAMED:
         right = right and named
+    elif kind == RAISED:
+        right = right and len({(each or {}).get("error", number) for number, each in enumerate(found)}) == 1
     words = [trouble, processes, rank, ", ".join(map(str, steps)) or "-", f"{seconds:.1f}"]
     if kind == NAMED:
         words.append("yes" if named else "NO")

@@ -33,7 +33,17 @@ from onion import (
 from onion.distributed import distributed
 from onion.host import launch
 from onion.testing import toy_examples
-from tests.distributed.troubles import GUARDS, PLAIN, TROUBLES, Trouble, Turns, before_the_run, hungry, troubled
+from tests.distributed.troubles import (
+    GUARDS,
+    PLAIN,
+    TROUBLES,
+    Trouble,
+    Turns,
+    before_the_run,
+    hungry,
+    troubled,
+    with_nan,
+)
 from tests.onions.parts import Network, adamw, learning, seed, tested
 
 EXAMPLES = toy_examples(67)  # batches of 16: four full ones and one of three
@@ -89,7 +99,7 @@ def main(
     here = trouble is not None and launch.rank() == rank
     seed(5 + (here and trouble == "weights"))
     network = Network()
-    examples = troubled(EXAMPLES, trouble) if here else EXAMPLES
+    examples = with_nan(troubled(EXAMPLES, trouble) if here else EXAMPLES, trouble)
     if here and trouble == "memory":
         network.register_forward_pre_hook(hungry(1))
     reached = Reached()

@@ -25,7 +25,7 @@ APART = {
     "other passes": (7, 5, "brings left"),
     "test alone": (7, 7, "run 1"),
     "skip": (6, 6, "the next batch"),
-    "accumulate more": (2, 2, "more True"),
+    "accumulate more": (1, 1, "more True"),
 }
 """What a rank does apart from the others: the step at which it begins, the last step that is made, what is told."""
 
