@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures train-sst2 results composition wheel sdist docs docs-serve portable arm gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures train-sst2 results composition wheel sdist docs docs-serve portable arm gpu-dry gpu
 
 ## train and predict with the example of the README, from nothing
 train: $(READY)
@@ -64,6 +64,11 @@ parity: $(READY)
 ## number of processes, each compared with an uninterrupted one: a table. N kills (100); SEED to draw the same again
 kill-ranks: $(READY)
 	@$(RUN) -m scripts.kill_ranks --kills $(or $(N),100) --seed $(or $(SEED),1)
+
+## each trouble (signals, NaN, full disk, kills, halts, desynchronised ranks) on each rank of 2 and of 4 processes: a table of
+## what came of it on all ranks. PROCESSES="2"; TROUBLES="kill other-order" does a part
+trouble-ranks: $(READY)
+	@$(RUN) -m scripts.trouble_ranks $(if $(PROCESSES),--processes $(PROCESSES)) $(if $(TROUBLES),--troubles $(TROUBLES))
 
 ## runs killed anywhere by SIGKILL and resumed, each compared with an uninterrupted run: a table. N runs
 ## (200), JOBS (2) at the same time; SEED to draw the same again

@@ -61,6 +61,7 @@ def train(options: argparse.Namespace) -> int:
     if options.processes > 1 and launch.world_size() == 1:
         return run_in_processes(options.processes, options.arguments, options.output / "logs")
     start_paddle(options.threads)
+    launch.end_with_launcher()
     from onion.tasks.finetune import config_file, fine_tune
 
     settings = config_file.resolve(*settings_layers(options))

@@ -1,7 +1,7 @@
 """A command in several processes of this machine that make up one training.
 
-Paddle's launcher, which is for several machines (docs/distributed.md), answers Ctrl-C by SIGTERM to processes that
-Ctrl-C has reached too, and leaves before they have saved; here they finish their batch and save.
+Paddle's launcher, which is for several machines (docs/distributed.md), ends the others three seconds after one has
+failed, and leaves them running where it is killed itself; here they finish their batch, save and leave.
 """
 
 from __future__ import annotations
@@ -11,23 +11,30 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from types import FrameType
 from typing import BinaryIO
 
+from onion.host import launch
+
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HOST = "127.0.0.1"
-PATIENCE = 60
+PATIENCE = 60.0
 """Seconds for the others to end by themselves after one has failed."""
+
+LOOK = 0.05
+"""Seconds between two looks at which processes have ended."""
 
 
 def run_in_processes(count: int, arguments: Sequence[str], logs: Path) -> int:
     """Run ``onion ARGUMENTS`` in several processes; return the exit status of the first one that fails, or 0.
 
     Rank 0 has this process's output; what the others print goes to ``rank-N.log``. A signal to this process is passed
-    on to all: as to a single one, the first ends the batch, saves and leaves, and the second leaves at once.
+    on to all: as to a single one, the first ends the batch, saves and leaves, and the second leaves at once. Where this
+    process is killed, they end as after SIGTERM.
 
     Args:
         count: of the processes.
@@ -35,29 +42,98 @@ def run_in_processes(count: int, arguments: Sequence[str], logs: Path) -> int:
         logs: the folder of the logs, created if it does not exist.
     """
     logs.mkdir(parents=True, exist_ok=True)
+    with started(count, [sys.executable, "-m", "onion", *arguments], logs) as ranks, _passed_on(ranks):
+        return status_of(ranks)
+
+
+@contextmanager
+def started(
+    count: int,
+    command: Sequence[str],
+    logs: Path,
+    environment: Mapping[str, str] = os.environ,
+    first: BinaryIO | None = None,
+) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Start a command in several processes as Paddle's launcher does; in the end, kill those that are left.
+
+    Each is in a session of its own, which Ctrl-C does not reach, and holds the end of a pipe by which it notices that
+    this process is gone (``onion.host.launch.end_with_launcher``).
+
+    Args:
+        count: of the processes.
+        command: what each of them runs.
+        logs: the folder for ``rank-N.log``, from rank 1 on.
+        environment: of the processes, to which that of the launcher is added.
+        first: where rank 0 prints. Default: where this process does.
+    """
     ports = _free_ports(count + 1)
+    ranks: list[subprocess.Popen[bytes]] = []
     with ExitStack() as files:
-        ranks: list[subprocess.Popen[bytes]] = []
-
-        def forward(number: int, frame: FrameType | None) -> None:
-            for rank in ranks:
-                rank.send_signal(number)
-
-        before = {number: signal.signal(number, forward) for number in FORWARDED}
+        theirs, ours = os.pipe()  # Python's descriptors are not inherited, but for those in pass_fds
+        files.callback(os.close, ours)
         try:
             for rank in range(count):
-                log = files.enter_context((logs / f"rank-{rank}.log").open("wb")) if rank else None
-                ranks.append(_started(rank, count, ports, arguments, log))
-            return _status(ranks)
+                log = files.enter_context((logs / f"rank-{rank}.log").open("wb")) if rank else first
+                told = {**_told(rank, count, ports), launch.LAUNCHER: str(theirs)}
+                ranks.append(
+                    subprocess.Popen(  # noqa: S603  the command is the user's own
+                        command,
+                        env={**environment, **told},
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                        pass_fds=[theirs],
+                    )
+                )
+            os.close(theirs)
+            yield ranks
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            for each in ranks:
+                if each.poll() is None:
+                    each.kill()
+                each.wait()
 
 
-def _started(
-    rank: int, count: int, ports: Sequence[int], arguments: Sequence[str], log: BinaryIO | None
-) -> subprocess.Popen[bytes]:
-    """Start a process as Paddle's launcher does, in a session of its own, which Ctrl-C does not reach."""
+def status_of(ranks: Sequence[subprocess.Popen[bytes]], patience: float = PATIENCE) -> int:
+    """Wait for all processes; return the status of the first one that failed, as a shell tells it, or 0.
+
+    Args:
+        ranks: the processes.
+        patience: seconds for the others after one has failed; then they are killed.
+    """
+    status, end = 0, float("inf")
+    while left := [each for each in ranks if each.poll() is None]:
+        failed = [each.returncode for each in ranks if each.returncode]
+        if failed and not status:
+            status, end = failed[0], monotonic() + patience
+        if monotonic() > end:
+            for each in left:
+                each.kill()
+        sleep(LOOK)
+    status = status or next((each.returncode for each in ranks if each.returncode), 0)
+    return status if status >= 0 else 128 - status
+
+
+@contextmanager
+def _passed_on(ranks: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Pass signals on to all processes."""
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        for rank in ranks:
+            rank.send_signal(number)
+
+    before: dict[signal.Signals, Callable[..., object] | int | None] = {
+        number: signal.signal(number, forward) for number in FORWARDED
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _told(rank: int, count: int, ports: Sequence[int]) -> dict[str, str]:
+    """Return what Paddle's launcher would put into the environment of a process."""
     endpoints = [f"{HOST}:{port}" for port in ports[1:]]
     told = {
         "PADDLE_MASTER": f"{HOST}:{ports[0]}",
@@ -73,26 +149,7 @@ def _started(
         "PADDLE_NNODES": 1,
         "FLAGS_selected_gpus": rank,
     }
-    return subprocess.Popen(  # noqa: S603  the command is the user's own
-        [sys.executable, "-m", "onion", *arguments],
-        env={**os.environ, **{name: str(value) for name, value in told.items()}},
-        stdout=log,  # None: that of this process
-        stderr=log,
-        start_new_session=True,
-    )
-
-
-def _status(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Wait for all; return the first status that is not 0. Who does not end after another has failed is killed."""
-    status = 0
-    for rank in ranks:
-        try:
-            found = rank.wait(PATIENCE if status else None)
-        except subprocess.TimeoutExpired:
-            rank.kill()
-            found = rank.wait()
-        status = status or found
-    return status if status >= 0 else 128 - status
+    return {name: str(value) for name, value in told.items()}
 
 
 def _free_ports(count: int) -> list[int]:

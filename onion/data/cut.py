@@ -33,14 +33,16 @@ class Pieces:
     Attributes:
         own: the pieces, in order.
         examples: the number of examples of the whole batch.
+        crc32: of their numbers in the source, so that processes notice that they have drawn others; 0: of a stream.
     """
 
     own: tuple[Piece, ...]
     examples: int
+    crc32: int = 0
 
     def each(self, change: Callable[[Any], Any]) -> Pieces:
         """Return the same pieces with other batches."""
-        return Pieces(tuple(attrs.evolve(piece, batch=change(piece.batch)) for piece in self.own), self.examples)
+        return attrs.evolve(self, own=tuple(attrs.evolve(piece, batch=change(piece.batch)) for piece in self.own))
 
 
 @attrs.frozen

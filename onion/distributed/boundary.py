@@ -6,6 +6,7 @@ leave says why. So all leave at the same place. A part that was drawn for nothin
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Iterator
 from operator import length_hint
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from onion.distributed.channel import Message
     from onion.distributed.group import Group
     from onion.engine.state import State
+
+log = logging.getLogger("onion")
 
 BATCH, END, ERROR, LEFT = "batch", "end", "error", "left"
 """What a rank brings along: its part of a batch, the end of its data, an error, or nothing since it leaves."""
@@ -53,7 +56,7 @@ class Boundary(Iterator[Any]):
         else:
             brings = BATCH
         try:
-            goes_on = self._agree(brings, error, more)
+            goes_on = self._agree(brings, drawn, error, more)
         except BaseException:
             self._put_back(drawn)
             raise
@@ -67,7 +70,7 @@ class Boundary(Iterator[Any]):
     def leave(self) -> None:
         """Agree with the others at the end of the pass, unless that was done when no batch was drawn any more."""
         if not self._settled:
-            self._agree(LEFT, None, more=False)
+            self._agree(LEFT, None, None, more=False)
 
     def _running(self) -> State:
         state = self._state()
@@ -78,13 +81,14 @@ class Boundary(Iterator[Any]):
         if drawn is not None:
             self._provider.put_back(drawn.examples)
 
-    def _agree(self, brings: str, error: Exception | None, more: bool) -> bool:
+    def _agree(self, brings: str, drawn: Pieces | None, error: Exception | None, more: bool) -> bool:
         """Agree on what comes next; return whether a batch does."""
         state = self._running()
-        own: Message = {
-            "at": [_depth(state), state.pass_id, state.batch_id, state.task if brings == BATCH else None, more],
-            "brings": brings,
-        }
+        own: Message = {"at": place_of(state), "brings": brings}
+        if more:
+            own["at"] |= {"more": True}
+        if drawn is not None:
+            own["at"] |= {"task": state.task, "examples": f"{drawn.examples} (crc32 {drawn.crc32:08x})"}
         if error is not None:
             own["error"] = f"{type(error).__name__}: {error}"
         if not more:
@@ -93,8 +97,8 @@ class Boundary(Iterator[Any]):
         failed = {rank: each["error"] for rank, each in enumerate(told) if "error" in each}
         if failed:
             self._fail(error, failed)
-        self._group.refuse_out_of_step([{"at": each["at"][:3]} for each in told])
-        stopped = [each for each in told if each.get("stop") or each.get("stop_pass")]
+        self._group.refuse_out_of_step([{"at": {key: each["at"][key] for key in place_of(state)}} for each in told])
+        stopped = {rank: each for rank, each in enumerate(told) if each.get("stop") or each.get("stop_pass")}
         if stopped:
             self._stop(stopped)
             return False
@@ -105,7 +109,7 @@ class Boundary(Iterator[Any]):
                 f"the data of rank {ranks} ended before those of the others, in pass {state.pass_id}, batch "
                 f"{state.batch_id}; give every rank the same files"
             )
-        self._group.refuse_out_of_step([{"at": [*each["at"], each["brings"]]} for each in told])
+        self._group.refuse_out_of_step([{"at": {**each["at"], "brings": each["brings"]}} for each in told])
         return brings == BATCH
 
     def _fail(self, error: Exception | None, failed: dict[int, str]) -> None:
@@ -115,14 +119,17 @@ class Boundary(Iterator[Any]):
         self._running().data_error = self._group.agreed = raised
         raise raised
 
-    def _stop(self, stopped: list[Message]) -> None:
+    def _stop(self, stopped: dict[int, Message]) -> None:
         """Stop here for what made other ranks stop; the reason of the first one is everybody's."""
-        for each in stopped:
+        state = self._running()
+        for rank, each in stopped.items():
+            if state.pass_stopped is None:
+                log.info("rank %d has ended the %s: %s", rank, *_why(each))
             if each.get("stop"):
-                self._running().stop(each["stop"])
+                state.stop(each["stop"])
             else:
-                self._running().stop_pass(each["stop_pass"])
-        if any(each.get("brings") == LEFT and each.get("run_over") for each in stopped):
+                state.stop_pass(each["stop_pass"])
+        if any(each["brings"] == LEFT and each.get("run_over") for each in stopped.values()):
             self._group.over = True
 
     def __length_hint__(self) -> Any:
@@ -130,8 +137,17 @@ class Boundary(Iterator[Any]):
         return hint if hint >= 0 else NotImplemented
 
 
+def place_of(state: State) -> dict[str, Any]:
+    """Return where a run is between two batches, as all ranks compare it."""
+    return {"place": "the next batch", "run": _depth(state), "pass": state.pass_id, "batch": state.batch_id}
+
+
 def _depth(state: State) -> int:
     depth = 0
     while state.parent is not None:
         depth, state = depth + 1, state.parent
     return depth
+
+
+def _why(message: Message) -> tuple[str, str]:
+    return ("run", message["stop"]) if message.get("stop") else ("pass", message["stop_pass"])

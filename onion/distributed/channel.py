@@ -9,13 +9,12 @@ single byte back: about 0.1 milliseconds among processes of one machine.
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Client, Connection, Listener, wait
+from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any, TypeAlias
 
+from onion.distributed.meeting import meet
 from onion.errors import RankError
 from onion.host import launch
 
@@ -49,29 +48,20 @@ class Channel:
         self._failed = False
 
     @classmethod
-    def open(cls, share: Callable[[Any], Any], timeout: float) -> Channel:
+    def open(cls, timeout: float) -> Channel:
         """Connect all ranks to rank 0.
 
         Args:
-            share: returns on every rank what it was given on rank 0; used once, for address and key.
-            timeout: seconds to wait for the slowest rank, in every exchange.
+            timeout: seconds to wait for the slowest rank, here and in every exchange.
         """
-        rank, world = launch.rank(), launch.world_size()
-        if rank > 0:
-            address, key = share(None)
-            return cls(rank, {0: _introduced(Client(tuple(address), authkey=bytes.fromhex(key)), rank)}, timeout)
-        key = secrets.token_hex(16)
-        with Listener((launch.host(), 0), backlog=world, authkey=bytes.fromhex(key)) as listener:
-            share((listener.address, key))
-            accepted = [listener.accept() for _ in range(world - 1)]
-        others = {int(connection.recv_bytes()): connection for connection in accepted}
-        return cls(rank, dict(sorted(others.items())), timeout)
+        return cls(launch.rank(), meet(timeout), timeout)
 
-    def exchange(self, message: Message) -> list[Message] | None:
+    def exchange(self, message: Message, timeout: float | None = None) -> list[Message] | None:
         """Tell all ranks something, and hear from all of them.
 
         Args:
             message: of this rank.
+            timeout: seconds to wait for the slowest rank. Default: that of the channel.
 
         Returns:
             The messages of all ranks, in order; None: all ranks have said the same.
@@ -79,8 +69,8 @@ class Channel:
         Raises:
             RankError: a rank has failed, is gone, or did not come in time; the message names it.
         """
-        own = json.dumps(message).encode()
-        answer = self._as_first(own) if self.rank == 0 else self._as_other(own)
+        own, timeout = json.dumps(message).encode(), self.timeout if timeout is None else timeout
+        answer = self._as_first(own, timeout) if self.rank == 0 else self._as_other(own, timeout)
         if answer == SAME:
             return None
         told: list[Message] = json.loads(answer)
@@ -105,9 +95,9 @@ class Channel:
         except OSError:
             pass  # they are gone too
 
-    def _as_first(self, own: bytes) -> bytes:
+    def _as_first(self, own: bytes, timeout: float) -> bytes:
         """Hear all others, and answer them."""
-        heard = self._heard()
+        heard = self._heard(timeout)
         if all(each == own for each in heard.values()):
             answer = SAME
         else:
@@ -115,11 +105,11 @@ class Channel:
         self._tell(answer)
         return answer
 
-    def _heard(self) -> dict[int, bytes]:
+    def _heard(self, timeout: float) -> dict[int, bytes]:
         """Return the message of each other rank; one that is gone has failed, and so has one that is late."""
         heard: dict[int, bytes] = dict.fromkeys(self._others, b"")
         waiting = {connection: rank for rank, connection in self._others.items()}
-        end = monotonic() + self.timeout
+        end = monotonic() + timeout
         while waiting:
             ready = wait(list(waiting), max(0.0, end - monotonic()))
             for connection in ready:
@@ -128,7 +118,7 @@ class Channel:
             if not ready or any(each.startswith(FAILURE) for each in heard.values()):
                 break
         for rank in waiting.values():
-            late = f"did not come within {self.timeout:g} seconds"
+            late = f"did not come within {timeout:g} seconds"
             heard[rank] = json.dumps({} if ready else {FAILED: late}).encode()
         return heard
 
@@ -139,14 +129,14 @@ class Channel:
             except OSError:
                 continue  # gone: whoever waits for it hears so at the next exchange
 
-    def _as_other(self, own: bytes) -> bytes:
+    def _as_other(self, own: bytes, timeout: float) -> bytes:
         """Tell rank 0, and hear its answer."""
         first = self._others[0]
         try:
             with suppress(OSError):  # rank 0 is gone; what it has said before may be there to read
                 first.send_bytes(own)
-            if not first.poll(2 * self.timeout):  # rank 0 waits that long for the slowest, and then says so
-                return json.dumps([{FAILED: f"did not answer within {2 * self.timeout:g} seconds"}]).encode()
+            if not first.poll(2 * timeout):  # rank 0 waits that long for the slowest, and then says so
+                return json.dumps([{FAILED: f"did not answer within {2 * timeout:g} seconds"}]).encode()
             return first.recv_bytes()
         except (EOFError, OSError):
             return json.dumps([{FAILED: GONE}]).encode()
@@ -157,8 +147,3 @@ def _received(connection: Connection) -> bytes:
         return connection.recv_bytes()
     except (EOFError, OSError):
         return json.dumps({FAILED: GONE}).encode()
-
-
-def _introduced(connection: Connection, rank: int) -> Connection:
-    connection.send_bytes(str(rank).encode())
-    return connection

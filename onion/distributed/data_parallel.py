@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from onion.distributed.boundary import place_of
 from onion.distributed.gradients import Learned, Mean
 from onion.distributed.sums import RunningSum, TreeSum
 from onion.engine.item import HookIterator, RunnerItem
@@ -14,12 +15,13 @@ from onion.engine.placement import BEHIND_DATA
 from onion.engine.state import State
 from onion.errors import CompositionError, DataError
 from onion.items.split_on_memory_error import SplitOnMemoryError
-from onion.training.microbatches import check_inside_updater
+from onion.training.microbatches import check_inside_updater, updaters_around
 from onion.training.pairing import around, machines_inside, networks_of
 
 if TYPE_CHECKING:
     from onion.data.cut import Cut, Piece
     from onion.engine.runner import Runner
+    from onion.items.parameter_updater import ParameterUpdater
 
 
 class DataParallel(RunnerItem):
@@ -65,6 +67,7 @@ class DataParallel(RunnerItem):
     def __init__(self, exact: bool = False, seed: int = 0) -> None:
         self.exact, self.seed = exact, seed
         self._networks: list[Any] = []
+        self._updaters: list[ParameterUpdater] = []
         self.reset()
 
     def reset(self) -> None:
@@ -78,6 +81,7 @@ class DataParallel(RunnerItem):
         for other in around(self, runner):
             if isinstance(other, SplitOnMemoryError | DataParallel):
                 raise CompositionError(f"{self.name} is inside {other.name}, which one rank may run alone; swap them.")
+        self._updaters = updaters_around(self, runner)
         self._networks = [network for _, network in networks_of(machines_inside(self, runner))]
 
     def initialize(self, state: State) -> None:
@@ -123,7 +127,8 @@ class DataParallel(RunnerItem):
             yield
             if piece.weight:
                 mean.add(self._weight(piece, state), state.loss)
-        state.loss, state.weight = mean.leave(self.group, self._at(state)), None
+        with self.group.collective():
+            state.loss, state.weight = mean.leave(self.group, self._at(state)), None
         learned.add(before)
 
     def _weight(self, piece: Piece, state: State) -> float:
@@ -139,5 +144,8 @@ class DataParallel(RunnerItem):
         self._runs = self._runs + 1 if place == self._place else 0
         self._place = place
 
-    def _at(self, state: State) -> list[Any]:
-        return [self.name, state.pass_id, state.batch_id, self._runs, state.task]
+    def _at(self, state: State) -> dict[str, Any]:
+        """Return what has to be the same on all ranks in this moment."""
+        place = {**place_of(state), "place": self.name, "task": state.task, "time": self._runs}
+        rates = {f"learning rate of {each.name}": float(each.optimizer.get_lr()) for each in self._updaters}
+        return {**place, **rates}

@@ -106,7 +106,7 @@ class Mean:
         self._total.add([*self._learned.take(weight), weighs * lost, weighs])
         self._pieces += 1
 
-    def leave(self, group: Group, at: list[Any]) -> Any:
+    def leave(self, group: Group, at: dict[str, Any]) -> Any:
         """Leave the mean over all pieces of all ranks on the networks; return the loss."""
         alive, has_loss = _on_any(group, at, self._has, self._has_loss)
         with paddle().no_grad():
@@ -127,7 +127,7 @@ def _times(like: Any, value: Any, weight: float) -> Any:
     return paddle().zeros(like.shape, kind) if value is None else value.detach().astype(kind) * weight
 
 
-def _on_any(group: Group, at: list[Any], has: list[bool], has_loss: bool) -> tuple[list[bool], bool]:
+def _on_any(group: Group, at: dict[str, Any], has: list[bool], has_loss: bool) -> tuple[list[bool], bool]:
     """Return which parameters have a gradient on any rank, and whether any has a loss; all must be at one place."""
     told = group.exchange({"at": at, "has": np.packbits([*has, has_loss]).tobytes().hex()})
     if told is None:

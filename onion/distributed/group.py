@@ -15,12 +15,15 @@ from onion.data.cut import Cut, Piece, Pieces
 from onion.device import paddle
 from onion.distributed.boundary import Boundary
 from onion.distributed.seeding import generators, put_back_generators, seed_generators
-from onion.errors import HookError, RankError
+from onion.errors import HookError, OnionError, RankError
 
 if TYPE_CHECKING:
     from onion.distributed.channel import Channel, Message
     from onion.engine.item import RunnerItem
     from onion.engine.state import State
+
+GLOO_WAITS = 30.0
+"""Seconds after which a collective over gloo fails, where a rank does not come; no setting changes them."""
 
 
 class Group:
@@ -55,23 +58,43 @@ class Group:
     # -- words --------------------------------------------------------------------------------------------------------
 
     def exchange(self, message: Message) -> list[Message] | None:
-        """Tell all ranks something in JSON; return what each has said, or None if all have said the same."""
-        return None if self.channel is None else self.channel.exchange(message)
+        """Tell all ranks something in JSON; return what each has said, or None if all have said the same.
+
+        Raises:
+            RankError: a rank has failed, is gone or late, or says something of another kind: it is out of step.
+        """
+        told = None if self.channel is None else self.channel.exchange(message)
+        if told is not None and len({_kind(each) for each in told}) > 1:
+            self.refuse_out_of_step(told)
+        return told
 
     def everyone(self, message: Message) -> list[Message]:
         """Tell all ranks something in JSON; return what each has said."""
         return self.exchange(message) or [message] * self.world_size
 
     def refuse_out_of_step(self, told: Sequence[Message]) -> None:
-        """Raise RankError, if the ranks are not at the same place (the key ``at``)."""
-        places = [json.dumps(each.get("at")) for each in told]
-        if len(set(places)) == 1:
+        """Raise RankError, if the ranks are not at the same place (the key ``at``); it says what differs."""
+        places = [_place(each) for each in told]
+        words = [json.dumps(place) for place in places]
+        if len(set(words)) == 1:
             return
-        common = max(places, key=places.count)
-        told_apart = "; ".join(f"rank {rank} is at {place}" for rank, place in enumerate(places) if place != common)
+        usual = max(words, key=words.count)
+        several = words.count(usual) * 2 > len(words)  # else nobody knows who is right
+        common = places[words.index(usual)]
+        keys = list(dict.fromkeys(key for place in places for key in place))
+        differs = [key for key in keys if any(place.get(key) != common.get(key) for place in places)]
+        told_apart = [
+            f"rank {rank} is at {_shown(place, differs)}"
+            for rank, place in enumerate(places)
+            if not several or words[rank] != usual
+        ]
+        if several:
+            told_apart.append(f"the others are at {_shown(common, differs)}")
+        same = _shown(common, [key for key in ("pass", "batch") if key in common and key not in differs])
         raise RankError(
-            f"the ranks are out of step: {told_apart}, the others are at {common}. What decides on the order of things "
-            "(data, tasks, skipped batches) must not depend on rank, clock or unseeded random numbers."
+            f"the ranks are out of step{f' in {same}' if same else ''}: {'; '.join(told_apart)}. What decides on the "
+            "order of things (data, tasks, skipped batches, learning rates) must not depend on rank, clock or unseeded "
+            "random numbers."
         )
 
     # -- batches ------------------------------------------------------------------------------------------------------
@@ -152,13 +175,32 @@ class Group:
 
     # -- tensors ------------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def collective(self) -> Iterator[None]:
+        """Let tensors go between ranks inside; where that fails, find out who is to blame.
+
+        A collective of Paddle says at best that a connection was lost, and that only to the neighbours of the rank that
+        is gone; others wait for 30 seconds (gloo).
+
+        Raises:
+            RankError: a rank is gone or does not answer; it is named.
+        """
+        try:
+            yield
+        except Exception as error:
+            if self.channel is None or isinstance(error, OnionError):
+                raise
+            self.channel.exchange({"at": {"place": "a failed collective"}}, min(self.channel.timeout, GLOO_WAITS))
+            raise RankError(f"a collective of Paddle failed, and all ranks are there still: {error}") from error
+
     def gathered(self, value: Any) -> list[Any]:
         """Return an object of each rank, in order; arrays and what pickle takes."""
         if self.channel is None:
             return [value]
-        self.refuse_out_of_step(self.everyone({"at": ["gather"]}))
+        self.refuse_out_of_step(self.everyone({"at": {"place": "outputs to be gathered"}}))
         found: list[Any] = []
-        _distributed().all_gather_object(found, value)
+        with self.collective():
+            _distributed().all_gather_object(found, value)
         return found
 
     def from_first(self, arrays: dict[str, Any]) -> dict[str, Any]:
@@ -178,7 +220,8 @@ class Group:
         else:
             flat = np.zeros(size, np.uint8)
         tensor = paddle().to_tensor(flat)
-        _distributed().broadcast(tensor, src=0)
+        with self.collective():
+            _distributed().broadcast(tensor, src=0)
         return tensor.numpy().view(kind).reshape(shape)
 
 
@@ -196,3 +239,21 @@ def joined(items: Sequence[RunnerItem], group: Group) -> Iterator[None]:
 
 def _distributed() -> Any:
     return paddle().distributed
+
+
+def _place(message: Message) -> dict[str, Any]:
+    """Return where a rank is, for comparison; what it says tells that too."""
+    at = message.get("at", {"place": f"the exchange of {', '.join(message)}"})
+    return at if isinstance(at, dict) else {"place": at}
+
+
+def _kind(message: Message) -> str:
+    """Return what a message is about: those of one moment are of one kind."""
+    place = _place(message)["place"]
+    return str(place[0] if isinstance(place, list) else place)
+
+
+def _shown(place: dict[str, Any], keys: Sequence[str]) -> str:
+    """Return a part of a place in words."""
+    words = {key: str(place[key]) if key in place else "none" for key in keys}
+    return ", ".join(text if key == "place" else f"{key} {text}" for key, text in words.items())

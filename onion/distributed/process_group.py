@@ -6,11 +6,11 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onion.device import paddle
-from onion.distributed.boundary import LEFT
-from onion.distributed.channel import Channel
+from onion.distributed.boundary import LEFT, place_of
+from onion.distributed.channel import Channel, Message
 from onion.distributed.group import Group, joined
 from onion.engine.identity import differences, identity_of
 from onion.engine.item import HookIterator, RunnerItem
@@ -126,19 +126,13 @@ _open: list[Channel] = []
 
 def _channel(timeout: float) -> Channel:
     """Return the connections between all ranks, made at the first run."""
+    if not _open:
+        _open.append(Channel.open(timeout))
     distributed = paddle().distributed
     if not distributed.is_initialized():
         if paddle().device.get_device() == "cpu":
             os.environ.setdefault("PADDLE_DISTRI_BACKEND", "gloo")  # Paddle does not find that out by itself
         distributed.init_parallel_env()
-    if not _open:
-
-        def share(value: Any) -> Any:
-            box = [value]
-            distributed.broadcast_object_list(box, src=0)
-            return box[0]
-
-        _open.append(Channel.open(share, timeout))
     _open[0].timeout = timeout
     return _open[0]
 
@@ -176,15 +170,11 @@ def _ended_together(group: Group, state: State) -> Iterator[None]:
         code = leaving.code if isinstance(leaving.code, int) else 1
     except BaseException as error:
         if error is group.agreed:
-            group.exchange({"at": ["leaving"]})  # rank 0 may still be saving
+            group.exchange({"at": {"place": "the end"}})  # rank 0 may still be saving
         elif group.channel is not None and not isinstance(error, RankError):
             group.channel.fail(f"step {state.step}: {type(error).__name__}: {error}")
         raise
-    codes: list[int] = []
-    try:
-        codes = _left_together(group, state, code)
-    except RankError as error:
-        log.warning("%s; the run of this rank was over", error)
+    codes = _left_together(group, state, code)
     if code is not None or codes:
         raise SystemExit([*codes, code][0])
 
@@ -192,14 +182,30 @@ def _ended_together(group: Group, state: State) -> Iterator[None]:
 def _left_together(group: Group, state: State, code: int | None) -> list[int]:
     """Wait until all ranks have left the run; share the signal that ended it. Return the exit codes of all."""
     if not group.over:
-        place = [0, state.pass_id, state.batch_id, None, False]
-        group.exchange({"at": place, "brings": LEFT, "stop": state.stopped, "stop_pass": None, "run_over": True})
+        over = {"stop": state.stopped, "stop_pass": None, "run_over": True}
+        told = _last_words(group, {"at": place_of(state), "brings": LEFT, **over})
+        if not any(each.get("stop") for each in told):
+            group.refuse_out_of_step(
+                [{"at": {**each["at"], "brings": each["brings"]}} if "brings" in each else each for each in told]
+            )
     signals = state.runner.all(Signals) if state.runner is not None else ()
     received = next((each.received for each in signals if each.received is not None), None)
-    told = group.everyone({"at": ["leaving"], "code": code, "signal": received})
+    told = _last_words(group, {"at": {"place": "the end"}, "code": code, "signal": received})
     for each in signals:
         each.received = next((other["signal"] for other in told if other.get("signal") is not None), None)
     return [each["code"] for each in told if each.get("code") is not None]
+
+
+def _last_words(group: Group, message: Message) -> list[Message]:
+    """Tell all ranks something at the end; rank 0 has saved everything, and does without those who are gone by now."""
+    try:
+        told = None if group.channel is None else group.channel.exchange(message)
+    except RankError as error:
+        if group.rank > 0:
+            raise
+        log.warning("%s; the run of this rank was over", error)
+        return [message]
+    return told or [message] * group.world_size
 
 
 def _compare(group: Group, runner: Runner) -> None:

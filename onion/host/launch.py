@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
+
+LAUNCHER = "ONION_LAUNCHER"
+"""The variable with the descriptor of a pipe, the other end of which ``onion train --processes`` holds."""
 
 
 def world_size() -> int:
@@ -23,3 +28,29 @@ def local_size() -> int:
 def host() -> str:
     """Return the address at which the other processes reach this one."""
     return os.environ.get("PADDLE_CURRENT_ENDPOINT", "127.0.0.1").rpartition(":")[0] or "127.0.0.1"
+
+
+def endpoints() -> str:
+    """Return the addresses of all processes, separated by commas, as the launcher gives them to each of them."""
+    return os.environ.get("PADDLE_TRAINER_ENDPOINTS", "")
+
+
+def first() -> tuple[str, int]:
+    """Return host and port that the launcher has chosen for process 0."""
+    host, _, port = endpoints().partition(",")[0].rpartition(":")
+    return host or "127.0.0.1", int(port or 0)
+
+
+def end_with_launcher() -> None:
+    """Have this process end as after SIGTERM when the ``onion train --processes`` that started it is gone.
+
+    Without one it does nothing.
+    """
+    if not (pipe := os.environ.pop(LAUNCHER, "")):
+        return
+
+    def wait() -> None:
+        os.read(int(pipe), 1)  # returns when nobody holds the other end any more
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="onion-launcher", daemon=True).start()

@@ -36,7 +36,8 @@ class Signals(RunnerItem):
 
     The second one leaves at once: Ctrl-C by KeyboardInterrupt, the others by SystemExit(128 + n). Nothing is saved
     then; what was saved is whole. SIGHUP is no second one to SIGHUP: a terminal that is closed sends it twice, from the
-    system and from the shell.
+    system and from the shell. Nor is SIGTERM in several processes: Paddle's launcher sends it three times within half a
+    second.
 
     Afterwards the handlers are those of before. A signal that is ignored stays so (``nohup``). Python delivers signals
     to its main thread only, so in another thread this item does nothing; nor does it in a run inside another one, whose
@@ -112,8 +113,12 @@ class Signals(RunnerItem):
             _wake(state)
         elif number == signal.SIGINT:
             raise KeyboardInterrupt
-        elif not number == self.received == signal.SIGHUP:
+        elif number != self.received or number not in self._sent_again():
             raise SystemExit(128 + number)
+
+    def _sent_again(self) -> tuple[signal.Signals, ...]:
+        """Return the signals that come more than once though nobody is in a greater hurry."""
+        return (signal.SIGHUP,) if self.group is None else (signal.SIGHUP, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):

@@ -10,34 +10,43 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import signal
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from onion import DataProvider, Runner, RunnerItem, Saver, Signals, SplitOnMemoryError, Tester
+from onion import (
+    Accumulate,
+    DataProvider,
+    NanGuard,
+    Runner,
+    RunnerItem,
+    Saver,
+    Signals,
+    SkipIf,
+    SplitOnMemoryError,
+    TaskData,
+    TaskSampler,
+    Tester,
+)
 from onion.distributed import distributed
 from onion.host import launch
 from onion.testing import toy_examples
+from tests.distributed.troubles import (
+    GUARDS,
+    PLAIN,
+    TROUBLES,
+    Trouble,
+    Turns,
+    before_the_run,
+    hungry,
+    troubled,
+    with_nan,
+)
 from tests.onions.parts import Network, adamw, learning, seed, tested
 
 EXAMPLES = toy_examples(67)  # batches of 16: four full ones and one of three
-
-
-class Trouble(RunnerItem):
-    """Do something on the way out of a step."""
-
-    passive = True
-
-    def __init__(self, step, what):
-        self.step, self.what = step, what
-
-    def on_batch(self, state):
-        yield
-        if state.step == self.step:
-            self.what(state)
 
 
 class Reached(RunnerItem):
@@ -51,49 +60,42 @@ class Reached(RunnerItem):
         self.step = state.step
 
 
-def fail(state):
-    raise ValueError("trouble")
+class Patience(RunnerItem):
+    """Wait for other ranks no longer than this; only once the run has begun, since processes start slowly."""
+
+    passive = True
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def on_pass(self, state):
+        if self.group is not None and self.group.channel is not None and self.seconds:
+            self.group.channel.timeout = self.seconds
 
 
-TROUBLES = {
-    "kill": lambda state: os.kill(os.getpid(), signal.SIGKILL),
-    "terminate": lambda state: os.kill(os.getpid(), signal.SIGTERM),
-    "stop": lambda state: state.stop("enough"),
-    "stop the pass": lambda state: state.stop_pass("enough of this pass"),
-    "fail": fail,
-}
+def never(state):
+    return False
 
 
-class Broken(list):
-    """Examples that cannot be read any more on this rank, after a while."""
-
-    asked = 0
-
-    def __getitem__(self, index):
-        self.asked += 1
-        if self.asked > 20:
-            raise OSError("the disk of this rank is broken")
-        return super().__getitem__(index)
-
-
-def hungry(times):
-    """Return a hook of a network that is out of memory at first."""
-    left = [times]
-
-    def before(layer, inputs):
-        if left[0]:
-            left[0] -= 1
-            raise MemoryError("(ResourceExhausted) out of memory")
-
-    return before
-
-
-def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, saves=None, lr=0.02, dropout=0.4):
+def main(
+    out,
+    trouble=None,
+    rank=1,
+    step=7,
+    passes=2,
+    pieces=4,
+    exact=True,
+    saves=None,
+    lr=0.02,
+    dropout=0.4,
+    patience=None,
+    timeout=1800,
+):
     """Train, and write down what came of it.
 
     Args:
         out: the folder for rank-R.json.
-        trouble: what goes wrong: one of TROUBLES, or "data", "memory", "nan", "weights", "order". Default: nothing.
+        trouble: what goes wrong: a key of OUTCOMES, or "weights". Default: nothing.
         rank: where.
         step: when.
         passes: of the run.
@@ -102,34 +104,44 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
         saves: the folder for checkpoints. Default: none.
         lr: the learning rate.
         dropout: of the network.
+        patience: seconds to wait for another rank, once the run has begun. Default: ``timeout``.
+        timeout: of the group.
     """
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     here = trouble is not None and launch.rank() == rank
     seed(5 + (here and trouble == "weights"))
     network = Network()
     network.dropout.p = dropout
     begun = values(network)
-    examples = Broken(EXAMPLES) if here and trouble == "data" else EXAMPLES
-    if here and trouble == "nan":
-        examples = [*EXAMPLES]
-        examples[40] = {"x": EXAMPLES[40]["x"] * float("nan"), "y": EXAMPLES[40]["y"]}
+    examples = with_nan(troubled(EXAMPLES, trouble) if here else EXAMPLES, trouble)
     if here and trouble == "memory":
         network.register_forward_pre_hook(hungry(1))
-    if here and trouble == "order":
-        examples = examples[:64]
     reached = Reached()
+    inside = [
+        *([NanGuard(GUARDS[trouble])] if trouble in GUARDS else []),
+        *([Accumulate(2)] if trouble == "accumulate more" else []),
+        SplitOnMemoryError(network),
+    ]
     items = [
+        Patience(patience),
         Signals(leave=True),
         *([Saver(saves, every=3)] if saves else []),
         Tester(tested(network), every=5),
-        *([Trouble(step, TROUBLES[trouble])] if here and trouble in TROUBLES else []),
+        *([Trouble(out, step, TROUBLES[trouble])] if here and trouble in TROUBLES else []),
         reached,
-        DataProvider(examples, 16, shuffle=True),
-        *learning(network, SplitOnMemoryError(network), updater=lambda each: adamw(each, lr)),
+        tasks(examples, here) if trouble == "other task" else DataProvider(examples, 16, shuffle=True),
+        *([SkipIf(never)] if trouble == "skip" else []),
+        *learning(network, *inside, updater=lambda each: adamw(each, lr)),
     ]
     found = {"rank": launch.rank()}
     try:
+        if here:
+            before_the_run(out, trouble)
+        exact = exact and trouble not in PLAIN
         runner = Runner(*items)
-        state = (distributed(runner, pieces=pieces, exact=exact, seed=3) if pieces else runner).run(passes=passes)
+        if pieces:
+            runner = distributed(runner, pieces=pieces, exact=exact, seed=3, timeout=timeout)
+        state = runner.run(passes=1 if here and trouble == "other passes" else passes)
         found |= {"step": state.step, "pass": state.pass_id, "stopped": state.stopped, "metrics": state.metrics}
         found |= {"loss": float(state.loss), "weights": digest(network), "values": values(network), "begun": begun}
     except BaseException as error:
@@ -137,6 +149,25 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
         raise
     finally:
         (Path(out) / f"rank-{launch.rank()}.json").write_text(json.dumps(found))
+
+
+def tasks(examples, here):
+    """Return the data of two tasks, drawn in turn."""
+    strategy = Turns()
+    strategy.here = here
+    return TaskSampler({name: TaskData(DataProvider(examples, 16, shuffle=True)) for name in ("a", "b")}, strategy)
+
+
+def series(out, runs):
+    """Train several times in these processes; the troubles must be such that all ranks leave in step."""
+    for number, each in enumerate(runs):
+        folder = Path(out) / str(number)
+        folder.mkdir(exist_ok=True)
+        try:
+            main(folder, **each)
+        except BaseException as error:
+            print(f"{each}: {type(error).__name__}: {error}", flush=True)
+    (Path(out) / f"rank-{launch.rank()}.json").write_text(json.dumps({"runs": len(runs)}))
 
 
 def digest(network):
@@ -151,4 +182,5 @@ def values(network):
 
 
 if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
+    given = json.loads(sys.argv[1])
+    (series if "runs" in given else main)(**given)

@@ -35,7 +35,7 @@ def launched(out, processes, script, *words):
     done = subprocess.run(
         [sys.executable, *(launcher if processes else []), str(script), *words],
         cwd=out,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -43,6 +43,11 @@ def launched(out, processes, script, *words):
     )
     (out / "launcher.log").write_text(done.stdout + done.stderr)
     return done
+
+
+def environment():
+    """Return the environment of a process that trains."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
 
 
 def _read(path: Path):

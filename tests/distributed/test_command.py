@@ -1,6 +1,8 @@
 """``onion train --processes``: the same bits, one output, and an end by Ctrl-C that can be resumed."""
 
 import json
+import os
+import select
 import signal
 import subprocess
 
@@ -61,6 +63,24 @@ def test_ctrl_c_saves_and_the_same_command_resumes_with_another_number(place):
     assert onion(place, *WORDS.split(), "--output", "cut").returncode == 0
     assert stopped < json.loads((place / "one.json").read_text())["step"]
     assert weights(place / "cut") == weights(place / "one")
+
+
+def test_no_rank_goes_on_where_the_command_is_killed(place):
+    words = [ONION, *WORDS.split(), "--output", "orphans", "--processes", "2"]
+    process = subprocess.Popen(words, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if line.startswith("step "):
+            break
+    listed = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout
+    ranks = [os.pidfd_open(int(pid)) for pid in listed.split()]
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    for each in ranks:
+        assert select.select([each], [], [], PATIENCE)[0], "a rank goes on"
+        os.close(each)
+    assert len(ranks) == 2
+    assert onion(place, *WORDS.split(), "--output", "orphans").returncode == 0
+    assert weights(place / "orphans") == weights(place / "one")
 
 
 def test_an_error_is_told_once(place):

@@ -7,6 +7,7 @@ import pytest
 
 from onion import State
 from onion.data.cut import Cut
+from onion.data.making import FromNumbers, InPieces
 from onion.device import paddle
 from onion.distributed.group import Group
 from onion.errors import HookError, RankError
@@ -86,11 +87,37 @@ def test_a_batch_that_was_replaced_is_refused_where_there_are_several_pieces():
                 next(group.each_piece(state))
 
 
-def test_the_rank_that_is_out_of_step_is_named():
-    told = [{"at": [0, 3]}, {"at": [0, 4]}, {"at": [0, 3]}]
-    with pytest.raises(RankError, match=r"rank 1 is at \[0, 4\], the others are at \[0, 3\]"):
-        Group(0, 3, 3, None).refuse_out_of_step(told)
+def place(**other):
+    return {"at": {"place": "the next batch", "pass": 0, "batch": 3, "task": "a", **other}}
+
+
+@pytest.mark.parametrize(
+    ("there", "told"),
+    [
+        (place(task="b"), "out of step in pass 0, batch 3: rank 1 is at task b; the others are at task a"),
+        (place(batch=4), "out of step in pass 0: rank 1 is at batch 4; the others are at batch 3"),
+        (place(more=True), "rank 1 is at more True; the others are at more none"),
+        (
+            {"weights": [1]},
+            "rank 1 is at the exchange of weights, pass none, batch none, task none; the others are at the",
+        ),
+    ],
+)
+def test_the_rank_that_is_out_of_step_is_named_with_what_differs(there, told):
+    with pytest.raises(RankError, match=told):
+        Group(0, 3, 3, None).refuse_out_of_step([place(), there, place()])
+
+
+def test_batches_of_other_examples_differ():
+    make = InPieces(FromNumbers("abcd", list), Cut(2, 0, 1))
+    one, same, other = (make(numbers)[1].crc32 for numbers in ([3, 1, 2], [3, 1, 2], [3, 2, 1]))
+    assert one == same != other
 
 
 def test_a_group_cuts_a_batch_for_each_rank():
     assert [Group(rank, 2, 4, None).cut for rank in (0, 1)] == [Cut(4, 0, 2), Cut(4, 2, 2)]
+
+
+def test_of_two_ranks_nobody_knows_which_is_out_of_step():
+    with pytest.raises(RankError, match=r"in pass 0, batch 3: rank 0 is at task a; rank 1 is at task b\."):
+        Group(0, 2, 2, None).refuse_out_of_step([place(), place(task="b")])

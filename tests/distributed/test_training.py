@@ -74,11 +74,11 @@ ERRORS = {
     "fail": ("ValueError: trouble", "RankError: rank 1: step 7: ValueError: trouble"),
     "data": ("OSError: the disk of this rank is broken", "DataError: the data failed on another rank. rank 1: OSError"),
     "weights": (None, None),
-    "order": ("RankError: rank 1 has another onion", "RankError: rank 1 has another onion"),
+    "length": ("RankError: rank 1 has another onion", "RankError: rank 1 has another onion"),
 }
 
 
-@pytest.mark.parametrize("trouble", ["fail", "data", "order"])
+@pytest.mark.parametrize("trouble", ["fail", "data", "length"])
 def test_an_error_of_one_rank_is_told_by_all(trouble, tmp_path):
     first, second = ranks(tmp_path, 2, trouble=trouble, saves=tmp_path / "saves")
     mine, theirs = ERRORS[trouble]
