@@ -1,7 +1,8 @@
 """The places between two batches, at which all ranks of a group agree on what comes next.
 
 There is one agreement at each place: a rank that has drawn its part of a batch says so, and a rank that is about to
-leave says why. So all leave at the same place. A part that was drawn for nothing is put back.
+leave says why. So all leave at the same place. A part that was drawn for nothing is put back. What rank 0 wants done
+there, such as a command, is passed on in an agreement of its own, before a batch is drawn.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from onion.distributed.group import Group
     from onion.engine.state import State
 
-BATCH, END, ERROR, LEFT = "batch", "end", "error", "left"
-"""What a rank brings along: its part of a batch, the end of its data, an error, or nothing since it leaves."""
+BATCH, END, ERROR, LEFT, WORD = "batch", "end", "error", "left", "word"
+"""What a rank brings along: its part of a batch, the end of its data, an error, nothing since it leaves, or an ear for
+the word of rank 0."""
 
 
 class Boundary(Iterator[Any]):
@@ -53,7 +55,7 @@ class Boundary(Iterator[Any]):
         else:
             brings = BATCH
         try:
-            goes_on = self._agree(brings, error, more)
+            goes_on = self._agree(brings, error, more) is not None
         except BaseException:
             self._put_back(drawn)
             raise
@@ -69,6 +71,16 @@ class Boundary(Iterator[Any]):
         if not self._settled:
             self._agree(LEFT, None, more=False)
 
+    def hear(self, word: Any = None) -> Any:
+        """Return what rank 0 says before the next batch is drawn; None: nothing, or a rank stops here, and so all do.
+
+        Args:
+            word: what this rank says, in JSON; only that of rank 0 counts.
+        """
+        told = self._agree(WORD, None, more=False, word=word)
+        self._settled = told is None
+        return None if told is None else told[0]["word"]
+
     def _running(self) -> State:
         state = self._state()
         assert state is not None
@@ -78,26 +90,27 @@ class Boundary(Iterator[Any]):
         if drawn is not None:
             self._provider.put_back(drawn.examples)
 
-    def _agree(self, brings: str, error: Exception | None, more: bool) -> bool:
-        """Agree on what comes next; return whether a batch does."""
+    def _agree(self, brings: str, error: Exception | None, more: bool, **words: Any) -> list[Message] | None:
+        """Agree on what comes next; return what each rank has said, or None: they stop here."""
         state = self._running()
         own: Message = {
             "at": [_depth(state), state.pass_id, state.batch_id, state.task if brings == BATCH else None, more],
             "brings": brings,
+            **words,
         }
         if error is not None:
             own["error"] = f"{type(error).__name__}: {error}"
         if not more:
             own |= {"stop": state.stopped, "stop_pass": state.pass_stopped}
         told = self._group.exchange(own) or [own]
-        failed = {rank: each["error"] for rank, each in enumerate(told) if "error" in each}
-        if failed:
-            self._fail(error, failed)
-        self._group.refuse_out_of_step([{"at": each["at"][:3]} for each in told])
+        failed = {rank: each for rank, each in enumerate(told) if "error" in each}
+        if failed and all(each.get("brings") == ERROR for each in failed.values()):
+            self._fail(error, {rank: each["error"] for rank, each in failed.items()})
+        self._group.refuse_out_of_step([{**each, "at": each["at"][:3]} for each in told])
         stopped = [each for each in told if each.get("stop") or each.get("stop_pass")]
         if stopped:
             self._stop(stopped)
-            return False
+            return None
         ended = [rank for rank, each in enumerate(told) if each["brings"] == END]
         if 0 < len(ended) < len(told):
             ranks = ", ".join(map(str, ended))
@@ -106,7 +119,7 @@ class Boundary(Iterator[Any]):
                 f"{state.batch_id}; give every rank the same files"
             )
         self._group.refuse_out_of_step([{"at": [*each["at"], each["brings"]]} for each in told])
-        return brings == BATCH
+        return told
 
     def _fail(self, error: Exception | None, failed: dict[int, str]) -> None:
         """Leave with an error of the data that some rank has met."""

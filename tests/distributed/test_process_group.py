@@ -10,10 +10,10 @@ from onion import (
     Evaluator,
     Forward,
     GradientMachine,
-    Mailbox,
     NanGuard,
     Progress,
     Runner,
+    RunnerItem,
     SplitOnMemoryError,
     Tester,
 )
@@ -24,6 +24,10 @@ from tests.onions.parts import SquaredError, adamw
 from tests.toys import bits
 
 EXAMPLES = toy_examples(10)
+
+
+class Alone(RunnerItem):
+    alone_because = "it has a single thread"
 
 
 @pytest.fixture
@@ -70,7 +74,7 @@ def test_items_that_one_process_has_to_run_say_why():
     network = toy_network()
     test = Runner(DataProvider(EXAMPLES), Evaluator(SquaredError()), Forward(network))
     for item, why in (
-        (Mailbox(), "what is posted to it reaches one process"),
+        (Alone(), "it has a single thread"),
         (Tester(test, every=timedelta(seconds=1)), "every=timedelta goes by the clock of each process"),
     ):
         with pytest.raises(CompositionError, match=f"{item.name} cannot be run by several processes: {why}"):
