@@ -120,7 +120,7 @@ def steered(out, plan=PLAN, dies_at=None, test_at=None):
         if FIRST and state.parent.step == test_at:
             answers.append(control.ask("set", {"learning_rate": 0.04}))
 
-    test = Tester(tested(network, Observer(on_pass_start=in_test)), every=100 if test_at is None else test_at)
+    test = Tester(tested(network, Observer(on_pass_begin=in_test)), every=100 if test_at is None else test_at)
     found = trained(
         out,
         test,

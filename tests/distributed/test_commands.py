@@ -70,7 +70,8 @@ def test_an_error_of_one_rank_is_met_by_those_who_wait_for_it_elsewhere():
     found = at_once(lambda: first.gathered(0), lambda: second.carry_out(failing(1)))
     assert [str(error) for error in found] == ["rank 1: PlannedError: on 1"] * 2
     first, second = groups(2)
-    boundary = first.together(State(), iter([]), PROVIDER)
+    state = State()  # which a boundary does not hold
+    boundary = first.together(state, iter([]), PROVIDER)
     found = at_once(lambda: boundary.hear(), lambda: second.carry_out(failing(1)))
     assert [str(error) for error in found] == ["rank 1: PlannedError: on 1"] * 2
 
