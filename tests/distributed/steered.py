@@ -15,6 +15,8 @@ from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from onion import (
@@ -35,7 +37,7 @@ from onion import (
 from onion.checkpointing import checkpoint
 from onion.distributed import distributed
 from onion.host import launch
-from onion.online import ControlServer, Journal, Switch
+from onion.online import ControlServer, Journal, Publish, Switch
 from onion.testing import PlannedError
 from tests.distributed.job import EXAMPLES, digest
 from tests.onions.parts import Network, Noise, adamw, learning, seed, tested
@@ -260,8 +262,17 @@ def serve(out):
         if FIRST and state.next_step == 3:
             control.ask("pause", {}).add_done_callback(lambda answer: note(out / "url", control.url))
 
-    test = Tester(tested(made()), every=10_000)
-    return trained(out / "serve", test, data=[control, Observer(on_batch_end=ask)], passes=None, serves=True)
+    network = made()
+    test = Tester(tested(network), every=10_000)
+    publish = Publish(network, prepare=as_batch, finish=lambda outputs: outputs.tolist(), every=1)
+    around = (test, publish)
+    return trained(
+        out / "serve", *around, network=network, data=[control, Observer(on_batch_end=ask)], passes=None, serves=True
+    )
+
+
+def as_batch(inputs):
+    return {"x": np.asarray(inputs, "float32")}
 
 
 def note(path, text):

@@ -134,6 +134,8 @@ def test_ctl_steers_two_processes_as_it_does_one(tmp_path):
             pass
         assert set(ctl("test")["result"]) == {"tester.dice", "tester.error"}
         assert ctl("save")["result"]["saved"] is True
+        (tmp_path / "inputs").write_text(json.dumps([1.0] * 8))
+        assert len(ctl("predict", "inputs")["predictions"]) == 1
         ctl("resume")
         step = ctl("stop", "--yes", "--why", "enough")["step"]
         assert job.wait(PATIENCE) == 0
