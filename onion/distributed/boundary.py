@@ -40,6 +40,7 @@ class Boundary(Iterator[Any]):
         self._state = weakref.ref(state)  # it holds this object
         self._begun: int | None = None
         self._settled = False
+        self._word: Any = None
 
     def __next__(self) -> Any:
         state, group = self._running(), self._group
@@ -55,7 +56,7 @@ class Boundary(Iterator[Any]):
         else:
             brings = BATCH
         try:
-            goes_on = self._agree(brings, error, more) is not None
+            goes_on = self._agree(brings, error, more)
         except BaseException:
             self._put_back(drawn)
             raise
@@ -77,9 +78,9 @@ class Boundary(Iterator[Any]):
         Args:
             word: what this rank says, in JSON; only that of rank 0 counts.
         """
-        told = self._agree(WORD, None, more=False, word=word)
-        self._settled = told is None
-        return None if told is None else told[0]["word"]
+        self._word = None
+        self._settled = not self._agree(WORD, None, more=False, word=word)
+        return self._word
 
     def _running(self) -> State:
         state = self._state()
@@ -90,8 +91,8 @@ class Boundary(Iterator[Any]):
         if drawn is not None:
             self._provider.put_back(drawn.examples)
 
-    def _agree(self, brings: str, error: Exception | None, more: bool, **words: Any) -> list[Message] | None:
-        """Agree on what comes next; return what each rank has said, or None: they stop here."""
+    def _agree(self, brings: str, error: Exception | None, more: bool, **words: Any) -> bool:
+        """Agree on what comes next; return whether the ranks go on, with a batch or the word of rank 0."""
         state = self._running()
         own: Message = {
             "at": [_depth(state), state.pass_id, state.batch_id, state.task if brings == BATCH else None, more],
@@ -110,7 +111,7 @@ class Boundary(Iterator[Any]):
         stopped = [each for each in told if each.get("stop") or each.get("stop_pass")]
         if stopped:
             self._stop(stopped)
-            return None
+            return False
         ended = [rank for rank, each in enumerate(told) if each["brings"] == END]
         if 0 < len(ended) < len(told):
             ranks = ", ".join(map(str, ended))
@@ -119,7 +120,8 @@ class Boundary(Iterator[Any]):
                 f"{state.batch_id}; give every rank the same files"
             )
         self._group.refuse_out_of_step([{"at": [*each["at"], each["brings"]]} for each in told])
-        return told
+        self._word = told[0].get("word")
+        return brings in (BATCH, WORD)
 
     def _fail(self, error: Exception | None, failed: dict[int, str]) -> None:
         """Leave with an error of the data that some rank has met."""
