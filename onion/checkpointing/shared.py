@@ -1,7 +1,9 @@
-"""A checkpoint that rank 0 reads for all: the others need no folder in common with it."""
+"""A checkpoint that rank 0 reads and writes for all: the others need no folder in common with it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from onion.checkpointing import checkpoint
 from onion.checkpointing.checkpoint import Checkpoint
+from onion.errors import CheckpointError
 
 if TYPE_CHECKING:
     from onion.distributed.group import Group
@@ -36,6 +39,24 @@ def newest_of_first(group: Group, folder: Path) -> Checkpoint | None:
         name, _, key = place.partition("\n")
         items[name][key] = array
     return Checkpoint(head["step"], head["run"], items)
+
+
+@contextmanager
+def written_for_all(group: Group) -> Iterator[None]:
+    """Raise on all ranks what rank 0 meets when it writes in here.
+
+    Raises:
+        CheckpointError: rank 0 could not write.
+    """
+    failed: CheckpointError | None = None
+    try:
+        yield
+    except CheckpointError as error:
+        failed = error
+    told = group.everyone({"at": ["written"], "failed_to_write": failed and str(failed)})
+    group.refuse_out_of_step(told)
+    if failed is not None or told[0]["failed_to_write"] is not None:
+        raise failed or CheckpointError(told[0]["failed_to_write"])
 
 
 def _apart(saved: Checkpoint) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -1,7 +1,8 @@
 """The places between two batches, at which all ranks of a group agree on what comes next.
 
 There is one agreement at each place: a rank that has drawn its part of a batch says so, and a rank that is about to
-leave says why. So all leave at the same place. A part that was drawn for nothing is put back.
+leave says why. So all leave at the same place. A part that was drawn for nothing is put back. What rank 0 wants done
+there, such as a command, is passed on in an agreement of its own, before a batch is drawn.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("onion")
 
-BATCH, END, ERROR, LEFT = "batch", "end", "error", "left"
-"""What a rank brings along: its part of a batch, the end of its data, an error, or nothing since it leaves."""
+BATCH, END, ERROR, LEFT, WORD = "batch", "end", "error", "left", "word"
+"""What a rank brings along: its part of a batch, the end of its data, an error, nothing since it leaves, or an ear for
+the word of rank 0."""
+
+PLACE = ("place", "run", "pass", "batch")
 
 
 class Boundary(Iterator[Any]):
@@ -41,6 +45,7 @@ class Boundary(Iterator[Any]):
         self._state = weakref.ref(state)  # it holds this object
         self._begun: int | None = None
         self._settled = False
+        self._word: Any = None
 
     def __next__(self) -> Any:
         state, group = self._running(), self._group
@@ -72,6 +77,16 @@ class Boundary(Iterator[Any]):
         if not self._settled:
             self._agree(LEFT, None, None, more=False)
 
+    def hear(self, word: Any = None) -> Any:
+        """Return what rank 0 says before the next batch is drawn; None: nothing, or a rank stops here, and so all do.
+
+        Args:
+            word: what this rank says, in JSON; only that of rank 0 counts.
+        """
+        self._word = None
+        self._settled = not self._agree(WORD, None, None, more=False, word=word)
+        return self._word
+
     def _running(self) -> State:
         state = self._state()
         assert state is not None
@@ -81,10 +96,10 @@ class Boundary(Iterator[Any]):
         if drawn is not None:
             self._provider.put_back(drawn.examples)
 
-    def _agree(self, brings: str, drawn: Pieces | None, error: Exception | None, more: bool) -> bool:
-        """Agree on what comes next; return whether a batch does."""
+    def _agree(self, brings: str, drawn: Pieces | None, error: Exception | None, more: bool, **words: Any) -> bool:
+        """Agree on what comes next; return whether the ranks go on, with a batch or the word of rank 0."""
         state = self._running()
-        own: Message = {"at": place_of(state), "brings": brings}
+        own: Message = {"at": place_of(state), "brings": brings, **words}
         if more:
             own["at"] |= {"more": True}
         if drawn is not None:
@@ -94,10 +109,10 @@ class Boundary(Iterator[Any]):
         if not more:
             own |= {"stop": state.stopped, "stop_pass": state.pass_stopped}
         told = self._group.exchange(own) or [own]
-        failed = {rank: each["error"] for rank, each in enumerate(told) if "error" in each}
-        if failed:
-            self._fail(error, failed)
-        self._group.refuse_out_of_step([{"at": {key: each["at"][key] for key in place_of(state)}} for each in told])
+        failed = {rank: each for rank, each in enumerate(told) if "error" in each}
+        if failed and all(each.get("brings") == ERROR for each in failed.values()):
+            self._fail(error, {rank: each["error"] for rank, each in failed.items()})
+        self._group.refuse_out_of_step([{**each, "at": _between(each)} for each in told])
         stopped = {rank: each for rank, each in enumerate(told) if each.get("stop") or each.get("stop_pass")}
         if stopped:
             self._stop(stopped)
@@ -110,7 +125,8 @@ class Boundary(Iterator[Any]):
                 f"{state.batch_id}; give every rank the same files"
             )
         self._group.refuse_out_of_step([{"at": {**each["at"], "brings": each["brings"]}} for each in told])
-        return brings == BATCH
+        self._word = told[0].get("word")
+        return brings in (BATCH, WORD)
 
     def _fail(self, error: Exception | None, failed: dict[int, str]) -> None:
         """Leave with an error of the data that some rank has met."""
@@ -139,7 +155,14 @@ class Boundary(Iterator[Any]):
 
 def place_of(state: State) -> dict[str, Any]:
     """Return where a run is between two batches, as all ranks compare it."""
-    return {"place": "the next batch", "run": _depth(state), "pass": state.pass_id, "batch": state.batch_id}
+    values = "the next batch", _depth(state), state.pass_id, state.batch_id
+    return dict(zip(PLACE, values, strict=True))
+
+
+def _between(message: Message) -> Any:
+    """Return the part of a rank's place that ``place_of`` gives; that of another kind of message as it is."""
+    at = message.get("at")
+    return {key: at[key] for key in PLACE if key in at} if isinstance(at, dict) else at
 
 
 def _depth(state: State) -> int:

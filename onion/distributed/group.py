@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 GLOO_WAITS = 30.0
 """Seconds after which a collective over gloo fails, where a rank does not come; no setting changes them."""
+
+Result = TypeVar("Result")
 
 
 class Group:
@@ -54,6 +56,7 @@ class Group:
         # Of each run, since one within another draws batches of its own before the outer batch is over.
         self._drawn: WeakKeyDictionary[State, list[Pieces]] = WeakKeyDictionary()
         self._looks: WeakKeyDictionary[State, list[Callable[[], None]]] = WeakKeyDictionary()
+        self._boundaries: WeakKeyDictionary[State, Boundary] = WeakKeyDictionary()
 
     # -- words --------------------------------------------------------------------------------------------------------
 
@@ -73,7 +76,10 @@ class Group:
         return self.exchange(message) or [message] * self.world_size
 
     def refuse_out_of_step(self, told: Sequence[Message]) -> None:
-        """Raise RankError, if the ranks are not at the same place (the key ``at``); it says what differs."""
+        """Raise RankError, if one has failed (the key ``error``), or not all are at the same place (``at``)."""
+        failed = [f"rank {rank}: {each['error']}" for rank, each in enumerate(told) if "error" in each]
+        if failed:
+            raise RankError("; ".join(failed))
         places = [_place(each) for each in told]
         words = [json.dumps(place) for place in places]
         if len(set(words)) == 1:
@@ -97,11 +103,54 @@ class Group:
             "random numbers."
         )
 
+    # -- what rank 0 wants done ---------------------------------------------------------------------------------------
+
+    def hear(self, state: State, word: Any = None) -> Any:
+        """Return what rank 0 says between two batches of a run; all ranks ask at the same place.
+
+        Args:
+            state: of the run.
+            word: what this rank says, in JSON; only that of rank 0 counts.
+
+        Returns:
+            None: nothing, or a rank stops here; then all have stopped now, and what rank 0 said is not to be done.
+
+        Raises:
+            HookError: the ranks do not draw the batches of the run together.
+        """
+        if state not in self._boundaries:
+            raise HookError("what brings the batches does not let the ranks draw them together; use a DataProvider.")
+        return self._boundaries[state].hear(word)
+
+    def carry_out(self, act: Callable[[], Result]) -> Result:
+        """Do on all ranks what rank 0 wants done; return what it comes to here.
+
+        Raises:
+            Exception: of this rank, if all ranks have failed: they are still alike, so the run may go on.
+            RankError: only some have failed, which it names; the run has to end.
+        """
+        error: Exception | None = None
+        try:
+            result = act()
+        except RankError:
+            raise
+        except Exception as raised:
+            error = raised
+        own: Message = {"at": ["carried out"]} | ({} if error is None else {"error": _described(error)})
+        told = self.everyone(own)
+        if error is not None:
+            if all(each.get("at") == own["at"] and "error" in each for each in told):
+                raise error
+            raise RankError(f"rank {self.rank}: {own['error']}") from error
+        self.refuse_out_of_step(told)
+        return result
+
     # -- batches ------------------------------------------------------------------------------------------------------
 
     def together(self, state: State, batches: Iterator[Any], provider: Any) -> Boundary:
         """Return the batches of a pass, which the ranks draw together."""
-        return Boundary(self, state, batches, provider)
+        self._boundaries[state] = boundary = Boundary(self, state, batches, provider)
+        return boundary
 
     def note_drawn(self, state: State, drawn: Pieces, more: bool) -> None:
         """Remember the pieces of a batch that a run has drawn; ``more``: in addition to the batch under way."""
@@ -235,6 +284,10 @@ def joined(items: Sequence[RunnerItem], group: Group) -> Iterator[None]:
     finally:
         for item in items:
             vars(item).pop("group", None)
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _distributed() -> Any:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from onion.data.batch_iterator import POLL_INTERVAL, BatchBoundary
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.placement import BEHIND_DATA
 from onion.engine.state import State
-from onion.errors import CompositionError, HookError
+from onion.errors import CompositionError, HookError, RankError
+from onion.host import launch
+from onion.peek_queue import PeekQueue
 from onion.validation import is_lazy
+
+if TYPE_CHECKING:
+    from onion.distributed.group import Group
 
 log = logging.getLogger("onion")
 
 Answer = TypeVar("Answer")
+
+AGAIN = "again"
+"""What rank 0 says where there is nothing to do now, and the next batch has to wait."""
 
 
 class Mailbox(RunnerItem):
@@ -43,56 +51,102 @@ class Mailbox(RunnerItem):
     too late ends the next run before its first batch, unless its answer is cancelled. So wait for an answer with a
     limit: ``result(timeout=...)``.
 
+    In several processes, messages are posted on rank 0, and carried out on all ranks at the same step. A function that
+    is made on rank 0 does not get to the others, so give it a name on all of them, and post that, with arguments:
+
+        mailbox = Mailbox({"rate": lambda state, rate: updater.set_learning_rate(rate), "stop": State.stop})
+        ...
+        mailbox.post("rate", 1e-5)
+        mailbox.post("stop", "seen enough")
+
+    What comes back is the answer of rank 0. An error of all ranks comes back too, and the run goes on; one that only
+    some ranks meet ends the run, since they are no longer alike, and is a RankError that names them.
+
     Put it inside the item that provides the data. One run at a time uses it: the runs of a test onion that shares the
     mailbox (made by ``without``) leave the messages to the training.
 
+    Args:
+        commands: name -> a plain function of the state and of JSON values. Default: none but ``pause`` and ``resume``.
+
     Raises:
-        CompositionError: an item further in provides the data, and none further out.
+        CompositionError: a command is no plain function, or has one of these two names; an item further in provides
+            the data, and none further out.
         HookError: on the way into a pass, if no item further out has provided data.
     """
-
-    alone_because = "what is posted to it reaches one process"
 
     keep_for_inference = False
     passive = outermost_only = True
     place_rules = (BEHIND_DATA,)
 
-    def __init__(self) -> None:
-        self._messages: SimpleQueue[_Message] = SimpleQueue()
+    def __init__(self, commands: Mapping[str, Callable[..., Any]] | None = None) -> None:
+        self.commands = dict(commands or {})
+        own = {"pause": partial(self._pause, True), "resume": partial(self._pause, False)}
+        for name, function in self.commands.items():
+            if name in own or is_lazy(function) or not callable(function):
+                raise CompositionError(
+                    f"Mailbox: the command {name!r} must be a plain function of the state, and have another name than "
+                    f"pause and resume; got {function!r}."
+                )
+        self._functions: dict[str, Callable[..., Any]] = {**self.commands, **own}
+        self._messages: PeekQueue[_Message] = PeekQueue()
         self.reset()
 
     def reset(self) -> None:
         """Start unpaused; messages that were posted before wait for the run."""
         self._paused = False
 
-    def post(self, message: Callable[[State], Answer]) -> Future[Answer]:
-        """Post a message, from any thread.
+    @overload
+    def post(self, message: Callable[[State], Answer]) -> Future[Answer]: ...
+
+    @overload
+    def post(self, message: str, *arguments: Any) -> Future[Any]: ...
+
+    def post(self, message: Callable[[State], Any] | str, *arguments: Any) -> Future[Any]:
+        """Post a message, from any thread; of several processes, on rank 0.
+
+        Args:
+            message: a function of the state, or the name of a command.
+            arguments: of the command, JSON values.
 
         Returns:
             A future of what the message returns, or of the error that it raises, which is logged and does not affect
             the run. Do not wait for its ``result()`` in the thread of the run.
 
         Raises:
-            CompositionError: ``message`` is not a plain function; a coroutine or generator would not be run.
+            CompositionError: ``message`` is not a plain function (a coroutine or generator would not be run), or no
+                command, or its arguments are no JSON; of several processes this is not rank 0, or it is a function.
         """
-        if is_lazy(message) or not callable(message):
-            raise CompositionError(f"post: the message must be a plain function of the state, got {message!r}.")
-        answer: Future[Answer] = Future()
-        self._messages.put(_Message(message, answer))
-        return answer
+        posted = self._command(message, arguments) if isinstance(message, str) else _function(message, arguments)
+        if launch.rank() > 0:
+            raise CompositionError(
+                f"post: this is rank {launch.rank()}, and messages are read on rank 0, for all; post them there only "
+                "(where paddle.distributed.get_rank() is 0)."
+            )
+        self._messages.put(posted)
+        return posted.answer
+
+    def _command(self, name: str, arguments: tuple[Any, ...]) -> _Message:
+        if name not in self._functions:
+            raise CompositionError(f"post: there is no command {name!r}; there are {', '.join(self._functions)}.")
+        try:
+            values = json.loads(json.dumps(arguments))  # what other ranks get
+        except (TypeError, ValueError) as error:
+            raise CompositionError(f"post: the arguments of {name!r} must be JSON values: {error}.") from None
+        return _Message(self._functions[name], name, values)
 
     def pause(self) -> Future[None]:
         """Pause the run before its next batch until :meth:`resume`, or until it is stopped. Messages are read.
 
         A stop by a message or by Signals ends a paused run; TimeLimit, which checks the time after a batch, does not.
+        In several processes all ranks wait, however long it takes, and notice if one of them is gone.
         """
-        return self.post(lambda state: self._pause(True))
+        return self.post("pause")
 
     def resume(self) -> Future[None]:
         """Continue a paused run."""
-        return self.post(lambda state: self._pause(False))
+        return self.post("resume")
 
-    def _pause(self, paused: bool) -> None:
+    def _pause(self, paused: bool, state: State) -> None:
         self._paused = paused
 
     def initialize(self, state: State) -> HookIterator:
@@ -100,8 +154,8 @@ class Mailbox(RunnerItem):
         try:
             yield
         finally:
-            for _ in range(self._messages.qsize()):
-                self._messages.get().cancel()
+            for message in self._messages.drain():
+                message.cancel()
 
     def on_pass(self, state: State) -> None:
         """Read messages between the batches of the pass."""
@@ -111,34 +165,78 @@ class Mailbox(RunnerItem):
 
     def _read(self, state: State) -> None:
         """Read the waiting messages, and while the run is paused also those that arrive."""
-        waiting = self._messages.qsize()  # no more, or a message that posts itself again would block the run
-        while state.pass_stopped is None and (waiting > 0 or self._paused):
-            with suppress(Empty):
-                self._messages.get(timeout=POLL_INTERVAL).open(state)
+        waiting = len(self._messages)  # no more, or a message that posts itself again would block the run
+        while state.pass_stopped is None and (word := self._agreed(state, self._next(waiting))) is not None:
+            if word != AGAIN:
+                self._open(state, *word)
             waiting -= 1
+
+    def _next(self, waiting: int) -> Any:
+        """Return what is to be done next, in the words of rank 0; None: the next batch."""
+        if self.group is not None and self.group.rank > 0:
+            return None
+        if waiting > 0 or self._paused:
+            message = self._messages.peek(POLL_INTERVAL)
+            if message is not None and message.answer.cancelled():
+                self._messages.take()
+                message.cancel()
+                return AGAIN
+            if message is not None:
+                return [message.name, message.arguments]
+        return AGAIN if self._paused else None
+
+    def _agreed(self, state: State, word: Any) -> Any:
+        return word if self.group is None else self.group.hear(state, word)
+
+    def _open(self, state: State, name: str, arguments: list[Any]) -> None:
+        """Open the first message; on another rank than the first, one like it."""
+        message = self._messages.take() or _Message(self._functions[name], name, arguments)
+        message.open(state, self.group)
 
 
 class _Message:
-    """A function of the state, and the future of its answer."""
+    """A function of the state, with its name and further arguments, and the future of its answer."""
 
-    def __init__(self, message: Callable[[State], Any], answer: Future[Any]) -> None:
-        self.message, self.answer = message, answer
+    def __init__(self, function: Callable[..., Any], name: str = "", arguments: Sequence[Any] = ()) -> None:
+        self.name, self.arguments = name, arguments
+        self.answer: Future[Any] = Future()
+        self._function = function
 
-    def open(self, state: State) -> None:
-        """Call it, unless it was cancelled, and answer."""
-        if not self.answer.set_running_or_notify_cancel():
+    def open(self, state: State, group: Group | None) -> None:
+        """Call the function, with the other ranks if there are some, and answer."""
+        act = partial(self._function, state, *self.arguments)
+        wanted = self.answer.set_running_or_notify_cancel()
+        if not wanted and group is None:
             return
         try:
-            answer = self.message(state)
+            answer = act() if group is None else group.carry_out(act)
         except BaseException as error:
-            self.answer.set_exception(error)
-            if not isinstance(error, Exception):
-                raise  # Ctrl-C is for the run
+            if wanted:
+                self.answer.set_exception(error)
+            if isinstance(error, RankError) or not isinstance(error, Exception):
+                raise  # the ranks are no longer alike; Ctrl-C is for the run
             log.exception("a message failed; the run continues")
         else:
-            self.answer.set_result(answer)
+            if wanted:
+                self.answer.set_result(answer)
 
     def cancel(self) -> None:
         """Cancel the answer."""
         if self.answer.cancel():
             self.answer.set_running_or_notify_cancel()  # or concurrent.futures.wait() would not notice
+
+
+def _function(message: object, arguments: tuple[Any, ...]) -> _Message:
+    """Return the message that is a function.
+
+    Raises:
+        CompositionError: it is none, or several processes would have to call it.
+    """
+    if is_lazy(message) or not callable(message):
+        raise CompositionError(f"post: the message must be a plain function of the state, got {message!r}.")
+    if launch.world_size() > 1:
+        raise CompositionError(
+            f"post: {message!r} is a function of this process, and {launch.world_size()} processes run the onion; name "
+            'it on all of them, Mailbox({"name": function}), and post("name", ...) with JSON values.'
+        )
+    return _Message(message, arguments=arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import partial
 from operator import length_hint
 from pathlib import Path
@@ -12,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from onion.checkpointing import checkpoint, rng
 from onion.checkpointing.run_state import manual_settings, outermost, put_back, stateful, take, tell_of_checkpoints
-from onion.checkpointing.shared import newest_of_first
+from onion.checkpointing.shared import newest_of_first, written_for_all
 from onion.checkpointing.writer import CheckpointWriter, NoWriter, OnError, quietly
 from onion.engine.identity import Identity, identity_of
 from onion.engine.item import HookIterator, RunnerItem
@@ -184,14 +185,17 @@ class Saver(Periodic):
         What other letters have changed since the newest checkpoint is in it, also if that is of the same step, which it
         takes the place of.
 
+        Of several processes all ranks save; an error of rank 0, which writes, is raised on all.
+
         Returns:
             Whether the checkpoint is there. False: before the first batch of a pass, or after its last, items have
             done things in the pass that is not over or has only begun; the next batch, or the pass, is finished first.
         """
         self._asked = True
         if state.batch_id > 0 and length_hint(state.batches, 1) > 0:
-            self._save(state, state.pass_id, state.batch_id)
-            self._writer.wait()
+            with nullcontext() if self.group is None else written_for_all(self.group):
+                self._save(state, state.pass_id, state.batch_id)
+                self._writer.wait()
         return not self._asked and self._writer.newest == state.step
 
     def wait(self) -> None:

@@ -4,7 +4,10 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import pytest
 
 from tests.paths import ROOT
 from tests.patience import PATIENCE
@@ -31,16 +34,8 @@ def ranks(folder, processes, script=JOB, **arguments):
 
 def launched(out, processes, script, *words):
     """Run a script in a folder by Paddle's launcher, or without it for 0 processes; return how it ended."""
-    launcher = ["-m", "paddle.distributed.launch", "--nproc_per_node", str(processes), "--log_dir", str(out / "logs")]
-    done = subprocess.run(
-        [sys.executable, *(launcher if processes else []), str(script), *words],
-        cwd=out,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    command, options = _command(out, processes, script, *words)
+    done = subprocess.run(command, **options, capture_output=True, text=True, timeout=PATIENCE, check=False)
     (out / "launcher.log").write_text(done.stdout + done.stderr)
     return done
 
@@ -48,6 +43,31 @@ def launched(out, processes, script, *words):
 def environment():
     """Return the environment of a process that trains."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+
+@contextmanager
+def launching(out, processes, script, *words):
+    """Start a script as ``launched`` does; what goes on at the end is ended."""
+    command, options = _command(out, processes, script, *words)
+    with (out / "launcher.log").open("wb") as log, subprocess.Popen(command, **options, stdout=log, stderr=log) as job:
+        try:
+            yield job
+        finally:
+            job.terminate()
+
+
+def appeared(path, job):
+    """Return the text of a file, once it is there."""
+    while not path.exists():
+        with suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"the job has ended with {job.wait(0.1)} and has not written {path}")
+    return path.read_text()
+
+
+def _command(out, processes, script, *words):
+    launcher = ["-m", "paddle.distributed.launch", "--nproc_per_node", str(processes), "--log_dir", str(out / "logs")]
+    command = [sys.executable, *(launcher if processes else []), str(script), *words]
+    return command, {"cwd": out, "env": environment()}
 
 
 def _read(path: Path):

@@ -11,7 +11,6 @@ from onion import (
     Every,
     Forward,
     GradientMachine,
-    Mailbox,
     NanGuard,
     OutputsToBatch,
     Progress,
@@ -43,6 +42,10 @@ class Scale(RunnerItem):
 
     def on_batch(self, state):
         state.batch = {**state.batch, "x": state.batch["x"] * 2}
+
+
+class Alone(RunnerItem):
+    alone_because = "it has a single thread"
 
 
 @pytest.fixture
@@ -89,7 +92,7 @@ def test_items_that_one_process_has_to_run_say_why():
     network = toy_network()
     test = Runner(DataProvider(EXAMPLES), Evaluator(SquaredError()), Forward(network))
     for item, why in (
-        (Mailbox(), "what is posted to it reaches one process"),
+        (Alone(), "it has a single thread"),
         (Tester(test, every=timedelta(seconds=1)), "every=timedelta goes by the clock of each process"),
     ):
         with pytest.raises(CompositionError, match=f"{item.name} cannot be run by several processes: {why}"):

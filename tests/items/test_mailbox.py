@@ -23,6 +23,7 @@ from onion import (
     Saver,
     Signals,
     SkipIf,
+    State,
     Tester,
 )
 from onion.data import collate
@@ -113,10 +114,40 @@ def lazily(state):
     yield
 
 
-@pytest.mark.parametrize("message", ["stop", None, later, lazily])
+@pytest.mark.parametrize("message", [None, later, lazily])
 def test_only_plain_functions_are_accepted(message):
     with pytest.raises(CompositionError, match=r"post: the message must be a plain function of the state"):
         Mailbox().post(message)
+    with pytest.raises(CompositionError, match=r"the command 'one' must be a plain function of the state"):
+        Mailbox({"one": message})
+
+
+def test_commands_are_posted_by_name_with_json_values(thread):
+    mailbox = Mailbox({"add": lambda state, *numbers: (state.step, sum(numbers)), "stop": State.stop})
+    answers = [mailbox.post("add", 1, 2), mailbox.post("stop", "enough")]
+    state = Runner(Batches(5), mailbox).run(passes=1)
+    assert (answers[0].result(0), answers[1].result(0)) == ((0, 3), None)
+    assert (state.step, state.stopped) == (0, "enough")
+
+
+def test_what_is_no_command_is_refused():
+    with pytest.raises(CompositionError, match="no command 'save'; there are stop, pause, resume"):
+        Mailbox({"stop": State.stop}).post("save")
+    with pytest.raises(CompositionError, match="the arguments of 'stop' must be JSON values"):
+        Mailbox({"stop": State.stop}).post("stop", object())
+    with pytest.raises(CompositionError, match="have another name than pause and resume"):
+        Mailbox({"pause": State.stop})
+
+
+def test_of_several_processes_the_first_takes_the_names_of_commands_only(monkeypatch):
+    mailbox = Mailbox({"stop": State.stop})
+    monkeypatch.setenv("PADDLE_TRAINERS_NUM", "2")
+    mailbox.post("stop", "enough")
+    with pytest.raises(CompositionError, match=r'2 processes run the onion; name it on all of them, Mailbox\({"name":'):
+        mailbox.post(step_of)
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
+    with pytest.raises(CompositionError, match="this is rank 1, and messages are read on rank 0"):
+        mailbox.pause()
 
 
 def test_a_message_that_fails_is_logged_and_the_run_continues(mailbox, caplog):

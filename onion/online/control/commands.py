@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from onion.checkpointing.checkpoint import plain
 from onion.engine.item import RunnerItem
 from onion.engine.state import State
 from onion.errors import OnionError
@@ -17,6 +18,7 @@ from onion.items.saver import Saver
 from onion.items.tester import Tester
 from onion.online.control.run_api import Answer, Refused
 from onion.online.learning.switch import Switch
+from onion.peek_queue import PeekQueue
 from onion.training.adjustable import Adjustable
 from onion.validation import is_whole
 
@@ -227,7 +229,7 @@ class CommandQueue:
     """
 
     def __init__(self) -> None:
-        self._waiting: SimpleQueue[QueuedCommand] = SimpleQueue()
+        self._waiting: PeekQueue[QueuedCommand] = PeekQueue()
         self._lock = Lock()
         self._run: tuple[Runner, Journal] | None = None
 
@@ -239,7 +241,7 @@ class CommandQueue:
         """Accept no more commands, and refuse those that were not carried out."""
         with self._lock:
             self._run = None
-        while (queued := self.take()) is not None:
+        for queued in self._waiting.drain():
             settle(queued.answer, Refused("the run has ended; the command was not carried out.", 409))
 
     def ask(self, command: str, arguments: Mapping[str, Any], key: str | None = None) -> Future[Answer]:
@@ -260,22 +262,32 @@ class CommandQueue:
             if command not in COMMANDS:
                 raise Refused(f"unknown command {command!r}; there are {', '.join(COMMANDS)}.", 404)
             COMMANDS[command].check(runner, arguments)
+            values = _as_json(arguments)
             if self.count() >= MAX_QUEUED:
                 raise Refused(f"{MAX_QUEUED} commands are queued already; try again.", 503)
-            queued = QueuedCommand(command, dict(arguments), key, journal.answers.expect(key, command, arguments))
+            queued = QueuedCommand(command, values, key, journal.answers.expect(key, command, arguments))
             self._waiting.put(queued)
             return queued.answer
 
     def count(self) -> int:
         """Return the length of the queue."""
-        return self._waiting.qsize()
+        return len(self._waiting)
 
-    def take(self, timeout: float = 0.0) -> QueuedCommand | None:
-        """Return the next command; wait for it up to this many seconds. None: there is none."""
-        try:
-            return self._waiting.get(timeout=timeout)
-        except Empty:
-            return None
+    def peek(self, timeout: float = 0.0) -> QueuedCommand | None:
+        """Return the next command, and leave it there; wait for it up to this many seconds. None: there is none."""
+        return self._waiting.peek(timeout)
+
+    def take(self) -> QueuedCommand | None:
+        """Remove the next command and return it."""
+        return self._waiting.take()
+
+
+def _as_json(arguments: Arguments) -> dict[str, Any]:
+    """Return the arguments as a journal and other processes get them, or raise Refused."""
+    try:
+        return dict(json.loads(json.dumps(dict(arguments), default=plain)))
+    except (TypeError, ValueError) as error:
+        raise Refused(f"the arguments must be JSON values: {error}.") from None
 
 
 def settle(future: Future[Answer] | None, outcome: Answer | Refused) -> None:

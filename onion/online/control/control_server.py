@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,11 @@ from onion.checkpointing.checkpoint import plain
 from onion.data.batch_iterator import POLL_INTERVAL, BatchBoundary
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
-from onion.errors import CompositionError, DataError, HookError
+from onion.errors import CompositionError, DataError, HookError, RankError
+from onion.host import launch
+from onion.items.mailbox import AGAIN
 from onion.items.saver import Saver
-from onion.online.control.commands import COMMANDS, CommandQueue, Pause, QueuedCommand, settle
+from onion.online.control.commands import COMMANDS, Arguments, CommandQueue, Pause, settle
 from onion.online.control.gateway import Event, EventBus, Gateway, StatusView
 from onion.online.control.run_api import Answer, Refused
 from onion.online.journal.journal import Journal, JournalRow
@@ -46,6 +49,11 @@ class ControlServer(RunnerItem):
     update is complete. An inner run that shares the item does not use it. Other threads of the process may call it as
     a ``RunAPI``: ``control.ask("pause", {}).result()``.
 
+    Of several processes rank 0 serves, predicts and writes the journal; a command is carried out by all ranks after the
+    same step, and answered once. An error of all ranks is the answer, and the run goes on; one that only some meet ends
+    the run, since they are no longer alike, and names them. While the run is paused all ranks wait, however long it
+    takes, and notice signals and the end of any of them.
+
     Args:
         host: the address to listen at. Default ``127.0.0.1``. Any other address requires a token.
         port: 0: any free port (see ``url``). None: no service, only calls of this process. Default 8765.
@@ -57,8 +65,6 @@ class ControlServer(RunnerItem):
         CompositionError: there is no Journal outside, or the item that provides the data is inside.
         OnionError: when the run starts: the address is in use, or open to others without a token; the extra is missing.
     """
-
-    alone_because = "its commands reach one process"
 
     keep_for_inference = False
     outermost_only = True
@@ -110,7 +116,10 @@ class ControlServer(RunnerItem):
     # -- in the run ---------------------------------------------------------------------------------------------------
 
     def initialize(self, state: State) -> HookIterator:
-        """Serve during the run; at its end, refuse the commands that are still queued."""
+        """Serve during the run; at its end, refuse the commands that are still queued. Of several processes, rank 0."""
+        if not self._leads:
+            yield
+            return
         assert state.runner is not None
         self._journal = state.runner[Journal]
         self._status.begin(state)
@@ -155,61 +164,99 @@ class ControlServer(RunnerItem):
     def _drawn(self) -> int:
         return self._batches + (0 if self._border is None else self._border.given)
 
+    @property
+    def _leads(self) -> bool:
+        """Whether this process takes the commands."""
+        return self.group is None or self.group.rank == 0
+
     def _look(self, state: State) -> None:
         """Carry out the commands that are due between two batches; wait while the run is paused."""
-        journal = self._journal
-        assert journal is not None
-        self._gateway.run_pending()
         batch = self._drawn()
         arrived, self._at = batch != self._at, batch
         self._pause.drawn = batch
-        while state.pass_stopped is None and (row := journal.due(batch, "command")) is not None:
-            self._carry_out(state, row, journal.answers.of(row["key"]))
-        if journal.is_replayed(batch):
-            state.stop("the whole journal has been replayed")
-        elif not journal.follows(batch):
-            self._read(state, journal)
-        if self._status.is_due():
+        waiting = self._queue.count()
+        while state.pass_stopped is None:
+            word = self._next(state, waiting) if self._leads else None
+            if self.group is not None:
+                word = self.group.hear(state, word)
+            if word is None:
+                break
+            if word != AGAIN:
+                self._carry_out(state, *word)
+            waiting -= 1
+        if self._leads and self._status.is_due():
             self._show(state, "running" if arrived else "waiting")
 
-    def _read(self, state: State, journal: Journal) -> None:
-        """Take the queued commands, and those that arrive while the run is paused."""
-        there = self._queue.count()
-        while state.pass_stopped is None and (there > 0 or self._pause.holds):
-            self._gateway.run_pending()
-            if self._pause.holds and self._status.is_due():
-                self._show(state, "paused")
-            if (queued := self._queue.take(POLL_INTERVAL)) is not None:
-                self._carry_out(state, self._journaled(state, journal, queued), queued.answer)
-            there -= 1
+    def _next(self, state: State, waiting: int) -> Any:
+        """Return the next command and its arguments, or AGAIN while the run is paused; None: the next batch.
 
-    def _journaled(self, state: State, journal: Journal, queued: QueuedCommand) -> JournalRow:
+        Args:
+            state: of the run.
+            waiting: whether a command is taken from the queue, though the run is not paused: more than 0.
+        """
+        journal, batch = self._journal, self._pause.drawn
+        assert journal is not None
+        self._gateway.run_pending()
+        if (row := journal.ahead(batch, "command")) is not None:
+            return [row["command"], row["arguments"]]
+        if journal.is_replayed(batch):
+            state.stop("the whole journal has been replayed")
+            return None
+        if journal.follows(batch):
+            return None
+        if self._pause.holds and self._status.is_due():
+            self._show(state, "paused")
+        if waiting > 0 or self._pause.holds:
+            queued = self._queue.peek(POLL_INTERVAL)
+            if queued is not None:
+                return [queued.command, queued.arguments]
+        return AGAIN if self._pause.holds else None
+
+    def _carry_out(self, state: State, command: str, arguments: Arguments) -> None:
+        """Carry out a command and answer it. An error in it is reported and does not affect the run."""
+        row, future = self._taken(state) if self._leads else (None, None)
+        result, error = None, None
+        act = partial(_acted, state, self._pause, command, arguments)
         try:
-            return journal.command(self._drawn(), state.step, queued.command, queued.arguments, queued.key)
+            result = act() if self.group is None else self.group.carry_out(act)
+        except RankError as failure:
+            settle(future, Refused(f"the run ends: {failure}", 409))
+            raise
+        except Exception as failure:
+            log.exception("%s: the command %s failed; the run continues", self.name, command)
+            error = describe(failure)
+        except BaseException:  # Ctrl-C, which is intended for the run
+            settle(future, Refused("the run was interrupted.", 409))
+            raise
+        for saver in state.runner.all(Saver) if state.runner is not None else ():
+            saver.note_change()  # or a run that was stopped just after a checkpoint would stop again when it resumes
+        if row is not None:
+            self._answer(state, row, future, result, error)
+
+    def _taken(self, state: State) -> tuple[JournalRow, Future[Answer] | None]:
+        """Take the next command; return its row in the journal, where it is by now, and the future of its answer."""
+        journal = self._journal
+        assert journal is not None
+        if (row := journal.due(self._pause.drawn, "command")) is not None:
+            if row["command"] not in COMMANDS:
+                raise DataError(f"{self.name}: the journal has a command {row['command']!r}, which is unknown.")
+            return row, journal.answers.of(row["key"])
+        queued = self._queue.take()
+        assert queued is not None
+        try:
+            row = journal.command(self._pause.drawn, state.step, queued.command, queued.arguments, queued.key)
         except BaseException:
             why = "the command could not be written to the disk, and was not carried out"
             hint = "a run that resumes from here may find it in its journal"  # where only the sync has failed
             settle(queued.answer, Refused(f"{why}; {hint}.", 503))
             raise
+        return row, queued.answer
 
-    def _carry_out(self, state: State, row: JournalRow, future: Future[Answer] | None) -> None:
-        """Carry out a command and answer it. An error in it is reported and does not affect the run."""
+    def _answer(
+        self, state: State, row: JournalRow, future: Future[Answer] | None, result: Any, error: str | None
+    ) -> None:
         assert self._journal is not None
-        if row["command"] not in COMMANDS:
-            raise DataError(f"{self.name}: the journal has a command {row['command']!r}, which is unknown.")
-        result, error = None, None
-        try:
-            result = COMMANDS[row["command"]].act(state, self._pause, row["arguments"])
-            result = json.loads(json.dumps(result, default=plain))  # metrics may be numpy scalars
-        except Exception as failure:
-            log.exception("%s: the command %s failed; the run continues", self.name, row["command"])
-            error = describe(failure)
-        except BaseException:  # Ctrl-C, which is intended for the run
-            settle(future, Refused("the run was interrupted.", 409))
-            raise
         answer = self._journal.answer(row, result, error)
-        for saver in state.runner.all(Saver) if state.runner is not None else ():
-            saver.note_change()  # or a run that was stopped just after a checkpoint would stop again when it resumes
         log.info("command %d, %s, took effect after step %d", answer.number, answer.command, state.step)
         self._show(state, "paused" if self._pause.holds else "running")
         self.events.publish("command", {**attrs.asdict(answer), "arguments": row["arguments"]})
@@ -224,7 +271,9 @@ class ControlServer(RunnerItem):
     # -- RunAPI, for other threads ------------------------------------------------------------------------------------
 
     def ask(self, command: str, arguments: Mapping[str, Any], key: str | None = None) -> Future[Answer]:
-        """Queue a command; see ``RunAPI.ask``."""
+        """Queue a command; see ``RunAPI.ask``. Of several processes rank 0 takes it."""
+        if launch.rank() > 0:
+            raise Refused(f"this is rank {launch.rank()}, and rank 0 takes the commands of all; ask it.", 409)
         return self._queue.ask(command, arguments, key)
 
     def status(self) -> dict[str, Any]:
@@ -260,3 +309,8 @@ class ControlServer(RunnerItem):
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Restore the state; a run that was paused is paused again."""
         self._batches, self._pause = int(saved["batches"]), Pause(bool(saved["paused"]), int(saved["until"]))
+
+
+def _acted(state: State, pause: Pause, command: str, arguments: Arguments) -> Any:
+    """Carry out a command; return what it comes to as JSON values: metrics may be numpy scalars."""
+    return json.loads(json.dumps(COMMANDS[command].act(state, pause, arguments), default=plain))

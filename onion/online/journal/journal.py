@@ -74,8 +74,6 @@ class Journal(RunnerItem):
         DataError: a line is not a row of a journal.
     """
 
-    alone_because = "it writes down the batches of one process"
-
     keep_for_inference = False
     outermost_only = True
     transient = ("_offset", "offset", "answers", "_at")  # rows have times in them
@@ -106,7 +104,10 @@ class Journal(RunnerItem):
     # -- the file -----------------------------------------------------------------------------------------------------
 
     def initialize(self, state: State) -> HookIterator:
-        """Keep the file open during the run; read the rows to follow."""
+        """Keep the file open during the run; read the rows to follow. Of several processes, rank 0 has it."""
+        if self.group is not None and self.group.rank > 0:
+            yield
+            return
         path = self._at = self.path or journal_in(beside_checkpoints(state, FILE, self.name).parent)
         with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,6 +157,16 @@ class Journal(RunnerItem):
     def due(self, batch: int, kind: str) -> JournalRow | None:
         """Take the next row, if it is of this batch and kind; otherwise return None.
 
+        See ``ahead``.
+        """
+        row = self.ahead(batch, kind)
+        if row is not None:
+            self._offset, _ = self._tail.popleft()
+        return row
+
+    def ahead(self, batch: int, kind: str) -> JournalRow | None:
+        """Return the next row, if it is of this batch and kind; otherwise None.
+
         Args:
             batch: the number of batches that the run has drawn.
             kind: ``samples``, ``pass_end`` or ``command``.
@@ -165,7 +176,7 @@ class Journal(RunnerItem):
         """
         if not self._tail:
             return None
-        end, row = self._tail[0]
+        _, row = self._tail[0]
         if row["batch"] < batch:
             raise DataError(
                 f"{self.name}: the journal has a row for batch {row['batch']}, and the run is at batch {batch} "
@@ -173,8 +184,6 @@ class Journal(RunnerItem):
             )
         if row["batch"] > batch or kind not in row:
             return None
-        self._tail.popleft()
-        self._offset = end
         return row
 
     # -- writing ------------------------------------------------------------------------------------------------------

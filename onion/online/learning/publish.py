@@ -77,6 +77,8 @@ class Publish(Periodic):
     ControlServer makes pending predictions while the run is paused or waits for data; without one they wait for the
     next batch, also while ``with runner:`` is idle.
 
+    Of several processes rank 0 has the snapshots and predicts.
+
     The first snapshot is taken after the first period, or when a run resumes; the last one at the end of the run.
 
     Args:
@@ -91,7 +93,7 @@ class Publish(Periodic):
             weights.
     """
 
-    passive = outermost_only = True
+    passive = outermost_only = first_rank_only = True
     # they depend on who predicts, and when
     transient = ("_copies", "_live", "_late", "_boundary", "_draws", "_unproven")
 

@@ -25,7 +25,9 @@ def queue(tmp_path):
 def test_commands_are_taken_in_order(queue):
     asked = [queue.ask("step", {"n": n}) for n in (3, 1, 2)]
     assert queue.count() == 3
-    taken = [queue.take(PATIENCE) for _ in asked]
+    assert queue.peek(PATIENCE) is queue.peek()
+    assert queue.count() == 3
+    taken = [queue.take() for _ in asked]
     assert [queued.arguments for queued in taken] == [{"n": 3}, {"n": 1}, {"n": 2}]
     assert [queued.answer for queued in taken] == asked
     assert (queue.count(), queue.take()) == (0, None)
