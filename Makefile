@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures train-sst2 results composition wheel sdist docs docs-serve portable arm gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures train-sst2 results composition wheel sdist docs docs-serve portable arm gpu-dry gpu
 
 ## train and predict with the example of the README, from nothing
 train: $(READY)
@@ -69,6 +69,11 @@ kill-ranks: $(READY)
 ## what came of it on all ranks. PROCESSES="2"; TROUBLES="kill other-order" does a part
 trouble-ranks: $(READY)
 	@$(RUN) -m scripts.trouble_ranks $(if $(PROCESSES),--processes $(PROCESSES)) $(if $(TROUBLES),--troubles $(TROUBLES))
+
+## MiniLM on MRPC and small trainings in 1, 2, 4 and 8 processes, compared bit by bit: a table. DATA is the folder of MRPC;
+## PARTS="mrpc command small plain" does a part; ROWS (243) examples of MRPC
+same-bits: $(READY)
+	@$(RUN) -m scripts.same_bits $(DATA) $(if $(PARTS),--parts $(PARTS)) $(if $(ROWS),--rows $(ROWS))
 
 ## runs killed anywhere by SIGKILL and resumed, each compared with an uninterrupted run: a table. N runs
 ## (200), JOBS (2) at the same time; SEED to draw the same again
@@ -145,6 +150,7 @@ train-sst2: $(READY)
 	$(VENV)/bin/onion train --task classification --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --output out/sst2
 
 results composition gpu: DATA = ../shared/data
+same-bits: DATA = ../shared/data/glue/mrpc
 
 ## onion's figures on real data beside Hugging Face's: docs/results.md. Hours; resumes where it stopped.
 ## ROWS="mrpc rte" and SIDES=onion do a part; DATA is the folder of all data sets

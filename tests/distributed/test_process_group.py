@@ -21,6 +21,7 @@ from onion import (
 )
 from onion.distributed import DataParallel, ProcessGroup, distributed
 from onion.errors import CompositionError, HookError
+from onion.online.learning.progressive_validation import ProgressiveValidation
 from onion.testing import toy_examples, toy_network
 from tests.onions.parts import Noise, SquaredError, adamw
 from tests.toys import bits
@@ -208,3 +209,29 @@ def test_items_have_the_group_for_the_time_of_a_run():
     runner = distributed(Runner(*training(network)), pieces=2)
     runner.run(passes=1)
     assert all(item.group is None for item in runner.walk())
+
+
+def test_what_measures_a_training_sees_all_pieces_of_a_batch():
+    network, metric = toy_network(), SquaredError()
+    before = ProgressiveValidation(network, {"error": lambda outputs, batch: ((outputs - batch["y"]) ** 2)[:, 0]})
+    learning = [adamw(network), GradientMachine(network)]
+    runner = Runner(Evaluator(metric), DataProvider(EXAMPLES, 4), before, *learning)
+    distributed(runner, pieces=4, exact=True).run(passes=1)
+    assert metric.count == before.state_dict()["samples"] == len(EXAMPLES)
+
+
+def test_parts_of_a_batch_begin_with_the_same_size_whichever_ran_out_of_memory_before():
+    network, seen = toy_network(), []
+
+    def look(layer, inputs):
+        seen.append(len(inputs[0]["x"]))
+        if seen[-1] > 3:
+            raise MemoryError("out of memory")
+
+    network.register_forward_pre_hook(look)
+    split = SplitOnMemoryError(network)
+    data = DataProvider(toy_examples(13), 13)
+    distributed(Runner(data, adamw(network), split, GradientMachine(network)), pieces=2).run(passes=2)
+    first, second = [7, 4, 2, 2, 2, 1], [6, 3, 3]  # of the first batch: the second piece does not begin with 2
+    assert seen == [*first, *second, *[2, 2, 2, 1], *[2, 2, 2]]
+    assert split.log_values() == {"piece_size": 2}
