@@ -15,6 +15,7 @@ from onion.data.cut import Cut, Piece, Pieces
 from onion.device import paddle
 from onion.distributed.boundary import Boundary
 from onion.distributed.seeding import generators, put_back_generators, seed_generators
+from onion.distributed.stream_boundary import Stream, StreamBoundary
 from onion.errors import HookError, RankError
 
 if TYPE_CHECKING:
@@ -72,11 +73,19 @@ class Group:
             "(data, tasks, skipped batches) must not depend on rank, clock or unseeded random numbers."
         )
 
+    def hand_out(self, messages: Sequence[Message] = ()) -> Message:
+        """Give each rank a message of its own in JSON, on rank 0; return that of this rank."""
+        return messages[0] if self.channel is None else self.channel.hand_out(messages)
+
     # -- batches ------------------------------------------------------------------------------------------------------
 
     def together(self, state: State, batches: Iterator[Any], provider: Any) -> Boundary:
         """Return the batches of a pass, which the ranks draw together."""
         return Boundary(self, state, batches, provider)
+
+    def handed_out(self, state: State, stream: Stream) -> StreamBoundary:
+        """Return the batches of a pass over a stream that rank 0 reads for all."""
+        return StreamBoundary(self, state, stream)
 
     def note_drawn(self, state: State, drawn: Pieces, more: bool) -> None:
         """Remember the pieces of a batch that a run has drawn; ``more``: in addition to the batch under way."""

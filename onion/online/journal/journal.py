@@ -63,6 +63,7 @@ class Journal(RunnerItem):
     Place it inside the Saver and outside the items that write to it, which find it by themselves. A row is in the file
     before it takes effect; a command is synced to disk. A run that resumes from a checkpoint follows the rows written
     after it: it makes the same batches of the samples and repeats the same commands, and only then accepts new ones.
+    In several processes rank 0 writes and follows it.
 
     Args:
         path: of the file. Default: ``journal.jsonl`` in the folder of the Saver; or ``control.jsonl`` if an earlier
@@ -73,8 +74,6 @@ class Journal(RunnerItem):
         CheckpointError: the file is not the one that belongs to the checkpoint.
         DataError: a line is not a row of a journal.
     """
-
-    alone_because = "it writes down the batches of one process"
 
     keep_for_inference = False
     outermost_only = True
@@ -107,6 +106,9 @@ class Journal(RunnerItem):
 
     def initialize(self, state: State) -> HookIterator:
         """Keep the file open during the run; read the rows to follow."""
+        if self.group is not None and self.group.rank > 0:  # rank 0 decides what the rows say, and writes them
+            yield
+            return
         path = self._at = self.path or journal_in(beside_checkpoints(state, FILE, self.name).parent)
         with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
