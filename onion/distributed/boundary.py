@@ -80,21 +80,6 @@ class Boundary(Iterator[Any]):
 
     def _agree(self, brings: str, error: Exception | None, more: bool) -> bool:
         """Agree on what comes next; return whether a batch does."""
-        told = self._told(brings, error, more)
-        if told is None:
-            return False
-        ended = [rank for rank, each in enumerate(told) if each["brings"] == END]
-        if 0 < len(ended) < len(told):
-            state, ranks = self._running(), ", ".join(map(str, ended))
-            raise DataError(
-                f"the data of rank {ranks} ended before those of the others, in pass {state.pass_id}, batch "
-                f"{state.batch_id}; give every rank the same files"
-            )
-        self._group.refuse_out_of_step([{"at": [*each["at"], each["brings"]]} for each in told])
-        return brings == BATCH
-
-    def _told(self, brings: str, error: Exception | None, more: bool) -> list[Message] | None:
-        """Tell all ranks what this one brings, and return what each does; None: some rank has stopped, so all do."""
         state = self._running()
         own: Message = {
             "at": [_depth(state), state.pass_id, state.batch_id, state.task if brings == BATCH else None, more],
@@ -104,7 +89,7 @@ class Boundary(Iterator[Any]):
             own["error"] = f"{type(error).__name__}: {error}"
         if not more:
             own |= {"stop": state.stopped, "stop_pass": state.pass_stopped}
-        told = self._group.everyone(own)
+        told = self._group.exchange(own) or [own]
         failed = {rank: each["error"] for rank, each in enumerate(told) if "error" in each}
         if failed:
             self._fail(error, failed)
@@ -112,8 +97,21 @@ class Boundary(Iterator[Any]):
         stopped = [each for each in told if each.get("stop") or each.get("stop_pass")]
         if stopped:
             self._stop(stopped)
-            return None
-        return told
+            return False
+        return self._goes_on(told, brings)
+
+    def _goes_on(self, told: list[Message], brings: str) -> bool:
+        """Return whether a batch comes next, after what all ranks bring; none of them stops."""
+        state = self._running()
+        ended = [rank for rank, each in enumerate(told) if each["brings"] == END]
+        if 0 < len(ended) < len(told):
+            ranks = ", ".join(map(str, ended))
+            raise DataError(
+                f"the data of rank {ranks} ended before those of the others, in pass {state.pass_id}, batch "
+                f"{state.batch_id}; give every rank the same files"
+            )
+        self._group.refuse_out_of_step([{"at": [*each["at"], each["brings"]]} for each in told])
+        return brings == BATCH
 
     def _fail(self, error: Exception | None, failed: dict[int, str]) -> None:
         """Leave with an error of the data that some rank has met."""

@@ -51,12 +51,12 @@ class StreamBoundary(Boundary):
     def __init__(self, group: Group, state: State, stream: Stream) -> None:
         super().__init__(group, state, iter(()), stream)
         self._stream = stream
-        self._found: str | None = None
+        self._found = WAIT
 
     def __next__(self) -> Any:
         while not self.ready(POLL_INTERVAL):
             pass
-        state, found, self._found = self._running(), self._found, None
+        state, found, self._found = self._running(), self._found, WAIT
         more, self._begun = self._is_more(), state.batch_id
         if found != BATCH:
             self._settled = not more
@@ -72,23 +72,19 @@ class StreamBoundary(Boundary):
         Args:
             timeout: seconds that rank 0 waits for it at most.
         """
-        if self._found is None:
-            found = self._agreed(timeout)
-            self._found = None if found == WAIT else found
-        return self._found is not None
+        if self._found == WAIT:
+            brings, error = self._looked(timeout) if self._group.rank == 0 else (WAIT, None)
+            self._found = END  # unless all go on, with what rank 0 brings
+            self._agree(brings, error, self._is_more())
+        return self._found != WAIT
 
-    def _agreed(self, timeout: float) -> str:
-        """Hear from rank 0 whether a batch is ready; END also where some rank has stopped."""
-        brings, error = self._looked(timeout) if self._group.rank == 0 else (WAIT, None)
-        told = self._told(brings, error, self._is_more())
-        if told is None:
-            return END
-        first = {BATCH: WAIT, END: WAIT}.get(told[0]["brings"], told[0]["brings"])
-        others = [each["brings"] for each in told[1:]]
-        self._group.refuse_out_of_step(
-            [{"at": [*each["at"][:3], what]} for each, what in zip(told, [first, *others], strict=True)]
-        )
-        return str(told[0]["brings"])
+    def _goes_on(self, told: list[Message], brings: str) -> bool:
+        """Note what rank 0 brings, which the others wait for."""
+        found, *others = (str(each["brings"]) for each in told)
+        waits = [WAIT if found in (BATCH, END) else found, *others]
+        self._group.refuse_out_of_step([{"at": [each["at"], what]} for each, what in zip(told, waits, strict=True)])
+        self._found = found
+        return found == BATCH
 
     def _looked(self, timeout: float) -> tuple[str, Exception | None]:
         try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ from onion.errors import CompositionError, DataError, HookError
 from onion.items.forward import evaluating
 from onion.online.learning.array_rows import as_arrays, from_arrays, own
 from onion.validation import is_whole
+
+if TYPE_CHECKING:
+    from onion.distributed.group import Group
 
 Measure: TypeAlias = Callable[[Any, Any], Any]
 """(outputs as numpy arrays, batch) -> a number for each sample, ``[n]``."""
@@ -44,7 +48,8 @@ class ProgressiveValidation(Periodic):
     ``progressive.overall_<measure>`` over all samples since the beginning. A resumed run continues with its window.
 
     Place it outside of items that change the batch (ReplayBuffer) or repeat the inside (Repeat): a sample counts each
-    time it passes. The network must accept the batch, by default a dict of numpy arrays ``[n, ...]``. A forward pass
+    time it passes. In several processes each measures its pieces, and all have the values of the whole batch. The
+    network must accept the batch, by default a dict of numpy arrays ``[n, ...]``. A forward pass
     costs about a third of a training step. For labels that arrive later see DelayedLabels.
 
     Args:
@@ -88,7 +93,10 @@ class ProgressiveValidation(Periodic):
     def on_batch(self, state: State) -> HookIterator:
         """Predict and measure on the way in; report on the way out, if it is due."""
         self.latest = {}
-        self.measure(self.predict(state.batch), state.batch)
+        if self.group is None:
+            self.measure(self.predict(state.batch), state.batch)
+        else:
+            self._add(self._measured_by_all(state, self.group))
         yield
         if self.due(state):
             self.act(state)
@@ -106,7 +114,23 @@ class ProgressiveValidation(Periodic):
 
     def measure(self, outputs: Any, batch: Any) -> None:
         """Measure outputs against a batch."""
-        found = {name: self._numbers(name, measure(outputs, batch)) for name, measure in self.measures.items()}
+        self._add(self._measured(outputs, batch))
+
+    def _measured(self, outputs: Any, batch: Any) -> dict[str, NDArray[np.float64]]:
+        return {name: self._numbers(name, measure(outputs, batch)) for name, measure in self.measures.items()}
+
+    def _measured_by_all(self, state: State, group: Group) -> dict[str, NDArray[np.float64]]:
+        """Measure the pieces of this process; return the values of the whole batch, in the order of its pieces."""
+        own = []
+        for piece in group.each_piece(state):
+            if piece.weight:
+                found = self._measured(self.predict(state.batch), state.batch)
+                own.append([piece.number, {name: values.tolist() for name, values in found.items()}])
+        told = (each for one in group.everyone({"measured": own}) for each in one["measured"])
+        pieces = [values for _, values in sorted(told, key=itemgetter(0))]
+        return {name: np.array([value for piece in pieces for value in piece[name]]) for name in self.measures}
+
+    def _add(self, found: dict[str, NDArray[np.float64]]) -> None:
         for name, values in found.items():
             self._values[name].extend(values.tolist())
             self._sums[name] += float(values.sum())
@@ -191,7 +215,10 @@ class DelayedLabels(ProgressiveValidation):
         DataError: an id is neither a text nor an integer.
     """
 
-    alone_because = "its samples wait for their labels in one process"
+    alone_because = (
+        "it makes new batches of the samples whose labels have come, and those are not cut into pieces; join samples "
+        "and labels before they reach the source, or run it in one process"
+    )
 
     name = "progressive"
     place_rules = (BEHIND_DATA, UNMIXED)  # also inside a Repeat: the samples of a batch are joined once
