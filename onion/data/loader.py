@@ -42,8 +42,8 @@ class Loader:
     The order of a pass depends on `seed` and the number of the pass only: entered in the middle it goes on exactly as
     it would have. The same holds for what is in the batches, as long as reading an example draws no random numbers from
     a global generator. Where it does, give ``num_workers``, or ``prefetch=0``; otherwise the thread has drawn for
-    batches not yet handed out. With either of them, what is drawn for a piece of a batch (``cut``) depends on seed, pass,
-    batch and piece alone.
+    batches not yet handed out. With either of them, what is drawn for a piece of a batch (``cut``) depends on seed,
+    pass, batch and piece alone.
 
     Args:
         source: A path, sequence, iterable, dataset or function; see `onion.data.source`.
