@@ -80,6 +80,8 @@ class StreamBoundary(Boundary):
 
     def _goes_on(self, told: list[Message], brings: str) -> bool:
         """Note what rank 0 brings, which the others wait for."""
+        if brings not in (WAIT, BATCH, END):  # the ranks agree on something else, such as to leave
+            return super()._goes_on(told, brings)
         found, *others = (str(each["brings"]) for each in told)
         waits = [WAIT if found in (BATCH, END) else found, *others]
         self._group.refuse_out_of_step([{"at": [each["at"], what]} for each, what in zip(told, waits, strict=True)])
