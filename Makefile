@@ -86,9 +86,9 @@ interrupt: $(READY)
 	@$(RUN) -m scripts.interrupt $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED))
 
 ## trainer, producer and redis-server killed anywhere, every sample counted in the weights: a line of JSON a
-## source. SOURCES="spool redis folder"; N samples (100,000); KILLS (200) a source; SEED
+## source. SOURCES="spool redis folder"; N samples (100,000); KILLS (200) a source; SEED; PROCESSES (1) of the trainer
 exactly-once: $(READY)
-	@$(RUN) -m scripts.online.exactly_once $(foreach each,$(SOURCES),--source $(each)) $(if $(N),--samples $(N)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+	@$(RUN) -m scripts.online.exactly_once $(foreach each,$(SOURCES),--source $(each)) $(if $(N),--samples $(N)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED)) $(if $(PROCESSES),--processes $(PROCESSES))
 
 ## a producer, a trainer and a control client: a run that is controlled, killed, resumed, stopped, counted and replayed
 online: $(READY)

@@ -23,11 +23,12 @@ def run(script, *words):
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
-@pytest.mark.parametrize("source", ["spool", "folder", "redis"])
-def test_every_sample_is_counted_once(source):
+@pytest.mark.parametrize(("source", "processes"), [("spool", 1), ("folder", 1), ("redis", 1), ("spool", 2)])
+def test_every_sample_is_counted_once(source, processes):
     if source == "redis" and shutil.which("redis-server") is None:
         pytest.skip("no redis-server on PATH (Debian: apt-get install redis-server)")
     words = ["--source", source, "--samples", "3000", "--kills", "3", "--seed", "5", "--pause", "0.15"]
+    words += ["--processes", str(processes)]
     status, lines, errors = run("exactly_once", *words)
     told = json.loads(lines[-1])
     assert (status, told["exact"], told["counts"]) == (0, True, {"1": 3000}), errors

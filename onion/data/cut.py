@@ -62,18 +62,48 @@ class Cut:
     first: int
     count: int
 
-    def pieces(self, examples: Sequence[T], make: Callable[[list[T]], Any]) -> Pieces:
+    @property
+    def numbers(self) -> range:
+        """The pieces of this process."""
+        return range(self.first, self.first + self.count)
+
+    def of_rank(self, rank: int) -> Cut:
+        """Return the cut as another process has it, each of which has as many pieces."""
+        return Cut(self.of, rank * self.count, self.count)
+
+    def pieces(
+        self, examples: Sequence[T], make: Callable[[list[T]], Any], before: Callable[[int], None] = lambda number: None
+    ) -> Pieces:
         """Return the pieces of this process.
 
         Args:
             examples: of the whole batch.
             make: makes a batch of examples.
+            before: called with the number of each piece before it is made. Default: nothing.
         """
-        own = (self._piece(number, examples, make) for number in range(self.first, self.first + self.count))
-        return Pieces(tuple(own), len(examples))
+        return self.made(self.parts(examples), len(examples), make, before)
 
-    def _piece(self, number: int, examples: Sequence[T], make: Callable[[list[T]], Any]) -> Piece:
-        size, more = divmod(len(examples), self.of)
-        begin = number * size + min(number, more)
-        part = list(examples[begin : begin + size + (number < more)])
-        return Piece(number, len(part) / len(examples), make(part or list(examples[:1])))
+    def parts(self, examples: Sequence[T]) -> list[list[T]]:
+        """Return the examples of each piece of this process; the batch's first one for a piece without any."""
+        first = list(examples[:1])
+        ends = [(self._begin(number, len(examples)), self._begin(number + 1, len(examples))) for number in self.numbers]
+        return [list(examples[begin:end]) or first for begin, end in ends]
+
+    def made(
+        self,
+        parts: Sequence[list[T]],
+        examples: int,
+        make: Callable[[list[T]], Any],
+        before: Callable[[int], None] = lambda number: None,
+    ) -> Pieces:
+        """Return the pieces of this process, of their ``parts`` of a batch of so many examples; see ``pieces``."""
+        own = []
+        for number, part in zip(self.numbers, parts, strict=True):
+            before(number)
+            size = self._begin(number + 1, examples) - self._begin(number, examples)
+            own.append(Piece(number, size / examples, make(part)))
+        return Pieces(tuple(own), examples)
+
+    def _begin(self, number: int, examples: int) -> int:
+        size, more = divmod(examples, self.of)
+        return number * size + min(number, more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
@@ -42,7 +42,8 @@ class Loader:
     The order of a pass depends on `seed` and the number of the pass only: entered in the middle it goes on exactly as
     it would have. The same holds for what is in the batches, as long as reading an example draws no random numbers from
     a global generator. Where it does, give ``num_workers``, or ``prefetch=0``; otherwise the thread has drawn for
-    batches not yet handed out.
+    batches not yet handed out. With either of them, what is drawn for a piece of a batch (``cut``) depends on seed,
+    pass, batch and piece alone.
 
     Args:
         source: A path, sequence, iterable, dataset or function; see `onion.data.source`.
@@ -189,10 +190,13 @@ class Loader:
     ) -> tuple[Generator[Counted, None, None], Callable[[], None] | None]:
         """The batches, made here or by workers; and what wakes a thread that waits for workers."""
         make = work.make if self.cut is None else making.InPieces(work.make, self.cut)
-        if not self.num_workers:
-            return (make(each) for each in work.given), None
-        workers = Workers(making.Seeded(make, self.seed, pass_id), self.num_workers)
-        return workers.map(enumerate(work.given, start)), workers.close
+        if self.num_workers:
+            workers = Workers(making.Seeded(make, self.seed, pass_id), self.num_workers)
+            return workers.map(enumerate(work.given, start)), workers.close
+        if self.cut is not None and not self.prefetch:  # a thread must not touch the generators of the run
+            make, given = making.SeededHere(make, self.seed, pass_id), enumerate(work.given, start)
+            return (make(each) for each in given), None
+        return (make(each) for each in work.given), None
 
     def _refuse_other_size(self, source: Indexed) -> None:
         if len(source) != self._size:
@@ -221,12 +225,14 @@ class Loader:
         return order.cut(drawn, self.batch_size, self.drop_last)
 
     def _lists(self, source: Stream, pass_id: int, start: int) -> Iterator[list[Any]]:
-        """The examples of each batch of a stream; those of the first batches are dropped, and not made if possible."""
-        if start and source.size is not None:
-            skipped = bytearray(source.size)
-            for place in islice(self._streamed(range(source.size), pass_id), start * self.batch_size):
-                skipped[place] = True
-            examples = source.skipping(skipped)
+        """The examples of each batch of a stream.
+
+        Those of the first batches are dropped. They are not made if the source can skip them, and neither are those in
+        the pieces of other processes, in whose places there is anything then.
+        """
+        shared = self.cut is not None and self.cut.count < self.cut.of
+        if source.size is not None and (start or shared):
+            examples = source.skipping(self._skipped(source.size, pass_id, start))
         else:
             examples = source.examples()
         examples = self._streamed(examples, pass_id)
@@ -237,6 +243,20 @@ class Loader:
             if self.drop_last and len(batch) < self.batch_size:
                 return
             yield batch
+
+    def _skipped(self, size: int, pass_id: int, start: int) -> bytearray:
+        """For each example of a stream 1 if this process does not need it in a pass that it enters there, or 0."""
+        skipped = bytearray(size)
+        places = self._streamed(range(size), pass_id)
+        for place in islice(places, start * self.batch_size):
+            skipped[place] = True
+        if self.cut is not None:
+            while batch := list(islice(places, self.batch_size)):
+                for place in batch:
+                    skipped[place] = True
+                for place in chain.from_iterable(self.cut.parts(batch)):
+                    skipped[place] = False
+        return skipped
 
     def _streamed(self, examples: Iterable[Any], pass_id: int) -> Iterator[Any]:
         """A stream in the order in which a pass sees it."""

@@ -13,6 +13,7 @@ from zlib import crc32
 
 import attrs
 
+from onion.checkpointing import rng
 from onion.data.cut import Cut
 from onion.data.source import Indexed, say_where
 from onion.data.worker_process import seed_generators
@@ -82,9 +83,9 @@ class InPieces:
     def __init__(self, make: Callable[[Any], Counted], cut: Cut) -> None:
         self._make, self._cut = make, cut
 
-    def __call__(self, given: Sequence[Any]) -> Counted:
-        """The pieces of the batch of these."""
-        pieces = self._cut.pieces(given, lambda part: self._make(part)[1])
+    def __call__(self, given: Sequence[Any], before: Callable[[int], None] = lambda number: None) -> Counted:
+        """The pieces of the batch of these; ``before`` is called with the number of each before it is made."""
+        pieces = self._cut.pieces(given, lambda part: self._make(part)[1], before)
         drawn = crc32(array("q", given)) if isinstance(self._make, FromNumbers) else 0
         return len(given), attrs.evolve(pieces, crc32=drawn)
 
@@ -92,7 +93,8 @@ class InPieces:
 class Seeded:
     """Make the batches of a pass in a worker: the global generators begin each batch where seed, pass and batch say.
 
-    So whatever is drawn while a batch is made does not depend on the worker, on their number, or on earlier batches.
+    So whatever is drawn while a batch is made does not depend on the worker, on their number, or on earlier batches;
+    and where batches are made in pieces, each of which begins anew, not on who makes the other pieces.
     """
 
     def __init__(self, make: Callable[[Any], Counted], seed: int, pass_id: int) -> None:
@@ -101,5 +103,19 @@ class Seeded:
     def __call__(self, numbered: tuple[int, Any]) -> Counted:
         """The batch of that number in the pass, of what it is made of."""
         batch, given = numbered
+        if isinstance(self._make, InPieces):
+            return self._make(given, lambda piece: seed_generators(self._seed, self._pass_id, batch, piece))
         seed_generators(self._seed, self._pass_id, batch)
         return self._make(given)
+
+
+class SeededHere(Seeded):
+    """Make them in the process of the run, whose generators are put back after each batch."""
+
+    def __call__(self, numbered: tuple[int, Any]) -> Counted:
+        """The batch of that number in the pass, of what it is made of."""
+        kept = rng.capture()
+        try:
+            return super().__call__(numbered)
+        finally:
+            rng.restore(kept)

@@ -46,9 +46,9 @@ def _travels(error: Exception) -> bool:
         return False
 
 
-def seed_generators(seed: int, pass_id: int, batch: int) -> None:
-    """Seed Python's, numpy's and, where it is imported, Paddle's global generator for a batch."""
-    words = np.random.SeedSequence(seed, spawn_key=(pass_id, batch, 0)).generate_state(8)
+def seed_generators(seed: int, pass_id: int, batch: int, piece: int = 0) -> None:
+    """Seed Python's, numpy's and, where it is imported, Paddle's global generator for a batch, or a piece of it."""
+    words = np.random.SeedSequence(seed, spawn_key=(pass_id, batch, piece)).generate_state(8)
     random.seed(words.tobytes())
     np.random.seed(words)
     if "paddle" in sys.modules:

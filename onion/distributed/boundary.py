@@ -117,6 +117,11 @@ class Boundary(Iterator[Any]):
         if stopped:
             self._stop(stopped)
             return False
+        return self._goes_on(told, brings)
+
+    def _goes_on(self, told: list[Message], brings: str) -> bool:
+        """Return whether a batch comes next, after what all ranks bring; none of them stops."""
+        state = self._running()
         ended = [rank for rank, each in enumerate(told) if each["brings"] == END]
         if 0 < len(ended) < len(told):
             ranks = ", ".join(map(str, ended))

@@ -9,6 +9,7 @@ single byte back: about 0.1 milliseconds among processes of one machine.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from time import monotonic
@@ -79,6 +80,27 @@ class Channel:
             raise RankError("; ".join(failed))
         return told
 
+    def hand_out(self, messages: Sequence[Message] = ()) -> Message:
+        """Give each rank a message of its own, which does not answer; return that of this rank.
+
+        Args:
+            messages: on rank 0: for each rank.
+
+        Raises:
+            RankError: rank 0 has failed, is gone, or did not come in time.
+        """
+        if self.rank == 0:
+            for rank, connection in self._others.items():
+                content = json.dumps(messages[rank]).encode()
+                with suppress(OSError):  # gone: whoever waits for it hears so at the next exchange
+                    connection.send_bytes(content)
+            return messages[0]
+        given = json.loads(self._answer(self.timeout))
+        if isinstance(given, list):
+            raise RankError(f"rank 0: {given[0][FAILED]}")
+        message: Message = given
+        return message
+
     def fail(self, why: str) -> None:
         """Let the others know that this rank leaves with an error; their next exchange raises it.
 
@@ -131,10 +153,14 @@ class Channel:
 
     def _as_other(self, own: bytes, timeout: float) -> bytes:
         """Tell rank 0, and hear its answer."""
+        with suppress(OSError):  # rank 0 is gone; what it has said before may be there to read
+            self._others[0].send_bytes(own)
+        return self._answer(timeout)
+
+    def _answer(self, timeout: float) -> bytes:
+        """Return what rank 0 says next; the failure, if it is gone or late."""
         first = self._others[0]
         try:
-            with suppress(OSError):  # rank 0 is gone; what it has said before may be there to read
-                first.send_bytes(own)
             if not first.poll(2 * timeout):  # rank 0 waits that long for the slowest, and then says so
                 return json.dumps([{FAILED: f"did not answer within {2 * timeout:g} seconds"}]).encode()
             return first.recv_bytes()

@@ -60,7 +60,7 @@ class DataParallel(RunnerItem):
     """
 
     keep_for_inference = False
-    splits_update = runs_again = True
+    splits_update = runs_again = runs_pieces = True
     place_rules = (BEHIND_DATA,)
     transient = ("_place", "_runs")
 

@@ -15,6 +15,7 @@ from onion.data.cut import Cut, Piece, Pieces
 from onion.device import paddle
 from onion.distributed.boundary import Boundary
 from onion.distributed.seeding import generators, put_back_generators, seed_generators
+from onion.distributed.stream_boundary import Stream, StreamBoundary
 from onion.errors import HookError, OnionError, RankError
 
 if TYPE_CHECKING:
@@ -103,6 +104,10 @@ class Group:
             "random numbers."
         )
 
+    def hand_out(self, messages: Sequence[Message] = ()) -> Message:
+        """Give each rank a message of its own in JSON, on rank 0; return that of this rank."""
+        return messages[0] if self.channel is None else self.channel.hand_out(messages)
+
     # -- what rank 0 wants done ---------------------------------------------------------------------------------------
 
     def hear(self, state: State, word: Any = None) -> Any:
@@ -150,6 +155,11 @@ class Group:
     def together(self, state: State, batches: Iterator[Any], provider: Any) -> Boundary:
         """Return the batches of a pass, which the ranks draw together."""
         self._boundaries[state] = boundary = Boundary(self, state, batches, provider)
+        return boundary
+
+    def handed_out(self, state: State, stream: Stream) -> StreamBoundary:
+        """Return the batches of a pass over a stream that rank 0 reads for all."""
+        self._boundaries[state] = boundary = StreamBoundary(self, state, stream)
         return boundary
 
     def note_drawn(self, state: State, drawn: Pieces, more: bool) -> None:

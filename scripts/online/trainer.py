@@ -1,6 +1,7 @@
-"""A process that trains: ``python -m scripts.online.trainer KIND FOLDER SAMPLES [PORT]``.
+"""A process that trains: ``python -m scripts.online.trainer KIND FOLDER SAMPLES [PORT | PIECES pieces]``.
 
-Its network has a parameter per sample, which counts how often the sample was trained on.
+With ``4 pieces`` a batch is cut into so many, for a training in several processes. Its network has a parameter per
+sample, which counts how often the sample was trained on.
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ from typing import Any
 
 import paddle
 
-from onion import GradientMachine, Observer, ParameterUpdater, Runner, Saver, Signals, State
+from onion import GradientMachine, Observer, ParameterUpdater, Runner, RunnerItem, Saver, Signals, State
+from onion.distributed import distributed
 from onion.online import ControlServer, Journal, StreamProvider
 from onion.online.sources.source import Source
 from scripts.online.sources import PLACES
 
 
-def main(kind: str, folder: str, samples: str, port: str | None = None) -> None:
+def main(kind: str, folder: str, samples: str, number: str | None = None, of: str = "port") -> None:
     """Train until all samples have been learned."""
-    control = None if port is None else ControlServer(port=int(port))
+    control = None if number is None or of == "pieces" else ControlServer(port=int(number))
     source = PLACES[kind](Path(folder)).source()
-    counting(source, Path(folder, "run"), int(samples), control).run()
+    runner = counting(source, Path(folder, "run"), int(samples), control)
+    if number is not None and of == "pieces":
+        runner = distributed(runner, pieces=int(number))
+    runner.run()
 
 
 def again(folder: Path) -> Runner:
@@ -45,6 +50,13 @@ class Counts(paddle.nn.Layer):
     def loss(self, outputs: Any, batch: dict[str, Any]) -> Any:
         """Return minus their sum, so that SGD with a learning rate of 1 adds 1 to each."""
         return -outputs.sum()
+
+
+class Whole(RunnerItem):
+    """Let each piece of a batch count fully: the loss is a sum over samples, of which pieces have no shares."""
+
+    def on_batch(self, state: State) -> None:
+        state.share = 1.0
 
 
 class Line(paddle.nn.Layer):
@@ -86,7 +98,7 @@ def counting(
         *([] if control is None else [control]),
         Observer(on_pass_begin=enough, on_batch_end=enough),  # a kill may come when all of it is done and saved
         Runner(ParameterUpdater(paddle.optimizer.Adam(0.01, parameters=line.parameters())), GradientMachine(line)),
-        Runner(counted, machine),
+        Runner(counted, Whole(), machine),
     )
 
 

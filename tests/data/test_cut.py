@@ -1,11 +1,13 @@
 """The pieces of a batch: what each holds, and what it weighs."""
 
 import pickle
+import random
 
 import pytest
 
 from onion.data.cut import Cut
 from onion.data.loader import Loader
+from tests.data.computed import Squares
 
 
 @pytest.mark.parametrize("examples", [1, 3, 8, 13])
@@ -44,3 +46,50 @@ def test_a_batch_can_be_put_back():
 
 def test_a_cut_can_be_sent_to_a_worker():
     assert pickle.loads(pickle.dumps(Cut(2, 1, 1))) == Cut(2, 1, 1)
+
+
+class Told:
+    """A stream of numbers that need not make all of them, and tells which it did not."""
+
+    def __len__(self):
+        return 10
+
+    def __iter__(self):
+        return iter(range(10))
+
+    def skipping(self, skipped):
+        self.skipped = [place for place, skip in enumerate(skipped) if skip]
+        return (None if skip else place for place, skip in enumerate(skipped))
+
+
+@pytest.mark.parametrize(("buffer", "start"), [(None, 0), (None, 1), (3, 0), (3, 1)])
+def test_a_stream_makes_no_examples_of_pieces_of_other_processes(buffer, start):
+    def batches(cut):
+        loader = Loader(source, 4, shuffle_buffer=buffer, seed=3, collate=list)
+        loader.cut = cut
+        return [[piece.batch for piece in pieces.own if piece.weight] for pieces in loader.batches(1, start)]
+
+    source = Told()
+    whole = batches(Cut(4, 0, 4))
+    assert sum(map(len, whole)) == (10 if start == 0 else 6)  # pieces of one example each
+    made = []
+    for rank in range(2):
+        own = batches(Cut(4, 2 * rank, 2))
+        made += [one for batch in own for (one,) in batch]
+        assert [batch[2 * rank : 2 * rank + 2] for batch in whole] == own
+        assert len(source.skipped) >= 10 - len(made)
+    assert sorted(made) == sorted(one for batch in whole for (one,) in batch)
+
+
+@pytest.mark.parametrize("settings", [{"prefetch": 0}, {"num_workers": 1}])
+def test_what_is_drawn_while_a_piece_is_made_depends_on_its_place_alone(settings):
+    def drawn(cut):
+        loader = Loader(Squares(random=True), 4, **settings)
+        loader.cut = cut
+        return [(piece.number, piece.batch["x"].tolist()) for pieces in loader.batches(1) for piece in pieces.own]
+
+    random.seed(3)
+    whole, after = drawn(Cut(2, 0, 2)), random.random()
+    assert sorted(drawn(Cut(2, 0, 1)) + drawn(Cut(2, 1, 1))) == sorted(whole)
+    random.seed(3)
+    assert random.random() == after  # what the run itself draws is the same in any number of processes

@@ -20,16 +20,13 @@ REFUSED = {
     "data loader with workers": LOADER,
     "data loader of a stream": LOADER,
     "data loader of a task": LOADER,
-    "delayed labels": "its samples wait for their labels in one process",
-    "replay buffer": "it keeps the samples of one process",
-    "drift": "cannot be run by several processes",
+    "delayed labels": "new batches of the samples whose labels have come",
+    "replay buffer": "new batches, with the samples that it keeps",
 }
 APART = {
     "skipping": "the ranks are out of step",
-    "drawn": "draws random numbers while it reads",
-    "worker processes": "draws random numbers while it reads",
 }
-"""What decides, or draws, by what only a part of the batch shows."""
+"""What decides by what only a part of the batch shows."""
 
 SEVERAL = {"example gan_bert": "fake_generator is outside data_parallel, where it would see the first of 2 pieces"}
 """Refused where a rank has several pieces: two updaters learn from the same altered batch."""

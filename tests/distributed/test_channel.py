@@ -60,3 +60,34 @@ def test_all_hear_of_the_rank_that_is_gone():
 
 def test_a_rank_that_is_late_is_named():
     assert exchanged(connected(3, timeout=0.01), {0: {}, 1: {}}) == ["rank 2: did not come within 0.01 seconds"] * 2
+
+
+def handed(channels, messages, ranks):
+    """Return what some ranks are handed, or the error that they meet."""
+    found = {}
+
+    def take(rank):
+        try:
+            found[rank] = channels[rank].hand_out(messages if rank == 0 else ())
+        except RankError as error:
+            found[rank] = str(error)
+
+    threads = [threading.Thread(target=take, args=(rank,)) for rank in ranks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [found[rank] for rank in ranks]
+
+
+def test_rank_0_hands_each_rank_its_own():
+    messages = [{"rank": rank, "text": "x" * 10**6} for rank in range(3)]  # more than a socket holds
+    assert handed(connected(3), messages, range(3)) == messages
+
+
+def test_nothing_is_handed_out_where_rank_0_has_failed():
+    channels = connected(3)
+    channels[0].fail("trouble")
+    assert handed(channels, (), [1, 2]) == ["rank 0: trouble"] * 2
+    channels = connected(3, timeout=0.01)
+    assert handed(channels, (), [1, 2]) == ["rank 0: did not answer within 0.02 seconds"] * 2

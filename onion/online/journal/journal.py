@@ -63,6 +63,7 @@ class Journal(RunnerItem):
     Place it inside the Saver and outside the items that write to it, which find it by themselves. A row is in the file
     before it takes effect; a command is synced to disk. A run that resumes from a checkpoint follows the rows written
     after it: it makes the same batches of the samples and repeats the same commands, and only then accepts new ones.
+    In several processes rank 0 writes and follows it.
 
     Args:
         path: of the file. Default: ``journal.jsonl`` in the folder of the Saver; or ``control.jsonl`` if an earlier

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from onion.engine.item import HookIterator, RunnerItem
+from onion.engine.placement import NotInside
 from onion.engine.state import State
 from onion.errors import CompositionError, OnionError
 from onion.validation import is_lazy, is_number, is_whole
@@ -46,6 +47,9 @@ class DriftDetector(RunnerItem):
     from 0 to 1: with larger ones, such as losses, false alarms are more frequent. More figures detect a change sooner:
     one figure per sample shows it within a few batches, the means of batches within dozens.
 
+    In several processes all watch the figures of rank 0, and call the function at the same step. The loss, and the
+    values of a ProgressiveValidation, are those of the whole batch there; ``state.outputs`` are those of a piece.
+
     A checkpoint stores the figures of the window, from which a resumed run rebuilds the same ADWIN; the state of
     river's objects is not saved. So the window is bounded: when it has ``longest`` figures, the older half is dropped.
 
@@ -64,9 +68,10 @@ class DriftDetector(RunnerItem):
         OnionError: river is not installed.
     """
 
-    alone_because = "it watches the stream of one process"
-
     keep_for_inference = False
+    place_rules = (
+        NotInside("runs_pieces", "runs its inside for each piece of a batch, of which there are many a step"),
+    )
     transient = ("_adwin",)  # rebuilt from the figures
 
     def __init__(
@@ -96,9 +101,12 @@ class DriftDetector(RunnerItem):
         """Test the figures of the batch."""
         yield
         given = self.figure(state)
-        for figure in [] if given is None else np.atleast_1d(np.asarray(given, np.float64)):
+        figures = [] if given is None else np.atleast_1d(np.asarray(given, np.float64)).tolist()
+        if self.group is not None:
+            figures = self.group.everyone({"figures": figures})[0]["figures"]
+        for figure in figures:
             if isfinite(figure):
-                self._look(state, float(figure))
+                self._look(state, figure)
 
     def _look(self, state: State, figure: float) -> None:
         self._adwin.update(figure)

@@ -47,7 +47,8 @@ class ProgressiveValidation(Periodic):
     ``progressive.overall_<measure>`` over all samples since the beginning. A resumed run continues with its window.
 
     Place it outside of items that change the batch (ReplayBuffer) or repeat the inside (Repeat): a sample counts each
-    time it passes. The network must accept the batch, by default a dict of numpy arrays ``[n, ...]``. A forward pass
+    time it passes. In several processes each measures its pieces, and all have the values of the whole batch. The
+    network must accept the batch, by default a dict of numpy arrays ``[n, ...]``. A forward pass
     costs about a third of a training step. For labels that arrive later see DelayedLabels.
 
     Args:
@@ -215,7 +216,10 @@ class DelayedLabels(ProgressiveValidation):
         DataError: an id is neither a text nor an integer.
     """
 
-    alone_because = "its samples wait for their labels in one process"
+    alone_because = (
+        "it makes new batches of the samples whose labels have come, and those are not cut into pieces; join samples "
+        "and labels before they reach the source, or run it in one process"
+    )
 
     name = "progressive"
     place_rules = (BEHIND_DATA, UNMIXED)  # also inside a Repeat: the samples of a batch are joined once

@@ -47,7 +47,10 @@ class ReplayBuffer(RunnerItem):
         DataError: a batch cannot be split, contains tensors, or cannot be joined with older ones.
     """
 
-    alone_because = "it keeps the samples of one process"
+    alone_because = (
+        "it makes new batches, with the samples that it keeps, and those are not cut into pieces; send old samples "
+        "through the source once more, or run it in one process"
+    )
 
     keep_for_inference = False
     mixes_batches = True

@@ -41,12 +41,16 @@ class AssembledBatch:
         samples: Number of good samples in it.
         rejected: Those among them that cannot be used.
         position: Behind the last of all of them.
+        data: Of the good samples, as the source has them.
+        examples: What they were prepared to.
     """
 
     batch: Any
     samples: int
     rejected: Sequence[RejectedSample]
     position: Position
+    data: Sequence[Any] = ()
+    examples: Sequence[Any] = ()
 
 
 class BatchAssembler:
@@ -99,7 +103,14 @@ class BatchAssembler:
             self._entries.append(entry)
 
     def take(self, n: int) -> AssembledBatch | None:
-        """Return a batch of the first ``n`` good samples; None if some of them do not collate and were rejected."""
+        """Take a batch of the first ``n`` good samples; None if some of them do not collate and were rejected."""
+        assembled = self.look(n)
+        if assembled is not None:
+            self.remove(assembled)
+        return assembled
+
+    def look(self, n: int) -> AssembledBatch | None:
+        """Return what ``take`` would, and leave it here, to be removed or looked at again."""
         chosen = self._first(n)
         good = [entry for entry in chosen if entry.reason is None]
         try:
@@ -110,12 +121,22 @@ class BatchAssembler:
             if not self._sift(good):
                 raise  # each collates with the others and all do not: an error of collate, not of a sample
             return None
-        self._like, self.like = [good[0].example], good[0].sample.data
-        return self._taken(chosen, batch)
+        return _assembled(chosen, batch)
 
     def skip(self, n: int) -> AssembledBatch:
         """Take the first ``n`` samples, all of which are rejected."""
-        return self._taken(list(islice(self._entries, n)), None)
+        skipped = _assembled(list(islice(self._entries, n)), None)
+        self.remove(skipped)
+        return skipped
+
+    def remove(self, assembled: AssembledBatch) -> None:
+        """Remove the samples at the front of which a batch was assembled."""
+        for _ in range(assembled.samples + len(assembled.rejected)):
+            self._entries.popleft()
+        if assembled.samples:
+            self._like, self.like = [assembled.examples[0]], assembled.data[0]
+        self.good -= assembled.samples
+        self._came = monotonic() if self.good else None
 
     def _first(self, n: int) -> list[_Entry]:
         chosen: list[_Entry] = []
@@ -152,14 +173,12 @@ class BatchAssembler:
             return describe(error)
         return None
 
-    def _taken(self, chosen: list[_Entry], batch: Any) -> AssembledBatch:
-        for _ in chosen:
-            self._entries.popleft()
-        samples = sum(entry.reason is None for entry in chosen)
-        self.good -= samples
-        self._came = monotonic() if self.good else None
-        rejected = [RejectedSample(entry.sample, entry.reason) for entry in chosen if entry.reason is not None]
-        return AssembledBatch(batch, samples, rejected, chosen[-1].sample.position)
+
+def _assembled(chosen: list[_Entry], batch: Any) -> AssembledBatch:
+    good = [entry for entry in chosen if entry.reason is None]
+    rejected = [RejectedSample(entry.sample, entry.reason) for entry in chosen if entry.reason is not None]
+    data, examples = [entry.sample.data for entry in good], [entry.example for entry in good]
+    return AssembledBatch(batch, len(good), rejected, chosen[-1].sample.position, data, examples)
 
 
 def describe(error: Exception) -> str:

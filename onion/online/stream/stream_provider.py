@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onion.data.batch_iterator import POLL_INTERVAL
 from onion.data.batching import collate as stack
-from onion.data.source import say_where
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CompositionError, HookError
@@ -20,8 +18,9 @@ from onion.items.data_provider import refuse_other_data
 from onion.items.saver import Saver
 from onion.online.journal.journal import Journal, beside_checkpoints
 from onion.online.sources.source import Position, Source
-from onion.online.stream.batch_assembler import BatchAssembler, Collate, Prepare
+from onion.online.stream.batch_assembler import AssembledBatch, BatchAssembler, Collate, Prepare
 from onion.online.stream.batch_decisions import BatchDecisions
+from onion.online.stream.stream_batches import SharedStream, StreamBatches
 from onion.online.stream.stream_position import StreamPosition
 from onion.paths import anchored
 from onion.validation import is_number, is_whole
@@ -46,6 +45,10 @@ class StreamProvider(RunnerItem):
     The sizes of batches, and the ends of passes by time, depend on when samples arrived; with a Journal outside, a run
     can still be replayed bit by bit. While no sample arrives, a Mailbox or a ControlServer inside is served.
 
+    In several processes (``onion.distributed``) rank 0 alone reads the source, writes the journal and the rejected
+    samples, and lets the source remove what is saved. It hands each rank the samples of its pieces, which that rank
+    prepares and collates. Rank 0 prepares and collates all, to find those that cannot be used.
+
     Args:
         source: of the samples: ``Spool``, ``RedisStream``, ``Folder``, or your own (see ``sources/source.py``).
         batch_size: samples per batch. Default 32.
@@ -64,8 +67,6 @@ class StreamProvider(RunnerItem):
         DataError: during the run: the source is damaged, or lacks the samples that come next.
         HookError: an inner run reads the stream too.
     """
-
-    alone_because = "each sample of its source is given out once, to one process"
 
     provides_data = True
     # Samples read ahead are read again; a resumed run does not repeat the time at which a pass ended.
@@ -117,6 +118,12 @@ class StreamProvider(RunnerItem):
                 "data."
             )
         self._under_way, self._state = True, weakref.ref(state)
+        if not self._reads:
+            try:
+                yield
+            finally:
+                self._under_way = False
+            return
         self._decisions = BatchDecisions(_journal_of(state))
         self._keeps = bool(state.runner is not None and state.runner.all(Saver))
         try:
@@ -138,12 +145,22 @@ class StreamProvider(RunnerItem):
         """Put the batches of this pass on the state."""
         if isinstance(self.pass_every, timedelta):
             self._decisions.begin_pass(self.pass_every)
-        state.batches = StreamBatches(self, state)
-        yield
+        if self.group is None:
+            state.batches = StreamBatches(self, state)
+            yield
+        else:
+            state.batches = boundary = self.group.handed_out(state, SharedStream(self, self.group))
+            yield
+            boundary.leave()
         if not state.pass_cut:
             self._progress.in_pass = 0
-        if not self._keeps:  # nothing resumes from what was saved
+        if self._reads and not self._keeps:  # nothing resumes from what was saved
             self.source.commit(self._progress.position)
+
+    @property
+    def _reads(self) -> bool:
+        """Whether this process reads the source."""
+        return self.group is None or self.group.rank == 0
 
     def is_ready(self, timeout: float) -> bool:
         """Return whether a batch is ready, or the pass is over; wait for samples up to this many seconds."""
@@ -164,14 +181,23 @@ class StreamProvider(RunnerItem):
 
     def give(self) -> Any:
         """Return the next batch, once it is ready; None if its samples cannot be collated."""
-        wanted = self._wanted()
-        assembled = self._assembler.take(min(wanted, self._assembler.good))
+        assembled = self.look()
         if assembled is None:
             return None
+        self.take(assembled)
+        return assembled.batch
+
+    def look(self) -> AssembledBatch | None:
+        """Return what the next batch would be, once it is ready; None if its samples cannot be collated."""
+        return self._assembler.look(min(self._wanted(), self._assembler.good))
+
+    def take(self, assembled: AssembledBatch) -> None:
+        """Take a batch out of the stream, as the next one of the run."""
+        wanted = self._wanted()
+        self._assembler.remove(assembled)
         self._decisions.given(self._progress.batches, assembled.samples, wanted)
         self._progress.add(assembled)
         self._progress.batches += 1
-        return assembled.batch
 
     def _wanted(self) -> int:
         """Return the intended size of the next batch."""
@@ -225,9 +251,19 @@ class StreamProvider(RunnerItem):
         return self._progress.dead_letters.count
 
     def waiting(self) -> int | None:
-        """Return how many samples wait; None: the source does not know. Only for the run's thread."""
-        waiting = self.source.waiting()
+        """Return how many samples wait; None: the source, or this process, does not know. Only for the run's thread."""
+        waiting = self.source.waiting() if self._reads else None
         return None if waiting is None else waiting + self._assembler.good
+
+    def told(self) -> list[Any]:
+        """Return how far the stream has been read, for processes that do not read it."""
+        progress = self._progress
+        return [progress.position, progress.batches, progress.samples, progress.in_pass, progress.dead_letters.count]
+
+    def hear(self, told: Sequence[Any]) -> None:
+        """Take over what the process that reads the stream has told."""
+        progress = self._progress
+        progress.position, progress.batches, progress.samples, progress.in_pass, progress.dead_letters.count = told
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position behind the last batch, and the counts; the rejected samples so far are on disk."""
@@ -263,35 +299,3 @@ def _check_arguments(source: object, batch_size: object, max_wait: object, pass_
 def _journal_of(state: State) -> Journal | None:
     journals = [] if state.runner is None else state.runner.all(Journal)
     return journals[0] if journals else None
-
-
-class StreamBatches(Iterator[Any]):
-    """The batches of a pass. A stop waits for the end of a group of batches, such as one of Accumulate."""
-
-    def __init__(self, provider: StreamProvider, state: State) -> None:
-        self._provider, self._state = provider, weakref.ref(state)
-        self._begun: int | None = None
-
-    def __next__(self) -> Any:
-        state = self._state()
-        assert state is not None, "batches are drawn by a run"
-        between, self._begun = state.batch_id != self._begun, state.batch_id
-        try:
-            while not (between and state.pass_stopped is not None):
-                if self.ready(POLL_INTERVAL):
-                    if self._provider.is_over():
-                        break
-                    if (batch := self._provider.give()) is not None:
-                        return batch
-        except Exception as error:
-            say_where(error, self._provider.place)
-            state.data_error = error
-            raise
-        raise StopIteration
-
-    def ready(self, timeout: float) -> bool:
-        """Return whether the next batch is ready, or the pass is over."""
-        return self._provider.is_ready(timeout)
-
-    def __length_hint__(self) -> Any:
-        return 0 if self._provider.is_over() else NotImplemented

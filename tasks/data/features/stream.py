@@ -34,7 +34,8 @@ class FeatureStream:
         tokenizer: converts texts into ids.
 
     Attributes:
-        notes: warnings, as in ``onion.tasks.data.features.examples.Examples``; logged at the end of the first pass.
+        notes: warnings, as in ``onion.tasks.data.features.examples.Examples``; logged at the end of the first pass that
+            makes all examples, which one of several processes does not.
 
     Raises:
         DataError: the file is invalid, or changed after the stream was made.
