@@ -23,3 +23,8 @@ def local_size() -> int:
 def host() -> str:
     """Return the address at which the other processes reach this one."""
     return os.environ.get("PADDLE_CURRENT_ENDPOINT", "127.0.0.1").rpartition(":")[0] or "127.0.0.1"
+
+
+def by_paddle() -> bool:
+    """Return whether Paddle's own launcher has started this process; it sends SIGTERM three times in 0.6 seconds."""
+    return "PADDLE_LOG_DIR" in os.environ

@@ -57,7 +57,7 @@ def fail(state):
 
 TROUBLES = {
     "kill": lambda state: os.kill(os.getpid(), signal.SIGKILL),
-    "terminate": lambda state: os.kill(os.getpid(), signal.SIGTERM),
+    "terminate": lambda state: [os.kill(os.getpid(), signal.SIGTERM) for _ in range(3)],  # as Paddle's launcher does
     "stop": lambda state: state.stop("enough"),
     "stop the pass": lambda state: state.stop_pass("enough of this pass"),
     "fail": fail,
@@ -102,6 +102,8 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
         saves: the folder for checkpoints. Default: none.
         lr: the learning rate.
     """
+    written = Path(out) / f"rank-{launch.rank()}.json"
+    written.unlink(missing_ok=True)  # of a start before this one, by an elastic launcher
     here = trouble is not None and launch.rank() == rank
     seed(5 + (here and trouble == "weights"))
     network = Network()
@@ -132,7 +134,7 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
         found |= {"error": f"{type(error).__name__}: {error}", "step": reached.step}
         raise
     finally:
-        (Path(out) / f"rank-{launch.rank()}.json").write_text(json.dumps(found))
+        written.write_text(json.dumps(found))
 
 
 def digest(network):
