@@ -27,4 +27,4 @@ def host() -> str:
 
 def by_paddle() -> bool:
     """Return whether Paddle's own launcher has started this process; it sends SIGTERM three times in 0.6 seconds."""
-    return "PADDLE_LOG_DIR" in os.environ
+    return {"PADDLE_TRAINER_ID", "PADDLE_LOG_DIR"} <= os.environ.keys()

@@ -134,6 +134,7 @@ def test_during_a_nested_test_the_training_batch_is_finished_and_saved(inner, tm
 
 
 def test_paddles_launcher_sends_sigterm_three_times_as_one_notice(tmp_path, monkeypatch):
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "0")
     monkeypatch.setenv("PADDLE_LOG_DIR", str(tmp_path / "log"))
     notices = [sending(signal.SIGTERM, step=3) for _ in range(3)]
     assert left(saving(tmp_path / "out", *notices), signal.SIGTERM).step == 4
