@@ -102,8 +102,6 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
         saves: the folder for checkpoints. Default: none.
         lr: the learning rate.
     """
-    written = Path(out) / f"rank-{launch.rank()}.json"
-    written.unlink(missing_ok=True)  # of a start before this one, by an elastic launcher
     here = trouble is not None and launch.rank() == rank
     seed(5 + (here and trouble == "weights"))
     network = Network()
@@ -134,7 +132,7 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
         found |= {"error": f"{type(error).__name__}: {error}", "step": reached.step}
         raise
     finally:
-        written.write_text(json.dumps(found))
+        (Path(out) / f"rank-{launch.rank()}.json").write_text(json.dumps(found))
 
 
 def digest(network):
