@@ -60,10 +60,11 @@ bench: $(READY)
 parity: $(READY)
 	@$(RUN) -m scripts.parity
 
-## trainings of several processes of which random ranks are killed at random moments, and which go on with another
-## number of processes, each compared with an uninterrupted one: a table. N kills (100); SEED to draw the same again
-kill-ranks: $(READY)
-	@$(RUN) -m scripts.kill_ranks --kills $(or $(N),100) --seed $(or $(SEED),1)
+## trainings of several processes of which random ranks are killed while they start, load, train and save, and which go
+## on with another number of processes, each compared with an uninterrupted one: a table. N kills (100); ETCD=10 kills
+## more under elastic launchers, which needs etcd-server (apt); SEED to draw the same again
+kill-ranks: $(READY) $(if $(ETCD),$(VENV)/.ready-elastic)
+	@$(RUN) -m scripts.kill_ranks --kills $(or $(N),100) --etcd $(or $(ETCD),0) --seed $(or $(SEED),1)
 
 ## runs killed anywhere by SIGKILL and resumed, each compared with an uninterrupted run: a table. N runs
 ## (200), JOBS (2) at the same time; SEED to draw the same again

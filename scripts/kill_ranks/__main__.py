@@ -41,7 +41,7 @@ def main() -> int:
         print(why, file=sys.stderr)
         return 2
     room = Path(tempfile.mkdtemp(prefix="kill-ranks-"))
-    whole, seconds = _whole(room)
+    whole, seconds = whole_run(room)
     print(f"seed {asked.seed}; a run that nobody kills takes {seconds:.0f} seconds")
     print("run | hit (processes:rank@moment) | processes at the end | same bits", flush=True)
     bad = _runs(room / "launched", whole, asked.kills, asked.seed, lambda run, chance: killed(run, chance, seconds))
@@ -59,7 +59,7 @@ def main() -> int:
     return 1 if bad else 0
 
 
-def _whole(room: Path) -> tuple[Run, float]:
+def whole_run(room: Path) -> tuple[Run, float]:
     """Return a run that nobody kills, and the seconds that it took."""
     whole, begun = Run(room / "whole"), monotonic()
     training = Training(whole.folder / "start", whole.saves, 2)
