@@ -1,6 +1,7 @@
-"""Ranks that Paddle's elastic launcher starts again; where there is no etcd, the tests skip, and say what is missing."""
+"""Ranks that Paddle's elastic launcher starts again; without an etcd the tests skip, and say what is missing."""
 
 import random
+import signal
 
 import pytest
 
@@ -18,6 +19,8 @@ pytestmark = [
 
 def test_killed_ranks_are_started_again_and_come_to_the_same_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(moments, "MOMENTS", {"save": moments.while_saving})
+    monkeypatch.setattr(moments, "SIGNALS", {signal.SIGKILL: 1})
+    monkeypatch.setattr(elastic, "MOST", 1)
     whole, seconds = whole_run(tmp_path)
     run = Run(tmp_path / "killed")
     with elastic.etcd(tmp_path / "etcd") as address:
