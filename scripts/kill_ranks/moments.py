@@ -17,15 +17,20 @@ JOINED = "Successfully connected to"
 
 
 def at_any_time(training: Training, chance: random.Random, seconds: float) -> None:
-    """Wait for any moment; ``seconds``: what the whole training takes."""
-    training.wait(chance.uniform(0.1, 0.9) * seconds)
+    """Wait for any moment after the ranks were started; ``seconds``: what the whole training takes."""
+    _wait_for_ranks(training)
+    training.wait(chance.uniform(0, 0.9) * seconds)
 
 
 def at_the_start(training: Training, chance: random.Random, seconds: float) -> None:
     """Wait until there are processes, and then for a moment of the time in which they import and connect."""
+    _wait_for_ranks(training)
+    training.wait(chance.uniform(0, 0.4) * seconds)
+
+
+def _wait_for_ranks(training: Training) -> None:
     while not training.ranks() and not training.over():
         sleep(0.02)
-    training.wait(chance.uniform(0, 0.4) * seconds)
 
 
 def while_loading(training: Training, chance: random.Random, seconds: float) -> None:
