@@ -1,7 +1,7 @@
 """A command in several processes of this machine that make up one training.
 
-Paddle's launcher, which is for several machines (docs/distributed.md), answers Ctrl-C by SIGTERM to processes that
-Ctrl-C has reached too, and leaves before they have saved; here they finish their batch and save.
+Paddle's launcher, which is for several machines (docs/distributed/machines.md), answers Ctrl-C by SIGTERM, kills ranks
+that need more than 30 seconds to save, and gives them one thread each; here they take their time and share the cores.
 """
 
 from __future__ import annotations
