@@ -60,10 +60,11 @@ bench: $(READY)
 parity: $(READY)
 	@$(RUN) -m scripts.parity
 
-## trainings of several processes of which random ranks are killed at random moments, and which go on with another
-## number of processes, each compared with an uninterrupted one: a table. N kills (100); SEED to draw the same again
-kill-ranks: $(READY)
-	@$(RUN) -m scripts.kill_ranks --kills $(or $(N),100) --seed $(or $(SEED),1)
+## trainings of several processes of which random ranks are killed while they start, load, train and save, and which go
+## on with another number of processes, each compared with an uninterrupted one: a table. N kills (100); ETCD=10 kills
+## more under elastic launchers, which needs etcd-server (apt); SEED to draw the same again
+kill-ranks: $(READY) $(if $(ETCD),$(VENV)/.ready-elastic)
+	@$(RUN) -m scripts.kill_ranks --kills $(or $(N),100) --etcd $(or $(ETCD),0) --seed $(or $(SEED),1)
 
 ## each trouble (signals, NaN, full disk, kills, halts, desynchronised ranks) on each rank of 2 and of 4 processes: a table of
 ## what came of it on all ranks. PROCESSES="2"; TROUBLES="kill other-order" does a part

@@ -20,12 +20,13 @@ LIMITS = Path("/sys/fs/cgroup")
 def default_threads() -> int:
     """Return how many threads to compute on: one per available processor, within the quota and `MAX_THREADS`.
 
-    Processes of this machine that a launcher has started share them.
+    Processes of this machine that a launcher has started share its processors.
 
     Hyperthreads count as processors, because virtual machines often do not tell them apart; MKL takes no more threads
     for a product than it sees cores.
     """
-    return max(1, math.ceil(min(MAX_THREADS, processors(), quota()) / launch.local_size()))
+    share = math.ceil(min(processors(), quota())) // launch.local_size()
+    return max(1, min(MAX_THREADS, share))
 
 
 def processors() -> int:

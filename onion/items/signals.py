@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CompositionError
+from onion.host import launch
 from onion.items.saver import Saver
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class Signals(RunnerItem):
 
     The second one leaves at once: Ctrl-C by KeyboardInterrupt, the others by SystemExit(128 + n). Nothing is saved
     then; what was saved is whole. SIGHUP is no second one to SIGHUP: a terminal that is closed sends it twice, from the
-    system and from the shell. Nor is SIGTERM in several processes: Paddle's launcher sends it three times within half a
-    second.
+    system and from the shell. Nor is SIGTERM to SIGTERM under Paddle's launcher, which sends it three times, and
+    SIGKILL after 30 seconds.
 
     Afterwards the handlers are those of before. A signal that is ignored stays so (``nohup``). Python delivers signals
     to its main thread only, so in another thread this item does nothing; nor does it in a run inside another one, whose
@@ -113,12 +114,13 @@ class Signals(RunnerItem):
             _wake(state)
         elif number == signal.SIGINT:
             raise KeyboardInterrupt
-        elif number != self.received or number not in self._sent_again():
+        elif number != self.received or not _is_repeated(number):
             raise SystemExit(128 + number)
 
-    def _sent_again(self) -> tuple[signal.Signals, ...]:
-        """Return the signals that come more than once though nobody is in a greater hurry."""
-        return (signal.SIGHUP,) if self.group is None else (signal.SIGHUP, signal.SIGTERM)
+
+def _is_repeated(number: int) -> bool:
+    """Return whether one who sends this signal sends it more than once."""
+    return number == signal.SIGHUP or (number == signal.SIGTERM and launch.by_paddle())
 
 
 class Interrupted(KeyboardInterrupt):

@@ -27,7 +27,7 @@ def differences(folder: Path, other: Path) -> list[str]:
         *_between_names(folder, other),
         *(f"{name} is left" for name in sorted(_names(folder)) if ".partial" in name),
         *_between_logs(folder, other),
-        *_between_checkpoints(folder, other),
+        *between_checkpoints(folder, other),
     ]
 
 
@@ -81,7 +81,8 @@ def _untimed(line: str) -> str:
         return line
 
 
-def _between_checkpoints(folder: Path, other: Path) -> Iterator[str]:
+def between_checkpoints(folder: Path, other: Path) -> Iterator[str]:
+    """Give what the checkpoints of the steps that both have differ in."""
     for step in sorted({*steps_in(folder)} & {*steps_in(other)}):
         ours, theirs = _flat(folder, step), _flat(other, step)
         for key in sorted({*ours, *theirs}):

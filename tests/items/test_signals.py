@@ -133,6 +133,16 @@ def test_during_a_nested_test_the_training_batch_is_finished_and_saved(inner, tm
     assert checkpoint.steps_in(tmp_path) == [2]
 
 
+def test_paddles_launcher_sends_sigterm_three_times_as_one_notice(tmp_path, monkeypatch):
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "0")
+    monkeypatch.setenv("PADDLE_LOG_DIR", str(tmp_path / "log"))
+    notices = [sending(signal.SIGTERM, step=3) for _ in range(3)]
+    assert left(saving(tmp_path / "out", *notices), signal.SIGTERM).step == 4
+    assert checkpoint.steps_in(tmp_path / "out") == [4]
+    with pytest.raises(KeyboardInterrupt):
+        saving(tmp_path / "other", sending(signal.SIGTERM, step=3), sending(signal.SIGINT, step=3)).run(passes=1)
+
+
 def test_during_a_nested_test_the_second_signal_leaves_at_once(tmp_path):
     tested = []
     signals = sending(signal.SIGTERM, step=1), sending(signal.SIGINT, step=2)
