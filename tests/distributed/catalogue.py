@@ -31,7 +31,7 @@ def outcome(name, folder, pieces):
     """Run an onion; return the digest of what it has saved at its end, or why it cannot be run."""
     kind = ONIONS[name]
     try:
-        runner = distributed(kind.make(folder), pieces=pieces, exact=True)
+        runner = distributed(kind.make(folder), pieces=pieces, exact=True, shard_optimizer=True)
     except OnionError as error:  # also of a training that makes what the onion needs
         return f"refused: {str(error).splitlines()[0]}"
     try:

@@ -3,7 +3,7 @@
 python -m paddle.distributed.launch --nproc_per_node 2 tests/distributed/job.py '{"out": ..., ...}'
 
 The argument is JSON: see ``main``. Rank R writes OUT/rank-R.json at its end: counters, figures, the digest of the
-weights, or the error with which it ended.
+weights, the bytes of the optimizer's state, or the error with which it ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from onion import DataProvider, Runner, RunnerItem, Saver, Signals, SplitOnMemoryError, Tester
+from onion import DataProvider, ParameterUpdater, Runner, RunnerItem, Saver, Signals, SplitOnMemoryError, Tester
 from onion.distributed import distributed
 from onion.host import launch
 from onion.testing import toy_examples
@@ -49,6 +49,20 @@ class Reached(RunnerItem):
     def on_batch(self, state):
         yield
         self.step = state.step
+
+
+class Blocked(RunnerItem):
+    """Let a checkpoint not be written until the run is about to leave."""
+
+    passive = True
+
+    def __init__(self, place):
+        self.place = place
+
+    def initialize(self, state):
+        self.place.touch()
+        yield
+        self.place.unlink()
 
 
 def fail(state):
@@ -88,12 +102,13 @@ def hungry(times):
     return before
 
 
-def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, saves=None, lr=0.02):
+def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, saves=None, lr=0.02, shard=False):
     """Train, and write down what came of it.
 
     Args:
         out: the folder for rank-R.json.
-        trouble: what goes wrong: one of TROUBLES, or "data", "memory", "nan", "weights", "order". Default: nothing.
+        trouble: what goes wrong: one of TROUBLES, or "data", "memory", "nan", "weights", "order", or "disk": the
+            checkpoint of that step cannot be written at first. Default: nothing.
         rank: where.
         step: when.
         passes: of the run.
@@ -101,6 +116,7 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
         exact: whether they are added as a tree.
         saves: the folder for checkpoints. Default: none.
         lr: the learning rate.
+        shard: whether ranks share the optimizer's state.
     """
     here = trouble is not None and launch.rank() == rank
     seed(5 + (here and trouble == "weights"))
@@ -116,7 +132,8 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
     reached = Reached()
     items = [
         Signals(leave=True),
-        *([Saver(saves, every=3)] if saves else []),
+        *([Saver(saves, every=3, on_error="warn")] if saves else []),
+        *([Blocked(Path(saves) / f"step-{step:08d}")] if here and trouble == "disk" else []),
         Tester(tested(network), every=5),
         *([Trouble(step, TROUBLES[trouble])] if here and trouble in TROUBLES else []),
         reached,
@@ -125,9 +142,11 @@ def main(out, trouble=None, rank=1, step=7, passes=2, pieces=4, exact=True, save
     ]
     found = {"rank": launch.rank()}
     try:
-        state = distributed(Runner(*items), pieces=pieces, exact=exact, seed=3).run(passes=passes)
+        runner = distributed(Runner(*items), pieces=pieces, exact=exact, seed=3, shard_optimizer=shard)
+        state = runner.run(passes=passes)
         found |= {"step": state.step, "pass": state.pass_id, "stopped": state.stopped, "metrics": state.metrics}
         found |= {"loss": float(state.loss), "weights": digest(network), "values": values(network)}
+        found["kept"] = sum(map(kept, runner.all(ParameterUpdater)))
     except BaseException as error:
         found |= {"error": f"{type(error).__name__}: {error}", "step": reached.step}
         raise
@@ -139,6 +158,12 @@ def digest(network):
     """Return a digest of the weights."""
     weights = b"".join(tensor.numpy().tobytes() for tensor in network.state_dict().values())
     return hashlib.sha256(weights).hexdigest()[:16]
+
+
+def kept(updater):
+    """Return the bytes of an optimizer's state that this rank has."""
+    accumulators = updater.optimizer._accumulators.values()
+    return sum(each.size * each.element_size() for slot in accumulators for each in slot.values())
 
 
 def values(network):
