@@ -1,8 +1,8 @@
 """A command in several processes of this machine that make up one training.
 
-Paddle's launcher, which is for several machines (docs/distributed/machines.md), ends the others three seconds after one has
-failed, kills ranks that need more than 30 seconds to save, leaves them running where it is killed itself, and gives them
-one thread each; here they finish their batch, save and leave, and share the cores.
+Paddle's launcher, which is for several machines (docs/distributed/machines.md), ends the others three seconds after
+one has failed, kills ranks that need more than 30 seconds to save, leaves them running where it is killed itself, and
+gives them one thread each; here they finish their batch, save and leave, and share the processors.
 """
 
 from __future__ import annotations

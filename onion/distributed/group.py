@@ -15,6 +15,7 @@ from onion.data.cut import Cut, Piece, Pieces
 from onion.device import paddle
 from onion.distributed.boundary import Boundary
 from onion.distributed.seeding import generators, put_back_generators, seed_generators
+from onion.distributed.sharding import Shard
 from onion.distributed.stream_boundary import Stream, StreamBoundary
 from onion.errors import HookError, OnionError, RankError
 
@@ -37,6 +38,7 @@ class Group:
         world_size: how many processes there are.
         pieces: into how many pieces a batch is cut; a multiple of ``world_size``.
         channel: the control channel; None: there is one process.
+        shards_optimizers: whether each rank keeps a part of the state of each optimizer; in one process it keeps all.
 
     Attributes:
         piece: the piece of the batch that the inside runs on now, or None.
@@ -45,8 +47,11 @@ class Group:
         agreed: the error with which all ranks leave together, or None.
     """
 
-    def __init__(self, rank: int, world_size: int, pieces: int, channel: Channel | None) -> None:
+    def __init__(
+        self, rank: int, world_size: int, pieces: int, channel: Channel | None, shards_optimizers: bool = False
+    ) -> None:
         self.rank, self.world_size, self.channel = rank, world_size, channel
+        self.shards_optimizers = shards_optimizers and world_size > 1
         count = pieces // world_size
         self.cut = Cut(pieces, rank * count, count)
         self.piece: Piece | None = None
@@ -232,6 +237,12 @@ class Group:
             f"({self.cut.of})."
         )
 
+    # -- optimizers ---------------------------------------------------------------------------------------------------
+
+    def shard_of(self, optimizer: Any) -> Shard:
+        """Return the part of an optimizer's state that this rank keeps."""
+        return Shard(optimizer, self.rank, self.world_size)
+
     # -- tensors ------------------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -266,22 +277,38 @@ class Group:
         """Return the arrays that rank 0 has; others give nothing."""
         if self.channel is None:
             return arrays
-        own = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
+        own = {name: _kind(array) for name, array in arrays.items()}
         kinds = self.everyone({"arrays": own if self.rank == 0 else None})[0]["arrays"]
-        return {name: self._broadcast(arrays.get(name), np.dtype(kind), shape) for name, (kind, shape) in kinds.items()}
+        return {name: self._broadcast(arrays.get(name), kind, shape) for name, (kind, shape) in kinds.items()}
 
-    def _broadcast(self, array: Any, kind: np.dtype[Any], shape: list[int]) -> Any:
-        size = int(np.prod(shape)) * kind.itemsize
+    def to_first(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        """Return on rank 0 the arrays of all ranks, in numpy's form; on the others their own. No two have one name."""
+        if self.channel is None:
+            return arrays
+        own = {name: np.asarray(array) for name, array in arrays.items()}
+        told = self.everyone({"at": ["gather"], "arrays": {name: _kind(array) for name, array in own.items()}})
+        self.refuse_out_of_step([{"at": each["at"]} for each in told])
+        found = dict(own)
+        for rank, each in enumerate(told[1:], start=1):
+            for name, (kind, shape) in each["arrays"].items():
+                # To all: over gloo, two ranks alone can exchange something only if the others do so too.
+                array = self._broadcast(own.get(name), kind, shape, rank)
+                if self.rank == 0:
+                    found[name] = array
+        return found
+
+    def _broadcast(self, array: Any, kind: str, shape: list[int], source: int = 0) -> Any:
+        size = _bytes(kind, shape)
         if size == 0:
-            return np.zeros(shape, kind)
-        if self.rank == 0:
+            return np.zeros(shape, np.dtype(kind))
+        if self.rank == source:
             flat = np.ascontiguousarray(np.asarray(array)).view(np.uint8).reshape(-1)
         else:
             flat = np.zeros(size, np.uint8)
         tensor = paddle().to_tensor(flat)
         with self.collective():
-            _distributed().broadcast(tensor, src=0)
-        return tensor.numpy().view(kind).reshape(shape)
+            _distributed().broadcast(tensor, src=source)
+        return tensor.numpy().view(np.dtype(kind)).reshape(shape)
 
 
 @contextmanager
@@ -298,6 +325,15 @@ def joined(items: Sequence[RunnerItem], group: Group) -> Iterator[None]:
 
 def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+def _kind(array: Any) -> list[Any]:
+    """Return dtype and shape in JSON."""
+    return [str(array.dtype), list(array.shape)]
+
+
+def _bytes(kind: str, shape: list[int]) -> int:
+    return math.prod(shape) * np.dtype(kind).itemsize
 
 
 def _distributed() -> Any:

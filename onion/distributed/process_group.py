@@ -12,6 +12,7 @@ from onion.device import paddle
 from onion.distributed.boundary import LEFT, place_of
 from onion.distributed.channel import Channel, Message
 from onion.distributed.group import Group, joined
+from onion.distributed.sharding import refuse_unshared
 from onion.engine.identity import differences, identity_of
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
@@ -48,17 +49,21 @@ class ProcessGroup(RunnerItem):
         pieces: into how many pieces a batch is cut, a multiple of the number of ranks. Default: one a rank. With
             ``DataParallel(exact=True)`` runs of the same number of pieces have the same bits, whatever their ranks.
         timeout: seconds to wait for the slowest rank before the run ends and names it. Default 1800.
+        shard_optimizer: let each rank keep the state of each optimizer (such as Adam's moments) for its share of the
+            parameters only, with the same bits and the same checkpoints; after each update the ranks exchange the
+            parameters. Default False.
 
     Raises:
         CompositionError: it is not outermost; a gradient machine has no DataParallel around it; an item cannot be run
-            by several processes, with the reason; an argument is out of range, or the pieces cannot be shared evenly.
+            by several processes, with the reason; an argument is out of range, or the pieces cannot be shared evenly;
+            or, with ``shard_optimizer``, an optimizer is none of ``paddle.optimizer``.
         RankError: in the run: another rank has another onion, has failed, is gone or out of step; it is named.
     """
 
     passive = joins_group = True
     keep_for_inference = False
 
-    def __init__(self, pieces: int | None = None, timeout: float = TIMEOUT) -> None:
+    def __init__(self, pieces: int | None = None, timeout: float = TIMEOUT, shard_optimizer: bool = False) -> None:
         if pieces is not None and not (is_whole(pieces) and pieces >= 1):
             raise CompositionError(f"ProcessGroup: pieces must be an integer >= 1, got {pieces!r}.")
         if not (is_number(timeout) and timeout > 0):
@@ -69,7 +74,7 @@ class ProcessGroup(RunnerItem):
                 f"ProcessGroup: {pieces} pieces cannot be shared evenly by {world_size} processes; start "
                 f"{_divisor(pieces, world_size)} processes, or cut into {world_size * -(-pieces // world_size)} pieces."
             )
-        self.pieces, self.timeout = pieces or world_size, timeout
+        self.pieces, self.timeout, self.shard_optimizer = pieces or world_size, timeout, shard_optimizer
 
     def check(self, runner: Runner) -> None:
         """Require the outermost place, a DataParallel around each machine, and items that can be run together."""
@@ -85,6 +90,8 @@ class ProcessGroup(RunnerItem):
                         "alone; put one between the ParameterUpdater and it."
                     )
                 _refuse_change_on_first_rank(item)
+                if self.shard_optimizer and item.optimizer is not None:
+                    refuse_unshared(item)
                 if item.alone_because and self.pieces > 1:
                     raise CompositionError(f"{item.name} cannot be run by several processes: {item.alone_because}.")
 
@@ -95,7 +102,7 @@ class ProcessGroup(RunnerItem):
             return
         assert state.runner is not None
         channel = _channel(self.timeout) if launch.world_size() > 1 else None
-        group = Group(launch.rank(), launch.world_size(), self.pieces, channel)
+        group = Group(launch.rank(), launch.world_size(), self.pieces, channel, self.shard_optimizer)
         with joined(list(_with_inner_runs(state.runner)), group), _ended_together(group, state):
             _compare(group, state.runner)
             _take_parameters_of_first(group, state.runner)

@@ -10,7 +10,7 @@ from weakref import ref
 from onion.device import paddle
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
-from onion.errors import CheckpointError, CompositionError, OnionError
+from onion.errors import CheckpointError, CompositionError, HookError, OnionError
 from onion.items.gradient_machine import array_kind
 from onion.training import rate_schedule
 from onion.training.adjustable import Adjustable
@@ -19,6 +19,7 @@ from onion.training.updates import updates_in
 from onion.validation import is_number, wants_arguments
 
 if TYPE_CHECKING:
+    from onion.distributed.sharding import Shard
     from onion.engine.runner import Runner
 
 MASTER, RATE, NORM = "master_weight", "learning_rate", "gradient_norm"
@@ -54,6 +55,7 @@ class ParameterUpdater(RunnerItem):
         self._settings = _settings_of(optimizer)
         self.rate: float | None = None
         """The learning rate that was set during a run, or None."""
+        self._shard: Shard | None = None
         self._onions: tuple[ref[Runner], ...] = ()
         self._networks: list[tuple[str, Any]] = []
 
@@ -84,7 +86,11 @@ class ParameterUpdater(RunnerItem):
     def on_batch(self, state: State) -> HookIterator:
         """Update the parameters once the rings inside have left."""
         yield
-        self.optimizer.step()
+        shard = self._own_shard()
+        if shard is None or self.group is None:
+            self.optimizer.step()
+        else:
+            shard.step(self.group, [self.name, state.pass_id, state.batch_id])
         # Gradients go altogether: zeros would still move, by momentum, a parameter that the next batch does not use,
         # and a resumed run has no zeros.
         self.optimizer.clear_grad(set_to_zero=False)
@@ -147,13 +153,13 @@ class ParameterUpdater(RunnerItem):
         return None if norm is None else float(norm)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the optimizer's state, by the parameters' paths and not by Paddle's global counter (linear_3.w_0)."""
-        paths = self._paths()
-        masters = self._masters()
-        owners = paths | {weight.name: paths[name] for name, weight in masters.items()}
-        saved = {f"{paths[name]}/{MASTER}": weight for name, weight in masters.items()}
-        for slot, accumulators in self.optimizer._accumulators.items():
-            saved |= {f"{owners[name]}/{slot}": value for name, value in accumulators.items()}
+        """Return the optimizer's state, by the parameters' paths and not by Paddle's global counter (linear_3.w_0).
+
+        Where several ranks share it, all of them have to call this: the first returns the whole, the others their part.
+        """
+        saved = self._accumulators()
+        if self._own_shard() is not None and self.group is not None:
+            saved = self.group.to_first(saved)
         if self._schedule is not None:
             saved |= rate_schedule.saved(self._schedule)
         if self.rate is not None:
@@ -162,6 +168,17 @@ class ParameterUpdater(RunnerItem):
             saved[NORM] = norm
         return saved
 
+    def _accumulators(self) -> dict[str, Any]:
+        """Return what the optimizer keeps for each parameter; of a state that ranks share, the part of this rank."""
+        paths = self._paths()
+        masters = self._masters()
+        owners = paths | {weight.name: paths[name] for name, weight in masters.items()}
+        saved = {f"{paths[name]}/{MASTER}": weight for name, weight in masters.items()}
+        for slot, accumulators in self.optimizer._accumulators.items():
+            saved |= {f"{owners[name]}/{slot}": value for name, value in accumulators.items()}
+        own = self._by_path()
+        return {key: value for key, value in saved.items() if _path(key) in own}
+
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Restore the optimizer's state.
 
@@ -169,25 +186,25 @@ class ParameterUpdater(RunnerItem):
             CheckpointError: it is the state of other parameters or of another optimizer; nothing is changed.
         """
         self._refuse_other(saved)
-        owners = {key.rpartition("/")[0] for key in saved.keys() - NO_PARAMETERS}
-        parameters = {path: parameter for path, parameter in self._by_path().items() if path in owners}
+        own = self._by_path()
+        given = {key: value for key, value in saved.items() if key not in NO_PARAMETERS and _path(key) in own}
+        paths = {*map(_path, given)}
+        parameters = [parameter for path, parameter in own.items() if path in paths]
         # Paddle makes a parameter's state at its first gradient, and takes loaded state only then, by counted names. A
         # parameter that gets no gradient for a while would lose its state, so all of it is made here.
         with paddle().no_grad():
             block = paddle().static.default_main_program().global_block()
             self._lend_helper()
-            self.optimizer._create_accumulators(block, list(parameters.values()))
-        fresh = {key: value for key, value in self.state_dict().items() if key not in NO_PARAMETERS}
-        wrong = sorted(
-            key for key in fresh.keys() | saved.keys() - NO_PARAMETERS if _kind(fresh, key) != _kind(saved, key)
-        )
+            self.optimizer._create_accumulators(block, parameters)
+        fresh = self._accumulators()
+        wrong = sorted(key for key in fresh.keys() | given.keys() if _kind(fresh, key) != _kind(given, key))
         if wrong:
             raise CheckpointError(
                 f"the saved state of {self.name} is of another optimizer than {type(self.optimizer).__name__}, or of "
                 f"another network; they differ in {', '.join(wrong[:5])}{' and more' if len(wrong) > 5 else ''}."
             )
         for key, tensor in fresh.items():
-            tensor.set_value(saved[key])
+            tensor.set_value(given[key])
         self.optimizer.clear_grad(set_to_zero=False)  # those of a batch that was interrupted are none of the next one's
         if self._schedule is not None:
             rate_schedule.restore(self._schedule, saved)
@@ -195,6 +212,21 @@ class ParameterUpdater(RunnerItem):
             self.set_learning_rate(saved[RATE])
         if hasattr(getattr(self.optimizer, "_grad_clip", None), "norm"):
             self.optimizer._grad_clip.norm = saved.get(NORM)
+
+    def _own_shard(self) -> Shard | None:
+        """Return which parameters' state this rank keeps; None: that of all.
+
+        Raises:
+            HookError: it keeps a part since an earlier run, and this is none of a group that shares it.
+        """
+        if self.group is not None and self.group.shards_optimizers:
+            self._shard = self._shard or self.group.shard_of(self.optimizer)
+        elif self._shard is not None:
+            raise HookError(
+                f"{self.name}: the state of the optimizer is in parts on the ranks since a run with "
+                "shard_optimizer=True; go on with it, or make the optimizer anew and load a checkpoint."
+            )
+        return self._shard
 
     def _networks_now(self) -> list[tuple[str, Any]]:
         """Return the networks inside, each with its machine's name, in the onion that runs; else in the newest one.
@@ -213,8 +245,9 @@ class ParameterUpdater(RunnerItem):
             self.optimizer.helper = LayerHelper(type(self.optimizer).__name__)
 
     def _refuse_other(self, saved: Mapping[str, Any]) -> None:
-        known = self._by_path()
-        unknown = sorted(key for key in saved.keys() - NO_PARAMETERS if key.rpartition("/")[0] not in known)
+        paths = self._paths()
+        known = {paths[parameter.name] for parameter in parameters_of(self.optimizer)}
+        unknown = sorted(key for key in saved.keys() - NO_PARAMETERS if _path(key) not in known)
         if unknown:
             raise CheckpointError(f"the saved state of {self.name} belongs to an unknown parameter: {unknown[0]}.")
         rate_schedule.refuse_other(self._schedule, saved, self.name)
@@ -224,9 +257,10 @@ class ParameterUpdater(RunnerItem):
         return getattr(self.optimizer, "_master_weights", None) or {}
 
     def _by_path(self) -> dict[str, Any]:
-        """Return the optimizer's parameters by path."""
-        paths = self._paths()
-        return {paths[parameter.name]: parameter for parameter in parameters_of(self.optimizer)}
+        """Return the parameters whose state is kept here, by path: all, or those of this rank."""
+        paths, shard = self._paths(), self._own_shard()
+        parameters = [each for each in parameters_of(self.optimizer) if shard is None or shard.has(each)]
+        return {paths[parameter.name]: parameter for parameter in parameters}
 
     def _paths(self) -> dict[str, str]:
         """Return {Paddle's name of a parameter: its path}, such as {"linear_3.w_0": "gradient_machine.fc.weight"}."""
@@ -271,6 +305,11 @@ def _refuse_closure(optimizer: Any) -> None:
             f"ParameterUpdater steps an optimizer once a batch, but {name}.step requires a closure, to run the batch "
             "as often as it needs; use another optimizer (AdamW, Momentum), or call it in an item of your own."
         )
+
+
+def _path(key: str) -> str:
+    """Return the path of the parameter that a saved value belongs to."""
+    return key.rpartition("/")[0]
 
 
 def _kind(arrays: Mapping[str, Any], key: str) -> str | None:

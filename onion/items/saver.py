@@ -135,7 +135,7 @@ class Saver(Periodic):
             if self._failed:  # the error of a pass was caught; its place is lost
                 return
             self._writer.on_error = "raise"
-            if self._asked or self._changed or not self._saved(state):
+            if self._agreed(self._asked or self._changed or not self._saved(state)):
                 self._save(state, state.pass_id, state.batch_id)
             self._writer.wait()
             self._tell(state)
@@ -156,7 +156,7 @@ class Saver(Periodic):
         if self.monitor is not None:
             self._best.tell_if_missing(state, self.name)
         due = self.every == "pass" or self._due_at_end or self._asked
-        if self._improved(state) or due or self._writer.newest == state.step:
+        if self._agreed(self._improved(state) or due or self._writer.newest == state.step):
             self._save(state, state.pass_id + 1, 0)
 
     def on_batch(self, state: State) -> HookIterator:
@@ -175,7 +175,7 @@ class Saver(Periodic):
     def _rescue(self, state: State, error: BaseException) -> None:
         """Save what the last batch left, if it was the data that failed to give the next one."""
         between_batches = 0 < state.batch_id == self._finished  # the Runner has counted that which this ring has left
-        if error is state.data_error and between_batches and state.step != self._writer.newest:
+        if error is state.data_error and between_batches and self._agreed(state.step != self._writer.newest):
             with quietly():
                 self._save(state, state.pass_id, state.batch_id)
 
@@ -227,11 +227,13 @@ class Saver(Periodic):
     def _saved(self, state: State) -> bool:
         return state.step == self._writer.newest and manual_settings(state) == self._saved_settings
 
+    def _agreed(self, due: bool) -> bool:
+        """Return what the first of several ranks finds due, which alone knows what could be written."""
+        return due if self.group is None else bool(self.group.everyone({"at": ["save"], "due": due})[0]["due"])
+
     def _save(self, state: State, pass_id: int, batch_id: int) -> None:
         self._writer.wait()
-        if isinstance(self._writer, NoWriter):
-            self._note_saved(state)
-            return
+        # On all ranks, since each may have a part of a state, which the first gathers there.
         taken = take(state, pass_id, batch_id, self._onion, None if self._best.value is None else self._best.step)
         self._note_saved(state)
         self._writer.write(taken)

@@ -114,7 +114,13 @@ def in_processes(training: Runner, settings: TrainingSettings) -> Runner:
     """Return a training as the processes run it together that a launcher has started, if it has started several."""
     if launch.world_size() == 1 and settings.pieces is None:
         return training
-    return distributed(training, settings.pieces, exact=settings.pieces is not None, seed=settings.seed)
+    return distributed(
+        training,
+        settings.pieces,
+        exact=settings.pieces is not None,
+        seed=settings.seed,
+        shard_optimizer=settings.shard_optimizer,
+    )
 
 
 def test_interval(settings: TrainingSettings, batches: int) -> Interval:

@@ -223,7 +223,7 @@ def _differences_of_part(there: Mapping[str, Any], here: Mapping[str, Any]) -> I
     """Name what differs.
 
     A data file is content and ending, wherever it is, and a part of the training file is its share or fold; the fitted
-    task has all its options; loggers come and go.
+    task has all its options; loggers come and go, and so do processes that share the optimizer's state.
     """
     for name in ("train", "dev"):
         given = [str(record.get(name)) for record in (there, here)]
@@ -234,7 +234,7 @@ def _differences_of_part(there: Mapping[str, Any], here: Mapping[str, Any]) -> I
             yield f"the {name} file ends in {endings[0] or 'nothing'} there, in {endings[1] or 'nothing'} here"
     # A run of an earlier version of onion has no record of the settings that have come since: they are the default.
     one, other = ({**DEFAULTS, **record, **record.get(FITTED, {})} for record in (there, here))
-    apart_from = {"train", "dev", "options", "loggers", FITTED, *_unknown_then(there, here)}
+    apart_from = {"train", "dev", "options", "loggers", "shard_optimizer", FITTED, *_unknown_then(there, here)}
     for name in sorted((one.keys() | other.keys()) - apart_from):
         if one.get(name) != other.get(name):
             file = name.removesuffix("_sha256")

@@ -97,6 +97,12 @@ class TrainingSettings:
         None,
         told="one per process, in any order",
     )
+    shard_optimizer: bool = setting(
+        "optimization",
+        "let each process keep the optimizer state of its share of the parameters only, which saves memory",
+        SWITCH,
+        False,
+    )
     gradient_checkpointing: bool = setting(
         "optimization", "compute each layer again in the backward pass, which saves memory", SWITCH, False
     )

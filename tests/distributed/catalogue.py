@@ -44,7 +44,7 @@ def outcome(name, folder, pieces):
 
     try:
         with patch.object(of_examples, "RUN", together):
-            runner = distributed(kind.make(folder), pieces=pieces, exact=True)
+            runner = distributed(kind.make(folder), pieces=pieces, exact=True, shard_optimizer=True)
     except OnionError as error:
         return f"refused: {str(error).splitlines()[0]}"
     try:

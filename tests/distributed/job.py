@@ -3,7 +3,7 @@
 python -m paddle.distributed.launch --nproc_per_node 2 tests/distributed/job.py '{"out": ..., ...}'
 
 The argument is JSON: see ``main``. Rank R writes OUT/rank-R.json at its end: counters, figures, the digest of the
-weights, or the error with which it ended.
+weights, the bytes of the optimizer's state, or the error with which it ended.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from onion import (
     Accumulate,
     DataProvider,
     NanGuard,
+    ParameterUpdater,
     Runner,
     RunnerItem,
     Saver,
@@ -73,6 +74,20 @@ class Patience(RunnerItem):
             self.group.channel.timeout = self.seconds
 
 
+class Blocked(RunnerItem):
+    """Let a checkpoint not be written until the run is about to leave."""
+
+    passive = True
+
+    def __init__(self, place):
+        self.place = place
+
+    def initialize(self, state):
+        self.place.touch()
+        yield
+        self.place.unlink()
+
+
 def never(state):
     return False
 
@@ -90,12 +105,14 @@ def main(
     dropout=0.4,
     patience=None,
     timeout=1800,
+    shard=False,
 ):
     """Train, and write down what came of it.
 
     Args:
         out: the folder for rank-R.json.
-        trouble: what goes wrong: a key of OUTCOMES, or "weights". Default: nothing.
+        trouble: what goes wrong: a key of OUTCOMES, "weights", or "blocked": the
+            checkpoint of that step cannot be written at first. Default: nothing.
         rank: where.
         step: when.
         passes: of the run.
@@ -106,6 +123,7 @@ def main(
         dropout: of the network.
         patience: seconds to wait for another rank, once the run has begun. Default: ``timeout``.
         timeout: of the group.
+        shard: whether ranks share the optimizer's state.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     here = trouble is not None and launch.rank() == rank
@@ -125,7 +143,8 @@ def main(
     items = [
         Patience(patience),
         Signals(leave=True),
-        *([Saver(saves, every=3)] if saves else []),
+        *([Saver(saves, every=3, on_error="warn" if trouble == "blocked" else "raise")] if saves else []),
+        *([Blocked(Path(saves) / f"step-{step:08d}")] if here and trouble == "blocked" else []),
         Tester(tested(network), every=5),
         *([Trouble(out, step, TROUBLES[trouble])] if here and trouble in TROUBLES else []),
         reached,
@@ -140,10 +159,11 @@ def main(
         exact = exact and trouble not in PLAIN
         runner = Runner(*items)
         if pieces:
-            runner = distributed(runner, pieces=pieces, exact=exact, seed=3, timeout=timeout)
+            runner = distributed(runner, pieces=pieces, exact=exact, seed=3, shard_optimizer=shard, timeout=timeout)
         state = runner.run(passes=1 if here and trouble == "other passes" else passes)
         found |= {"step": state.step, "pass": state.pass_id, "stopped": state.stopped, "metrics": state.metrics}
         found |= {"loss": float(state.loss), "weights": digest(network), "values": values(network), "begun": begun}
+        found["kept"] = sum(map(kept, runner.all(ParameterUpdater)))
     except BaseException as error:
         found |= {"error": f"{type(error).__name__}: {error}", "step": reached.step}
         raise
@@ -174,6 +194,12 @@ def digest(network):
     """Return a digest of the weights."""
     weights = b"".join(tensor.numpy().tobytes() for tensor in network.state_dict().values())
     return hashlib.sha256(weights).hexdigest()[:16]
+
+
+def kept(updater):
+    """Return the bytes of an optimizer's state that this rank has."""
+    accumulators = updater.optimizer._accumulators.values()
+    return sum(each.size * each.element_size() for slot in accumulators for each in slot.values())
 
 
 def values(network):

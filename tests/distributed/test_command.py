@@ -39,7 +39,7 @@ def rows(folder):
 
 
 def test_two_processes_come_to_the_same_bits_and_print_one_result(place):
-    done = onion(place, *WORDS.split(), "--output", "two", "--processes", 2)
+    done = onion(place, *WORDS.split(), "--output", "two", "--processes", 2, "--shard-optimizer")
     assert done.returncode == 0, done.stderr
     same = ("seconds", "output")
     one, two = json.loads((place / "one.json").read_text()), last_line(done.stdout)
@@ -50,7 +50,7 @@ def test_two_processes_come_to_the_same_bits_and_print_one_result(place):
 
 
 def test_ctrl_c_saves_and_the_same_command_resumes_with_another_number(place):
-    words = [ONION, *WORDS.split(), "--output", "cut", "--processes", "2"]
+    words = [ONION, *WORDS.split(), "--output", "cut", "--processes", "2", "--shard-optimizer"]
     process = subprocess.Popen(words, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
         if line.startswith("step "):  # the progress of rank 0
