@@ -118,9 +118,7 @@ def of_fleet(job: Mapping[str, Any]) -> Loop:
     strategy.hybrid_configs = {"dp_degree": launch.world_size(), "mp_degree": 1, "pp_degree": 1, "sharding_degree": 1}
     fleet.init(is_collective=True, strategy=strategy)
     trained = network(job)
-    return _by_hand(
-        job, fleet.distributed_model(trained), trained, fleet.distributed_optimizer(optimizer(trained))
-    )
+    return _by_hand(job, fleet.distributed_model(trained), trained, fleet.distributed_optimizer(optimizer(trained)))
 
 
 def _by_hand(job: Mapping[str, Any], wrapped: Any, trained: Classifier, stepped: Any) -> Loop:
