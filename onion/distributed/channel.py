@@ -12,7 +12,8 @@ import json
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Client, Connection, Listener, wait
+from multiprocessing.connection import Client, Connection, Listener
+from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -47,6 +48,9 @@ class Channel:
         self.rank, self.timeout = rank, timeout
         self._others = others
         self._failed = False
+        self._arrivals = DefaultSelector()  # kept: to make one for 1,000 ranks takes longer than to hear them
+        for other, connection in others.items():
+            self._arrivals.register(connection, EVENT_READ, other)
 
     @classmethod
     def open(cls, share: Callable[[Any], Any], timeout: float) -> Channel:
@@ -116,21 +120,19 @@ class Channel:
         return answer
 
     def _heard(self) -> dict[int, bytes]:
-        """Return the message of each other rank; one that is gone has failed, and so has one that is late."""
-        heard: dict[int, bytes] = dict.fromkeys(self._others, b"")
-        waiting = {connection: rank for rank, connection in self._others.items()}
+        """Return the message of each other rank; one that is gone has failed, and so has one that is late.
+
+        A rank that says something more before it is answered has failed meanwhile.
+        """
+        heard: dict[int, bytes] = {}
         end = monotonic() + self.timeout
-        while waiting:
-            ready = wait(list(waiting), max(0.0, end - monotonic()))
-            for connection in ready:
-                rank = waiting.pop(connection)  # type: ignore[call-overload]
-                heard[rank] = _received(connection)  # type: ignore[arg-type]
-            if not ready or any(each.startswith(FAILURE) for each in heard.values()):
-                break
-        for rank in waiting.values():
-            late = f"did not come within {self.timeout:g} seconds"
-            heard[rank] = json.dumps({} if ready else {FAILED: late}).encode()
-        return heard
+        failed = late = False
+        while len(heard) < len(self._others) and not failed and not late:
+            ready = [key.data for key, _ in self._arrivals.select(max(0.0, end - monotonic()))]
+            heard |= {rank: _received(self._others[rank]) for rank in ready}
+            failed, late = any(heard[rank].startswith(FAILURE) for rank in ready), not ready
+        missing = json.dumps({FAILED: f"did not come within {self.timeout:g} seconds"} if late else {}).encode()
+        return {rank: heard.get(rank, missing) for rank in self._others}
 
     def _tell(self, answer: bytes) -> None:
         for connection in self._others.values():
