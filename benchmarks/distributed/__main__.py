@@ -1,7 +1,7 @@
 """What several processes cost on one machine: onion's, beside one process, ``paddle.DataParallel`` and fleet.
 
-    python -m benchmarks.distributed [--rounds 5] [--only NAME ...] [--batch 32] [--length 64] [--layers 6] [--width 384]
-        [--steps 8] [--keep]
+    python -m benchmarks.distributed [--rounds 5] [--only NAME ...] [--batch 32] [--length 64] [--layers 6]
+        [--width 384] [--steps 8] [--keep]
 
 Paddle's launcher starts the ranks of every side, also where there is one. All sides train the same network on the same
 batches; their losses are compared before any time is reported.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import statistics
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
