@@ -12,7 +12,6 @@ from benchmarks.distributed.scaling import (
     BATCH,
     DISK,
     EVERY,
-    EXCHANGES,
     LARGE,
     LATENCY,
     NETWORKS,
@@ -56,7 +55,7 @@ what to change first at each size. `make figures` makes the page again (`benchma
 - **Exact mode** halves and doubles ([Rabenseifner 2004](https://doi.org/10.1007/978-3-540-24685-5_1)): as many
   bytes as a ring, but a rank gives and takes one after the other, which costs twice the time. It needs a power of
   two of ranks; for 1,000 it is calculated with 1,024.
-- **Control channel.** Rank 0 hears all others and answers them, {exchanges} times a step. The time of its processor
+- **Control channel.** Rank 0 hears all others and answers them, twice a step. The time of its processor
   was [measured](../benchmarks/results.md) with 1,000 connections on one machine: {micro:.0f} µs
   a rank.
 - **Checkpoints.** Rank 0 writes weights and two moments, {state:.1f} GB for BERT-large, at {disk:.0f} GB/s, every
@@ -83,8 +82,8 @@ Percent, by the network of a machine. "During" is what would be left if sums ran
 
 ## What happens once
 
-BERT-large; seconds. Start: rank 0 accepts one connection after another (2 ms each), then gives its parameters to
-all. Resumption: rank 0 reads the checkpoint and gives it to all, over the network of its machine.
+BERT-large; seconds. Start: rank 0 accepts one connection after another (2 ms each, assumed), then gives its parameters
+to all. Resumption: rank 0 reads the checkpoint and gives it to all, over the network of its machine.
 
 {once}
 
@@ -119,7 +118,6 @@ def page(channel: Mapping[int, float]) -> str:
         machine=RANKS_PER_MACHINE,
         nvlink=NVLINK / 1e9,
         latency=LATENCY * 1e6,
-        exchanges=EXCHANGES,
         micro=1e6 * channel[max(channel)] / max(channel),
         state=LARGE.parameters * STATE / 1e9,
         disk=DISK / 1e9,
