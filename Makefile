@@ -53,7 +53,8 @@ format: $(READY)
 ## onion beside its peers, in turns: benchmarks/results.md. NAMES="loop data" does a part; the peers go where
 ## those of `make parity` go
 bench: $(READY)
-	@$(RUN) -m benchmarks $(NAMES); status=$$?; $(RUN) -m benchmarks.plots; exit $$status
+	@$(RUN) -m benchmarks $(NAMES); status=$$?; $(RUN) -m benchmarks.plots; \
+	$(RUN) -m benchmarks.distributed.scaling_page; exit $$status
 
 ## onion beside transformers, sentence-transformers and PaddleNLP: a table. They go into environments of their
 ## own (3 GB) in ONION_PARITY, by default onion-parity in the user's cache
@@ -129,10 +130,11 @@ settings-page: $(READY)
 notebooks: $(READY)
 	@$(RUN) -m scripts.notebooks $(NAMES)
 
-## the pictures of the pages that are drawn without measuring: docs/onion.svg, docs/plots
+## what the pages have without measuring: docs/onion.svg, docs/plots, docs/distributed_scaling.md
 figures: $(READY)
 	$(RUN) examples/nested_test.py --draw docs/onion.svg
 	$(RUN) -m benchmarks.plots
+	$(RUN) -m benchmarks.distributed.scaling_page
 
 # mkdocs-material tells of its successor in every build.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs

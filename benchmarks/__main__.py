@@ -28,6 +28,8 @@ NAMES = (
     "saving",
     "memory",
     "growth",
+    "distributed",
+    "channel",
 )
 """Of the sections; one with ``-avx2`` is that of the benchmark before it with ``--avx2``."""
 

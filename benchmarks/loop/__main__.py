@@ -22,13 +22,13 @@ from benchmarks.frame.section import Benchmark, Figure, Section
 from benchmarks.frame.tables import quartiles
 from benchmarks.loop.work import BARE, CLOSE
 
-LEAN, MANY, TEN, TENSORS = "lean", "many", "ten", "to_tensors"
+LEAN, MANY, TEN, TENSORS, DISTRIBUTED = "lean", "many", "ten", "to_tensors", "distributed"
 CALLBACKS = 20
 """Of the side ``MANY``; the others have none."""
 UNIT = "µs a batch"
 LOSSES = {"a batch": (LEAN, BARE), "a ring or callback": (MANY, LEAN)}
 """What peers are compared by: one side above another."""
-GOALS = {"minimal": 5.0, "ten": 15.0, "ring": 0.3}
+GOALS = {"minimal": 5.0, "ten": 15.0, "ring": 0.3, "distributed": 1.0}
 
 HOW = f"""\
 Training a Linear(8, 1) by SGD on ready batches of 32 examples: microseconds a batch above the same loop written by
@@ -66,7 +66,12 @@ class Peer:
 
 
 ONION = Peer("onion", "onion_engines.onion", "onion_engines.bare_arrays")
-ONION_SIDES = {**ONION.sides, TEN: ("onion_engines.onion_of_ten", 0), TENSORS: ("onion_engines.bare_to_tensors", 0)}
+ONION_SIDES = {
+    **ONION.sides,
+    TEN: ("onion_engines.onion_of_ten", 0),
+    TENSORS: ("onion_engines.bare_to_tensors", 0),
+    DISTRIBUTED: ("onion_engines.onion_distributed", 0),
+}
 PEERS = {
     **{
         name: Peer(title, f"torch_engines.{name}", "torch_engines.bare", "loops")
@@ -113,12 +118,14 @@ def above(rounds: Sequence[Round], name: str, side: str, below: str = BARE, part
 
 def of_onion(rounds: Sequence[Round]) -> list[Figure]:
     name = ONION.title
+    alone = "onion, with `distributed` in one process: above onion, minimal"
     instead = "bare loop with onion's `to_tensors` for `paddle.to_tensor`: above it"
     return [
         Figure("bare loop on Paddle, of arrays", UNIT, values(rounds, name, BARE)),
         Figure("onion, minimal: above it", UNIT, above(rounds, name, LEAN), at_most=GOALS["minimal"]),
         Figure("onion, ten more items: above it", UNIT, above(rounds, name, TEN), at_most=GOALS["ten"]),
         Figure("onion: a ring more", UNIT, above(rounds, name, MANY, LEAN, CALLBACKS), at_most=GOALS["ring"], digits=3),
+        Figure(alone, UNIT, above(rounds, name, DISTRIBUTED, below=LEAN), at_most=GOALS["distributed"]),
         Figure(instead, UNIT, above(rounds, name, TENSORS)),
         Figure("onion, minimal: above the bare loop with `to_tensors`", UNIT, above(rounds, name, LEAN, below=TENSORS)),
     ]

@@ -26,6 +26,7 @@ from onion import (
     Tester,
 )
 from onion.device import paddle, to_tensors, use_threads
+from onion.distributed import distributed
 
 # onion comes before Paddle, which paddle_engines imports
 # isort: split
@@ -89,12 +90,23 @@ def trained(batches: list[Fields], layer: Regression, *around: RunnerItem) -> Pa
 
     The list is a source whose examples are batches, so that what DataProvider costs is counted.
     """
-    Runner(
+    onion(batches, layer, *around).run(passes=1)
+    return parameters(layer)
+
+
+def onion(batches: list[Fields], layer: Regression, *around: RunnerItem) -> Runner:
+    return Runner(
         *around,
         DataProvider(batches, 1, collate=lambda examples: examples[0], prefetch=0),
         ParameterUpdater(sgd(layer)),
         GradientMachine(layer),
-    ).run(passes=1)
+    )
+
+
+def of_one_process(batches: list[Fields], callbacks: int = 0) -> Parameters:
+    """The same with the items for several processes, in one."""
+    layer = initialized(Regression(INPUTS, 1))
+    distributed(onion(batches, layer)).run(passes=1)
     return parameters(layer)
 
 
@@ -128,5 +140,6 @@ LOOPS = {
     "bare_to_tensors": by_hand(to_tensors),
     "onion": minimal,
     "onion_of_ten": ten_more,
+    "onion_distributed": of_one_process,
 }
 ENGINES = {name: Engine(train, ready_fields(lambda array: array), [PADDLE]) for name, train in LOOPS.items()}

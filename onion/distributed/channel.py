@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
+from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -47,6 +48,9 @@ class Channel:
         self.rank, self.timeout = rank, timeout
         self._others = others
         self._failed = False
+        self._arrivals = DefaultSelector()  # kept: to make one for 1,000 ranks takes longer than to hear them
+        for other, connection in others.items():
+            self._arrivals.register(connection, EVENT_READ, other)
 
     @classmethod
     def open(cls, timeout: float) -> Channel:
@@ -128,21 +132,19 @@ class Channel:
         return answer
 
     def _heard(self, timeout: float) -> dict[int, bytes]:
-        """Return the message of each other rank; one that is gone has failed, and so has one that is late."""
-        heard: dict[int, bytes] = dict.fromkeys(self._others, b"")
-        waiting = {connection: rank for rank, connection in self._others.items()}
+        """Return the message of each other rank; one that is gone has failed, and so has one that is late.
+
+        A rank that says something more before it is answered has failed meanwhile.
+        """
+        heard: dict[int, bytes] = {}
         end = monotonic() + timeout
-        while waiting:
-            ready = wait(list(waiting), max(0.0, end - monotonic()))
-            for connection in ready:
-                rank = waiting.pop(connection)  # type: ignore[call-overload]
-                heard[rank] = _received(connection)  # type: ignore[arg-type]
-            if not ready or any(each.startswith(FAILURE) for each in heard.values()):
-                break
-        for rank in waiting.values():
-            late = f"did not come within {timeout:g} seconds"
-            heard[rank] = json.dumps({} if ready else {FAILED: late}).encode()
-        return heard
+        failed = late = False
+        while len(heard) < len(self._others) and not failed and not late:
+            ready = [key.data for key, _ in self._arrivals.select(max(0.0, end - monotonic()))]
+            heard |= {rank: _received(self._others[rank]) for rank in ready}
+            failed, late = any(heard[rank].startswith(FAILURE) for rank in ready), not ready
+        missing = json.dumps({FAILED: f"did not come within {timeout:g} seconds"} if late else {}).encode()
+        return {rank: heard.get(rank, missing) for rank in self._others}
 
     def _tell(self, answer: bytes) -> None:
         for connection in self._others.values():

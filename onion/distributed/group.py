@@ -277,7 +277,7 @@ class Group:
         """Return the arrays that rank 0 has; others give nothing."""
         if self.channel is None:
             return arrays
-        own = {name: _kind(array) for name, array in arrays.items()}
+        own = {name: _layout(array) for name, array in arrays.items()}
         kinds = self.everyone({"arrays": own if self.rank == 0 else None})[0]["arrays"]
         return {name: self._broadcast(arrays.get(name), kind, shape) for name, (kind, shape) in kinds.items()}
 
@@ -286,7 +286,7 @@ class Group:
         if self.channel is None:
             return arrays
         own = {name: np.asarray(array) for name, array in arrays.items()}
-        told = self.everyone({"at": ["gather"], "arrays": {name: _kind(array) for name, array in own.items()}})
+        told = self.everyone({"at": ["gather"], "arrays": {name: _layout(array) for name, array in own.items()}})
         self.refuse_out_of_step([{"at": each["at"]} for each in told])
         found = dict(own)
         for rank, each in enumerate(told[1:], start=1):
@@ -327,7 +327,7 @@ def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _kind(array: Any) -> list[Any]:
+def _layout(array: Any) -> list[Any]:
     """Return dtype and shape in JSON."""
     return [str(array.dtype), list(array.shape)]
 

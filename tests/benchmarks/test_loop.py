@@ -10,12 +10,12 @@ from tests.paths import ROOT
 
 ROUNDS = [
     {
-        "onion": {"bare": 100.0, "lean": 104.0, "many": 108.0, "ten": 112.0, "to_tensors": 99.0},
+        "onion": {"bare": 100.0, "lean": 104.0, "many": 108.0, "ten": 112.0, "to_tensors": 99.0, "distributed": 104.5},
         "Slow": {"bare": 50.0, "lean": 70.0, "many": 110.0},
         "Quick": {"bare": 50.0, "lean": 53.0, "many": 55.0},
     },
     {
-        "onion": {"bare": 100.0, "lean": 106.0, "many": 110.0, "ten": 118.0, "to_tensors": 97.0},
+        "onion": {"bare": 100.0, "lean": 106.0, "many": 110.0, "ten": 118.0, "to_tensors": 97.0, "distributed": 105.5},
         "Slow": {"bare": 60.0, "lean": 70.0, "many": 90.0},
         "Quick": {"bare": 50.0, "lean": 53.0, "many": 53.0},
     },
@@ -37,6 +37,7 @@ def test_onion_is_told_above_its_bare_loop_with_its_goals():
     assert told["onion, ten more items: above it"].values == [12.0, 18.0]
     assert told["onion: a ring more"].values == pytest.approx([0.2, 0.2])
     assert told["onion: a ring more"].met
+    assert told["onion, with `distributed` in one process: above onion, minimal"].values == [0.5, -0.5]
     assert told["bare loop with onion's `to_tensors` for `paddle.to_tensor`: above it"].values == [-1.0, -3.0]
     assert told["onion, minimal: above the bare loop with `to_tensors`"].values == [5.0, 9.0]
 

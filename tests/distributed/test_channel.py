@@ -62,6 +62,18 @@ def test_a_rank_that_is_late_is_named():
     assert exchanged(connected(3, timeout=0.01), {0: {}, 1: {}}) == ["rank 2: did not come within 0.01 seconds"] * 2
 
 
+def test_a_rank_that_fails_after_it_has_spoken_is_not_waited_for():
+    channels = connected(3)
+    channels[1]._others[0].send_bytes(b"{}")
+    channels[1].fail("step 7: ValueError: trouble")
+    assert exchanged(channels, {0: {}}) == ["rank 1: step 7: ValueError: trouble"]  # rank 2 says nothing
+
+
+def test_what_many_ranks_say_is_in_order():
+    messages = {rank: {"rank": rank} for rank in range(40)}
+    assert exchanged(connected(40), messages) == [[*messages.values()]] * 40
+
+
 def handed(channels, messages, ranks):
     """Return what some ranks are handed, or the error that they meet."""
     found = {}

@@ -1,5 +1,10 @@
 """Sums of tensors: the tree has one order, and what is flattened comes back."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
+from queue import Queue
+
 import numpy as np
 import pytest
 
@@ -38,3 +43,36 @@ def test_buckets_have_one_type_and_a_limit(monkeypatch):
     assert [[each.numpy().tolist() for each in group] for group in sums.buckets(given)] == [
         [[1], [2]], [[3]], [[4, 5, 6]], [[7]], [[8]],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [3, 4, 9, 1000])
+@pytest.mark.parametrize("world_size", [1, 2, 4, 8])
+def test_halves_come_to_the_bits_of_the_whole_tree(world_size, size, monkeypatch):
+    monkeypatch.setattr(sums, "HALVED", 4)
+    scales = 10.0 ** np.arange(world_size)[:, None]
+    values = (np.random.default_rng(0).normal(size=(world_size, size)) * scales).astype("float32")
+    wires = {pair: Queue() for pair in permutations(range(world_size), 2)}
+    sent = [0] * world_size
+    here = threading.local()
+
+    def send(tensor, other):
+        sent[here.rank] += int(tensor.size)
+        wires[here.rank, other].put(tensor.numpy())
+
+    def receive(tensor, other):
+        tensor.set_value(wires[other, here.rank].get())
+
+    def reduce(rank):
+        here.rank = rank
+        return sums.tree_reduced(*tensors(values[rank]), rank, world_size).numpy()
+
+    monkeypatch.setattr(paddle().distributed, "send", send)
+    monkeypatch.setattr(paddle().distributed, "recv", receive)
+    with ThreadPoolExecutor(world_size) as ranks:
+        found = [*ranks.map(reduce, range(world_size))]
+    level = [*values]
+    while len(level) > 1:
+        level = [a + b for a, b in zip(level[::2], level[1::2], strict=True)]
+    assert {each.tobytes() for each in found} == {level[0].tobytes()}
+    if size == 1000:
+        assert max(sent) <= 2 * (world_size - 1) / world_size * size + 2 * world_size
