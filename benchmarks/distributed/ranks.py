@@ -131,7 +131,7 @@ def _by_hand(job: Mapping[str, Any], wrapped: Any, trained: Classifier, stepped:
                 loss = trained.loss(wrapped(own), own)
             loss.backward()
             stepped.step()
-            stepped.clear_grad()
+            stepped.clear_grad(set_to_zero=False)  # as onion does
             note(loss.detach())
 
     return loop
