@@ -57,6 +57,7 @@ class Group:
         self.piece: Piece | None = None
         self.is_last_piece = False
         self._piece_of: State | None = None  # the run whose piece it is; another may run within it
+        self._outside: tuple[Any, ...] | None = None  # the random generators as they are outside the pieces
         self.over = False
         self.agreed: BaseException | None = None
         # Of each run, since one within another draws batches of its own before the outer batch is over.
@@ -180,10 +181,10 @@ class Group:
         Raises:
             HookError: an item outside has replaced the batch, of several pieces.
         """
-        batch, around = state.batch, (self.piece, self.is_last_piece, self._piece_of)
+        batch, around = state.batch, (self.piece, self.is_last_piece, self._piece_of, self._outside)
         own = self._pieces_of(state, batch)
         full = [piece for piece in own if piece.weight] or own[:1]
-        kept = generators()
+        self._outside = kept = generators()
         try:
             for self.piece in full:
                 self.is_last_piece, self._piece_of = self.piece is full[-1], state
@@ -194,11 +195,24 @@ class Group:
                     look()
         finally:
             put_back_generators(kept)
-            state.batch, (self.piece, self.is_last_piece, self._piece_of) = batch, around
+            state.batch, (self.piece, self.is_last_piece, self._piece_of, self._outside) = batch, around
 
     def is_in_piece(self, state: State) -> bool:
         """Return whether an item further out runs the inside for each piece of the batch of this run."""
         return self._piece_of is state
+
+    @contextmanager
+    def apart_from_pieces(self) -> Iterator[None]:
+        """Let a run within a piece draw the random numbers that it would draw outside of all pieces, on every rank."""
+        if self._outside is None:
+            yield
+            return
+        inside = generators()
+        put_back_generators(self._outside)
+        try:
+            yield
+        finally:
+            put_back_generators(inside)
 
     @contextmanager
     def watched(self, state: State, look: Callable[[], None]) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from onion.engine.item import RunnerItem
@@ -46,7 +47,8 @@ class Tester(Periodic):
 
     def act(self, state: State) -> None:
         """Test, and report."""
-        tested = self.runner.run(passes=1, parent=state)
+        with nullcontext() if self.group is None else self.group.apart_from_pieces():
+            tested = self.runner.run(passes=1, parent=state)
         state.report({f"{self.name}.{metric}": value for metric, value in tested.metrics.items()})
         if state.records is not None and tested.records is not None:
             state.records.take(tested.records, f"{self.name}.")

@@ -28,8 +28,11 @@ APART = {
 }
 """What decides by what only a part of the batch shows."""
 
-SEVERAL = {"example gan_bert": "fake_generator is outside data_parallel, where it would see the first of 2 pieces"}
-"""Refused where a rank has several pieces: two updaters learn from the same altered batch."""
+SEVERAL = {
+    "example gan_bert": "fake_generator is outside data_parallel, where it would see the first of 2 pieces",
+    "drift": "an item between the data and this one replaced the batch",
+}
+"""Refused where a rank has several pieces: two updaters, or an updater and a test, see the same altered batch."""
 
 
 @pytest.fixture(scope="module")
