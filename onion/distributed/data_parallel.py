@@ -147,5 +147,5 @@ class DataParallel(RunnerItem):
     def _at(self, state: State) -> dict[str, Any]:
         """Return what has to be the same on all ranks in this moment."""
         place = {**place_of(state), "place": self.name, "task": state.task, "time": self._runs}
-        rates = {f"learning rate of {each.name}": float(each.optimizer.get_lr()) for each in self._updaters}
-        return {**place, **rates}
+        optimizers = {each.name: each.optimizer for each in self._updaters if hasattr(each.optimizer, "get_lr")}
+        return {**place, **{f"learning rate of {name}": float(each.get_lr()) for name, each in optimizers.items()}}

@@ -356,14 +356,14 @@ def _distributed() -> Any:
 
 def _place(message: Message) -> dict[str, Any]:
     """Return where a rank is, for comparison; what it says tells that too."""
-    at = message.get("at", {"place": f"the exchange of {', '.join(message)}"})
-    return at if isinstance(at, dict) else {"place": at}
+    at = message.get("at", [f"the exchange of {', '.join(message)}"])
+    return at if isinstance(at, dict) else {"place": ", ".join(map(str, at))}
 
 
 def _kind(message: Message) -> str:
     """Return what a message is about: those of one moment are of one kind."""
-    place = _place(message)["place"]
-    return str(place[0] if isinstance(place, list) else place)
+    at = message.get("at")
+    return str(at[0]) if isinstance(at, list) else str(_place(message)["place"])
 
 
 def _shown(place: dict[str, Any], keys: Sequence[str]) -> str:

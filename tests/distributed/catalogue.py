@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from onion import ParameterUpdater, Runner
+from onion import NanGuard, ParameterUpdater, Runner
 from onion.checkpointing import rng
 from onion.device import to_arrays
 from onion.distributed import distributed
@@ -57,10 +57,10 @@ def outcome(name, folder, pieces):
 def digest(runner):
     """Return a digest of all arrays that the items of a runner hold, and of the random generators.
 
-    But for the optimizers' state, of which each rank has a part, and checkpoints have the whole.
+    But for the optimizers' state and a NanGuard's copy of it: each rank has a part, checkpoints have the whole.
     """
     found = hashlib.sha256(json.dumps(rng.capture()).encode())
-    for item in (each for each in runner.walk() if not isinstance(each, ParameterUpdater)):
+    for item in (each for each in runner.walk() if not isinstance(each, ParameterUpdater | NanGuard)):
         for key, value in sorted(to_arrays(dict(item.state_dict())).items()):
             if hasattr(value, "tobytes"):
                 found.update(f"{item.name}/{key}".encode() + value.tobytes())
