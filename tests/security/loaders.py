@@ -37,6 +37,7 @@ from onion.tasks.data.rows import decoded
 from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.predictor import read_task
 from onion.tasks.finetune.run_folder import read_record
+from onion.tasks.pretraining.corpus.ernie_lines import read_samples
 from onion.tasks.question_answering.json_value import read_json
 from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder
@@ -219,6 +220,7 @@ LOADERS = {
     "a list of rows": Loader("rows.json", lambda folder: list(source_rows(str(folder / "rows.json")))),
     "plain text": Loader("a.txt", lambda folder: list(iter_lines(folder / "a.txt")), right=ANY),
     "standard input": Loader("in", lines_of, right=ANY),
+    "ERNIE's lines": Loader("a.gz", lambda folder: list(read_samples(folder / "a.gz")), right=("nothing",)),
 }  # fmt: skip
 
 
@@ -286,6 +288,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "models/tokenization/sentencepiece.py": ("ERNIE tiny's model",),
     "models/tokenization/vocabulary.py": ("vocab.txt", "ERNIE tiny's vocabulary"),
     "tasks/data/prepared.py": ("a list of rows",),
+    "tasks/pretraining/corpus/ernie_lines.py": ("ERNIE's lines",),
     "tasks/reports/report.py": "JSON of an earlier report, of which it takes names of files",
     "tasks/masked_lm/masking.py": "JSON of a checkpoint that was read",
     "tasks/embedding/files.py": "writes",

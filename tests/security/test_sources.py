@@ -14,8 +14,8 @@ from tests.security.loaders import LOADERS, READERS
 TOPS = ("onion", "models", "tasks")
 SOURCES = {path.relative_to(ROOT).as_posix(): path for top in TOPS for path in (ROOT / top).rglob("*.py")}
 READING = re.compile(
-    r"(.*\.)?(open|read_bytes|read_text|loads|fromfile|memmap|open_memmap|read_array|from_file|safe_open|ZipFile|genops|"
-    r"safe_load|LoadFromSerializedProto|load_arrays|urlopen)"
+    r"(.*\.)?(open|read_bytes|read_text|loads|fromfile|memmap|open_memmap|read_array|from_file|safe_open|ZipFile|GzipFile|"
+    r"genops|safe_load|LoadFromSerializedProto|load_arrays|urlopen)"
 )
 FORBIDDEN = re.compile(
     r"(eval|exec|compile|__import__|os\.system|os\.popen|(pickle|marshal|shelve|dill)\.loads?|pickle\.Unpickler|"

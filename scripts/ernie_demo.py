@@ -1,0 +1,154 @@
+"""Read the demo data that ERNIE 1.0 is published with, count what is in it, and mask it as ERNIE does.
+
+python -m scripts.ernie_demo FOLDER
+
+FOLDER has demo_train_set.gz and demo_valid_set.gz. Prints a table: what, found, expected. The expected counts are those
+of the published files; the digests of masks were made by the function of PaddlePaddle/ERNIE (tag static_graph,
+ernie/batching.py) with numpy's generator seeded as below. Exit status 1: something differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onion.tasks.pretraining.corpus.ernie_lines import ErnieSample, read_samples, write_samples
+from onion.tasks.pretraining.masking.ernie import masked
+
+VOCAB_SIZE, MASK_ID, TOKENS = 18000, 3, 8192
+COUNTS: dict[str, dict[str, Any]] = {
+    "demo_train_set.gz": {
+        "lines": 10000,
+        "labels 0, 1": [6221, 3779],
+        "tokens": 953318,
+        "length: mean, least, most": [95.33, 10, 131],
+        "sentence 0, 1": [507319, 445999],
+        "units -1, 0, 1": [30000, 650406, 272912],
+        "units of 1, 2, 3, 4 tokens": [0.5915, 0.3986, 0.0087, 0.0010],
+    },
+    "demo_valid_set.gz": {
+        "lines": 6000,
+        "labels 0, 1": [3709, 2291],
+        "tokens": 571123,
+        "length: mean, least, most": [95.19, 9, 130],
+        "sentence 0, 1": [306181, 264942],
+        "units -1, 0, 1": [18000, 389948, 163175],
+        "units of 1, 2, 3, 4 tokens": [0.593, 0.3968, 0.0091, 0.0010],
+    },
+}
+FIRST_BATCH = {
+    "words": [100, "0e5756ee8dbf82fd", "215755a6bd77a79f", "74e3ba7d0f3ffcd4"],
+    "characters": [110, "fa6ce7a769f8a486", "8f0af1665f7d3893", "dfa458b483dceddb"],
+}
+"""Targets, and digests of positions, labels and ids, of the first 8 lines."""
+
+WHOLE = {
+    "words": [157, 1278367, 139301, [0.8006, 0.0994, 0.1], 47],
+    "characters": [157, 1278367, 138667, [0.8006, 0.1002, 0.0992], 23],
+}
+"""Batches, padded places, targets, shares of [MASK], random and kept words, rows without a target."""
+
+
+def counts(samples: Sequence[ErnieSample]) -> dict[str, Any]:
+    """Return what COUNTS has of a file."""
+    lengths = [len(each.ids) for each in samples]
+    units = np.concatenate([each.units for each in samples])
+    sentences = np.concatenate([each.sentences for each in samples])
+    sizes = np.concatenate([np.bincount(each.words[each.words >= 0]) for each in samples])
+    return {
+        "lines": len(samples),
+        "labels 0, 1": np.bincount([each.label for each in samples]).tolist(),
+        "tokens": len(units),
+        "length: mean, least, most": [round(float(np.mean(lengths)), 2), min(lengths), max(lengths)],
+        "sentence 0, 1": np.bincount(sentences).tolist(),
+        "units -1, 0, 1": np.bincount(units + 1).tolist(),
+        "units of 1, 2, 3, 4 tokens": [round(float((sizes == size).mean()), 4) for size in (1, 2, 3, 4)],
+    }
+
+
+def batches(samples: Sequence[ErnieSample]) -> Iterator[list[ErnieSample]]:
+    """Yield batches of at most TOKENS padded places, in the order of the file, as ERNIE makes them."""
+    batch: list[ErnieSample] = []
+    longest = 0
+    for each in samples:
+        longest = max(longest, len(each.ids))
+        if batch and (len(batch) + 1) * longest > TOKENS:
+            yield batch
+            batch, longest = [], len(each.ids)
+        batch.append(each)
+    yield batch
+
+
+def first_batch(samples: Sequence[ErnieSample], words: bool) -> list[Any]:
+    """Return what FIRST_BATCH has of the first 8 samples."""
+    found = masked(samples[:8], words, VOCAB_SIZE, MASK_ID, np.random.RandomState(0))
+    return [len(found.positions), *map(_digest, (found.positions, found.labels, found.ids))]
+
+
+def whole_file(samples: Sequence[ErnieSample], words: bool) -> list[Any]:
+    """Return what WHOLE has of all samples."""
+    generator = np.random.RandomState(1)
+    made = without = places = 0
+    pairs = []
+    for batch in batches(samples):
+        found = masked(batch, words, VOCAB_SIZE, MASK_ID, generator)
+        rows = found.positions // found.ids.shape[1]
+        made, places, without = made + 1, places + found.ids.size, without + len(batch) - len(np.unique(rows))
+        pairs.append((found.ids.reshape(-1)[found.positions], found.labels))
+    new, labels = map(np.concatenate, zip(*pairs, strict=True))
+    kept, hidden = new == labels, new == MASK_ID
+    shares = [round(float(each.mean()), 4) for each in (hidden, ~kept & ~hidden, kept)]
+    return [made, places, len(labels), shares, without]
+
+
+def _digest(values: np.ndarray) -> str:
+    return hashlib.sha256(values.astype("<i8").tobytes()).hexdigest()[:16]
+
+
+def _same(samples: Sequence[ErnieSample]) -> bool:
+    """Whether what is written is read back equal."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "again.gz"
+        write_samples(path, samples)
+        return all(
+            one.label == other.label
+            and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("ids", "sentences", "units"))
+            for one, other in zip(samples, read_samples(path), strict=True)
+        )
+
+
+def rows(folder: Path) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what is counted, what was found, and what is expected."""
+    for name, expected in COUNTS.items():
+        samples = list(read_samples(folder / name))
+        for what, found in counts(samples).items():
+            yield f"{name}: {what}", found, expected[what]
+        yield f"{name}: written and read back equal", _same(samples), True
+        if name == "demo_train_set.gz":
+            for units in ("words", "characters"):
+                by_words = units == "words"
+                yield f"masks of 8 lines by {units}", first_batch(samples, by_words), FIRST_BATCH[units]
+                yield f"masks of all lines by {units}", whole_file(samples, by_words), WHOLE[units]
+
+
+def main() -> int:
+    """Print the table; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    wrong = 0
+    for what, found, expected in rows(parser.parse_args().folder):
+        same = found == expected
+        wrong += not same
+        print(f"{what} | {found} | {'same' if same else f'EXPECTED {expected}'}", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

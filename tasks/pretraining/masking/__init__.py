@@ -1,0 +1,1 @@
+"""Choosing what is masked."""
