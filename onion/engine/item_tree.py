@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from onion.engine.item import RunnerItem
 from onion.errors import CompositionError
+from onion.host import launch
 
 if TYPE_CHECKING:
     from onion.engine.timing import Timing
@@ -39,6 +40,12 @@ class Nest(Protocol):
 def subitems(item: RunnerItem) -> Items:
     """Return the items of a nested runner, and nothing for any other item."""
     return cast("Nest", item).items if item.is_runner else ()
+
+
+def is_for_other_rank(item: RunnerItem) -> bool:
+    """Return whether only the first of several processes runs an item, or all that it holds, and this is another."""
+    held = subitems(item)
+    return launch.rank() > 0 and (item.first_rank_only or (bool(held) and all(map(is_for_other_rank, held))))
 
 
 def walk(items: Sequence[RunnerItem]) -> Iterator[RunnerItem]:

@@ -40,12 +40,6 @@ def _count(state: State) -> None:
     state.step = state.next_step
 
 
-def _is_others_work(item: RunnerItem) -> bool:
-    """Return whether only the first of several processes runs an item, or all that it holds, and this is another."""
-    held = item_tree.subitems(item)
-    return launch.rank() > 0 and (item.first_rank_only or (bool(held) and all(map(_is_others_work, held))))
-
-
 class Runner(Holder):
     """An onion of items; the first is the outermost ring.
 
@@ -87,7 +81,7 @@ class Runner(Holder):
                     refuse_wrong_place(item, self.layout, item.place_rules)
                 item.check(self)
             self._outermost_only = tuple(item for item in self.everyone if item.outermost_only)
-            self._others_work = tuple(filter(_is_others_work, self.everyone))
+            self._others_work = tuple(filter(item_tree.is_for_other_rank, self.everyone))
             self._work = self._nested_ring()
             self._compose()
         except CompositionError as error:

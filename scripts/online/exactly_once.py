@@ -115,12 +115,15 @@ def _asked() -> argparse.Namespace:
 
 
 def counts_in(folder: Path) -> Counter[float]:
-    """Return the number of parameters with each value in the newest checkpoint."""
+    """Return the number of parameters with each value in the newest checkpoint.
+
+    To three digits: several processes average the pieces of a batch, which ``trainer.Whole`` undoes up to rounding.
+    """
     newest = checkpoint.newest(folder)
     if newest is None:
         raise SystemExit(f"{folder} contains no checkpoint")
     [table] = newest.items["counts"].values()
-    return Counter(float(count) for count in table.ravel())
+    return Counter(round(float(count), 3) for count in table.ravel())
 
 
 if __name__ == "__main__":

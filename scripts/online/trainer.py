@@ -53,10 +53,14 @@ class Counts(paddle.nn.Layer):
 
 
 class Whole(RunnerItem):
-    """Let each piece of a batch count fully: the loss is a sum over samples, of which pieces have no shares."""
+    """Let each piece of a batch count fully: the loss is a sum over samples, and pieces are averaged by their shares."""
+
+    alters_batches = True  # so that it is run for each piece
 
     def on_batch(self, state: State) -> None:
-        state.share = 1.0
+        """Undo the share of a piece."""
+        if self.group is not None and self.group.piece is not None:
+            state.share = 1 / self.group.piece.weight
 
 
 class Line(paddle.nn.Layer):

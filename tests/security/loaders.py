@@ -246,6 +246,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/distributed/process_group.py": "opens the connections of the ranks",
     "onion/cli/control.py": "the answers of a service, and standard input for one",
     "onion/cli/remote.py": "the answers of a service; tests/test_cli_control.py has broken ones",
+    "onion/online/control/commands.py": "JSON that it has written itself just before",
     "onion/online/control/control_server.py": "JSON that it has written itself just before",
     "onion/online/http/app.py": "the page, which comes with the package",
     "onion/online/http/auth.py": "a token",
