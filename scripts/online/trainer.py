@@ -53,7 +53,7 @@ class Counts(paddle.nn.Layer):
 
 
 class Whole(RunnerItem):
-    """Let each piece of a batch count fully: the loss is a sum over samples, and pieces are averaged by their shares."""
+    """Let each piece of a batch count fully: the loss is a sum over samples, and pieces are averaged by share."""
 
     alters_batches = True  # so that it is run for each piece
 
