@@ -72,7 +72,7 @@ class ProcessGroup(RunnerItem):
         if pieces is not None and pieces % world_size:
             raise CompositionError(
                 f"ProcessGroup: {pieces} pieces cannot be shared evenly by {world_size} processes; start "
-                f"{_divisor(pieces, world_size)} processes, or cut into {world_size * -(-pieces // world_size)} pieces."
+                f"{_divisor(pieces, world_size)} of them, or cut into {world_size * -(-pieces // world_size)} pieces."
             )
         self.pieces, self.timeout, self.shard_optimizer = pieces or world_size, timeout, shard_optimizer
 

@@ -66,7 +66,7 @@ def test_an_ordinary_runner_does_not_train_apart_in_silence(two_processes):
 
 
 def test_pieces_that_cannot_be_shared_evenly(two_processes):
-    told = "3 pieces cannot be shared evenly by 2 processes; start 1 processes, or cut into 4 pieces"
+    told = "3 pieces cannot be shared evenly by 2 processes; start 1 of them, or cut into 4 pieces"
     with pytest.raises(CompositionError, match=told):
         ProcessGroup(pieces=3)
 
