@@ -164,10 +164,9 @@ def place_of(state: State) -> dict[str, Any]:
     return dict(zip(PLACE, values, strict=True))
 
 
-def _between(message: Message) -> Any:
-    """Return the part of a rank's place that ``place_of`` gives; that of another kind of message as it is."""
-    at = message.get("at")
-    return {key: at[key] for key in PLACE if key in at} if isinstance(at, dict) else at
+def _between(message: Message) -> dict[str, Any]:
+    """Return the part of a rank's place that ``place_of`` gives."""
+    return {key: message["at"][key] for key in PLACE if key in message["at"]}
 
 
 def _depth(state: State) -> int:

@@ -147,10 +147,10 @@ class Group:
             raise
         except Exception as raised:
             error = raised
-        own: Message = {"at": ["carried out"]} | ({} if error is None else {"error": _described(error)})
+        own: Message = {"at": {"place": "a command"}} | ({} if error is None else {"error": _described(error)})
         told = self.everyone(own)
         if error is not None:
-            if all(each.get("at") == own["at"] and "error" in each for each in told):
+            if all("error" in each for each in told):
                 raise error
             raise RankError(f"rank {self.rank}: {own['error']}") from error
         self.refuse_out_of_step(told)
@@ -281,7 +281,7 @@ class Group:
         """Return an object of each rank, in order; arrays and what pickle takes."""
         if self.channel is None:
             return [value]
-        self.refuse_out_of_step(self.everyone({"at": {"place": "outputs to be gathered"}}))
+        self.exchange({"at": {"place": "outputs to be gathered"}})
         found: list[Any] = []
         with self.collective():
             _distributed().all_gather_object(found, value)
@@ -300,8 +300,8 @@ class Group:
         if self.channel is None:
             return arrays
         own = {name: np.asarray(array) for name, array in arrays.items()}
-        told = self.everyone({"at": ["gather"], "arrays": {name: _layout(array) for name, array in own.items()}})
-        self.refuse_out_of_step([{"at": each["at"]} for each in told])
+        layouts = {name: _layout(array) for name, array in own.items()}
+        told = self.everyone({"at": {"place": "arrays to be gathered"}, "arrays": layouts})
         found = dict(own)
         for rank, each in enumerate(told[1:], start=1):
             for name, (kind, shape) in each["arrays"].items():
@@ -355,15 +355,14 @@ def _distributed() -> Any:
 
 
 def _place(message: Message) -> dict[str, Any]:
-    """Return where a rank is, for comparison; what it says tells that too."""
-    at = message.get("at", [f"the exchange of {', '.join(message)}"])
-    return at if isinstance(at, dict) else {"place": ", ".join(map(str, at))}
+    """Return where a rank is, for comparison; without ``at``, the keys of its message tell that."""
+    place: dict[str, Any] = message.get("at", {"place": f"the exchange of {', '.join(message)}"})
+    return place
 
 
 def _kind(message: Message) -> str:
     """Return what a message is about: those of one moment are of one kind."""
-    at = message.get("at")
-    return str(at[0]) if isinstance(at, list) else str(_place(message)["place"])
+    return str(_place(message)["place"])
 
 
 def _shown(place: dict[str, Any], keys: Sequence[str]) -> str:

@@ -156,7 +156,7 @@ def first_rank_first(timeout: float = TIMEOUT) -> Iterator[None]:
     """
     channel = _channel(timeout) if launch.world_size() > 1 else None
     if channel is not None and channel.rank > 0:
-        channel.exchange({"at": ["first"]})
+        channel.exchange({"at": {"place": "rank 0 first"}})
     try:
         yield
     except BaseException as error:
@@ -164,7 +164,7 @@ def first_rank_first(timeout: float = TIMEOUT) -> Iterator[None]:
             channel.fail(f"{type(error).__name__}: {error}")
         raise
     if channel is not None and channel.rank == 0:
-        channel.exchange({"at": ["first"]})
+        channel.exchange({"at": {"place": "rank 0 first"}})
 
 
 @contextmanager
@@ -217,7 +217,7 @@ def _last_words(group: Group, message: Message) -> list[Message]:
 
 def _compare(group: Group, runner: Runner) -> None:
     """Refuse ranks whose onions are made of other things than that of rank 0."""
-    told = group.everyone({"at": ["begin"], "onion": identity_of(runner)})
+    told = group.everyone({"at": {"place": "the start of the run"}, "onion": identity_of(runner)})
     for rank, each in enumerate(told):
         other = differences(told[0]["onion"], each["onion"])
         if other:

@@ -229,9 +229,9 @@ class Saver(Periodic):
 
     def _agreed(self, due: bool) -> bool:
         """Return what the first of several ranks finds due, which alone knows what could be written."""
-        return (
-            due if self.group is None else bool(self.group.everyone({"at": ["whether to save"], "due": due})[0]["due"])
-        )
+        if self.group is None:
+            return due
+        return bool(self.group.everyone({"at": {"place": "whether to save"}, "due": due})[0]["due"])
 
     def _save(self, state: State, pass_id: int, batch_id: int) -> None:
         self._writer.wait()
