@@ -25,7 +25,7 @@ def newest_of_first(group: Group, folder: Path) -> Checkpoint | None:
         folder: read on rank 0 only.
 
     Raises:
-        CheckpointError: on rank 0: the folder cannot be read; the others hear of it by a RankError.
+        CheckpointError: on rank 0: the folder cannot be read; the others raise a RankError.
     """
     saved = checkpoint.newest(folder) if group.rank == 0 else None
     arrays, values = ({}, {}) if saved is None else _apart(saved)

@@ -65,7 +65,7 @@ class Group:
         self._looks: WeakKeyDictionary[State, list[Callable[[], None]]] = WeakKeyDictionary()
         self._boundaries: WeakKeyDictionary[State, Boundary] = WeakKeyDictionary()
 
-    # -- words --------------------------------------------------------------------------------------------------------
+    # -- messages -----------------------------------------------------------------------------------------------------
 
     def exchange(self, message: Message) -> list[Message] | None:
         """Tell all ranks something in JSON; return what each has said, or None if all have said the same.
@@ -88,18 +88,18 @@ class Group:
         if failed:
             raise RankError("; ".join(failed))
         places = [_place(each) for each in told]
-        words = [json.dumps(place) for place in places]
-        if len(set(words)) == 1:
+        texts = [json.dumps(place) for place in places]
+        if len(set(texts)) == 1:
             return
-        usual = max(words, key=words.count)
-        several = words.count(usual) * 2 > len(words)  # else nobody knows who is right
-        common = places[words.index(usual)]
+        usual = max(texts, key=texts.count)
+        several = texts.count(usual) * 2 > len(texts)  # else nobody knows who is right
+        common = places[texts.index(usual)]
         keys = list(dict.fromkeys(key for place in places for key in place))
         differs = [key for key in keys if any(place.get(key) != common.get(key) for place in places)]
         told_apart = [
             f"rank {rank} is at {_shown(place, differs)}"
             for rank, place in enumerate(places)
-            if not several or words[rank] != usual
+            if not several or texts[rank] != usual
         ]
         if several:
             told_apart.append(f"the others are at {_shown(common, differs)}")
@@ -110,28 +110,28 @@ class Group:
             "random numbers."
         )
 
-    def hand_out(self, messages: Sequence[Message] = ()) -> Message:
-        """Give each rank a message of its own in JSON, on rank 0; return that of this rank."""
-        return messages[0] if self.channel is None else self.channel.hand_out(messages)
+    def scatter(self, messages: Sequence[Message] = ()) -> Message:
+        """Scatter messages in JSON from rank 0; return that of this rank."""
+        return messages[0] if self.channel is None else self.channel.scatter(messages)
 
     # -- what rank 0 wants done ---------------------------------------------------------------------------------------
 
-    def hear(self, state: State, word: Any = None) -> Any:
-        """Return what rank 0 says between two batches of a run; all ranks ask at the same place.
+    def broadcast(self, state: State, value: Any = None) -> Any:
+        """Return the value of rank 0 between two batches of a run; all ranks call this at the same place.
 
         Args:
             state: of the run.
-            word: what this rank says, in JSON; only that of rank 0 counts.
+            value: of this rank, in JSON; only that of rank 0 counts.
 
         Returns:
-            None: nothing, or a rank stops here; then all have stopped now, and what rank 0 said is not to be done.
+            The value; None also where a rank stops here: then all have stopped now, and nothing is to be done.
 
         Raises:
             HookError: the ranks do not draw the batches of the run together.
         """
         if state not in self._boundaries:
-            raise HookError("what brings the batches does not let the ranks draw them together; use a DataProvider.")
-        return self._boundaries[state].hear(word)
+            raise HookError("the item of the data does not let the ranks draw batches together; use a DataProvider.")
+        return self._boundaries[state].broadcast(value)
 
     def carry_out(self, act: Callable[[], Result]) -> Result:
         """Do on all ranks what rank 0 wants done; return what it comes to here.
@@ -163,7 +163,7 @@ class Group:
         self._boundaries[state] = boundary = Boundary(self, state, batches, provider)
         return boundary
 
-    def handed_out(self, state: State, stream: Stream) -> StreamBoundary:
+    def scattered(self, state: State, stream: Stream) -> StreamBoundary:
         """Return the batches of a pass over a stream that rank 0 reads for all."""
         self._boundaries[state] = boundary = StreamBoundary(self, state, stream)
         return boundary
@@ -293,7 +293,7 @@ class Group:
             return arrays
         own = {name: _layout(array) for name, array in arrays.items()}
         kinds = self.everyone({"arrays": own if self.rank == 0 else None})[0]["arrays"]
-        return {name: self._broadcast(arrays.get(name), kind, shape) for name, (kind, shape) in kinds.items()}
+        return {name: self._broadcast_array(arrays.get(name), kind, shape) for name, (kind, shape) in kinds.items()}
 
     def to_first(self, arrays: dict[str, Any]) -> dict[str, Any]:
         """Return on rank 0 the arrays of all ranks, in numpy's form; on the others their own. No two have one name."""
@@ -306,12 +306,12 @@ class Group:
         for rank, each in enumerate(told[1:], start=1):
             for name, (kind, shape) in each["arrays"].items():
                 # To all: over gloo, two ranks alone can exchange something only if the others do so too.
-                array = self._broadcast(own.get(name), kind, shape, rank)
+                array = self._broadcast_array(own.get(name), kind, shape, rank)
                 if self.rank == 0:
                     found[name] = array
         return found
 
-    def _broadcast(self, array: Any, kind: str, shape: list[int], source: int = 0) -> Any:
+    def _broadcast_array(self, array: Any, kind: str, shape: list[int], source: int = 0) -> Any:
         size = _bytes(kind, shape)
         if size == 0:
             return np.zeros(shape, np.dtype(kind))

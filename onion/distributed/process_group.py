@@ -190,10 +190,10 @@ def _left_together(group: Group, state: State, code: int | None) -> list[int]:
     """Wait until all ranks have left the run; share the signal that ended it. Return the exit codes of all."""
     if not group.over:
         over = {"stop": state.stopped, "stop_pass": None, "run_over": True}
-        told = _last_words(group, {"at": place_of(state), "brings": LEFT, **over})
+        told = _last_words(group, {"at": place_of(state), "event": LEFT, **over})
         if not any(each.get("stop") for each in told):
             group.refuse_out_of_step(
-                [{"at": {**each["at"], "brings": each["brings"]}} if "brings" in each else each for each in told]
+                [{"at": {**each["at"], "event": each["event"]}} if "event" in each else each for each in told]
             )
     signals = state.runner.all(Signals) if state.runner is not None else ()
     received = next((each.received for each in signals if each.received is not None), None)

@@ -80,7 +80,7 @@ def handed(channels, messages, ranks):
 
     def take(rank):
         try:
-            found[rank] = channels[rank].hand_out(messages if rank == 0 else ())
+            found[rank] = channels[rank].scatter(messages if rank == 0 else ())
         except RankError as error:
             found[rank] = str(error)
 
