@@ -13,7 +13,7 @@ import numpy as np
 
 from onion.data.cut import Cut, Piece, Pieces
 from onion.device import paddle
-from onion.distributed.boundary import Boundary
+from onion.distributed.boundary import LEFT, Boundary, place_of
 from onion.distributed.seeding import generators, put_back_generators, seed_generators
 from onion.distributed.sharding import Shard
 from onion.distributed.stream_boundary import Stream, StreamBoundary
@@ -43,7 +43,7 @@ class Group:
     Attributes:
         piece: the piece of the batch that the inside runs on now, or None.
         is_last_piece: whether it is the last one of this rank.
-        over: whether another rank has left the run, so that this one is about to.
+        over: whether the ranks have agreed to leave the run.
         agreed: the error with which all ranks leave together, or None.
     """
 
@@ -155,6 +155,27 @@ class Group:
             raise RankError(f"rank {self.rank}: {own['error']}") from error
         self.refuse_out_of_step(told)
         return result
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def leave(self, state: State, exchange: Callable[[Message], list[Message]] | None = None) -> None:
+        """Agree once that the run is over; a rank that has begun another pass, since only others have stopped, ends it.
+
+        What exchanges something on its way out of a run calls this first: others may be drawing a batch.
+
+        Args:
+            state: of the outermost run.
+            exchange: takes the message of this rank, returns those of all. Default: ``everyone``.
+        """
+        if self.over:
+            return
+        over = {"stop": state.stopped, "stop_pass": None, "run_over": True}
+        told = (exchange or self.everyone)({"at": place_of(state), "event": LEFT, **over})
+        if not any(each.get("stop") for each in told):
+            self.refuse_out_of_step(
+                [{"at": {**each["at"], "event": each["event"]}} if "event" in each else each for each in told]
+            )
+        self.over = True
 
     # -- batches ------------------------------------------------------------------------------------------------------
 

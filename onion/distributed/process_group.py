@@ -6,10 +6,10 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from onion.device import paddle
-from onion.distributed.boundary import LEFT, place_of
 from onion.distributed.channel import Channel, Message
 from onion.distributed.group import Group, joined
 from onion.distributed.sharding import refuse_unshared
@@ -188,13 +188,7 @@ def _ended_together(group: Group, state: State) -> Iterator[None]:
 
 def _left_together(group: Group, state: State, code: int | None) -> list[int]:
     """Wait until all ranks have left the run; share the signal that ended it. Return the exit codes of all."""
-    if not group.over:
-        over = {"stop": state.stopped, "stop_pass": None, "run_over": True}
-        told = _last_words(group, {"at": place_of(state), "event": LEFT, **over})
-        if not any(each.get("stop") for each in told):
-            group.refuse_out_of_step(
-                [{"at": {**each["at"], "event": each["event"]}} if "event" in each else each for each in told]
-            )
+    group.leave(state, partial(_last_words, group))
     signals = state.runner.all(Signals) if state.runner is not None else ()
     received = next((each.received for each in signals if each.received is not None), None)
     told = _last_words(group, {"at": {"place": "the end"}, "code": code, "signal": received})

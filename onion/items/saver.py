@@ -135,6 +135,8 @@ class Saver(Periodic):
             if self._failed:  # the error of a pass was caught; its place is lost
                 return
             self._writer.on_error = "raise"
+            if self.group is not None and state.parent is None:
+                self.group.leave(state)
             if self._agreed(self._asked or self._changed or not self._saved(state)):
                 self._save(state, state.pass_id, state.batch_id)
             self._writer.wait()

@@ -17,7 +17,7 @@ from tests.patience import PATIENCE
 pytestmark = [pytest.mark.ranks, needs_draws_again]
 
 ON = ("stop the pass", "nan", "nan skipped", "nan rolled back")
-SAVED = ("stop", "terminate thrice", "data")
+SAVED = ("stop", "terminate thrice", "terminate between passes", "data")
 APART = {
     "other rate": (7, 7, "learning rate of parameter_updater 0.5"),
     "other order": (3, 5, "examples 16 (crc32 "),
@@ -42,7 +42,7 @@ def in_one_launch(folder, processes, rank):
         {
             "trouble": trouble,
             "rank": rank,
-            "step": APART.get(trouble, (7,))[0],
+            "step": 5 if trouble == "terminate between passes" else APART.get(trouble, (7,))[0],
             "saves": str(folder / f"saves-{number}"),
         }
         for number, (trouble, rank) in enumerate(cases)
