@@ -29,9 +29,10 @@ test: lint
 test-fast: $(READY)
 	$(RUN) -m pytest $(AT_ONCE) -q -m 'not slow and not ranks' $(FAST)
 
-## the tests of trainings by several processes, which `make test` leaves out: about two minutes
-distributed: $(READY)
-	$(RUN) -m pytest -m ranks tests/distributed
+## the tests of trainings by several processes, which `make test` leaves out: about six minutes on two cores. ETCD=1 adds
+## those of elastic launchers, which need etcd-server (apt)
+distributed: $(READY) $(if $(ETCD),$(VENV)/.ready-elastic)
+	$(RUN) -m pytest -m 'ranks$(if $(ETCD),, and not etcd)' tests/distributed
 
 ## the tests N times (5), beside LOAD (8) busy processes: what depends on time will fail.
 ## TESTS="tests/items tests/models" does a part

@@ -31,7 +31,13 @@ SHARED = Path("/dev/shm")
 SECONDS, PATIENCE, LIMIT = 5, 20, 240
 """For a rank that is late; for a rank that is to come at the start; for a whole row."""
 
-STEPS = {"other order": 3, "other rate": 7, "kill in a save": 5, "accumulate more": 1, "kill in a test": 4}
+STEPS = {
+    "terminate between passes": 5,
+    "other order": 3,
+    "kill in a save": 5,
+    "accumulate more": 1,
+    "kill in a test": 4,
+}
 """When the trouble begins; others: at step 7."""
 
 FIRST_ONLY = ("full disk", "kill in a save")

@@ -25,7 +25,7 @@ def newest_of_first(group: Group, folder: Path) -> Checkpoint | None:
         folder: read on rank 0 only.
 
     Raises:
-        CheckpointError: on rank 0: the folder cannot be read; the others hear of it by a RankError.
+        CheckpointError: on rank 0: the folder cannot be read; the others raise a RankError.
     """
     saved = checkpoint.newest(folder) if group.rank == 0 else None
     arrays, values = ({}, {}) if saved is None else _apart(saved)
@@ -53,8 +53,7 @@ def written_for_all(group: Group) -> Iterator[None]:
         yield
     except CheckpointError as error:
         failed = error
-    told = group.everyone({"at": ["written"], "failed_to_write": failed and str(failed)})
-    group.refuse_out_of_step(told)
+    told = group.everyone({"at": {"place": "a checkpoint"}, "failed_to_write": failed and str(failed)})
     if failed is not None or told[0]["failed_to_write"] is not None:
         raise failed or CheckpointError(told[0]["failed_to_write"])
 

@@ -26,8 +26,8 @@ HOST = "127.0.0.1"
 PATIENCE = 60.0
 """Seconds for the others to end by themselves after one has failed."""
 
-LOOK = 0.05
-"""Seconds between two looks at which processes have ended."""
+POLL = 0.05
+"""Seconds after which processes are polled again."""
 
 
 def run_in_processes(count: int, arguments: Sequence[str], logs: Path) -> int:
@@ -110,7 +110,7 @@ def status_of(ranks: Sequence[subprocess.Popen[bytes]], patience: float = PATIEN
         if monotonic() > end:
             for each in left:
                 each.kill()
-        sleep(LOOK)
+        sleep(POLL)
     status = status or next((each.returncode for each in ranks if each.returncode), 0)
     return status if status >= 0 else 128 - status
 

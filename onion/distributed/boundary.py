@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("onion")
 
-BATCH, END, ERROR, LEFT, WORD = "batch", "end", "error", "left", "word"
-"""What a rank brings along: its part of a batch, the end of its data, an error, nothing since it leaves, or an ear for
-the word of rank 0."""
+BATCH, END, ERROR, LEFT, BROADCAST = "batch", "end", "error", "left", "broadcast"
+"""What a rank comes to a place with: its part of a batch, the end of its data, an error, its leave of the run, or a
+value of rank 0 for all."""
 
 PLACE = ("place", "run", "pass", "batch")
 
@@ -45,7 +45,7 @@ class Boundary(Iterator[Any]):
         self._state = weakref.ref(state)  # it holds this object
         self._begun: int | None = None
         self._settled = False
-        self._word: Any = None
+        self._value: Any = None
 
     def __next__(self) -> Any:
         state, group = self._running(), self._group
@@ -55,13 +55,13 @@ class Boundary(Iterator[Any]):
         try:
             drawn = next(self._batches)
         except StopIteration:
-            brings = END
+            event = END
         except Exception as raised:
-            brings, error = ERROR, raised
+            event, error = ERROR, raised
         else:
-            brings = BATCH
+            event = BATCH
         try:
-            goes_on = self._agree(brings, drawn, error, more)
+            goes_on = self._agree(event, drawn, error, more)
         except BaseException:
             self._put_back(drawn)
             raise
@@ -77,15 +77,15 @@ class Boundary(Iterator[Any]):
         if not self._settled:
             self._agree(LEFT, None, None, more=False)
 
-    def hear(self, word: Any = None) -> Any:
-        """Return what rank 0 says before the next batch is drawn; None: nothing, or a rank stops here, and so all do.
+    def broadcast(self, value: Any = None) -> Any:
+        """Return the value of rank 0 before the next batch is drawn; None also where a rank stops here, and so all do.
 
         Args:
-            word: what this rank says, in JSON; only that of rank 0 counts.
+            value: of this rank, in JSON; only that of rank 0 counts.
         """
-        self._word = None
-        self._settled = not self._agree(WORD, None, None, more=False, word=word)
-        return self._word
+        self._value = None
+        self._settled = not self._agree(BROADCAST, None, None, more=False, value=value)
+        return self._value
 
     def _running(self) -> State:
         state = self._state()
@@ -96,10 +96,10 @@ class Boundary(Iterator[Any]):
         if drawn is not None:
             self._provider.put_back(drawn.examples)
 
-    def _agree(self, brings: str, drawn: Pieces | None, error: Exception | None, more: bool, **words: Any) -> bool:
-        """Agree on what comes next; return whether the ranks go on, with a batch or the word of rank 0."""
+    def _agree(self, event: str, drawn: Pieces | None, error: Exception | None, more: bool, **more_keys: Any) -> bool:
+        """Agree on what comes next; return whether the ranks go on, with a batch or the value of rank 0."""
         state = self._running()
-        own: Message = {"at": place_of(state), "brings": brings, **words}
+        own: Message = {"at": place_of(state), "event": event, **more_keys}
         if more:
             own["at"] |= {"more": True}
         if drawn is not None:
@@ -110,28 +110,28 @@ class Boundary(Iterator[Any]):
             own |= {"stop": state.stopped, "stop_pass": state.pass_stopped}
         told = self._group.exchange(own) or [own]
         failed = {rank: each for rank, each in enumerate(told) if "error" in each}
-        if failed and all(each.get("brings") == ERROR for each in failed.values()):
+        if failed and all(each.get("event") == ERROR for each in failed.values()):
             self._fail(error, {rank: each["error"] for rank, each in failed.items()})
         self._group.refuse_out_of_step([{**each, "at": _between(each)} for each in told])
         stopped = {rank: each for rank, each in enumerate(told) if each.get("stop") or each.get("stop_pass")}
         if stopped:
             self._stop(stopped)
             return False
-        return self._goes_on(told, brings)
+        return self._goes_on(told, event)
 
-    def _goes_on(self, told: list[Message], brings: str) -> bool:
-        """Return whether a batch comes next, after what all ranks bring; none of them stops."""
+    def _goes_on(self, told: list[Message], event: str) -> bool:
+        """Return whether a batch comes next, after the events of all ranks; none of them stops."""
         state = self._running()
-        ended = [rank for rank, each in enumerate(told) if each["brings"] == END]
+        ended = [rank for rank, each in enumerate(told) if each["event"] == END]
         if 0 < len(ended) < len(told):
             ranks = ", ".join(map(str, ended))
             raise DataError(
                 f"the data of rank {ranks} ended before those of the others, in pass {state.pass_id}, batch "
                 f"{state.batch_id}; give every rank the same files"
             )
-        self._group.refuse_out_of_step([{"at": {**each["at"], "brings": each["brings"]}} for each in told])
-        self._word = told[0].get("word")
-        return brings in (BATCH, WORD)
+        self._group.refuse_out_of_step([{"at": {**each["at"], "event": each["event"]}} for each in told])
+        self._value = told[0].get("value")
+        return event in (BATCH, BROADCAST)
 
     def _fail(self, error: Exception | None, failed: dict[int, str]) -> None:
         """Leave with an error of the data that some rank has met."""
@@ -150,7 +150,7 @@ class Boundary(Iterator[Any]):
                 state.stop(each["stop"])
             else:
                 state.stop_pass(each["stop_pass"])
-        if any(each["brings"] == LEFT and each.get("run_over") for each in stopped.values()):
+        if any(each["event"] == LEFT and each.get("run_over") for each in stopped.values()):
             self._group.over = True
 
     def __length_hint__(self) -> Any:
@@ -164,10 +164,9 @@ def place_of(state: State) -> dict[str, Any]:
     return dict(zip(PLACE, values, strict=True))
 
 
-def _between(message: Message) -> Any:
-    """Return the part of a rank's place that ``place_of`` gives; that of another kind of message as it is."""
-    at = message.get("at")
-    return {key: at[key] for key in PLACE if key in at} if isinstance(at, dict) else at
+def _between(message: Message) -> dict[str, Any]:
+    """Return the part of a rank's place that ``place_of`` gives."""
+    return {key: message["at"][key] for key in PLACE if key in message["at"]}
 
 
 def _depth(state: State) -> int:

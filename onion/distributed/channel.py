@@ -1,9 +1,9 @@
 """The control channel: what ranks tell each other in a few bytes, apart from tensors.
 
 A collective of Paddle fails after 30 seconds where one rank comes late (gloo), and says nothing of who is missing or
-why. Here rank 0 hears all others over a socket each. It waits as long as it is told, notices at once when a process is
-gone, and passes on what each rank has to say. Ranks that have nothing special to say send the same bytes, and get a
-single byte back: about 0.1 milliseconds among processes of one machine.
+why. Here all others are connected to rank 0 by a socket each. It waits as long as it is told, notices at once when a
+process is gone, and passes on what each rank has to say. Ranks that have nothing special to say send the same bytes,
+and get a single byte back: about 0.1 milliseconds among processes of one machine.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Channel:
         self.rank, self.timeout = rank, timeout
         self._others = others
         self._failed = False
-        self._arrivals = DefaultSelector()  # kept: to make one for 1,000 ranks takes longer than to hear them
+        self._arrivals = DefaultSelector()  # kept: to make one for 1,000 ranks takes longer than to read from them
         for other, connection in others.items():
             self._arrivals.register(connection, EVENT_READ, other)
 
@@ -62,7 +62,7 @@ class Channel:
         return cls(launch.rank(), meet(timeout), timeout)
 
     def exchange(self, message: Message, timeout: float | None = None) -> list[Message] | None:
-        """Tell all ranks something, and hear from all of them.
+        """Gather a message of each rank, on all of them.
 
         Args:
             message: of this rank.
@@ -84,8 +84,8 @@ class Channel:
             raise RankError("; ".join(failed))
         return told
 
-    def hand_out(self, messages: Sequence[Message] = ()) -> Message:
-        """Give each rank a message of its own, which does not answer; return that of this rank.
+    def scatter(self, messages: Sequence[Message] = ()) -> Message:
+        """Scatter messages from rank 0, without an answer; return that of this rank.
 
         Args:
             messages: on rank 0: for each rank.
@@ -96,7 +96,7 @@ class Channel:
         if self.rank == 0:
             for rank, connection in self._others.items():
                 content = json.dumps(messages[rank]).encode()
-                with suppress(OSError):  # gone: whoever waits for it hears so at the next exchange
+                with suppress(OSError):  # gone: its failure is told at the next exchange
                     connection.send_bytes(content)
             return messages[0]
         given = json.loads(self._answer(self.timeout))
@@ -122,39 +122,39 @@ class Channel:
             pass  # they are gone too
 
     def _as_first(self, own: bytes, timeout: float) -> bytes:
-        """Hear all others, and answer them."""
-        heard = self._heard(timeout)
-        if all(each == own for each in heard.values()):
+        """Receive from all others, and answer them."""
+        received = self._gathered(timeout)
+        if all(each == own for each in received.values()):
             answer = SAME
         else:
-            answer = b"[" + b",".join([own, *heard.values()]) + b"]"
+            answer = b"[" + b",".join([own, *received.values()]) + b"]"
         self._tell(answer)
         return answer
 
-    def _heard(self, timeout: float) -> dict[int, bytes]:
+    def _gathered(self, timeout: float) -> dict[int, bytes]:
         """Return the message of each other rank; one that is gone has failed, and so has one that is late.
 
         A rank that says something more before it is answered has failed meanwhile.
         """
-        heard: dict[int, bytes] = {}
+        received: dict[int, bytes] = {}
         end = monotonic() + timeout
         failed = late = False
-        while len(heard) < len(self._others) and not failed and not late:
+        while len(received) < len(self._others) and not failed and not late:
             ready = [key.data for key, _ in self._arrivals.select(max(0.0, end - monotonic()))]
-            heard |= {rank: _received(self._others[rank]) for rank in ready}
-            failed, late = any(heard[rank].startswith(FAILURE) for rank in ready), not ready
+            received |= {rank: _received(self._others[rank]) for rank in ready}
+            failed, late = any(received[rank].startswith(FAILURE) for rank in ready), not ready
         missing = json.dumps({FAILED: f"did not come within {timeout:g} seconds"} if late else {}).encode()
-        return {rank: heard.get(rank, missing) for rank in self._others}
+        return {rank: received.get(rank, missing) for rank in self._others}
 
     def _tell(self, answer: bytes) -> None:
         for connection in self._others.values():
             try:
                 connection.send_bytes(answer)
             except OSError:
-                continue  # gone: whoever waits for it hears so at the next exchange
+                continue  # gone: its failure is told at the next exchange
 
     def _as_other(self, own: bytes, timeout: float) -> bytes:
-        """Tell rank 0, and hear its answer."""
+        """Tell rank 0, and receive its answer."""
         with suppress(OSError):  # rank 0 is gone; what it has said before may be there to read
             self._others[0].send_bytes(own)
         return self._answer(timeout)

@@ -13,7 +13,7 @@ import numpy as np
 
 from onion.data.cut import Cut, Piece, Pieces
 from onion.device import paddle
-from onion.distributed.boundary import Boundary
+from onion.distributed.boundary import LEFT, Boundary, place_of
 from onion.distributed.seeding import generators, put_back_generators, seed_generators
 from onion.distributed.sharding import Shard
 from onion.distributed.stream_boundary import Stream, StreamBoundary
@@ -43,7 +43,7 @@ class Group:
     Attributes:
         piece: the piece of the batch that the inside runs on now, or None.
         is_last_piece: whether it is the last one of this rank.
-        over: whether another rank has left the run, so that this one is about to.
+        over: whether the ranks have agreed to leave the run.
         agreed: the error with which all ranks leave together, or None.
     """
 
@@ -65,7 +65,7 @@ class Group:
         self._looks: WeakKeyDictionary[State, list[Callable[[], None]]] = WeakKeyDictionary()
         self._boundaries: WeakKeyDictionary[State, Boundary] = WeakKeyDictionary()
 
-    # -- words --------------------------------------------------------------------------------------------------------
+    # -- messages -----------------------------------------------------------------------------------------------------
 
     def exchange(self, message: Message) -> list[Message] | None:
         """Tell all ranks something in JSON; return what each has said, or None if all have said the same.
@@ -88,18 +88,18 @@ class Group:
         if failed:
             raise RankError("; ".join(failed))
         places = [_place(each) for each in told]
-        words = [json.dumps(place) for place in places]
-        if len(set(words)) == 1:
+        texts = [json.dumps(place) for place in places]
+        if len(set(texts)) == 1:
             return
-        usual = max(words, key=words.count)
-        several = words.count(usual) * 2 > len(words)  # else nobody knows who is right
-        common = places[words.index(usual)]
+        usual = max(texts, key=texts.count)
+        several = texts.count(usual) * 2 > len(texts)  # else nobody knows who is right
+        common = places[texts.index(usual)]
         keys = list(dict.fromkeys(key for place in places for key in place))
         differs = [key for key in keys if any(place.get(key) != common.get(key) for place in places)]
         told_apart = [
             f"rank {rank} is at {_shown(place, differs)}"
             for rank, place in enumerate(places)
-            if not several or words[rank] != usual
+            if not several or texts[rank] != usual
         ]
         if several:
             told_apart.append(f"the others are at {_shown(common, differs)}")
@@ -110,28 +110,28 @@ class Group:
             "random numbers."
         )
 
-    def hand_out(self, messages: Sequence[Message] = ()) -> Message:
-        """Give each rank a message of its own in JSON, on rank 0; return that of this rank."""
-        return messages[0] if self.channel is None else self.channel.hand_out(messages)
+    def scatter(self, messages: Sequence[Message] = ()) -> Message:
+        """Scatter messages in JSON from rank 0; return that of this rank."""
+        return messages[0] if self.channel is None else self.channel.scatter(messages)
 
     # -- what rank 0 wants done ---------------------------------------------------------------------------------------
 
-    def hear(self, state: State, word: Any = None) -> Any:
-        """Return what rank 0 says between two batches of a run; all ranks ask at the same place.
+    def broadcast(self, state: State, value: Any = None) -> Any:
+        """Return the value of rank 0 between two batches of a run; all ranks call this at the same place.
 
         Args:
             state: of the run.
-            word: what this rank says, in JSON; only that of rank 0 counts.
+            value: of this rank, in JSON; only that of rank 0 counts.
 
         Returns:
-            None: nothing, or a rank stops here; then all have stopped now, and what rank 0 said is not to be done.
+            The value; None also where a rank stops here: then all have stopped now, and nothing is to be done.
 
         Raises:
             HookError: the ranks do not draw the batches of the run together.
         """
         if state not in self._boundaries:
-            raise HookError("what brings the batches does not let the ranks draw them together; use a DataProvider.")
-        return self._boundaries[state].hear(word)
+            raise HookError("the item of the data does not let the ranks draw batches together; use a DataProvider.")
+        return self._boundaries[state].broadcast(value)
 
     def carry_out(self, act: Callable[[], Result]) -> Result:
         """Do on all ranks what rank 0 wants done; return what it comes to here.
@@ -147,14 +147,35 @@ class Group:
             raise
         except Exception as raised:
             error = raised
-        own: Message = {"at": ["carried out"]} | ({} if error is None else {"error": _described(error)})
+        own: Message = {"at": {"place": "a command"}} | ({} if error is None else {"error": _described(error)})
         told = self.everyone(own)
         if error is not None:
-            if all(each.get("at") == own["at"] and "error" in each for each in told):
+            if all("error" in each for each in told):
                 raise error
             raise RankError(f"rank {self.rank}: {own['error']}") from error
         self.refuse_out_of_step(told)
         return result
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def leave(self, state: State, exchange: Callable[[Message], list[Message]] | None = None) -> None:
+        """Agree once that the run is over; a rank that has begun another pass, since only others have stopped, ends it.
+
+        What exchanges something on its way out of a run calls this first: others may be drawing a batch.
+
+        Args:
+            state: of the outermost run.
+            exchange: takes the message of this rank, returns those of all. Default: ``everyone``.
+        """
+        if self.over:
+            return
+        over = {"stop": state.stopped, "stop_pass": None, "run_over": True}
+        told = (exchange or self.everyone)({"at": place_of(state), "event": LEFT, **over})
+        if not any(each.get("stop") for each in told):
+            self.refuse_out_of_step(
+                [{"at": {**each["at"], "event": each["event"]}} if "event" in each else each for each in told]
+            )
+        self.over = True
 
     # -- batches ------------------------------------------------------------------------------------------------------
 
@@ -163,7 +184,7 @@ class Group:
         self._boundaries[state] = boundary = Boundary(self, state, batches, provider)
         return boundary
 
-    def handed_out(self, state: State, stream: Stream) -> StreamBoundary:
+    def scattered(self, state: State, stream: Stream) -> StreamBoundary:
         """Return the batches of a pass over a stream that rank 0 reads for all."""
         self._boundaries[state] = boundary = StreamBoundary(self, state, stream)
         return boundary
@@ -281,7 +302,7 @@ class Group:
         """Return an object of each rank, in order; arrays and what pickle takes."""
         if self.channel is None:
             return [value]
-        self.refuse_out_of_step(self.everyone({"at": {"place": "outputs to be gathered"}}))
+        self.exchange({"at": {"place": "outputs to be gathered"}})
         found: list[Any] = []
         with self.collective():
             _distributed().all_gather_object(found, value)
@@ -293,25 +314,25 @@ class Group:
             return arrays
         own = {name: _layout(array) for name, array in arrays.items()}
         kinds = self.everyone({"arrays": own if self.rank == 0 else None})[0]["arrays"]
-        return {name: self._broadcast(arrays.get(name), kind, shape) for name, (kind, shape) in kinds.items()}
+        return {name: self._broadcast_array(arrays.get(name), kind, shape) for name, (kind, shape) in kinds.items()}
 
     def to_first(self, arrays: dict[str, Any]) -> dict[str, Any]:
         """Return on rank 0 the arrays of all ranks, in numpy's form; on the others their own. No two have one name."""
         if self.channel is None:
             return arrays
         own = {name: np.asarray(array) for name, array in arrays.items()}
-        told = self.everyone({"at": ["gather"], "arrays": {name: _layout(array) for name, array in own.items()}})
-        self.refuse_out_of_step([{"at": each["at"]} for each in told])
+        layouts = {name: _layout(array) for name, array in own.items()}
+        told = self.everyone({"at": {"place": "arrays to be gathered"}, "arrays": layouts})
         found = dict(own)
         for rank, each in enumerate(told[1:], start=1):
             for name, (kind, shape) in each["arrays"].items():
                 # To all: over gloo, two ranks alone can exchange something only if the others do so too.
-                array = self._broadcast(own.get(name), kind, shape, rank)
+                array = self._broadcast_array(own.get(name), kind, shape, rank)
                 if self.rank == 0:
                     found[name] = array
         return found
 
-    def _broadcast(self, array: Any, kind: str, shape: list[int], source: int = 0) -> Any:
+    def _broadcast_array(self, array: Any, kind: str, shape: list[int], source: int = 0) -> Any:
         size = _bytes(kind, shape)
         if size == 0:
             return np.zeros(shape, np.dtype(kind))
@@ -355,15 +376,14 @@ def _distributed() -> Any:
 
 
 def _place(message: Message) -> dict[str, Any]:
-    """Return where a rank is, for comparison; what it says tells that too."""
-    at = message.get("at", [f"the exchange of {', '.join(message)}"])
-    return at if isinstance(at, dict) else {"place": ", ".join(map(str, at))}
+    """Return where a rank is, for comparison; without ``at``, the keys of its message tell that."""
+    place: dict[str, Any] = message.get("at", {"place": f"the exchange of {', '.join(message)}"})
+    return place
 
 
 def _kind(message: Message) -> str:
     """Return what a message is about: those of one moment are of one kind."""
-    at = message.get("at")
-    return str(at[0]) if isinstance(at, list) else str(_place(message)["place"])
+    return str(_place(message)["place"])
 
 
 def _shown(place: dict[str, Any], keys: Sequence[str]) -> str:

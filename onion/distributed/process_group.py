@@ -6,10 +6,10 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from onion.device import paddle
-from onion.distributed.boundary import LEFT, place_of
 from onion.distributed.channel import Channel, Message
 from onion.distributed.group import Group, joined
 from onion.distributed.sharding import refuse_unshared
@@ -156,7 +156,7 @@ def first_rank_first(timeout: float = TIMEOUT) -> Iterator[None]:
     """
     channel = _channel(timeout) if launch.world_size() > 1 else None
     if channel is not None and channel.rank > 0:
-        channel.exchange({"at": ["first"]})
+        channel.exchange({"at": {"place": "rank 0 first"}})
     try:
         yield
     except BaseException as error:
@@ -164,7 +164,7 @@ def first_rank_first(timeout: float = TIMEOUT) -> Iterator[None]:
             channel.fail(f"{type(error).__name__}: {error}")
         raise
     if channel is not None and channel.rank == 0:
-        channel.exchange({"at": ["first"]})
+        channel.exchange({"at": {"place": "rank 0 first"}})
 
 
 @contextmanager
@@ -188,13 +188,7 @@ def _ended_together(group: Group, state: State) -> Iterator[None]:
 
 def _left_together(group: Group, state: State, code: int | None) -> list[int]:
     """Wait until all ranks have left the run; share the signal that ended it. Return the exit codes of all."""
-    if not group.over:
-        over = {"stop": state.stopped, "stop_pass": None, "run_over": True}
-        told = _last_words(group, {"at": place_of(state), "brings": LEFT, **over})
-        if not any(each.get("stop") for each in told):
-            group.refuse_out_of_step(
-                [{"at": {**each["at"], "brings": each["brings"]}} if "brings" in each else each for each in told]
-            )
+    group.leave(state, partial(_last_words, group))
     signals = state.runner.all(Signals) if state.runner is not None else ()
     received = next((each.received for each in signals if each.received is not None), None)
     told = _last_words(group, {"at": {"place": "the end"}, "code": code, "signal": received})
@@ -217,7 +211,7 @@ def _last_words(group: Group, message: Message) -> list[Message]:
 
 def _compare(group: Group, runner: Runner) -> None:
     """Refuse ranks whose onions are made of other things than that of rank 0."""
-    told = group.everyone({"at": ["begin"], "onion": identity_of(runner)})
+    told = group.everyone({"at": {"place": "the start of the run"}, "onion": identity_of(runner)})
     for rank, each in enumerate(told):
         other = differences(told[0]["onion"], each["onion"])
         if other:

@@ -63,7 +63,7 @@ class Shard:
         """Tell whether this rank keeps the state of a parameter."""
         return self._owners[parameter.name] == self._rank
 
-    def step(self, group: Group, at: list[Any]) -> None:
+    def step(self, group: Group, at: dict[str, Any]) -> None:
         """Step the optimizer on this rank's parameters; take those of the other ranks from them.
 
         Args:
@@ -76,7 +76,7 @@ class Shard:
         moved = [each for each in self._parameters if each.grad is not None and not each.stop_gradient]
         with own_gradients(self._optimizer, self.has):
             self._optimizer.step()
-        group.refuse_out_of_step(group.everyone({"at": [*at, len(moved)]}))
+        group.refuse_out_of_step(group.everyone({"at": {**at, "parameters": len(moved)}}))
         with paddle().no_grad():
             for owner in range(group.world_size):
                 self._take(owner, [each for each in moved if self._owners[each.name] == owner])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from onion.engine.state import State
 
 WAIT = "wait"
-"""What rank 0 brings while no batch is ready; and the others always, who wait for rank 0."""
+"""The event of rank 0 while no batch is ready; and that of the others always, who wait for rank 0."""
 
 
 class Stream(Protocol):
@@ -62,7 +62,7 @@ class StreamBoundary(Boundary):
             self._settled = not more
             raise StopIteration
         messages = self._stream.take() if self._group.rank == 0 else []
-        drawn = self._stream.pieces(self._group.hand_out(messages))
+        drawn = self._stream.pieces(self._group.scatter(messages))
         self._group.note_drawn(state, drawn, more)
         return drawn.own[0].batch
 
@@ -73,19 +73,19 @@ class StreamBoundary(Boundary):
             timeout: seconds that rank 0 waits for it at most.
         """
         if self._found == WAIT:
-            brings, error = self._looked(timeout) if self._group.rank == 0 else (WAIT, None)
-            self._found = END  # unless all go on, with what rank 0 brings
-            self._agree(brings, None, error, self._is_more())
+            event, error = self._looked(timeout) if self._group.rank == 0 else (WAIT, None)
+            self._found = END  # unless all go on, with the event of rank 0
+            self._agree(event, None, error, self._is_more())
         return self._found != WAIT
 
-    def _goes_on(self, told: list[Message], brings: str) -> bool:
-        """Note what rank 0 brings, which the others wait for."""
-        if brings not in (WAIT, BATCH, END):  # the ranks agree on something else, such as to leave
-            return super()._goes_on(told, brings)
-        found, *others = (str(each["brings"]) for each in told)
+    def _goes_on(self, told: list[Message], event: str) -> bool:
+        """Note the event of rank 0, which the others wait for."""
+        if event not in (WAIT, BATCH, END):  # the ranks agree on something else, such as to leave
+            return super()._goes_on(told, event)
+        found, *others = (str(each["event"]) for each in told)
         waits = [WAIT if found in (BATCH, END) else found, *others]
         self._group.refuse_out_of_step(
-            [{"at": {**each["at"], "brings": what}} for each, what in zip(told, waits, strict=True)]
+            [{"at": {**each["at"], "event": what}} for each, what in zip(told, waits, strict=True)]
         )
         self._found = found
         return found == BATCH

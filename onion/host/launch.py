@@ -25,11 +25,6 @@ def local_size() -> int:
     return int(os.environ.get("PADDLE_LOCAL_SIZE") or 1)
 
 
-def host() -> str:
-    """Return the address at which the other processes reach this one."""
-    return os.environ.get("PADDLE_CURRENT_ENDPOINT", "127.0.0.1").rpartition(":")[0] or "127.0.0.1"
-
-
 def endpoints() -> str:
     """Return the addresses of all processes, separated by commas, as the launcher gives them to each of them."""
     return os.environ.get("PADDLE_TRAINER_ENDPOINTS", "")

@@ -166,13 +166,13 @@ class Mailbox(RunnerItem):
     def _read(self, state: State) -> None:
         """Read the waiting messages, and while the run is paused also those that arrive."""
         waiting = len(self._messages)  # no more, or a message that posts itself again would block the run
-        while state.pass_stopped is None and (word := self._agreed(state, self._next(waiting))) is not None:
-            if word != AGAIN:
-                self._open(state, *word)
+        while state.pass_stopped is None and (due := self._agreed(state, self._next(waiting))) is not None:
+            if due != AGAIN:
+                self._open(state, *due)
             waiting -= 1
 
     def _next(self, waiting: int) -> Any:
-        """Return what is to be done next, in the words of rank 0; None: the next batch."""
+        """Return the next message and its arguments, on rank 0; None: the next batch."""
         if self.group is not None and self.group.rank > 0:
             return None
         if waiting > 0 or self._paused:
@@ -185,8 +185,8 @@ class Mailbox(RunnerItem):
                 return [message.name, message.arguments]
         return AGAIN if self._paused else None
 
-    def _agreed(self, state: State, word: Any) -> Any:
-        return word if self.group is None else self.group.hear(state, word)
+    def _agreed(self, state: State, due: Any) -> Any:
+        return due if self.group is None else self.group.broadcast(state, due)
 
     def _open(self, state: State, name: str, arguments: list[Any]) -> None:
         """Open the first message; on another rank than the first, one like it."""

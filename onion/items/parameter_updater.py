@@ -90,7 +90,7 @@ class ParameterUpdater(RunnerItem):
         if shard is None or self.group is None:
             self.optimizer.step()
         else:
-            shard.step(self.group, [self.name, state.pass_id, state.batch_id])
+            shard.step(self.group, {"place": self.name, "pass": state.pass_id, "batch": state.batch_id})
         # Gradients go altogether: zeros would still move, by momentum, a parameter that the next batch does not use,
         # and a resumed run has no zeros.
         self.optimizer.clear_grad(set_to_zero=False)

@@ -135,6 +135,8 @@ class Saver(Periodic):
             if self._failed:  # the error of a pass was caught; its place is lost
                 return
             self._writer.on_error = "raise"
+            if self.group is not None and state.parent is None:
+                self.group.leave(state)
             if self._agreed(self._asked or self._changed or not self._saved(state)):
                 self._save(state, state.pass_id, state.batch_id)
             self._writer.wait()
@@ -229,9 +231,9 @@ class Saver(Periodic):
 
     def _agreed(self, due: bool) -> bool:
         """Return what the first of several ranks finds due, which alone knows what could be written."""
-        return (
-            due if self.group is None else bool(self.group.everyone({"at": ["whether to save"], "due": due})[0]["due"])
-        )
+        if self.group is None:
+            return due
+        return bool(self.group.everyone({"at": {"place": "whether to save"}, "due": due})[0]["due"])
 
     def _save(self, state: State, pass_id: int, batch_id: int) -> None:
         self._writer.wait()

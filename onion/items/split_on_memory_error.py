@@ -128,7 +128,7 @@ class SplitOnMemoryError(RunnerItem):
 
         Every part of this one has begun with the same size, so its sum does not depend on who computed it.
         """
-        place = [self.name, state.pass_id, state.batch_id, state.task]
+        place = {"place": self.name, "pass": state.pass_id, "batch": state.batch_id, "task": state.task}
         told = group.everyone({"at": place, "fitted": self._fitted})
         group.refuse_out_of_step(told)
         return min((size for each in told for size in each["fitted"] if size is not None), default=None)

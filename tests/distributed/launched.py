@@ -57,8 +57,8 @@ def launching(out, processes, script, *words):
 
 
 def appeared(path, job):
-    """Return the text of a file, once it is there."""
-    while not path.exists():
+    """Return the text of a file, once there is some."""
+    while not (path.exists() and path.stat().st_size):
         with suppress(subprocess.TimeoutExpired):
             pytest.fail(f"the job has ended with {job.wait(0.1)} and has not written {path}")
     return path.read_text()

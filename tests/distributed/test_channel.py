@@ -35,7 +35,7 @@ def exchanged(channels, messages):
 
 
 def test_ranks_that_say_the_same_hear_so():
-    assert exchanged(connected(3), {rank: {"at": [1]} for rank in range(3)}) == [None, None, None]
+    assert exchanged(connected(3), {rank: {"at": {"place": "here"}} for rank in range(3)}) == [None, None, None]
 
 
 def test_ranks_that_say_something_else_hear_it_all_in_order():
@@ -80,7 +80,7 @@ def handed(channels, messages, ranks):
 
     def take(rank):
         try:
-            found[rank] = channels[rank].hand_out(messages if rank == 0 else ())
+            found[rank] = channels[rank].scatter(messages if rank == 0 else ())
         except RankError as error:
             found[rank] = str(error)
 

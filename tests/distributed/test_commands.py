@@ -72,19 +72,19 @@ def test_an_error_of_one_rank_is_met_by_those_who_wait_for_it_elsewhere():
     first, second = groups(2)
     state = State()  # which a boundary does not hold
     boundary = first.together(state, iter([]), PROVIDER)
-    found = at_once(lambda: boundary.hear(), lambda: second.carry_out(failing(1)))
+    found = at_once(lambda: boundary.broadcast(), lambda: second.carry_out(failing(1)))
     assert [str(error) for error in found] == ["rank 1: PlannedError: on 1"] * 2
 
 
-def test_all_hear_what_the_first_says():
+def test_all_get_the_value_of_the_first():
     ranks, states = groups(3), [State() for _ in range(3)]
     _ = [each.together(state, iter([]), PROVIDER) for each, state in zip(ranks, states, strict=True)]
 
-    def hear(words):
-        return at_once(*(lambda i=i: ranks[i].hear(states[i], words[i]) for i in range(3)))
+    def told(values):
+        return at_once(*(lambda i=i: ranks[i].broadcast(states[i], values[i]) for i in range(3)))
 
-    assert hear([["set", {"x": 1}], None, None]) == [["set", {"x": 1}]] * 3
-    assert hear([None, None, None]) == [None] * 3
+    assert told([["set", {"x": 1}], None, None]) == [["set", {"x": 1}]] * 3
+    assert told([None, None, None]) == [None] * 3
 
 
 @pytest.mark.parametrize("leaving", [0, 1])
@@ -92,12 +92,14 @@ def test_what_is_said_while_a_rank_stops_is_not_to_be_done(leaving):
     ranks, states = groups(2), [State(), State()]
     boundaries = [each.together(state, iter([]), PROVIDER) for each, state in zip(ranks, states, strict=True)]
     states[leaving].stop("enough")
-    acts = [lambda i=i: boundaries[i].leave() if i == leaving else ranks[i].hear(states[i], "go") for i in range(2)]
+    acts = [
+        lambda i=i: boundaries[i].leave() if i == leaving else ranks[i].broadcast(states[i], "go") for i in range(2)
+    ]
     assert at_once(*acts) == [None, None]
     assert [state.stopped for state in states] == ["enough", "enough"]
     boundaries[1 - leaving].leave()  # without another word: the other one has left
 
 
-def test_where_the_ranks_do_not_draw_together_they_do_not_hear():
-    with pytest.raises(HookError, match="does not let the ranks draw them together; use a DataProvider"):
-        Group(0, 2, 2, None).hear(State(), None)
+def test_where_the_ranks_do_not_draw_together_nothing_is_broadcast():
+    with pytest.raises(HookError, match="does not let the ranks draw batches together; use a DataProvider"):
+        Group(0, 2, 2, None).broadcast(State(), None)

@@ -12,6 +12,7 @@ from tests.abilities import needs_draws_again
 
 pytestmark = [
     pytest.mark.ranks,
+    pytest.mark.etcd,
     needs_draws_again,
     pytest.mark.skipif(elastic.missing() is not None, reason=str(elastic.missing())),
 ]

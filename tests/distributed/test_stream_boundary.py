@@ -54,7 +54,7 @@ class Rank:
     error: Exception | None = None
 
     def draw(self, stop_after=None):
-        boundary = self.group.handed_out(self.state, self.stream)
+        boundary = self.group.scattered(self.state, self.stream)
         try:
             for batch in boundary:
                 self.batches.append(batch)

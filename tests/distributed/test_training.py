@@ -1,5 +1,7 @@
 """Trainings by several processes, through Paddle's launcher: the bits, the resumption, and trouble on one rank."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -17,10 +19,9 @@ def alone(tmp_path_factory):
     return found
 
 
-def test_any_number_of_processes_comes_to_the_same_bits(alone, tmp_path):
-    for processes in (2, 4):
-        for found in ranks(tmp_path, processes):
-            assert {**found, "rank": 0} == alone
+def test_two_processes_come_to_the_bits_of_one_that_begins_with_the_weights_of_the_first(alone, tmp_path):
+    for found in ranks(tmp_path, 2, trouble="weights"):  # rank 1 has made others
+        assert (found["weights"], found["loss"]) == (alone["weights"], alone["loss"])
 
 
 @pytest.mark.parametrize(("pieces", "dropout"), [(4, 0.4), (0, 0.0)])
@@ -39,21 +40,14 @@ def distance(one, other):
     return np.linalg.norm(np.subtract(one, other))
 
 
-@pytest.mark.parametrize("resumes_with", [0, 2])
-def test_a_killed_training_goes_on_with_the_same_bits_in_any_number_of_processes(alone, tmp_path, resumes_with):
+def test_a_killed_training_goes_on_with_the_same_bits_in_any_number_of_processes(alone, tmp_path):
     saves = tmp_path / "saves"
     _, killed = ranks(tmp_path, 2, saves=saves, trouble="kill")
     assert killed is None
     assert checkpoint.newest(saves).step == 6
-    for found in ranks(tmp_path, resumes_with, saves=saves):
+    shutil.copytree(saves, tmp_path / "copied")
+    for found in [*ranks(tmp_path, 0, saves=saves), *ranks(tmp_path, 2, saves=tmp_path / "copied")]:
         assert {**found, "rank": 0} == alone
-
-
-def test_what_stops_one_stops_all_after_the_same_batch(tmp_path):
-    for found in ranks(tmp_path, 2, trouble="stop"):
-        assert (found["step"], found["stopped"]) == (7, "enough")
-    for found in ranks(tmp_path, 2, trouble="stop the pass"):
-        assert (found["step"], found["pass"], found["stopped"]) == (7, 2, None)
 
 
 def test_a_signal_to_one_saves_and_ends_all_and_leaves_no_trace(alone, tmp_path):
@@ -61,7 +55,7 @@ def test_a_signal_to_one_saves_and_ends_all_and_leaves_no_trace(alone, tmp_path)
     for found in ranks(tmp_path, 2, saves=saves, trouble="terminate"):
         assert found["error"] == "SystemExit: 143"
     assert checkpoint.newest(saves).step == 7
-    assert ranks(tmp_path, 2, saves=saves)[0]["weights"] == alone["weights"]
+    assert ranks(tmp_path, 0, saves=saves)[0] == alone
 
 
 def test_a_memory_error_on_one_rank_is_split_there_alone(alone, tmp_path):
@@ -72,27 +66,22 @@ def test_a_memory_error_on_one_rank_is_split_there_alone(alone, tmp_path):
 
 ERRORS = {
     "fail": ("ValueError: trouble", "RankError: rank 1: step 7: ValueError: trouble"),
-    "data": ("OSError: the disk of this rank is broken", "DataError: the data failed on another rank. rank 1: OSError"),
-    "weights": (None, None),
     "length": ("RankError: rank 1 has another onion", "RankError: rank 1 has another onion"),
 }
 
 
-@pytest.mark.parametrize("trouble", ["fail", "data", "length"])
+@pytest.mark.parametrize("trouble", ERRORS)
 def test_an_error_of_one_rank_is_told_by_all(trouble, tmp_path):
-    first, second = ranks(tmp_path, 2, trouble=trouble, saves=tmp_path / "saves")
+    first, second = ranks(tmp_path, 2, trouble=trouble)
     mine, theirs = ERRORS[trouble]
     assert second["error"].startswith(mine)
     assert first["error"].startswith(theirs)
 
 
-def test_data_that_fail_on_one_rank_cost_no_batch(alone, tmp_path):
+def test_data_that_fail_on_one_rank_are_told_by_all_and_cost_no_batch(alone, tmp_path):
     saves = tmp_path / "saves"
-    for found in ranks(tmp_path, 2, trouble="data", saves=saves):
-        assert found["step"] == checkpoint.newest(saves).step, "not saved where the data failed"
-    assert ranks(tmp_path, 2, saves=saves)[0]["weights"] == alone["weights"]
-
-
-def test_all_ranks_begin_with_the_weights_of_the_first(alone, tmp_path):
-    for found in ranks(tmp_path, 2, trouble="weights"):
-        assert found["weights"] == alone["weights"]
+    first, second = ranks(tmp_path, 2, trouble="data", saves=saves)
+    assert second["error"].startswith("OSError: the disk of this rank is broken")
+    assert first["error"].startswith("DataError: the data failed on another rank. rank 1: OSError")
+    assert first["step"] == second["step"] == checkpoint.newest(saves).step, "not saved where the data failed"
+    assert ranks(tmp_path, 0, saves=saves)[0]["weights"] == alone["weights"]

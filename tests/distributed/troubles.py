@@ -32,6 +32,11 @@ class Trouble(RunnerItem):
             self.mark.touch()
             self.what(state)
 
+    def on_pass(self, state):
+        yield
+        if self.what is between_passes and state.step == self.step:
+            terminate(state)
+
 
 def fail(state):
     raise ValueError("trouble")
@@ -47,6 +52,14 @@ def halt(*_, **__):
 
 def crash(state):
     os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def terminate(state):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def between_passes(state):
+    """Wait for the end of the pass, after which the other ranks begin another one."""
 
 
 def interrupt_twice(state):
@@ -98,7 +111,8 @@ def accumulate_more(state):
 
 
 TROUBLES = {
-    "terminate": lambda state: os.kill(os.getpid(), signal.SIGTERM),
+    "terminate": terminate,
+    "terminate between passes": between_passes,
     "terminate thrice": terminate_thrice,
     "interrupt": lambda state: os.kill(os.getpid(), signal.SIGINT),
     "interrupt twice": interrupt_twice,
@@ -124,6 +138,7 @@ TROUBLES = {
 
 OUTCOMES = {
     "terminate": SAVED,
+    "terminate between passes": SAVED,
     "terminate thrice": SAVED,
     "interrupt": SAVED,
     "stop": SAVED,

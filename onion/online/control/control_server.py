@@ -176,13 +176,13 @@ class ControlServer(RunnerItem):
         self._pause.drawn = batch
         waiting = self._queue.count()
         while state.pass_stopped is None:
-            word = self._next(state, waiting) if self._leads else None
+            due = self._next(state, waiting) if self._leads else None
             if self.group is not None:
-                word = self.group.hear(state, word)
-            if word is None:
+                due = self.group.broadcast(state, due)
+            if due is None:
                 break
-            if word != AGAIN:
-                self._carry_out(state, *word)
+            if due != AGAIN:
+                self._carry_out(state, *due)
             waiting -= 1
         if self._leads and self._status.is_due():
             self._show(state, "running" if arrived else "waiting")

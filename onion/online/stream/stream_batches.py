@@ -94,7 +94,7 @@ class SharedStream:
         taken, self._next = self._next, None
         if taken is not None:
             return cut.pieces(taken.examples, provider.collate)
-        provider.hear(given["told"])
+        provider.take_over(given["told"])
         prepare = provider.prepare
         parts = [part if prepare is None else [*map(prepare, part)] for part in given["samples"]]
         return cut.made(parts, given["examples"], provider.collate)

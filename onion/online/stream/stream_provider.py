@@ -149,7 +149,7 @@ class StreamProvider(RunnerItem):
             state.batches = StreamBatches(self, state)
             yield
         else:
-            state.batches = boundary = self.group.handed_out(state, SharedStream(self, self.group))
+            state.batches = boundary = self.group.scattered(state, SharedStream(self, self.group))
             yield
             boundary.leave()
         if not state.pass_cut:
@@ -260,7 +260,7 @@ class StreamProvider(RunnerItem):
         progress = self._progress
         return [progress.position, progress.batches, progress.samples, progress.in_pass, progress.dead_letters.count]
 
-    def hear(self, told: Sequence[Any]) -> None:
+    def take_over(self, told: Sequence[Any]) -> None:
         """Take over what the process that reads the stream has told."""
         progress = self._progress
         progress.position, progress.batches, progress.samples, progress.in_pass, progress.dead_letters.count = told
