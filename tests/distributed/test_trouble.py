@@ -22,7 +22,7 @@ APART = {
     "other rate": (7, 7, "learning rate of parameter_updater 0.5"),
     "other order": (3, 5, "examples 16 (crc32 "),
     "other task": (7, 2, "task "),
-    "other passes": (7, 5, "whether to save"),
+    "other passes": (7, 5, "event left"),
     "test alone": (7, 7, "run 1"),
     "skip": (6, 6, "the next batch"),
     "accumulate more": (1, 1, "more True"),
