@@ -48,8 +48,8 @@ speed is promised. `paddle.DataParallel` and fleet run a loop by hand around the
 bucket of gradients while others are being computed, and is called from C++, so only the step shows what it costs. The
 last side is that loop under `no_sync()`: what two processes cost without any exchange. Milliseconds of collectives and
 of the control channel are those of the rank that waits least, call by call: the wait for a slower rank is not in them.
-Bytes are those that a rank gives to them; peak memory is that of the rank that has most. Started by hand instead of by the launcher, the single
-process has 1,200 MiB; why it has more here was not found."""
+Bytes are those that a rank gives to them; peak memory is that of the rank that has most. Started by hand instead of by
+the launcher, the single process has 1,200 MiB; why it has more here was not found."""
 
 
 def measure(section: Section, given: Namespace) -> None:
