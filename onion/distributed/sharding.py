@@ -77,7 +77,7 @@ class Shard:
         with own_gradients(self._optimizer, self.has):
             self._optimizer.step()
         group.refuse_out_of_step(group.everyone({"at": {**at, "parameters": len(moved)}}))
-        with paddle().no_grad():
+        with group.collective(), paddle().no_grad():
             for owner in range(group.world_size):
                 self._take(owner, [each for each in moved if self._owners[each.name] == owner])
 
