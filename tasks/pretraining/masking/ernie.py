@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from onion.tasks.pretraining.corpus.ernie_lines import BEGINS, BORDER, ErnieSample
+from onion.tasks.masked_lm.masking import first_tokens
+from onion.tasks.pretraining.corpus.ernie_lines import BORDER, INSIDE, ErnieSample
 
 SHARE, KEPT, SWAPPED = 0.15, 0.1, 0.2
 """Share of units that are chosen; of a chosen token's own number: below KEPT it stays, below SWAPPED it is replaced."""
@@ -49,13 +50,11 @@ def masked(
     units = np.concatenate([sample.units for sample in samples])
     chance = generator.rand(len(ids))
     replacements = generator.randint(1, vocab_size, size=len(ids))
+    places = np.arange(len(ids))
     # A border begins what follows nothing, so that every token has a first one.
-    firsts = np.maximum.accumulate(np.where((units == BEGINS) | (units == BORDER), np.arange(len(ids)), 0))
-    if not words:
-        firsts = np.arange(len(ids))
-    first = firsts == np.arange(len(ids))
+    firsts = first_tokens(np.cumsum(units != INSIDE)[None])[0] if words else places
     chosen = (units != BORDER) & (chance[firsts] <= SHARE)
-    scale = np.where(first, SHARE, 1.0)  # the first token's number is below SHARE, as it was chosen
+    scale = np.where(firsts == places, SHARE, 1.0)  # the first token's number is below SHARE, as it was chosen
     kept = chance <= KEPT * scale
     swapped = ~kept & (chance <= SWAPPED * scale)
     new = np.where(chosen & ~kept, np.where(swapped, replacements, mask_id), ids)
