@@ -54,6 +54,10 @@ class PerplexityMetric(StatefulMetric):
     def result(self) -> dict[str, float]:
         """Return both figures."""
         words = max(self.words, 1)
-        with np.errstate(over="ignore"):  # infinite if beyond float64, as for a diverged network
-            perplexity = float(np.exp(np.float64(self.loss / words)))
-        return {"perplexity": perplexity, "accuracy": self.right / words}
+        return {"perplexity": perplexity(self.loss / words), "accuracy": self.right / words}
+
+
+def perplexity(loss: float) -> float:
+    """Return e to a mean loss; infinite if that is beyond float64, as for a diverged network."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(np.float64(loss)))
