@@ -37,7 +37,8 @@ from onion.tasks.data.texts import tell_notes
 from onion.tasks.finetune.adapters import FROZEN
 from onion.tasks.finetune.declared import declared_in
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings
-from onion.tasks.finetune.settings import Settings, plain_values
+from onion.tasks.finetune.loop_settings import plain_values
+from onion.tasks.finetune.settings import Settings
 from onion.tasks.names import current_name
 from onion.tasks.registry import kind_of
 from onion.tasks.task import Task
