@@ -115,6 +115,10 @@ class RunnerItem:
         """How many batches a pass has, of an item that brings data; None: unknown, as of a stream."""
         return None
 
+    def batches_in(self, pass_id: int) -> int | None:
+        """Return how many batches a certain pass has, counted from 0, where passes differ; None: unknown."""
+        return self.batches_per_pass
+
     # -- where several processes run the same onion (onion.distributed) ------------------------------------------------
 
     group: Group | None = None

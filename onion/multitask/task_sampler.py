@@ -13,6 +13,7 @@ from onion.data.batch_iterator import BatchIterator
 from onion.data.interruptible_wait import InterruptibleWait
 from onion.data.loader import InfiniteLoader
 from onion.device import detached
+from onion.engine.identity import constructed
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, OnionError
@@ -25,8 +26,11 @@ from onion.multitask.task_data import (
     complaints,
     complaints_of_choice,
     complaints_of_heads,
+    complaints_of_passes,
+    complaints_of_stages,
     endless_target,
     plan,
+    plan_of_stages,
 )
 from onion.training.adjustable import Adjustable
 
@@ -42,7 +46,8 @@ class TaskSampler(RunnerItem):
     A batch that is a dict gets the name as ``"task"``. A pass is one over the reference task: after ``p`` passes
     ``int(p * mix_ratio * batches of the reference per pass)`` batches of a task are planned (PALM's rule), and a pass
     ends when every target has its planned batches. If an item ends a pass early, the next one makes up for it. A batch
-    that an item skips counts as drawn. A run that is resumed with other tasks counts its passes from there.
+    that an item skips counts as drawn. A run that is resumed with other tasks counts its passes from there. With the
+    strategy ``onion.multitask.stages.Stages`` a pass is a stage, and the run ends with the last one.
 
     At the end of a pass, and in the readings, ``share.<task>`` is the share of a task in all batches, and
     ``planned_share.<task>`` its expectation by the strategy's weights. ``loss.<task>``, in the readings, is the latest
@@ -99,10 +104,15 @@ class TaskSampler(RunnerItem):
 
     def check(self, runner: Runner) -> None:
         """Refuse tasks that cannot be trained, or not together."""
-        self._refuse(complaints(self.tasks, self.reference))
+        self._refuse(complaints(self.tasks))
         self._refuse(complaints_of_choice(self.strategy, self.seed, self.finished))
-        self.strategy.check(self._facts())
-        self._refuse(endless_target(self.tasks, self.reference, self.strategy, self.finished))
+        if self.strategy.stages is None:
+            self._refuse(complaints_of_passes(self.tasks, self.reference))
+            self.strategy.check(self._facts())
+            self._refuse(endless_target(self.tasks, self.reference, self.strategy, self.finished))
+        else:
+            self._refuse(complaints_of_stages(self.tasks, self.reference))
+            self.strategy.check(self._facts())
         refuse_other_data(self, runner)
         self._refuse(complaints_of_heads(self.tasks, self, runner))
 
@@ -116,9 +126,28 @@ class TaskSampler(RunnerItem):
     # -- running ------------------------------------------------------------------------------------------------------
 
     @property
-    def batches_per_pass(self) -> int:
-        """The planned batches of a pass; random choices may add some."""
-        return sum(plan(self.tasks, self.reference, 1).values())
+    def batches_per_pass(self) -> int | None:
+        """The planned batches of a pass, to which random choices may add some; None: stages differ in theirs."""
+        stages = self.strategy.stages
+        if stages is None:
+            return sum(plan(self.tasks, self.reference, 1).values())
+        sizes = {sum(stage.values()) for stage in stages}
+        return sizes.pop() if len(sizes) == 1 else None
+
+    def batches_in(self, pass_id: int) -> int | None:
+        """Return the planned batches of a pass, or of the stage that it is; 0 after the last stage."""
+        stages = self.strategy.stages
+        if stages is None:
+            return self.batches_per_pass
+        stage = pass_id - (self._first_pass or 0)
+        return sum(stages[stage].values()) if 0 <= stage < len(stages) else 0
+
+    def _planned(self, passes: int) -> dict[str, int]:
+        """Return the batches of each task that are planned in so many passes, counted from the first."""
+        stages = self.strategy.stages
+        if stages is None:
+            return plan(self.tasks, self.reference, passes)
+        return plan_of_stages(stages[:passes], self.tasks)
 
     def reset(self) -> None:
         """Start all data from the first batch, and a copy of the strategy."""
@@ -131,9 +160,15 @@ class TaskSampler(RunnerItem):
         self._first_pass = None
 
     def initialize(self, state: State) -> None:
-        """Count passes from here, unless this was restored."""
+        """Count passes from here, unless this was restored; end a run whose stages are done."""
         if self._first_pass is None:
             self._first_pass = state.pass_id
+        self._end_after_stages(state)
+
+    def _end_after_stages(self, state: State) -> None:
+        stages = self.strategy.stages
+        if stages is not None and self._drawn() >= sum(self._planned(len(stages)).values()):
+            state.stop(f"all {len(stages)} stages are done")
 
     def on_pass(self, state: State) -> HookIterator:
         """Provide the batches of this pass; end the threads of all tasks at its end."""
@@ -153,6 +188,7 @@ class TaskSampler(RunnerItem):
                     closing.callback(feed.close)
         if not state.pass_cut:
             state.report(self._shares())
+            self._end_after_stages(state)
 
     def on_batch(self, state: State) -> HookIterator:
         """Store the loss of the batch for its task, without reading its value."""
@@ -164,9 +200,10 @@ class TaskSampler(RunnerItem):
 
     def _draws(self, state: State) -> TaskBatches:
         """Return the batches of the pass that begins."""
-        planned = plan(self.tasks, self.reference, state.pass_id + 1 - (self._first_pass or 0))
-        last = self._drawn() + LONGEST * sum(plan(self.tasks, self.reference, 1).values())
-        stop = self.finished == "stop"
+        planned = self._planned(state.pass_id + 1 - (self._first_pass or 0))
+        exact = self.strategy.stages is not None
+        last = sum(planned.values()) if exact else self._drawn() + LONGEST * sum(self._planned(1).values())
+        stop = exact or self.finished == "stop"
         return TaskBatches(
             self.name, state, self.tasks, self._feeds, self._choice, planned=planned, last=last, stop=stop
         )
@@ -193,11 +230,15 @@ class TaskSampler(RunnerItem):
         """
         if task not in self.tasks:
             raise OnionError(f"{self.name} has no task {task!r}; it has {', '.join(self.tasks)}.")
+        if self.strategy.stages is not None:
+            raise OnionError(f"{self.name} draws the exact batches of its stages, in which tasks have no weights.")
         self._adjustable(task).refuse(f"the weight of {task!r}", weight)
         self._choice.set_weight(task, float(weight))
 
     def adjustable(self) -> dict[str, Adjustable]:
-        """Return the weight of each task in the latest choice."""
+        """Return the weight of each task in the latest choice, where tasks have weights."""
+        if self.strategy.stages is not None:
+            return {}
         return {f"weight.{name}": self._adjustable(name) for name in self.tasks}
 
     def _adjustable(self, name: str) -> Adjustable:
@@ -206,9 +247,14 @@ class TaskSampler(RunnerItem):
     # -- logging and saving -------------------------------------------------------------------------------------------
 
     def log_values(self) -> dict[str, float]:
-        """Return the number of examples, the shares, and each task's latest loss, which waits for the device."""
+        """Return the number of examples, the shares, the strategy's figures, and each task's latest loss.
+
+        The loss waits for the device.
+        """
         losses = {f"loss.{name}": float(loss) for name, loss in self._losses.items()}
-        return {"examples": sum(feed.examples for feed in self._feeds.values()), **self._shares(), **losses}
+        drawn = {name: feed.given for name, feed in self._feeds.items()}
+        examples = {"examples": sum(feed.examples for feed in self._feeds.values())}
+        return {**examples, **self._shares(), **self._strategy.readings(drawn), **losses}
 
     def _shares(self) -> dict[str, float]:
         drawn = self._drawn()
@@ -217,6 +263,12 @@ class TaskSampler(RunnerItem):
         shares = {f"share.{name}": feed.given / drawn for name, feed in self._feeds.items()}
         planned = {f"planned_share.{name}": batches / drawn for name, batches in self._choice.expected.items()}
         return {**shares, **planned}
+
+    def identity(self) -> dict[str, Any]:
+        """Return tasks and settings, and the batches of a strategy's stages, counted from 1."""
+        stages = self.strategy.stages
+        table = {} if stages is None else {"stages": {str(i): dict(row) for i, row in enumerate(stages, start=1)}}
+        return {**constructed(self), **table}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the positions in all data, the state of choice and strategy, and the latest losses."""
