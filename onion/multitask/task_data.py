@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -53,11 +53,6 @@ def plan(tasks: Mapping[str, TaskData], reference: str | None, passes: int) -> d
     """
     batches = tasks[reference or _first_target(tasks)].facts.batches or 0
     return {name: int(passes * task.mix_ratio * batches) for name, task in tasks.items()}
-
-
-def plan_of_stages(stages: Sequence[Mapping[str, int]], names: Collection[str]) -> dict[str, int]:
-    """Return the batches of each task in some stages."""
-    return {name: sum(stage.get(name, 0) for stage in stages) for name in names}
 
 
 def complaints(tasks: Mapping[str, TaskData]) -> Iterator[str]:

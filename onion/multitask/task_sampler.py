@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from functools import partial
@@ -19,6 +19,7 @@ from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, OnionError
 from onion.items.data_provider import drawn_together, refuse_other_data
 from onion.multitask.choice import LONGEST, WeightedChoice
+from onion.multitask.pass_plan import PassPlan
 from onion.multitask.strategies import MixRatio, Strategy, TaskInfo
 from onion.multitask.task_batches import TaskBatches
 from onion.multitask.task_data import (
@@ -29,8 +30,6 @@ from onion.multitask.task_data import (
     complaints_of_passes,
     complaints_of_stages,
     endless_target,
-    plan,
-    plan_of_stages,
 )
 from onion.training.adjustable import Adjustable
 
@@ -68,6 +67,7 @@ class TaskSampler(RunnerItem):
     """
 
     provides_data = True
+    grows = ("tasks", "stages")
     # Positions and random choices are saved; the current batches are drawn again from there.
     transient = ("_feeds", "_supply", "_choice")
 
@@ -126,28 +126,17 @@ class TaskSampler(RunnerItem):
     # -- running ------------------------------------------------------------------------------------------------------
 
     @property
+    def _plan(self) -> PassPlan:
+        return PassPlan(self.tasks, self.reference, self.strategy.stages)
+
+    @property
     def batches_per_pass(self) -> int | None:
         """The planned batches of a pass, to which random choices may add some; None: stages differ in theirs."""
-        stages = self.strategy.stages
-        if stages is None:
-            return sum(plan(self.tasks, self.reference, 1).values())
-        sizes = {sum(stage.values()) for stage in stages}
-        return sizes.pop() if len(sizes) == 1 else None
+        return self._plan.batches_per_pass
 
-    def batches_in(self, pass_id: int) -> int | None:
-        """Return the planned batches of a pass, or of the stage that it is; 0 after the last stage."""
-        stages = self.strategy.stages
-        if stages is None:
-            return self.batches_per_pass
-        stage = pass_id - (self._first_pass or 0)
-        return sum(stages[stage].values()) if 0 <= stage < len(stages) else 0
-
-    def _planned(self, passes: int) -> dict[str, int]:
-        """Return the batches of each task that are planned in so many passes, counted from the first."""
-        stages = self.strategy.stages
-        if stages is None:
-            return plan(self.tasks, self.reference, passes)
-        return plan_of_stages(stages[:passes], self.tasks)
+    def batches_in(self, pass_id: int) -> int:
+        """Return the planned batches of a pass; 0 after the last stage."""
+        return self._plan.batches_in(pass_id - (self._first_pass or 0))
 
     def reset(self) -> None:
         """Start all data from the first batch, and a copy of the strategy."""
@@ -166,9 +155,8 @@ class TaskSampler(RunnerItem):
         self._end_after_stages(state)
 
     def _end_after_stages(self, state: State) -> None:
-        stages = self.strategy.stages
-        if stages is not None and self._drawn() >= sum(self._planned(len(stages)).values()):
-            state.stop(f"all {len(stages)} stages are done")
+        if self._plan.is_done(self._drawn()):
+            state.stop("all stages are done")
 
     def on_pass(self, state: State) -> HookIterator:
         """Provide the batches of this pass; end the threads of all tasks at its end."""
@@ -200,9 +188,9 @@ class TaskSampler(RunnerItem):
 
     def _draws(self, state: State) -> TaskBatches:
         """Return the batches of the pass that begins."""
-        planned = self._planned(state.pass_id + 1 - (self._first_pass or 0))
+        planned = self._plan.until(state.pass_id + 1 - (self._first_pass or 0))
         exact = self.strategy.stages is not None
-        last = sum(planned.values()) if exact else self._drawn() + LONGEST * sum(self._planned(1).values())
+        last = sum(planned.values()) if exact else self._drawn() + LONGEST * self._plan.batches_in(0)
         stop = exact or self.finished == "stop"
         return TaskBatches(
             self.name, state, self.tasks, self._feeds, self._choice, planned=planned, last=last, stop=stop
@@ -247,10 +235,7 @@ class TaskSampler(RunnerItem):
     # -- logging and saving -------------------------------------------------------------------------------------------
 
     def log_values(self) -> dict[str, float]:
-        """Return the number of examples, the shares, the strategy's figures, and each task's latest loss.
-
-        The loss waits for the device.
-        """
+        """Return the examples, the shares, the strategy's figures, and each task's loss, which waits for the device."""
         losses = {f"loss.{name}": float(loss) for name, loss in self._losses.items()}
         drawn = {name: feed.given for name, feed in self._feeds.items()}
         examples = {"examples": sum(feed.examples for feed in self._feeds.values())}
@@ -278,6 +263,21 @@ class TaskSampler(RunnerItem):
             "first_pass": self._first_pass,
             "costs": json.dumps({name: float(loss) for name, loss in self._losses.items()}),
         }
+
+    def extended(self, saved: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:
+        """Let new tasks begin with their first batch.
+
+        Raises:
+            CheckpointError: the strategy has no stages, so the new tasks would lack a part in the passes before.
+        """
+        if self.strategy.stages is None:
+            raise CheckpointError(
+                f"{self.name}: {', '.join(tasks)} would lack the batches of all passes before, which "
+                f"{type(self.strategy).__name__} plans for every task; a run that is extended has the strategy Stages."
+            )
+        fresh = self.state_dict()
+        joined = {key: json.dumps(json.loads(fresh[key]) | json.loads(saved[key])) for key in ("feeds", "planned")}
+        return {**saved, **joined}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Restore them.

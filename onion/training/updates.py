@@ -1,7 +1,7 @@
 """How many batches a step of an onion takes, and how many updates it makes: asked of the onion as it is composed.
 
-Items declare it by ``runs_a_step``, ``extra_batches`` and, if it provides the data, ``batches_per_pass`` or, where passes
-differ, ``batches_in`` (``onion.engine.item``).
+Items declare it by ``runs_a_step``, ``extra_batches`` and, if it provides the data, ``batches_per_pass`` or, where
+passes differ, ``batches_in`` (``onion.engine.item``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def updates_in(passes: Passes, updater: RunnerItem, runner: Runner) -> int:
 
 
 def steps_of_differing(passes: range, runner: Runner) -> int | None:
-    """Return how many steps an onion makes in passes that differ in their batches; None: they do not, or are unknown."""
+    """Return how many steps an onion makes in passes that differ in length; None: they do not, or are unknown."""
     data = _data_of(runner)
     if data is None or data.batches_per_pass is not None or data.batches_in(passes.start) is None:
         return None
