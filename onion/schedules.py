@@ -88,11 +88,7 @@ class Plan:
 
 
 class ByTask:
-    """The factor of the task of an update, by the updates of that task alone; ``ParameterUpdater`` counts them.
-
-    Args:
-        factor: of one task.
-    """
+    """The factor of the task of an update, by the updates of that task alone; ``ParameterUpdater`` counts them."""
 
     def __init__(self, factor: Factor) -> None:
         self.task: str | None = None  # that of the latest update
@@ -101,7 +97,7 @@ class ByTask:
 
     def of(self, task: str | None) -> float:
         """Return the factor of a task's next update."""
-        return self._factor(0 if task is None else self.updates.get(task, 0))
+        return self._factor(self.updates.get(task or "", 0))
 
     def __call__(self, step: int) -> float:
         """Return the factor of the task's next update, whatever the number of all updates is."""

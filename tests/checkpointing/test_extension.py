@@ -21,6 +21,7 @@ from onion import (
     TaskData,
     TaskSampler,
     Tester,
+    schedules,
 )
 from onion.checkpointing import rng
 from onion.checkpointing.rng import seeded
@@ -58,7 +59,7 @@ def runner(folder, table, *, around=(), names=None, strategy=None, data=None, in
         TaskSampler(tasks, strategy or Stages.of_table(table, seed=3), seed=3),
         *([ForTask("slope", Noise())] if "slope" in tasks else []),
         MovingAverage(network, 0.8),
-        adamw(network),
+        adamw(network, schedules.by_task(schedules.noam(0.02, 4))),
         *inside,
         GradientMachine(network),
     )
