@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from onion.data.batch_iterator import BatchIterator
+from onion.data.infinite_loader import InfiniteLoader
 from onion.data.interruptible_wait import InterruptibleWait
-from onion.data.loader import InfiniteLoader
 from onion.device import detached
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.data import Loader
+from onion.data.infinite_loader import InfiniteLoader
 from onion.data.interruptible_wait import Interrupted, InterruptibleWait
-from onion.data.loader import InfiniteLoader
 from onion.errors import DataError
 from tests.data.threads import prefetch_threads as threads
 from tests.patience import PATIENCE
