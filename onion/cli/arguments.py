@@ -14,13 +14,14 @@ from typing import Any, NoReturn
 
 import onion
 from onion.cli import commands as run
-from onion.cli import control, tuning
+from onion.cli import control, pretraining, tuning
 from onion.cli.colours import error_line
 from onion.cli.examples import EXAMPLES
 from onion.errors import DataError
 from onion.messages import printable, shown
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
+from onion.tasks.pretraining.settings import PretrainingSettings
 from onion.tasks.validators import COLUMNS, NAMES, NATURAL, NOT_NEGATIVE, POSITIVE
 from onion.validation import Check
 
@@ -94,6 +95,7 @@ def parser() -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, parents=[debug], examples=EXAMPLES[name])
 
     _add_train(add("train", "fine-tune an encoder; the same command resumes an interrupted run"))
+    _add_pretrain(add("pretrain", "pretrain an encoder on a corpus; the same command resumes an interrupted run"))
     _add_evaluate(add("evaluate", "evaluate a trained model on a labelled file"))
     _add_predict(add("predict", "predict with a trained model"))
     _add_push(add("push", "upload a trained model to Hugging Face's hub"))
@@ -154,6 +156,23 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     command.set_defaults(command=run.train)
 
 
+def _add_pretrain(command: argparse.ArgumentParser) -> None:
+    _add_output(command, "folder for checkpoints, the log and the encoder")
+    extend = "go on with a run of fewer tasks in the folder: the same encoder and optimizer, and fresh heads"
+    command.add_argument("--extend", action="store_true", help=extend)
+    force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
+    command.add_argument("--force-resume", action="store_true", help=force)
+    processes = "processes of this machine that train together (default: %(default)s)"
+    command.add_argument("--processes", type=_natural, default=1, metavar="N", help=processes)
+    _add_quiet(command)
+    file = ".yaml or .json file of settings; flags override it"
+    command.add_argument("--settings", type=Path, metavar="FILE", help=file)
+    _add_declared(command, PretrainingSettings)
+    _add_set(command, "set a setting of a task or of the masks, such as masking.share=0.2")
+    _add_threads(command)
+    command.set_defaults(command=pretraining.pretrain)
+
+
 def _add_tune(command: argparse.ArgumentParser) -> None:
     _add_output(command, "folder for the study, its trials and best.json")
     entry = "values of a setting to search: LOW..HIGH, LOW..HIGH:log, LOW..HIGH:STEP or A,B,C; may be repeated"
@@ -196,16 +215,21 @@ def _add_settings(command: argparse.ArgumentParser, without: Collection[str] = (
     command.add_argument(
         "--config", type=Path, metavar="FILE", help=".yaml or .json file of settings; flags override it"
     )
-    declared = declared_in(Settings)
+    _add_declared(command, Settings, without)
+    length = "maximum tokens per example (default: 128; question-answering: 384)"
+    command.add_argument("--max-length", type=_natural, default=argparse.SUPPRESS, metavar="N", help=length)
+    _add_set(command, "set a setting of the task, such as label_smoothing=0.1 (onion tasks NAME lists them)")
+    _add_threads(command)
+
+
+def _add_declared(command: argparse.ArgumentParser, settings: type, without: Collection[str] = ()) -> None:
+    """Add the flags of the settings that a class declares, in groups."""
+    declared = declared_in(settings)
     for title in GROUPS:
         group = command.add_argument_group(title)
         for name, (setting, default) in declared.items():
             if setting.group == title and name not in without:
                 _add_setting(group, name, setting, default)
-    length = "maximum tokens per example (default: 128; question-answering: 384)"
-    command.add_argument("--max-length", type=_natural, default=argparse.SUPPRESS, metavar="N", help=length)
-    _add_set(command, "set a setting of the task, such as label_smoothing=0.1 (onion tasks NAME lists them)")
-    _add_threads(command)
 
 
 def _add_setting(group: argparse._ArgumentGroup, name: str, setting: Declared, default: Any) -> None:
