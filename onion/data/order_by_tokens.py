@@ -71,12 +71,13 @@ class Shuffled:
         self._seed, self._size = seed, len(lengths)
         self._by_length = _longest_first(lengths)
         self._ends = None if weights is None else np.cumsum(weights[self._by_length])
-        self._last = None if weights is None else np.flatnonzero(weights[self._by_length])[-1]
+        self._last = self._size - 1 if weights is None else int(np.flatnonzero(weights[self._by_length])[-1])
         self._windows = self._fullest(lengths, tokens)
         self._begins = np.arange(0, self._size, self._windows, dtype=np.uint64)
         self._sizes = np.minimum(np.uint64(self._windows), np.uint64(self._size) - self._begins)
         self._cuts = evenly_cut(self._bounds(lengths, self._windows), tokens)
-        # Only the last stratum, that of the shortest, may be too small for all windows, and then be a batch alone.
+        # Only the last stratum, that of the shortest, may have too few for all windows. If it is a batch alone, the
+        # windows behind those that are complete have one batch less.
         alone = self._cuts[-2] == len(self._begins) - 1
         self._complete = int(self._sizes[-1]) if alone else self._windows
 
@@ -87,17 +88,18 @@ class Shuffled:
     def batches(self, pass_id: int, start: int) -> Iterator[Indices]:
         """The numbers of the examples of each batch, from batch ``start`` on."""
         keys: Words = np.asarray(random_bits(self._seed, pass_id, TOKENS).random_raw(3))
-        most, ends = len(self._cuts) - 1, self._complete * (len(self._cuts) - 1)
-        if start < ends:
-            window, skipped = divmod(start, most)
-        elif most > 1:
-            window, skipped = divmod(start - ends, most - 1)
-            window += self._complete
-        else:
-            return
-        for number in range(window, self._windows):
+        first, skipped = self._place(start)
+        for number in range(first, self._windows):
             yield from self._window(number, keys)[skipped:]
             skipped = 0
+
+    def _place(self, start: int) -> tuple[int, int]:
+        """The window of a batch, and how many of its batches come before."""
+        most = len(self._cuts) - 1
+        if start < self._complete * most:
+            return divmod(start, most)
+        window, skipped = divmod(start - self._complete * most, max(1, most - 1))
+        return self._complete + window, skipped
 
     def _window(self, number: int, keys: Words) -> list[Indices]:
         """The batches of a window, in random order."""
@@ -116,12 +118,15 @@ class Shuffled:
         if self._ends is None:
             return places
         shares = (places + within) / self._size
-        return np.minimum(np.searchsorted(self._ends, shares * self._ends[-1], side="right"), self._last)
+        found = np.searchsorted(self._ends, shares * self._ends[-1], side="right")
+        drawn: NDArray[Any] = np.minimum(found, self._last)  # a product may be rounded up
+        return drawn
 
     def _bounds(self, lengths: Lengths, windows: int) -> Lengths:
         """The longest that an example of each stratum may be."""
         firsts = np.arange(0, self._size, windows, dtype=np.uint64)
-        return lengths[self._by_length[self._drawn(firsts, 0.0)]]
+        bounds: Lengths = lengths[self._by_length[self._drawn(firsts, 0.0)]]
+        return bounds
 
     def _fullest(self, lengths: Lengths, tokens: int) -> int:
         """The number of windows that gives the fewest batches, of those near `MAX_WINDOW` batches a window."""
@@ -162,7 +167,7 @@ class InOrder:
 
 
 def _settings(lengths: Lengths, tokens: int) -> dict[str, Any]:
-    return {"tokens_per_batch": tokens, "lengths": f"crc32 {zlib.crc32(lengths.tobytes()):08x}"}
+    return {"tokens_per_batch": tokens, "lengths": f"crc32 {zlib.crc32(np.ascontiguousarray(lengths).data):08x}"}
 
 
 def _longest_first(lengths: Lengths) -> NDArray[np.unsignedinteger]:
