@@ -51,6 +51,10 @@ EXAMPLES = {
         onion weights ls
         onion weights get hfl/chinese-roberta-wwm-ext
     """,
+    "corpus": """
+        onion corpus build wiki.txt news.jsonl.gz --tokenizer ernie-1.0 --segmenter jieba --output corpus
+        onion corpus ls corpus --verify
+    """,
     "cache": """
         onion cache ls
         onion cache clear --unused 30

@@ -152,7 +152,8 @@ def gzip_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
     number = 0
     with gzip.GzipFile(fileobj=file) as unpacked:
         try:
-            for number, line in enumerate(byte_lines(unpacked, path), 1):  # type: ignore[arg-type]
+            for line in byte_lines(unpacked, path):  # type: ignore[arg-type]
+                number += 1
                 yield line
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise at(path, number + 1, f"the file is not gzip, or was cut off here ({error}); copy it anew") from error

@@ -30,7 +30,7 @@ FORMATS = (PLAIN_TEXT, JSON_LINES, PLAIN_TEXT + PACKED, JSON_LINES + PACKED)
 """The endings that are known."""
 
 MAX_CHARACTERS = 1 << 26
-"""Characters that a document of plain text may have; a longer one has lost its blank lines, and would fill the memory."""
+"""Characters of a document of plain text; a longer one has lost its blank lines, and would fill the memory."""
 
 BREAK = re.compile(r"\r\n?|\n")
 

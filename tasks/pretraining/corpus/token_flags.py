@@ -106,7 +106,7 @@ def _flags(paragraphs: Sequence[str], tokens: _Tokens, spans: Sequence[Spans]) -
         _tokens_of(_joined([each.entities for each in spans], tokens.bases), tokens),
     ).unified()
     phrase, entity = (_covered(each, len(in_word)) for each in (units.phrases, units.entities))
-    return (
+    found: Flags = (
         in_word * IN_WORD
         + (phrase.inside & in_sentence) * IN_PHRASE
         + (entity.inside & in_sentence) * IN_ENTITY
@@ -116,6 +116,7 @@ def _flags(paragraphs: Sequence[str], tokens: _Tokens, spans: Sequence[Spans]) -
         + entity.all * ENTITY
         + phrase.all * PHRASE
     ).astype(np.uint8)
+    return found
 
 
 def _in_sentence(tokens: _Tokens, found: Units) -> Bools:

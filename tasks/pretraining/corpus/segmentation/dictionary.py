@@ -1,9 +1,8 @@
 """A dictionary of one's own: words, phrases and named entities, found in texts by the longest match.
 
 File: plain text, UTF-8, an entry a line, or ``entry<TAB>kind`` with ``word``, ``phrase`` or ``entity``; blank lines are
-ignored. The search is exact (case matters) and takes the longest entry at the first place where one fits, as jieba's
-and LAC's user dictionaries do. An entry of Latin letters or digits is not found inside a longer word: ``art`` is not in
-``party``.
+ignored. The search is exact (case matters), and for each kind on its own; it takes the longest entry at the first place
+where one fits. An entry of letters or digits is not found inside a longer word: ``art`` is not in ``party``.
 """
 
 from __future__ import annotations
@@ -42,32 +41,36 @@ class Dictionary:
 
     def __init__(self, path: Path, kind: str = "phrase") -> None:
         self.dictionary_sha256: str | None = digest_of_file(path)
-        self._kinds = dict(_entries(path, kind))
-        if not self._kinds:
+        entries: dict[str, set[str]] = {each: set() for each in KINDS}
+        for entry, own in _entries(path, kind):
+            entries[own].add(entry)
+        if not any(entries.values()):
             raise DataError(f"{path}: there is no entry in the dictionary; write one a line")
+        self._searches = [_Search(entries[each]) for each in KINDS]
+
+    def segment(self, texts: Sequence[str]) -> list[Spans]:
+        """Return the entries in each text."""
+        return [Spans(*(units_of(search.matches(text)) for search in self._searches)) for text in texts]
+
+
+class _Search:
+    """The search for entries of one kind."""
+
+    def __init__(self, entries: set[str]) -> None:
+        self._entries = entries
         lengths: dict[str, set[int]] = defaultdict(set)
-        for entry in self._kinds:
+        for entry in entries:
             lengths[entry[:2]].add(len(entry))
         # The lengths of the entries that begin with two characters, the longest first.
         self._lengths = {start: sorted(each, reverse=True) for start, each in lengths.items()}
 
-    def segment(self, texts: Sequence[str]) -> list[Spans]:
-        """Return the entries in each text."""
-        return [self._found(text) for text in texts]
-
-    def _found(self, text: str) -> Spans:
-        kinds = self._kinds
-        found: dict[str, list[tuple[int, int]]] = {kind: [] for kind in KINDS}
-        for begin, end in self._matches(text):
-            found[kinds[text[begin:end]]].append((begin, end))
-        return Spans(*(units_of(found[kind]) for kind in KINDS))
-
-    def _matches(self, text: str) -> Iterator[tuple[int, int]]:
-        place, kinds, lengths = 0, self._kinds, self._lengths
-        while place < len(text):
+    def matches(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield begin and end of each entry in a text."""
+        place, entries, lengths = 0, self._entries, self._lengths
+        while entries and place < len(text):
             for length in (*lengths.get(text[place : place + 2], ()), 1):
                 end = place + length
-                if text[place:end] in kinds and _apart(text, place, end):
+                if text[place:end] in entries and _apart(text, place, end):
                     yield place, end
                     place = end
                     break

@@ -41,7 +41,7 @@ class Jieba:
 
     @cached_property
     def _cut(self) -> Any:
-        from rjieba import Jieba as Library  # noqa: PLC0415  an extra
+        from rjieba import Jieba as Library  # an extra
 
         return Library().cut
 

