@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onion.tasks.finetune.run_folder import TASK_FILE, read_json, read_record
+from onion.tasks.finetune.run_files import TASK_FILE, read_json
+from onion.tasks.finetune.run_folder import read_record
 from tests.commands import max_file_size, place_in, plain
 from tests.commands import onion as run_onion
 from tests.patience import PATIENCE

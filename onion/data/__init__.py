@@ -6,13 +6,16 @@ names are what these are made of. Nothing here needs Paddle.
 
 from onion.data.batching import collate, pad
 from onion.data.files import Row, Table, iter_rows, read_rows
-from onion.data.loader import Batches, Loader
+from onion.data.loader import Loader
 from onion.data.order import balanced, batches_in_order, bucketed, buffered, shuffled, weighted
+from onion.data.passes import Batches
 from onion.data.prefetch import Prefetcher
+from onion.data.source import PassSource
 
 __all__ = [
     "Batches",
     "Loader",
+    "PassSource",
     "Prefetcher",
     "Row",
     "Table",

@@ -1,31 +1,39 @@
-"""`Loader`: from a data source to the batches of a pass; `InfiniteLoader`: pass after pass."""
+"""`Loader`: from a data source to the batches of a pass."""
 
 from __future__ import annotations
 
-import threading
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
-from numbers import Real
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onion.data import batching, making, order
+from onion.data import batching, making
+from onion.data.arguments import (
+    Length,
+    Weights,
+    at_least,
+    check_timeout,
+    checked_lengths,
+    checked_weights,
+    refuse_of_stream,
+)
 from onion.data.cut import Cut
 from onion.data.interruptible_wait import InterruptibleWait
 from onion.data.making import Counted
+from onion.data.order_by_examples import ByExamples
+from onion.data.order_by_tokens import InOrder, Shuffled, fitting
+from onion.data.passes import Batches, too_far
 from onion.data.prefetch import Prefetcher
-from onion.data.source import Indexed, Stream, as_source, fingerprint
+from onion.data.source import Indexed, PassSource, Stream, as_source, examples_of_pass, fingerprint
+from onion.data.stream_order import StreamOrder
 from onion.data.workers import Workers
 from onion.errors import DataError
 
-Length = Callable[[Any], int] | Sequence[int] | NDArray[np.integer]
-"""The length of an example by a function, or the lengths of all."""
-
-Weights = Sequence[float] | NDArray[np.floating | np.integer]
-"""How often each example is drawn, in proportion to the others."""
+BATCH_SIZE = 32
+"""The default number of examples in a batch."""
 
 
 class Work(NamedTuple):
@@ -48,6 +56,11 @@ class Loader:
     Args:
         source: A path, sequence, iterable, dataset or function; see `onion.data.source`.
         batch_size: Examples in a batch, from 1. Default 32.
+        tokens_per_batch: Instead of ``batch_size``: the most tokens that the examples of a batch have together, padding
+            not counted; a batch has as many examples as fit, of similar length. Every pass has the same number of
+            batches. Needs a source with a length, and lengths in tokens, of which none is larger. With `shuffle` or
+            `weights` see `onion.data.order_by_tokens.Shuffled`, else `onion.data.order_by_tokens.InOrder`. Default:
+            none.
         shuffle: Another random order in each pass. Needs a source with a length.
         shuffle_buffer: How many examples of a stream are held, of which a random one comes next. Default: none; a
             stream comes in its own order.
@@ -55,9 +68,12 @@ class Loader:
             often as its weight says (`onion.data.balanced` makes weights of labels). Needs a source with a length.
         seed: Of the random orders, any integer from 0. Default 0.
         lengths: Put examples of similar length into one batch: a function ``example -> int``, which reads every example
-            once before the first pass, or one length an example. Needs a source with a length.
+            once before the first pass (with `tokens_per_batch` at once), or one length an example, such as a mapped
+            array. Needs a source with a length. Default: the source's attribute ``lengths`` with `tokens_per_batch`,
+            else none.
         collate: A function from a list of examples to a batch. Default `onion.data.collate`.
-        drop_last: Leave out a last batch that is not full. Default: keep it.
+        drop_last: Leave out a last batch that is not full; by tokens all are equally full, and none is left out.
+            Default: keep it.
         prefetch: Batches made ahead in a background thread; 0 means no thread, and a lone batch needs none. Default 2.
         timeout: Seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
             resumed takes the time of all those before it. Needs the thread. Default: as long as it takes.
@@ -68,10 +84,11 @@ class Loader:
             Default 0: this process does it all.
 
     Raises:
-        DataError: The source cannot be read, is empty, or lacks the length that `shuffle`, `lengths` or `weights` need;
-            `weights` do not fit; or `shuffle_buffer` is given for one that has a length. While batches are drawn: it
-            has another length than it had, fewer examples than its length, or gives nothing; a worker died.
-        ValueError: An argument is out of its range.
+        DataError: The source cannot be read, is empty, or lacks the length that `shuffle`, `lengths`, `weights` or
+            `tokens_per_batch` need; `weights` or `lengths` do not fit, or an example has more tokens than a batch; or
+            `shuffle_buffer` is given for one that has a length. While batches are drawn: it has another length than it
+            had, fewer examples than its length, or gives nothing; a worker died.
+        ValueError: An argument is out of its range, or both `batch_size` and `tokens_per_batch` are given.
 
     Attributes:
         cut: The pieces of each batch that this process reads, of several that share the batches. None: whole batches.
@@ -82,8 +99,9 @@ class Loader:
     def __init__(
         self,
         source: Any,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         *,
+        tokens_per_batch: int | None = None,
         shuffle: bool = False,
         shuffle_buffer: int | None = None,
         weights: Weights | None = None,
@@ -95,36 +113,81 @@ class Loader:
         timeout: float | None = None,
         num_workers: int = 0,
     ) -> None:
-        at_least("batch_size", batch_size, 1)
+        if batch_size is not None and tokens_per_batch is not None:
+            raise ValueError("batch_size= counts examples and tokens_per_batch= tokens: give one of them, not both")
+        for name, value in (("batch_size", batch_size), ("tokens_per_batch", tokens_per_batch)):
+            at_least(name, 1 if value is None else value, 1)
         at_least("seed", seed, 0)
         at_least("prefetch", prefetch, 0)
         at_least("num_workers", num_workers, 0)
         at_least("shuffle_buffer", 1 if shuffle_buffer is None else shuffle_buffer, 1)
         check_timeout(timeout, prefetch)
-        self.batch_size, self.shuffle, self.seed, self.drop_last = batch_size, shuffle, seed, drop_last
+        self.batch_size = BATCH_SIZE if batch_size is None and tokens_per_batch is None else batch_size
+        self.tokens_per_batch, self.shuffle, self.seed, self.drop_last = tokens_per_batch, shuffle, seed, drop_last
         self.prefetch, self.timeout, self.num_workers = prefetch, timeout, num_workers
         self.shuffle_buffer = shuffle_buffer
         self.cut: Cut | None = None
-        self._collate, self._length = collate, lengths
-        self._lengths: NDArray[np.integer] | None = None
-        self._weights: NDArray[np.float64] | None = None
+        self._collate = collate
         self._source = as_source(source)
+        self._weights: NDArray[np.float64] | None = None
+        self._order: ByExamples | Shuffled | InOrder | StreamOrder
         if isinstance(self._source, Stream):
-            _refuse_of_stream(shuffle=shuffle, lengths=lengths is not None, weights=weights is not None)
+            self._order = self._of_stream(weights, lengths)
         else:
-            self._check_indexed(self._source, weights)
+            self._order = self._of_indexed(self._source, weights, lengths)
 
-    def _check_indexed(self, source: Indexed, weights: Weights | None) -> None:
+    # -- the order ----------------------------------------------------------------------------------------------------
+
+    def _of_stream(self, weights: Weights | None, lengths: Length | None) -> StreamOrder:
+        needing = {"lengths": lengths, "weights": weights, "tokens_per_batch": self.tokens_per_batch}
+        refuse_of_stream(shuffle=self.shuffle, **{name: given is not None for name, given in needing.items()})
+        assert self.batch_size is not None
+        return StreamOrder(self.batch_size, self.seed, self.drop_last, self.shuffle_buffer)
+
+    def _of_indexed(
+        self, source: Indexed | PassSource, weights: Weights | None, lengths: Length | None
+    ) -> ByExamples | Shuffled | InOrder:
         if self.shuffle_buffer is not None:
             raise DataError("shuffle_buffer= is for a stream; this source has a length, so shuffle=True shuffles all")
+        if lengths is None and self.tokens_per_batch is not None:
+            lengths = getattr(source, "lengths", None)
+        if isinstance(source, PassSource) and callable(lengths):
+            raise DataError(
+                "lengths= is a function, but the source has other examples in every pass (of_pass): pass the most "
+                "that each may have, as an array"
+            )
         self._size = len(source)
         if weights is not None:
-            self._weights = _checked_weights(weights, self._size)
-        if self.drop_last and self._size < self.batch_size:
-            few = f"{self._size} examples do not fill one batch of {self.batch_size}"
-            raise DataError(f"{few}, and drop_last=True leaves nothing; use a smaller batch_size")
-        if self._length is not None and not callable(self._length):
-            self._lengths = _checked_lengths(self._length, self._size)
+            self._weights = checked_weights(weights, self._size)
+        if self.tokens_per_batch is not None:
+            return self._by_tokens(source, self.tokens_per_batch, lengths)
+        assert self.batch_size is not None
+        measured = partial(self._lengths, source, lengths) if callable(lengths) else None
+        known = None if lengths is None or measured else self._lengths(source, lengths)
+        return ByExamples(
+            self._size, self.batch_size, self.seed, self.shuffle, self.drop_last, self._weights, known, measured
+        )
+
+    def _by_tokens(self, source: Indexed | PassSource, tokens: int, lengths: Length | None) -> Shuffled | InOrder:
+        if lengths is None:
+            raise DataError(
+                "tokens_per_batch= needs to know how many tokens each example has: pass lengths=, or a source that has "
+                "an attribute of that name"
+            )
+        counted = fitting(self._lengths(source, lengths), tokens)
+        if self.shuffle or self._weights is not None:
+            return Shuffled(counted, tokens, self.seed, self._weights)
+        return InOrder(counted, tokens)
+
+    def _lengths(self, source: Indexed | PassSource, lengths: Length) -> NDArray[np.integer]:
+        """The length of every example, which are read if need be."""
+        if not callable(lengths):
+            return checked_lengths(lengths, self._size)
+        assert not isinstance(source, PassSource)
+        read = making.FromNumbers(source, self._collate).read
+        return checked_lengths([lengths(one) for i in range(self._size) for one in read((i,))], self._size)
+
+    # -- what it tells of itself --------------------------------------------------------------------------------------
 
     @property
     def fingerprint(self) -> str | None:
@@ -134,21 +197,18 @@ class Loader:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the order; and how batches are made, as far as that is not by default."""
-        order = {name: getattr(self, name) for name in ("batch_size", "shuffle", "seed", "drop_last")}
-        own: dict[str, Any] = {"by_length": True} if self._length is not None else {}
-        if self.shuffle_buffer is not None:
-            own["shuffle_buffer"] = self.shuffle_buffer
+        own = {name: getattr(self, name) for name in ("shuffle", "seed", "drop_last")}
         if self._weights is not None:
             own["weights"] = f"crc32 {zlib.crc32(self._weights.tobytes()):08x}"
         made = {} if self._collate is batching.collate else {"collate": self._collate}
-        return {**order, **own, **made}
+        return {**self._order.settings, **own, **made}
 
     @property
     def batches_per_pass(self) -> int | None:
         """How many batches a pass has; None where only reading the source to its end would tell."""
-        if isinstance(self._source, Stream):
-            return None
-        return self._size // self.batch_size if self.drop_last else -(-self._size // self.batch_size)
+        return None if isinstance(self._order, StreamOrder) else len(self._order)
+
+    # -- a pass -------------------------------------------------------------------------------------------------------
 
     def batches(self, pass_id: int, start: int = 0, wait: InterruptibleWait | None = None) -> Batches:
         """The batches of one pass.
@@ -164,26 +224,26 @@ class Loader:
         """
         at_least("pass_id", pass_id, 0)
         at_least("start", start, 0)
-        if isinstance(self._source, Stream):
-            work = self._of_stream(self._source, pass_id, start)
-        else:
-            work = self._of_indexed(self._source, pass_id, start)
+        work = self._work(pass_id, start)
         made, wake = self._made(work, pass_id, start)
         lone = work.total is not None and work.total <= 1 and self.timeout is None  # it is there sooner than a thread
         ahead = Prefetcher(made, self.prefetch, timeout=self.timeout, wake=wake) if self.prefetch and not lone else made
         return Batches(ahead, work.total, wait or InterruptibleWait())
 
-    def _of_stream(self, source: Stream, pass_id: int, start: int) -> Work:
-        return Work(making.FromExamples(self._collate), self._lists(source, pass_id, start), None)
-
-    def _of_indexed(self, source: Indexed, pass_id: int, start: int) -> Work:
+    def _work(self, pass_id: int, start: int) -> Work:
+        source, order = self._source, self._order
+        if isinstance(order, StreamOrder):
+            assert isinstance(source, Stream)
+            return Work(making.FromExamples(self._collate), order.lists(source, pass_id, start, self.cut), None)
+        assert not isinstance(source, Stream)
         self._refuse_other_size(source)
-        plan = self._plan(source, pass_id)
-        if start > len(plan):
-            raise too_far(start, len(plan))
+        examples = examples_of_pass(source, pass_id)
+        self._refuse_other_size(examples)
+        if start > len(order):
+            raise too_far(start, len(order))
         # Python's integers: a list takes them twice as fast as NumPy's, and a user's dataset expects them.
-        numbers = (indices.tolist() for indices in plan[start:])
-        return Work(making.FromNumbers(source, self._collate), numbers, len(plan) - start)
+        numbers = (indices.tolist() for indices in order.batches(pass_id, start))
+        return Work(making.FromNumbers(examples, self._collate), numbers, len(order) - start)
 
     def _made(
         self, work: Work, pass_id: int, start: int
@@ -198,266 +258,9 @@ class Loader:
             return (make(each) for each in given), None
         return (make(each) for each in work.given), None
 
-    def _refuse_other_size(self, source: Indexed) -> None:
+    def _refuse_other_size(self, source: Indexed | PassSource) -> None:
         if len(source) != self._size:
             raise DataError(
                 f"the data source has {len(source)} examples now, but had {self._size} at first; the order of "
                 "a pass depends on that number: pass data that grows as a stream (a function that yields examples)"
             )
-
-    def _plan(self, source: Indexed, pass_id: int) -> list[order.Indices]:
-        """Which examples each batch of the pass has."""
-        if callable(self._length) and self._lengths is None:
-            read = making.FromNumbers(source, self._collate).read
-            found = [self._length(one) for i in range(self._size) for one in read((i,))]
-            self._lengths = _checked_lengths(found, self._size)
-        drawn = None if self._weights is None else order.weighted(self._weights, self.seed, pass_id)
-        if self._lengths is not None:
-            lengths = self._lengths if drawn is None else self._lengths[drawn]
-            batches = order.bucketed(
-                lengths, self.batch_size, self.seed, pass_id, drop_last=self.drop_last, shuffle=self.shuffle
-            )
-            return batches if drawn is None else [drawn[batch] for batch in batches]
-        if drawn is None and self.shuffle:
-            drawn = order.shuffled(self._size, self.seed, pass_id)
-        if drawn is None:
-            return order.batches_in_order(self._size, self.batch_size, self.drop_last)
-        return order.cut(drawn, self.batch_size, self.drop_last)
-
-    def _lists(self, source: Stream, pass_id: int, start: int) -> Iterator[list[Any]]:
-        """The examples of each batch of a stream.
-
-        Those of the first batches are dropped. They are not made if the source can skip them, and neither are those in
-        the pieces of other processes, in whose places there is anything then.
-        """
-        shared = self.cut is not None and self.cut.count < self.cut.of
-        if source.size is not None and (start or shared):
-            examples = source.skipping(self._skipped(source.size, pass_id, start))
-        else:
-            examples = source.examples()
-        examples = self._streamed(examples, pass_id)
-        for done in range(start):
-            if not list(islice(examples, self.batch_size)):
-                raise too_far(start, done)
-        while batch := list(islice(examples, self.batch_size)):
-            if self.drop_last and len(batch) < self.batch_size:
-                return
-            yield batch
-
-    def _skipped(self, size: int, pass_id: int, start: int) -> bytearray:
-        """For each example of a stream 1 if this process does not need it in a pass that it enters there, or 0."""
-        skipped = bytearray(size)
-        places = self._streamed(range(size), pass_id)
-        for place in islice(places, start * self.batch_size):
-            skipped[place] = True
-        if self.cut is not None:
-            while batch := list(islice(places, self.batch_size)):
-                for place in batch:
-                    skipped[place] = True
-                for place in chain.from_iterable(self.cut.parts(batch)):
-                    skipped[place] = False
-        return skipped
-
-    def _streamed(self, examples: Iterable[Any], pass_id: int) -> Iterator[Any]:
-        """A stream in the order in which a pass sees it."""
-        if self.shuffle_buffer is None:
-            return iter(examples)
-        return order.buffered(examples, self.shuffle_buffer, self.seed, pass_id)
-
-
-class Made(Protocol):
-    """What gives the batches of a pass, each with the number of its examples, until it is closed."""
-
-    def __next__(self) -> Counted: ...
-
-    def close(self) -> None:
-        """End it."""
-
-
-class Batches(Iterator[Any]):
-    """The batches of one pass, to be iterated once; `Loader.batches` makes it.
-
-    ``len()`` is the number of batches left; a stream has none, and raises TypeError.
-
-    Attributes:
-        given: How many batches have been handed out so far, those skipped by `start` not counted.
-        examples: How many examples they had.
-    """
-
-    __slots__ = ("_made", "_next", "_total", "_wait", "examples", "given")
-
-    def __init__(self, made: Made, total: int | None, wait: InterruptibleWait) -> None:
-        self._made, self._next, self._total, self._wait = made, made.__next__, total, wait
-        self.given = self.examples = 0
-
-    def __next__(self) -> Any:
-        with self._wait:
-            count, batch = self._next()
-        self.given += 1  # counted only once it is here and the wait cannot be ended any more (interruptible_wait.py)
-        self.examples += count
-        return batch
-
-    def __len__(self) -> int:
-        if self._total is None:
-            raise TypeError("a stream does not know how many batches are left")
-        return self._total - self.given
-
-    def put_back(self, examples: int) -> None:
-        """Count the batch that was handed out last, of so many examples, as not handed out."""
-        self.given -= 1
-        self.examples -= examples
-
-    def __bool__(self) -> bool:
-        return True  # as every iterator; without this, len() would decide
-
-    def close(self) -> None:
-        """End the pass here: no more batches come, and the background thread is gone. Harmless when called again."""
-        if self._wait.asked and isinstance(self._made, Prefetcher):
-            self._made.hurry()
-        self._made.close()
-
-
-class Passes(Protocol):
-    """The batches of each pass; one object serves every pass.
-
-    Attributes:
-        cut: The pieces of each batch that this process reads; None: whole batches.
-    """
-
-    cut: Cut | None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Order and make of the batches, as plain data: a run that goes on from a checkpoint has the same."""
-
-    @property
-    def fingerprint(self) -> str | None:
-        """What tells its data from others; see `onion.data.source.fingerprint`."""
-
-    @property
-    def batches_per_pass(self) -> int | None:
-        """How many batches a pass has; None where only reading the source to its end would tell."""
-
-    def batches(self, pass_id: int, start: int = 0, wait: InterruptibleWait | None = None) -> Batches:
-        """The batches of one pass, from batch `start` on; see `Loader.batches`."""
-
-
-class InfiniteLoader(Iterator[Any]):
-    """The batches of a loader, pass after pass.
-
-    It may be closed at any time, which ends the loader's thread; the next batch continues where this one stopped. The
-    source has to be one that can be read again. Several may share a loader; each has its own place.
-
-    Attributes:
-        pass_id: The loader's pass, from 0.
-        batch: Batches of this pass handed out so far.
-        given: Batches handed out in all, and ``examples`` in them.
-        wait: What ends the wait for a batch, from the next opening on.
-    """
-
-    def __init__(self, loader: Passes) -> None:
-        self._loader = loader
-        self._batches: Batches | None = None
-        self.wait = InterruptibleWait()
-        self.pass_id = self.batch = self.given = self.examples = 0
-
-    def __next__(self) -> Any:
-        try:
-            return self._take()
-        except StopIteration:
-            self.close()
-            self.pass_id, self.batch = self.pass_id + 1, 0
-        try:
-            return self._take()
-        except StopIteration:
-            raise DataError(f"the data returned no batch in pass {self.pass_id}, so the pass would never end") from None
-
-    def _take(self) -> Any:
-        if self._batches is None:
-            self._batches = self._loader.batches(self.pass_id, self.batch, self.wait)
-        before = self._batches.examples
-        batch = next(self._batches)
-        self.batch, self.given = self.batch + 1, self.given + 1
-        self.examples += self._batches.examples - before
-        return batch
-
-    def put_back(self, examples: int) -> None:
-        """Count the batch that was handed out last, of so many examples, as not handed out."""
-        self.batch, self.given = self.batch - 1, self.given - 1
-        self.examples -= examples
-
-    @property
-    def place(self) -> str:
-        """Where the next batch is, for a person to read."""
-        return place_of(self.pass_id, self.batch)
-
-    def close(self) -> None:
-        """End the loader's thread here; the place is kept. Harmless when called again."""
-        batches, self._batches = self._batches, None
-        if batches is not None:
-            batches.close()
-
-    def state_dict(self) -> dict[str, int]:
-        """The place, and the counts."""
-        return {"pass": self.pass_id, "batch": self.batch, "given": self.given, "examples": self.examples}
-
-    def load_state_dict(self, saved: Mapping[str, int]) -> None:
-        """Go on at that place."""
-        self.close()
-        self.pass_id, self.batch = saved["pass"], saved["batch"]
-        self.given, self.examples = saved["given"], saved["examples"]
-
-
-def place_of(pass_id: int, batch: int) -> str:
-    """A place in the data, for a person to read."""
-    return f"pass {pass_id}, batch {batch} (both from 0)"
-
-
-def at_least(name: str, value: int, least: int) -> None:
-    """Raise ValueError for what is no integer from ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-
-
-def check_timeout(timeout: float | None, prefetch: int) -> None:
-    """Raise ValueError for a timeout that is out of range, or that cannot be measured."""
-    if timeout is None:
-        return
-    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout < threading.TIMEOUT_MAX:
-        raise ValueError(f"timeout must be a number of seconds > 0, got {timeout!r}")
-    if prefetch == 0:
-        raise ValueError(
-            "timeout= needs the background thread, prefetch >= 1: without it the run itself is inside the source, "
-            "and cannot measure the time"
-        )
-
-
-def _refuse_of_stream(**given: bool) -> None:
-    for name in (name for name, there in given.items() if there):
-        remedy = "pass a list of it" + (", or shuffle_buffer=" if name == "shuffle" else "")
-        raise DataError(f"{name}= needs a source with a length, and this one is a stream; {remedy}")
-
-
-def _checked_weights(weights: Weights, size: int) -> NDArray[np.float64]:
-    array = np.asarray(weights)
-    if array.shape != (size,) or array.dtype.kind not in "iuf":
-        got = f"{array.dtype} {list(array.shape)}"
-        raise DataError(f"weights= must give one number for each of the {size} examples, got {got}")
-    array = array.astype(np.float64)
-    if not (np.isfinite(array).all() and (array >= 0).all() and 0 < array.sum() < np.inf):
-        raise DataError("weights= must be finite numbers >= 0, one of them above 0")
-    return array
-
-
-def _checked_lengths(lengths: Sequence[int] | NDArray[np.integer], size: int) -> NDArray[np.integer]:
-    array = np.asarray(lengths)
-    if array.shape != (size,) or array.dtype.kind not in "iu":
-        got = f"{array.dtype} {list(array.shape)}"
-        raise DataError(f"lengths= must give one integer for each of the {size} examples, got {got}")
-    return array
-
-
-def too_far(start: int, there: int) -> DataError:
-    """The error of a pass that is to be entered behind its end."""
-    what = f"cannot continue after batch {start} of this pass: it has {there} batches"
-    return DataError(f"{what}; did the data or the batch_size change since the checkpoint?")

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 Indices = NDArray[np.int64]
 Example = TypeVar("Example")
 
-SHUFFLED, BATCHES, PADDLE, WEIGHTED, BUFFERED, REST = range(6)
+SHUFFLED, BATCHES, PADDLE, WEIGHTED, BUFFERED, REST, TOKENS, INTERLEAVED = range(8)
 """What random numbers of one seed and pass are drawn for: each purpose has its own. PADDLE is that of
-`onion.data.paddle_loader`. They stay as they are, since runs are resumed by later versions."""
+`onion.data.paddle_loader`, TOKENS of `onion.data.order_by_tokens`. They stay as they are, since runs are resumed by
+later versions."""
 
 BLOCK = 4096
 """Random numbers that a shuffle buffer draws at a time."""
@@ -52,11 +53,12 @@ def shuffled(n: int, seed: int, pass_id: int) -> Indices:
 def _permutation(n: int, seed: int, pass_id: int, purpose: int) -> Indices:
     # Sorting raw bits, not Generator.permutation: NumPy keeps the former the same from version to version and reserves
     # the right to change the latter (NEP 19). A checkpoint may be resumed with another NumPy than it was written with.
-    bits: NDArray[np.uint64] = _generator(seed, pass_id, purpose).random_raw(n)
+    bits: NDArray[np.uint64] = random_bits(seed, pass_id, purpose).random_raw(n)
     return _sorting(bits).astype(np.int64, copy=False)
 
 
-def _generator(seed: int, pass_id: int, purpose: int) -> np.random.Philox:
+def random_bits(seed: int, pass_id: int, purpose: int) -> np.random.Philox:
+    """The random bits of a seed and a pass, for one purpose."""
     return np.random.Philox(np.random.SeedSequence(seed, spawn_key=(pass_id, purpose)))
 
 
@@ -66,6 +68,22 @@ def _sorting(bits: NDArray[np.uint64]) -> NDArray[np.intp]:
     ranked = bits[order]
     # The algorithm decides only where numbers are equal: with 10^7 of them once in 400,000 passes.
     return np.argsort(bits, kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
+
+
+def interleaved(counts: Sequence[int], seed: int, pass_id: int) -> Indices:
+    """Each number ``i`` of ``0 .. len(counts) - 1`` exactly ``counts[i]`` times, in random order.
+
+    Args:
+        counts: How often each number comes, from 0.
+        seed: Any integer from 0.
+        pass_id: The pass, from 0. Orders of different passes are independent of each other.
+
+    Returns:
+        ``int64 [sum(counts)]``; the same for the same arguments, on every machine and with every version of NumPy.
+    """
+    numbers = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    mixed: Indices = numbers[_permutation(len(numbers), seed, pass_id, purpose=INTERLEAVED)]
+    return mixed
 
 
 def weighted(weights: NDArray[np.floating], seed: int, pass_id: int) -> Indices:
@@ -83,7 +101,7 @@ def weighted(weights: NDArray[np.floating], seed: int, pass_id: int) -> Indices:
         ``int64 [examples]``; the same for the same arguments, on every machine and with every version of NumPy.
     """
     ends = np.cumsum(weights, dtype=np.float64)
-    bits = _generator(seed, pass_id, purpose=WEIGHTED).random_raw(len(ends))
+    bits = random_bits(seed, pass_id, purpose=WEIGHTED).random_raw(len(ends))
     uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53  # from 0, below 1
     found = np.searchsorted(ends, uniform * ends[-1], side="right")
     drawn: Indices = np.minimum(found, np.flatnonzero(weights)[-1]).astype(np.int64)  # a product may be rounded up
@@ -136,7 +154,7 @@ def buffered(examples: Iterable[Example], size: int, seed: int, pass_id: int) ->
 
 def _slots(size: int, seed: int, pass_id: int) -> Iterator[int]:
     """Random numbers below `size`, without end."""
-    generator = _generator(seed, pass_id, purpose=BUFFERED)
+    generator = random_bits(seed, pass_id, purpose=BUFFERED)
     while True:
         yield from (generator.random_raw(BLOCK) % np.uint64(size)).tolist()
 

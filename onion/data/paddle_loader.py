@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from onion.data.arguments import at_least, check_timeout
 from onion.data.cut import Cut
 from onion.data.interruptible_wait import InterruptibleWait
-from onion.data.loader import Batches, at_least, check_timeout, too_far
 from onion.data.making import Counted
 from onion.data.order import PADDLE, shuffled
 from onion.data.paddle_loader_pass import Beginning, Making, Reading, RunningLoader, Streaming
+from onion.data.passes import Batches, too_far
 from onion.data.prefetch import Prefetcher
 from onion.data.source import fingerprint, has_length, named
 from onion.data.worker_process import SHUTDOWN_TIMEOUT, Failed

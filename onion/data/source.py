@@ -1,10 +1,11 @@
-"""The user's data as one of two kinds: `Indexed` or `Stream`.
+"""The user's data as one of three kinds: `Indexed`, `PassSource` or `Stream`.
 
 ==========================================================  =========
 given                                                       becomes
 ==========================================================  =========
 path of a ``.tsv``, ``.csv`` or ``.jsonl`` file             `Indexed`
 list, tuple, array, `Table`, map-style dataset              `Indexed`
+what has a length and a method ``of_pass``                  `PassSource`: an `Indexed` for each pass
 iterable, iterable-style dataset, generator function        `Stream`
 iterator (a generator, an open file)                        `Stream`, for one pass
 ==========================================================  =========
@@ -49,6 +50,28 @@ class Skippable(Protocol):
         """
 
 
+@runtime_checkable
+class PassSource(Protocol):
+    """Examples that are others in every pass: masks that are drawn anew, pairs with other negatives.
+
+    An attribute ``lengths``, ``[examples]`` integers, may say how many tokens each example has at most in any pass, for
+    ``tokens_per_batch``.
+    """
+
+    def __len__(self) -> int:
+        """How many examples a pass has: the same number in every pass."""
+
+    def of_pass(self, pass_id: int, /) -> Indexed:
+        """The examples of a pass, asked for when it begins, or is entered again in the middle.
+
+        They are a function of pass and number alone, or a resumed run would see others. With ``num_workers`` they are
+        pickled for the workers of the pass.
+
+        Args:
+            pass_id: From 0; each task of a TaskSampler counts its own.
+        """
+
+
 class Stream:
     """Examples that come one after the other, from the beginning in each pass.
 
@@ -75,7 +98,7 @@ class Stream:
         return self._skipping(skipped)
 
 
-def as_source(given: Any) -> Indexed | Stream:
+def as_source(given: Any) -> Indexed | PassSource | Stream:
     """Recognise data as in the table above; `DataError` for anything else, no data, or an unreadable file."""
     if isinstance(given, str | os.PathLike):
         return read_rows(given)
@@ -83,11 +106,11 @@ def as_source(given: Any) -> Indexed | Stream:
     if isinstance(given, Mapping | AbstractSet):
         kind = type(given).__name__
         raise DataError(f"a {kind} has no first, second and third example; pass a list made of it")
-    if has_length(given) and hasattr(type(given), "__getitem__"):
+    if has_length(given) and (isinstance(given, PassSource) or hasattr(type(given), "__getitem__")):
         if len(given) == 0:
             raise DataError(f"the data source ({type(given).__name__}) is empty; it needs at least one example")
-        indexed: Indexed = given
-        return indexed
+        numbered: Indexed | PassSource = given
+        return numbered
     if isinstance(given, Iterator):
         return Stream(_Once(given))
     if hasattr(type(given), "__iter__"):  # of the type, since a class is a function that makes an iterable
@@ -98,6 +121,17 @@ def as_source(given: Any) -> Indexed | Stream:
     raise DataError(
         f"cannot read examples from a {kind}; pass a path, a sequence, an iterable, a dataset or a function"
     )
+
+
+def examples_of_pass(source: Indexed | PassSource, pass_id: int) -> Indexed:
+    """The examples that a source has in a pass."""
+    if not isinstance(source, PassSource):
+        return source
+    examples = source.of_pass(pass_id)
+    if not isinstance(examples, Indexed):
+        kind, given = type(source).__name__, type(examples).__name__
+        raise DataError(f"{kind}.of_pass returned a {given}; it must return examples that have a length and numbers")
+    return examples
 
 
 BATCHES = {

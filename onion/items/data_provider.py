@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from onion.data.arguments import Length, Weights, at_least
 from onion.data.batch_iterator import BatchIterator
 from onion.data.batching import collate as stack
 from onion.data.interruptible_wait import InterruptibleWait
-from onion.data.loader import Batches, Length, Loader, Passes, Weights, at_least, place_of
+from onion.data.loader import Loader
 from onion.data.paddle_loader import PaddleBatches, is_data_loader
+from onion.data.passes import Batches, Passes, place_of
 from onion.data.source import say_where
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
@@ -18,10 +20,6 @@ from onion.errors import CompositionError, DataError
 
 if TYPE_CHECKING:
     from onion.engine.runner import Runner
-
-
-BATCH_SIZE = 32
-"""The default number of examples in a batch."""
 
 
 class DataProvider(RunnerItem):
@@ -35,6 +33,9 @@ class DataProvider(RunnerItem):
             ``paddle.io.Dataset``; or a ``paddle.io.DataLoader``, which makes its own batches (see
             ``onion.data.paddle_loader``), so only ``seed``, ``prefetch`` and ``timeout`` may be given with it.
         batch_size: examples per batch. Default 32.
+        tokens_per_batch: instead, the most tokens that the examples of a batch have together, padding not counted; it
+            takes as many examples of similar length as fit, and all passes have as many batches. Needs ``lengths`` in
+            tokens. See ``onion.data.Loader``. Default: none.
         shuffle: whether to shuffle in every pass. Default False.
         shuffle_buffer: examples of a stream that are held, of which a random one comes next. Default: none; a stream
             comes in its own order.
@@ -42,9 +43,10 @@ class DataProvider(RunnerItem):
             proportion to its weight; ``onion.data.balanced(labels)`` makes all labels equally likely.
         seed: of the random orders. Default 0.
         lengths: a function that returns the length of an example, or a sequence of all lengths: a batch then has
-            examples of similar length, which need little padding. Default: no buckets.
+            examples of similar length, which need little padding. Default: the source's attribute ``lengths`` with
+            ``tokens_per_batch``, else no buckets.
         collate: makes a batch of a list of examples. Default: stack arrays and numbers field by field.
-        drop_last: whether to drop a last batch that is not full. Default False.
+        drop_last: whether to drop a last batch that is not full; by tokens there is none. Default False.
         prefetch: batches prepared in a background thread, which ends with the pass (but see ``wake``). Without it, for
             0 or a single batch, there is no thread. Default 2.
         timeout: seconds to wait for a batch before a DataError, which needs the thread. The first batch of a resumed
@@ -55,7 +57,7 @@ class DataProvider(RunnerItem):
     Raises:
         DataError: the source is missing, broken or empty, or a DataLoader is given with its own settings; or, in the
             run, it yields nothing in time, its length changed or exceeds its examples, or a worker died.
-        ValueError: an argument is out of range.
+        ValueError: an argument is out of range, or both ``batch_size`` and ``tokens_per_batch`` are given.
         CompositionError: another item of the onion provides data too.
 
     An error of the source or of ``collate`` is raised with its type and traceback. A note, in a DataError the message,
@@ -73,6 +75,7 @@ class DataProvider(RunnerItem):
         source: Any,
         batch_size: int | None = None,
         *,
+        tokens_per_batch: int | None = None,
         shuffle: bool = False,
         shuffle_buffer: int | None = None,
         weights: Weights | None = None,
@@ -85,10 +88,11 @@ class DataProvider(RunnerItem):
         num_workers: int = 0,
     ) -> None:
         self.batch_size, self.shuffle, self.seed, self.drop_last = batch_size, shuffle, seed, drop_last
-        self.shuffle_buffer, self.num_workers = shuffle_buffer, num_workers
+        self.tokens_per_batch, self.shuffle_buffer, self.num_workers = tokens_per_batch, shuffle_buffer, num_workers
         self.loader: Passes
         if is_data_loader(source):
-            settings = {"batch_size": batch_size, "lengths": lengths, "weights": weights}
+            settings: dict[str, Any] = {"batch_size": batch_size, "tokens_per_batch": tokens_per_batch}
+            settings |= {"lengths": lengths, "weights": weights}
             given = {name: value is not None for name, value in settings.items()}
             given |= {"shuffle": shuffle, "shuffle_buffer": shuffle_buffer is not None, "drop_last": drop_last}
             given |= {"collate": collate is not stack, "num_workers": num_workers != 0}
@@ -98,7 +102,8 @@ class DataProvider(RunnerItem):
         else:
             self.loader = Loader(
                 source,
-                BATCH_SIZE if batch_size is None else batch_size,
+                batch_size,
+                tokens_per_batch=tokens_per_batch,
                 shuffle=shuffle,
                 shuffle_buffer=shuffle_buffer,
                 weights=weights,

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from onion.data.cut import Pieces
-from onion.data.loader import InfiniteLoader
+from onion.data.infinite_loader import InfiniteLoader
 from onion.engine.state import State
 from onion.errors import HookError
 from onion.multitask.choice import LONGEST, WeightedChoice

@@ -70,12 +70,16 @@ def setting(
 
 
 def declared_in(settings: type) -> dict[str, tuple[Declared, Any]]:
-    """Return the settings of a class that are declared here: name -> (declaration, default)."""
-    return {
-        field.name: (field.metadata["declared"], _made(field.default))
-        for field in attrs.fields(settings)
-        if "declared" in field.metadata
-    }
+    """Return the settings of a class that are declared here: name -> (declaration, default).
+
+    Its own come first, then those of its base classes, from the special to the general.
+    """
+    generations = [vars(kind).get("__annotations__", {}) for kind in settings.__mro__]
+    fields = sorted(
+        (field for field in attrs.fields(settings) if "declared" in field.metadata),
+        key=lambda field: next(number for number, own in enumerate(generations) if field.name in own),
+    )
+    return {field.name: (field.metadata["declared"], _made(field.default)) for field in fields}
 
 
 def _made(default: Any) -> Any:

@@ -21,7 +21,8 @@ from onion.tasks.data.rows import STANDARD_INPUT, decoded
 from onion.tasks.data.texts import tell_notes
 from onion.tasks.finetune.predictor import CHUNK, Predictor, read_task
 from onion.tasks.finetune.recipes import evaluation_onion
-from onion.tasks.finetune.run_folder import read_record, write_json
+from onion.tasks.finetune.run_files import write_json
+from onion.tasks.finetune.run_folder import read_record
 from onion.tasks.reports.report import check_folder
 from onion.tasks.task import Task
 

@@ -21,7 +21,8 @@ from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.data.labels import apart
 from onion.tasks.finetune.adapters import whole
-from onion.tasks.finetune.run_folder import FITTED, RUN_FILE, TASK_FILE, find_run, read_json, read_record
+from onion.tasks.finetune.run_files import RUN_FILE, TASK_FILE, read_json
+from onion.tasks.finetune.run_folder import FITTED, find_run, read_record
 from onion.tasks.finetune.settings import Settings, TrainingSettings
 from onion.tasks.networks.heads import ENCODER
 from onion.tasks.publishing.weights import is_published, read_network

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from onion import MLflowWriter, TensorBoardWriter, Tracker, VisualDLWriter, WandbWriter
 from onion.monitoring.writers.writer import Writer
-from onion.tasks.finetune.settings import TrainingSettings
+from onion.tasks.finetune.loop_settings import LoopSettings
 
 PROJECT = "onion"
 """The project of W&B and the experiment of MLflow, unless their environment variables name another one."""
@@ -21,6 +21,6 @@ WRITERS: dict[str, Callable[[Path], Writer]] = {
 """The writers by the names in ``settings.LOGGERS``; each takes the folder of the training."""
 
 
-def trackers(settings: TrainingSettings, output: Path) -> list[Tracker]:
+def trackers(settings: LoopSettings, output: Path) -> list[Tracker]:
     """Return a Tracker for each logger that the settings of a training name; their files are in its folder."""
     return [Tracker(WRITERS[name](output), settings.log_every, settings.config()) for name in settings.loggers]

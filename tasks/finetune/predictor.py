@@ -24,7 +24,8 @@ from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.text_checks import Tally
 from onion.tasks.finetune.initialization import best_weights
 from onion.tasks.finetune.recipes import prediction_onion
-from onion.tasks.finetune.run_folder import TASK_FILE, find_run, read_json, read_record
+from onion.tasks.finetune.run_files import TASK_FILE, read_json
+from onion.tasks.finetune.run_folder import find_run, read_record
 from onion.tasks.networks.heads import ENCODER
 from onion.tasks.registry import recorded_task
 from onion.tasks.task import Task

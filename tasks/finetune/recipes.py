@@ -42,7 +42,8 @@ from onion.tasks.collector import Collector, Decoder
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.stream import FeatureStream
 from onion.tasks.finetune.loggers import trackers
-from onion.tasks.finetune.settings import TEST_BATCH_SIZE, TrainingSettings
+from onion.tasks.finetune.loop_settings import TEST_BATCH_SIZE, LoopSettings
+from onion.tasks.finetune.settings import TrainingSettings
 from onion.tasks.task import Task
 
 LOG = "metrics.jsonl"
@@ -110,7 +111,7 @@ def training_onion(
     )
 
 
-def in_processes(training: Runner, settings: TrainingSettings) -> Runner:
+def in_processes(training: Runner, settings: LoopSettings) -> Runner:
     """Return a training as the processes run it together that a launcher has started, if it has started several."""
     if launch.world_size() == 1 and settings.pieces is None:
         return training

@@ -10,25 +10,18 @@ step-*, metrics.jsonl   written by Saver and Logger
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from onion import HookIterator, RunnerItem, State
-from onion.checkpointing.atomic_files import read_file, replace_file
-from onion.checkpointing.lock import exclusive_lock
-from onion.checkpointing.run_state import outermost
-from onion.engine.drawing import as_svg
+from onion.checkpointing.atomic_files import read_file
 from onion.errors import CheckpointError
 from onion.messages import listed
 from onion.models import hub
 from onion.models.downloads.repository import is_repository
 from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
-from onion.paths import anchored, shortened
 from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.dev_split import part_of
 from onion.tasks.data.features.hashing import digest_of_tokenizer, ending_of
@@ -36,26 +29,22 @@ from onion.tasks.data.labels import apart
 from onion.tasks.data.texts import tell_notes
 from onion.tasks.finetune.adapters import FROZEN
 from onion.tasks.finetune.declared import declared_in
+from onion.tasks.finetune.loop_settings import plain_values
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings
-from onion.tasks.finetune.settings import Settings, plain_values
+from onion.tasks.finetune.owned_folder import OwnedFolder
+from onion.tasks.finetune.run_files import DRAWINGS, RUN_FILE, SETTINGS_FILE, TASK_FILE, no_run, read_json, write_json
+from onion.tasks.finetune.settings import Settings
 from onion.tasks.names import current_name
 from onion.tasks.registry import kind_of
 from onion.tasks.task import Task
-
-RUN_FILE, SETTINGS_FILE, TASK_FILE = "run.json", "settings.json", "task.json"
-DRAWINGS = ("onion.txt", "onion.svg")
-log = logging.getLogger("onion")
 
 OWN_FILES = (SETTINGS_FILE, TASK_FILE, *DRAWINGS, FROZEN, "config.json", "tokenizer.json", "tokenizer_config.json")
 """What a run writes beside its record; if found without a record, they belong to something else."""
 FITTED = "fitted"
 
 
-class RunFolder(RunnerItem):
-    """Hold the folder of a training while it runs, against other processes and other trainings.
-
-    When the run starts, the folder is created, locked, claimed and filled with what is needed to read the results, in
-    this order. The same training is resumed in its folder.
+class RunFolder(OwnedFolder):
+    """Hold the folder of a fine-tuning while it runs; see :class:`OwnedFolder`.
 
     Args:
         output: the folder.
@@ -71,7 +60,7 @@ class RunFolder(RunnerItem):
         CheckpointError: the folder belongs to another training, is in use by another process, or cannot be written.
     """
 
-    passive = first_rank_only = True
+    own_files = OWN_FILES
     transient = ("_tokenizer",)  # it remembers words, and a resumed run does not read those that were learned from
 
     def __init__(
@@ -85,48 +74,9 @@ class RunFolder(RunnerItem):
         notes: Mapping[str, Mapping[str, int]],
         force: bool = False,
     ) -> None:
-        self._output, self.force = anchored(output), force
+        super().__init__(output, force)
         self._settings, self._task, self._files, self._notes = settings, task, files, notes
         self._tokenizer, self._config = tokenizer, config
-        self._claimed = False
-
-    @property
-    def output(self) -> Path:
-        """The folder, as short as it can be written from the working directory."""
-        return Path(shortened(self._output))
-
-    def look(self) -> None:
-        """Raise the errors of a start as far as possible, without writing anything."""
-        if self.output.is_dir():
-            with exclusive_lock(self.output, self):
-                refuse_other(self.output, self.record, self.force)
-        elif self.output.exists():
-            raise CheckpointError(f"cannot write {self.output / RUN_FILE}: {self.output} is a file; choose a folder.")
-
-    def initialize(self, state: State) -> HookIterator:
-        """Create, lock, claim and fill the folder; release it at the end."""
-        record = self.record  # before creating the folder: a data file may be missing
-        _make(self.output)
-        with exclusive_lock(self.output, outermost(state)):
-            differing = refuse_other(self.output, record, self.force)
-            self._claimed = False
-            if differing:
-                log.warning("continuing in %s although it differs: %s", self.output, "; ".join(differing))
-            else:
-                self._claim(state)
-            for path, notes in self._notes.items():
-                tell_notes(path, notes)
-            yield
-
-    def on_pass(self, state: State) -> None:
-        """Claim the folder of another training, now that its checkpoint is known to fit."""
-        if not self._claimed:
-            self._claim(state)
-
-    def _claim(self, state: State) -> None:
-        write_json(self.output / RUN_FILE, self.record)
-        self._fill(state)
-        self._claimed = True
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -134,14 +84,25 @@ class RunFolder(RunnerItem):
         sums = {"tokenizer_sha256": digest_of_tokenizer(self._tokenizer)}
         return {**settings_record(self._settings, self._files), **sums, FITTED: fitted_record(self._task)}
 
-    def _fill(self, state: State) -> None:
+    def differences(self, there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+        """Name what differs; see :func:`differences`."""
+        return differences(there, here)
+
+    def read_record(self) -> dict[str, Any]:
+        """Return the record in the folder, with the current names of settings."""
+        return read_record(self.output)
+
+    def fill(self) -> None:
+        """Write settings, task, tokenizer and config."""
         write_json(self.output / SETTINGS_FILE, self._settings.config())
         write_json(self.output / TASK_FILE, fitted_record(self._task))
         self._tokenizer.save_pretrained(self.output)
         self._config.write(self.output)
-        assert state.runner is not None
-        for name, drawing in zip(DRAWINGS, (f"{state.runner}\n", as_svg(state.runner)), strict=True):
-            write_text(self.output / name, drawing)
+
+    def tell(self) -> None:
+        """Log the warnings about the data files."""
+        for path, notes in self._notes.items():
+            tell_notes(path, notes)
 
 
 def settings_record(
@@ -164,37 +125,6 @@ def fitted_record(task: Task | Mapping[str, Task]) -> dict[str, Any]:
     if isinstance(task, Mapping):
         return {"tasks": {name: each.record() for name, each in task.items()}}
     return task.record()
-
-
-def refuse_other(output: Path, record: Mapping[str, Any], force: bool = False) -> list[str]:
-    """Refuse a folder that holds another training, unless forced, or files that a training would overwrite.
-
-    Returns:
-        How the training in the folder differs; empty unless forced.
-
-    Raises:
-        CheckpointError: the message lists the differences, or names the file.
-    """
-    if (output / RUN_FILE).exists():
-        differing = list(differences(read_record(output), json.loads(json.dumps(record))))
-        if differing and not force:
-            raise CheckpointError(
-                f"{output} holds another run ({'; '.join(differing)}); choose another folder with --output, or "
-                "continue in this one with --force-resume."
-            )
-        return differing
-    own = [name for name in OWN_FILES if (output / name).exists()]
-    foreign = [*own, *(path.name for path in output.glob("step-*"))]
-    if foreign:
-        raise CheckpointError(f"{output} holds {foreign[0]}, but no run of onion; choose another folder with --output.")
-    return []
-
-
-def _make(output: Path) -> None:
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CheckpointError(f"cannot write {output / RUN_FILE}: {error.strerror}.") from None
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
@@ -286,24 +216,12 @@ def read_record(folder: Path) -> dict[str, Any]:
     """
     record = read_json(folder, RUN_FILE)
     if not isinstance(record, dict):
-        raise _no_run(folder, RUN_FILE)
+        raise no_run(folder, RUN_FILE)
     record = {RENAMED.get(name, name): value for name, value in record.items()}
     for part in (record, record.get(FITTED)):  # several tasks have come later than the old names
         if isinstance(part, dict) and "task" in part:
             part["task"] = current_name(part["task"])
     return record
-
-
-def read_json(folder: Path, name: str) -> Any:
-    """Read a JSON file that a training wrote.
-
-    Raises:
-        CheckpointError: it is missing or damaged.
-    """
-    try:
-        return json.loads(read_file(folder / name))
-    except (OSError, ValueError, RecursionError):
-        raise _no_run(folder, name) from None
 
 
 def read_drawing(folder: Path) -> str:
@@ -315,30 +233,4 @@ def read_drawing(folder: Path) -> str:
     try:
         return read_file(folder / DRAWINGS[0]).decode(errors="replace")
     except OSError:
-        raise _no_run(folder, DRAWINGS[0]) from None
-
-
-def _no_run(folder: Path, name: str) -> CheckpointError:
-    return CheckpointError(f"{folder} holds no run of onion ({name} is missing or damaged); train first.")
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file atomically, and create its folder if missing.
-
-    Raises:
-        CheckpointError: writing failed.
-    """
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically, and create its folder if missing.
-
-    Raises:
-        CheckpointError: writing failed.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, text.encode())
-    except OSError as error:
-        raise CheckpointError(f"cannot write {path}: {error.strerror}.") from None
+        raise no_run(folder, DRAWINGS[0]) from None

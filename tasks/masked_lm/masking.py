@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,10 +16,37 @@ from onion.tasks.metrics.perplexity import Guesses
 MASKED, SWAPPED = 0.8, 0.1
 """Shares of the chosen tokens that become ``[MASK]`` or a random word; the others are kept."""
 
+SPARE = re.compile(r"\[unused[0-9]+\]")
+"""Tokens of BERT's vocabularies that no text has."""
+
 
 def special_ids(tokenizer: Tokenizer) -> list[int]:
     """Return the ids that are not words: they are never masked, and never replace a word."""
     return [tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id]
+
+
+def word_ids(tokenizer: Tokenizer) -> np.ndarray:
+    """Return the ids that may replace a word, int64, ascending: those of tokens that are words or parts of words.
+
+    Ids without a token and the spare ones of BERT's vocabularies (``[unused7]``) are none.
+    """
+    special = set(special_ids(tokenizer))
+    tokens = enumerate(tokenizer.tokens(range(tokenizer.vocab_size)))
+    words = [each for each, token in tokens if token is not None and not SPARE.fullmatch(token)]
+    return np.array([each for each in words if each not in special], np.int64)
+
+
+def chosen_places(chance: np.ndarray, may_be: np.ndarray, share: float) -> np.ndarray:
+    """Choose by random numbers, bool ``[..., length]``: at least one place a row, if any may be chosen.
+
+    Args:
+        chance: from 0, below 1, ``[..., length]``; equal ones are chosen together.
+        may_be: the places that may be chosen, bool of the same shape.
+        share: the probability of each.
+    """
+    lowest = np.where(may_be, chance, 1.0).min(axis=-1, keepdims=True, initial=1.0)
+    chosen: np.ndarray = may_be & (chance <= np.maximum(share, lowest))
+    return chosen
 
 
 class Masker(RunnerItem):
@@ -47,7 +75,7 @@ class Masker(RunnerItem):
     def __init__(self, tokenizer: Tokenizer, seed: int, share: float = 0.15, whole_words: bool = False) -> None:
         self.share, self.whole_words = share, whole_words
         self._mask_id = tokenizer.mask_id
-        self._choice = np.setdiff1d(np.arange(tokenizer.vocab_size), special_ids(tokenizer))
+        self._choice = word_ids(tokenizer)
         self._seed = seed
         self.reset()
 
@@ -77,10 +105,7 @@ class Masker(RunnerItem):
         """Choose by random numbers in [0, 1): bool ``[batch, length]``, at least one per row if possible."""
         if self.whole_words:
             chance = np.take_along_axis(chance, first_tokens(words), axis=1)
-        may_be = words >= 0
-        lowest = np.where(may_be, chance, 1.0).min(axis=1, keepdims=True)
-        chosen: np.ndarray = may_be & (chance <= np.maximum(self.share, lowest))
-        return chosen
+        return chosen_places(chance, words >= 0, self.share)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the random generator."""

@@ -14,9 +14,10 @@ from typing import ClassVar
 
 import attrs
 
+from onion.errors import DataError
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.examples import Example, PassExamples
-from onion.tasks.validators import NATURAL
+from onion.tasks.validators import NATURAL, SWITCH
 
 
 @attrs.frozen(kw_only=True)
@@ -29,6 +30,8 @@ class PretrainingTask(ABC):
         classes: the names of the classes of a text or, if ``each_token``, of a token; empty: the task has only masks.
         each_token: whether tokens have classes, and not texts.
         max_length: most tokens of an example, including special ones.
+        masks: whether words are masked too, and their loss is added. Default: where texts have classes, and where
+            nothing has; ERNIE 2.0 trains sentence tasks and masked words on the same batch.
     """
 
     name: ClassVar[str]
@@ -36,6 +39,14 @@ class PretrainingTask(ABC):
     each_token: ClassVar[bool] = False
 
     max_length: int = attrs.field(default=128, validator=NATURAL)
+    masks: bool = attrs.field(
+        default=attrs.Factory(lambda self: not self.each_token, takes_self=True), validator=SWITCH
+    )
+
+    @masks.validator
+    def _needs_a_target(self, _: attrs.Attribute[bool], masks: bool) -> None:
+        if not masks and not self.classes:
+            raise DataError(f"{self.name}: without masks there is nothing to predict; leave masks=false out")
 
     @property
     def classes(self) -> Sequence[str]:

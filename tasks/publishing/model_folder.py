@@ -23,17 +23,8 @@ from onion.tasks.data.prepared import HUB
 from onion.tasks.finetune.initialization import weights_in
 from onion.tasks.finetune.predictor import head_of, read_task, weights_of_task
 from onion.tasks.finetune.recipes import PREFIX
-from onion.tasks.finetune.run_folder import (
-    FITTED,
-    RUN_FILE,
-    SETTINGS_FILE,
-    TASK_FILE,
-    read_drawing,
-    read_json,
-    read_record,
-    write_json,
-    write_text,
-)
+from onion.tasks.finetune.run_files import RUN_FILE, SETTINGS_FILE, TASK_FILE, read_json, write_json, write_text
+from onion.tasks.finetune.run_folder import FITTED, read_drawing, read_record
 from onion.tasks.masked_lm.task import MaskedLM
 from onion.tasks.publishing.model_card import Trained, model_card
 from onion.tasks.publishing.transformers_names import config_of

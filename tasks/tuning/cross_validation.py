@@ -20,7 +20,8 @@ from onion.tasks.data.rows import file_rows
 from onion.tasks.finetune.config_file import resolve
 from onion.tasks.finetune.fine_tune import Trained
 from onion.tasks.finetune.predictor import Predictor
-from onion.tasks.finetune.run_folder import read_json, settings_record, write_json
+from onion.tasks.finetune.run_files import read_json, write_json
+from onion.tasks.finetune.run_folder import settings_record
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import get_task
 from onion.tasks.tuning.series import claimed, train_in

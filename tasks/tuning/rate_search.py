@@ -26,7 +26,8 @@ from onion.tasks.finetune.adapters import FrozenEncoder
 from onion.tasks.finetune.config_file import resolve
 from onion.tasks.finetune.fine_tune import Trained, prepare, returning
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings
-from onion.tasks.finetune.run_folder import RunFolder, write_text
+from onion.tasks.finetune.run_files import write_text
+from onion.tasks.finetune.run_folder import RunFolder
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.tuning.curve import Curve, curves
 from onion.text_formats import csv_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from onion.tasks.finetune.run_folder import SETTINGS_FILE, write_json, write_text
+from onion.tasks.finetune.run_files import SETTINGS_FILE, write_json, write_text
 from onion.tasks.tuning.study import Study
 from onion.text_formats import csv_lines
 

@@ -16,7 +16,8 @@ from onion.errors import CheckpointError
 from onion.paths import anchored
 from onion.tasks.finetune.fine_tune import Trained, completed, prepare, returning
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings
-from onion.tasks.finetune.run_folder import RUN_FILE, differences, read_json, write_json
+from onion.tasks.finetune.run_files import RUN_FILE, read_json, write_json
+from onion.tasks.finetune.run_folder import differences
 from onion.tasks.finetune.settings import Settings
 
 

@@ -5,7 +5,7 @@ from operator import length_hint
 import pytest
 
 from onion import DataProvider, HookError, State, TaskData
-from onion.data.loader import InfiniteLoader
+from onion.data.infinite_loader import InfiniteLoader
 from onion.multitask.choice import WeightedChoice
 from onion.multitask.strategies import ByStep
 from onion.multitask.task_batches import TaskBatches

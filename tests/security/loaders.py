@@ -311,5 +311,6 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "tasks/tuning/series.py": "JSON that it has written itself just before",
     "tasks/tuning/space.py": "JSON of the command line; what is none is taken for a text",
     "tasks/finetune/config_file.py": ("settings in YAML", "settings in JSON"),
-    "tasks/finetune/run_folder.py": ("run.json", "task.json"),
+    "tasks/finetune/owned_folder.py": "its own record, through JSON and back",
+    "tasks/finetune/run_files.py": ("run.json", "task.json"),
 }  # fmt: skip

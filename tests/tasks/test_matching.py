@@ -9,7 +9,7 @@ import pytest
 from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
-from onion.tasks.finetune.run_folder import read_json
+from onion.tasks.finetune.run_files import read_json
 from onion.tasks.matching import Matching, PairwiseMatcher, PointwiseMatcher
 from onion.tasks.registry import get_task
 from tests.tasks.arrays import features_of

@@ -7,7 +7,7 @@ import pytest
 from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.tasks.finetune.inference import evaluate, predict
-from onion.tasks.finetune.run_folder import read_json
+from onion.tasks.finetune.run_files import read_json
 from onion.tasks.multilabel import MultiLabel, MultiLabelClassifier
 from tests.tasks.arrays import features_of
 from tests.tasks.helpers import BAD, GOOD, HIDDEN, PLAIN, of_dev, write_jsonl, write_tsv

@@ -10,7 +10,7 @@ from onion.errors import DataError, OnionError
 from onion.models.encoder import Encoder
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict
-from onion.tasks.finetune.run_folder import read_json
+from onion.tasks.finetune.run_files import read_json
 from onion.tasks.regression import Regression, Regressor
 from tests.tasks.arrays import features_of
 from tests.tasks.helpers import DATA, GOOD, HIDDEN, PLAIN, needs_data, of_dev, write_tsv

@@ -17,7 +17,8 @@ from onion.tasks.classification import Classification
 from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features import hashing
 from onion.tasks.finetune.fine_tune import Job, fine_tune, train
-from onion.tasks.finetune.run_folder import TASK_FILE, RunFolder, read_json, read_record, settings_record
+from onion.tasks.finetune.run_files import TASK_FILE, read_json
+from onion.tasks.finetune.run_folder import RunFolder, read_record, settings_record
 from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.registry import recorded_task
 from tests.tasks.helpers import films, log_rows, snapshot, write_tsv

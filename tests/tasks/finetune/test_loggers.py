@@ -8,8 +8,9 @@ import pytest
 from onion.errors import DataError
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.loggers import WRITERS, trackers
+from onion.tasks.finetune.loop_settings import LOGGERS
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings
-from onion.tasks.finetune.settings import LOGGERS, Settings
+from onion.tasks.finetune.settings import Settings
 from tests.monitoring.writers.tools import in_tensorboard
 
 

@@ -13,7 +13,8 @@ from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.fine_tune import fine_tune, prepare, train
 from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.predictor import Predictor
-from onion.tasks.finetune.run_folder import RUN_FILE, SETTINGS_FILE, read_json, read_record
+from onion.tasks.finetune.run_files import RUN_FILE, SETTINGS_FILE, read_json
+from onion.tasks.finetune.run_folder import read_record
 from tests.tasks.helpers import films, snapshot, write_tsv
 
 

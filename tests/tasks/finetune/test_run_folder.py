@@ -17,18 +17,8 @@ from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict
 from onion.tasks.finetune.initialization import Initialization
-from onion.tasks.finetune.run_folder import (
-    OWN_FILES,
-    RUN_FILE,
-    SETTINGS_FILE,
-    TASK_FILE,
-    RunFolder,
-    differences,
-    read_json,
-    read_record,
-    settings_record,
-    write_json,
-)
+from onion.tasks.finetune.run_files import RUN_FILE, SETTINGS_FILE, TASK_FILE, read_json, write_json
+from onion.tasks.finetune.run_folder import OWN_FILES, RunFolder, differences, read_record, settings_record
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import recorded_task
 from onion.tasks.token_classification.task import TokenClassification

@@ -13,7 +13,7 @@ from onion.models.config import EncoderConfig
 from onion.models.electra.config import ElectraConfig
 from onion.models.formats.safetensors_file import read_safetensors
 from onion.models.xlnet.config import XLNetConfig
-from onion.tasks.finetune.run_folder import write_json
+from onion.tasks.finetune.run_files import write_json
 from onion.tasks.publishing.transformers_names import config_of
 from onion.tasks.publishing.weights import read_network, write_network
 from onion.tasks.registry import TASKS, get_task

@@ -16,7 +16,7 @@ from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.finetune.inference import evaluate, predict, predict_lines
-from onion.tasks.finetune.run_folder import TASK_FILE, read_json, write_json
+from onion.tasks.finetune.run_files import TASK_FILE, read_json, write_json
 from onion.tasks.question_answering.task import QuestionAnswering, Reader, language_of
 from onion.tasks.question_answering.windows import UNKNOWN
 from onion.tasks.registry import recorded_task

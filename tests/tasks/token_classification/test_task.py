@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from onion.errors import DataError
 from onion.tasks.finetune.inference import evaluate, predict, predict_lines, predict_texts
-from onion.tasks.finetune.run_folder import read_json
+from onion.tasks.finetune.run_files import read_json
 from onion.tasks.metrics.chunk_f1 import IGNORED
 from onion.tasks.registry import recorded_task
 from onion.tasks.token_classification.tags import Tags

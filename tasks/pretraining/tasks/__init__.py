@@ -1,0 +1,1 @@
+"""The pretraining tasks, one a file."""
