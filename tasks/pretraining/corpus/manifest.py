@@ -137,7 +137,9 @@ class Manifest:
                 raise DataError(f"its format is {record['format']!r}, and this version of onion reads {FORMAT}")
             return _manifest_of(record)
         except (DataError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DataError(f"{path}: is not the manifest of a corpus, or is damaged ({error}); build it anew") from None
+            raise DataError(
+                f"{path}: is not the manifest of a corpus, or is damaged ({error}); build it anew"
+            ) from None
 
 
 def _manifest_of(record: Mapping[str, Any]) -> Manifest:
