@@ -69,7 +69,8 @@ class Shuffled:
     def __init__(self, lengths: Lengths, tokens: int, seed: int, weights: NDArray[np.float64] | None = None) -> None:
         self.settings = _settings(lengths, tokens)
         self._seed, self._size = seed, len(lengths)
-        self._by_length = _longest_first(lengths)
+        longest_first = np.argsort(lengths, kind="stable")[::-1]  # of two bytes NumPy sorts by radix: 0.1 s for 10^7
+        self._by_length = longest_first.astype(np.uint32 if self._size < 2**32 else np.uint64)
         self._ends = None if weights is None else np.cumsum(weights[self._by_length])
         self._last = self._size - 1 if weights is None else int(np.flatnonzero(weights[self._by_length])[-1])
         self._windows = self._fullest(lengths, tokens)
@@ -139,7 +140,7 @@ class Shuffled:
 
 
 class InOrder:
-    """The same order in each pass: windows as the examples come, within which they are sorted by length.
+    """The same order in each pass: windows as the examples come, within which they are sorted, the longest first.
 
     Args:
         lengths: Of all examples, in tokens; see `fitting`.
@@ -151,9 +152,9 @@ class InOrder:
         windows = _cut(lengths, MAX_WINDOW * tokens)
         orders, cuts = [], [0]
         for begin, end in pairwise(windows):
-            within = _longest_first(lengths[begin:end])
-            orders.append(begin + within.astype(np.int64))
-            cuts += [begin + cut for cut in evenly_cut(lengths[begin:end][within], tokens)[1:]]
+            order = begin + np.argsort(-lengths[begin:end].astype(np.int64), kind="stable")
+            orders.append(order)
+            cuts += [begin + cut for cut in evenly_cut(lengths[order], tokens)[1:]]
         self._order, self._cuts = np.concatenate(orders), cuts
 
     def __len__(self) -> int:
@@ -168,12 +169,6 @@ class InOrder:
 
 def _settings(lengths: Lengths, tokens: int) -> dict[str, Any]:
     return {"tokens_per_batch": tokens, "lengths": f"crc32 {zlib.crc32(np.ascontiguousarray(lengths).data):08x}"}
-
-
-def _longest_first(lengths: Lengths) -> NDArray[np.unsignedinteger]:
-    """The numbers of the examples by length; those of equal length in their order."""
-    order = np.argsort(lengths.max() - lengths, kind="stable")  # of two bytes NumPy sorts by radix: 0.1 s for 10^7
-    return order.astype(np.uint32 if len(lengths) < 2**32 else np.uint64)
 
 
 def evenly_cut(lengths: Lengths, tokens: int) -> list[int]:
