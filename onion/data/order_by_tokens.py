@@ -7,8 +7,11 @@ differences within a stratum, and all windows are cut into batches at the same s
 
 - every pass has the same number of batches,
 - a batch is found by its number: a pass is entered anywhere at once, and nothing is kept but the sorted row,
-- the bounds of the lengths of a batch's strata sum to no more than the tokens that it may have; what they overestimate
-  sums, over a window, to less than the longest example.
+- a batch has at most the tokens of the longest examples of its strata, by which it is cut. What that overestimates is,
+  summed over a window, less than the longest example.
+
+An example meets the others of its batch's strata with equal chance, but never one of its own stratum. A batch is in
+random order, so that its pieces, which several processes share, have about as many tokens.
 
 `InOrder` leaves the examples where they are, but for the windows within which they are sorted.
 """
@@ -30,7 +33,8 @@ from onion.errors import DataError
 Lengths = NDArray[np.integer]
 
 TRIED = 32
-"""How many numbers of windows are tried, beyond the fewest, to find that whose batches are fullest."""
+"""How many numbers of windows are tried, beyond the fewest, to find that whose batches are fullest. The constants stay
+as they are, since runs are resumed by later versions."""
 
 SAMPLED = 100_000
 """Of how many examples, at least, the mean length is estimated that says how many windows are the fewest."""
@@ -107,12 +111,15 @@ class Shuffled:
         strata = np.arange(len(self._begins) - int(number >= self._sizes[-1]), dtype=np.uint64)
         sizes = self._sizes[: len(strata)]
         places = self._begins[: len(strata)] + permuted(np.full_like(strata, number), sizes, mixed(keys[0] + strata))
-        examples = self._by_length[self._drawn(places, uniform(mixed(keys[2] + places)))].astype(np.int64)
+        words = mixed(keys[2] + places)
+        examples = self._by_length[self._drawn(places, uniform(words))].astype(np.int64)
+        ranks = mixed(words)  # no two are equal, so whatever sorts them, the order is the same
         cuts = [begin for begin in self._cuts if begin < len(strata)] + [len(strata)]
         there = np.arange(len(cuts) - 1, dtype=np.uint64)
         key = mixed(keys[1:2] + np.uint64(number))
         order = permuted(there, np.full_like(there, len(there)), np.repeat(key, len(there)))
-        return [examples[cuts[batch] : cuts[batch + 1]] for batch in order.tolist()]
+        rows = [slice(cuts[batch], cuts[batch + 1]) for batch in order.tolist()]
+        return [examples[row][np.argsort(ranks[row])] for row in rows]
 
     def _drawn(self, places: Words, within: NDArray[np.float64] | float) -> NDArray[Any]:
         """Which of the sorted examples are at these places; by weight, ``within`` is where in the share of a place."""
