@@ -66,9 +66,7 @@ class Family:
 
 
 SPIECE = FamilyTokenizer("spiece.model", xlnet_tokenizer.SPECIAL_TOKENS, xlnet_tokenizer.build)
-WORDS = FamilyTokenizer(
-    words_file.WORDS_FILE, words_file.SPECIAL_TOKENS, words_file.build, words_file.preparation
-)
+WORDS = FamilyTokenizer(words_file.WORDS_FILE, words_file.SPECIAL_TOKENS, words_file.build, words_file.preparation)
 BERT = Family(EncoderConfig, BertNaming(), "onion.models.encoder:Encoder")
 
 FAMILIES: dict[str, Family] = {

@@ -83,6 +83,7 @@ class WordsConfig(PretrainedConfig):
             shapes |= {"convolution.weight": (size, width, FILTER), "convolution.bias": (size,)}
         if self.model_type == LSTM:
             for end in ("l0", "l0_reverse"):
-                shapes |= {f"lstm.weight_ih_{end}": (GATES * size, width), f"lstm.weight_hh_{end}": (GATES * size, size)}
-                shapes |= {f"lstm.bias_ih_{end}": (GATES * size,), f"lstm.bias_hh_{end}": (GATES * size,)}
+                for part, into in (("ih", width), ("hh", size)):
+                    shapes[f"lstm.weight_{part}_{end}"] = (GATES * size, into)
+                    shapes[f"lstm.bias_{part}_{end}"] = (GATES * size,)
         return shapes | (linear_shapes("dense", self.dense_input, size) if self.dense_input else {})

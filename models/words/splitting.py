@@ -23,9 +23,9 @@ SOME = 1000
 """Texts by which the splitting of a file is recognized."""
 
 SEGMENTED = 3.0
-"""Characters of an unbroken run of Chinese, on average, up to which a text counts as segmented. Words have about 1.5."""
+"""Chinese characters without a break, on average, up to which texts count as segmented; words have about 1.5."""
 
-_ENGLISH = re.compile(r"\[UNK\]|\w+(?:['’]\w+)*|[^\w\s]")  # noqa: RUF001  the apostrophe of printed texts
+_ENGLISH = re.compile(r"\[UNK\]|\w+(?:['’]\w+)*|[^\w\s]")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 _ASCII_WORD = re.compile(r"[!-~]+")
 
