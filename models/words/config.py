@@ -8,9 +8,7 @@ import attrs
 
 from onion.errors import WeightsError
 from onion.models.pretrained_config import PretrainedConfig, Shape, linear_shapes, number, one_of, truth, whole
-
-BOW, CNN, LSTM = "bow", "cnn", "lstm"
-KINDS = (BOW, CNN, LSTM)
+from onion.models.words.names import BOW, CNN, KINDS, LSTM
 
 FILTER = 3
 """Words that a filter of the convolution spans."""

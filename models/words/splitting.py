@@ -12,9 +12,7 @@ from itertools import islice
 from typing import Any
 
 from onion.errors import OnionError
-
-SPACES, ENGLISH, CHINESE = "spaces", "english", "chinese"
-SPLITTINGS = (SPACES, ENGLISH, CHINESE)
+from onion.models.words.names import CHINESE, ENGLISH, SPACES
 
 UNKNOWN = "[UNK]"
 """Spelled in a text, it is a word: the unknown one."""

@@ -13,7 +13,7 @@ def word_tokenizer(words: Iterable[str], splitting: str) -> Tokenizer:
 
     Args:
         words: all different, the more frequent first; without special tokens.
-        splitting: one of ``onion.models.words.splitting.SPLITTINGS``.
+        splitting: one of ``onion.models.words.names.SPLITTINGS``.
 
     Raises:
         OnionError: the splitting is ``chinese``, and ``rjieba`` is not installed.

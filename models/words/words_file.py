@@ -17,7 +17,8 @@ from tokenizers import models, processors
 from onion.errors import DataError, WeightsError
 from onion.models.tokenization.pre_tokenizer import Prepared, Texts
 from onion.models.tokenization.vocabulary import read_vocab, vocab_bytes
-from onion.models.words.splitting import SPLITTINGS, UNKNOWN, splitter
+from onion.models.words.names import SPLITTINGS
+from onion.models.words.splitting import UNKNOWN, splitter
 
 WORDS_FILE = "words.txt"
 SPLITTING = "word_splitting"
@@ -40,7 +41,7 @@ class SplitWords:
     """Texts split into words; a :class:`onion.models.tokenization.pre_tokenizer.Preparation`.
 
     Args:
-        splitting: one of ``onion.models.words.splitting.SPLITTINGS``.
+        splitting: one of ``onion.models.words.names.SPLITTINGS``.
         vocab: token -> id, to be saved.
 
     Raises:

@@ -11,6 +11,11 @@ EXAMPLES = {
         onion train --config joint.yaml --passes 5 --output run
         onion tasks classification      # the files and settings of a task
     """,
+    "distill": """
+        onion distill --teacher run --train train.tsv --dev dev.tsv --student bow --output student
+        onion distill --teacher run --train train.tsv --unlabelled more.tsv --copies 4 --dev 0.1 --student lstm --output student
+        onion predict --run student --text "a gripping film"
+    """,
     "evaluate": """
         onion evaluate --run run --input test.tsv
         onion evaluate --run run --input test.tsv --report report

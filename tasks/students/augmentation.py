@@ -21,7 +21,8 @@ from random import Random
 import attrs
 
 from onion.errors import DataError
-from onion.models.words.splitting import CHINESE, UNKNOWN, joined, splitter, tagged
+from onion.models.words.names import CHINESE
+from onion.models.words.splitting import UNKNOWN, joined, splitter, tagged
 
 CHANCE = 0.1
 """The probability of each word to be replaced."""
@@ -70,7 +71,7 @@ class Augmentation:
 
     Args:
         texts: those of the data set, whose words replace others.
-        splitting: one of ``onion.models.words.splitting.SPLITTINGS``.
+        splitting: one of ``onion.models.words.names.SPLITTINGS``.
         seed: of all copies.
         weights: way -> how often it is drawn, in proportion. Default: all that the splitting allows equally often.
 

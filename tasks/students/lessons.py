@@ -18,11 +18,11 @@ from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import PAIR, TEXT, TextTask
 from onion.tasks.matching import QUESTION
 from onion.tasks.students.augmentation import Augmentation
+from onion.tasks.students.settings import AUTO
 
 VERSION = 1
 """Of the file; to be raised where the same settings give other rows."""
 
-AUTO = "auto"
 NO_QUESTION = "-"
 """The question of rows without labels; metrics never see them."""
 

@@ -8,16 +8,19 @@ from typing import Any
 import attrs
 
 from onion.errors import DataError
-from onion.models.words.config import KINDS
-from onion.models.words.splitting import SPLITTINGS
+from onion.models.words.names import KINDS, SPLITTINGS
 from onion.tasks.finetune.declared import setting
 from onion.tasks.finetune.settings import Settings
-from onion.tasks.students.lessons import AUTO
-from onion.tasks.students.vocabulary import MOST
 from onion.tasks.validators import COUNT, NATURAL, PART, POSITIVE, TEXT, as_float, one_of
 
 TINY = "tiny"
 STUDENTS = (*KINDS, TINY)
+
+AUTO = "auto"
+"""The splitting into words that suits the training texts."""
+
+MOST_WORDS = 35_000
+"""Words of a student's vocabulary, at most (ERNIE's bag of words)."""
 
 _WORDS = {"passes": 10, "batch_size": 100, "learning_rate": 1e-3, "weight_decay": 0.0}
 RECIPES: Mapping[str, Mapping[str, Any]] = {
@@ -52,7 +55,7 @@ class DistillSettings(Settings):
         AUTO,
         metavar="|".join((AUTO, *SPLITTINGS)),
     )
-    vocabulary: int = setting("model", "words of the student's vocabulary, at most", NATURAL, MOST)
+    vocabulary: int = setting("model", "words of the student's vocabulary, at most", NATURAL, MOST_WORDS)
     layers: int = setting("model", "layers of a tiny student", NATURAL, 3)
     teacher_weight: float = setting(
         "optimization", "share of the teacher in the loss; 0: labels only", PART, 0.5, convert=as_float

@@ -8,17 +8,15 @@ from collections.abc import Iterable
 from onion.errors import DataError
 from onion.models.words.splitting import splitter
 from onion.models.words.words_file import SPECIAL_TOKENS
-
-MOST = 35_000
-"""Words of a student's vocabulary, at most (ERNIE's bag of words)."""
+from onion.tasks.students.settings import MOST_WORDS
 
 
-def frequent_words(texts: Iterable[str], splitting: str, most: int = MOST) -> list[str]:
+def frequent_words(texts: Iterable[str], splitting: str, most: int = MOST_WORDS) -> list[str]:
     """Return the words of some texts, the most frequent first, equally frequent ones in alphabetical order.
 
     Args:
         texts: the texts.
-        splitting: one of ``onion.models.words.splitting.SPLITTINGS``.
+        splitting: one of ``onion.models.words.names.SPLITTINGS``.
         most: how many, at most.
 
     Raises:
