@@ -159,7 +159,9 @@ class Students(Study[Run]):
         return "\n\n".join([f"## {name}", figures, costs, where_and_when(list(done.values()))]) + "\n"
 
     def _all(self, name: str) -> list[Run]:
-        students = [Run(name, student, way, seed) for student, ways in STUDENTS.items() for way in ways for seed in SEEDS]
+        students = [
+            Run(name, student, way, seed) for student, ways in STUDENTS.items() for way in ways for seed in SEEDS
+        ]
         return [Run(name, TEACHER), *students] if SETS[name][1] or self.given_teacher(name) else []
 
 
@@ -168,7 +170,7 @@ def draw(train: Path, folder: Path) -> None:
     if (folder / "more.tsv").exists():
         return
     head, *rows = train.read_text(encoding="utf-8").splitlines()
-    random.Random(1).shuffle(rows)  # noqa: S311  nothing secret
+    random.Random(1).shuffle(rows)
     folder.mkdir(parents=True, exist_ok=True)
     for name, some in (("train.tsv", rows[:LABELLED]), ("more.tsv", rows[LABELLED : LABELLED + MORE])):
         replace_file(folder / name, "".join(f"{row}\n" for row in [head, *some]).encode())
@@ -180,13 +182,13 @@ HEAD = f"""\
 # Small students, measured
 
 Made by `make students`; not edited by hand. {LABELLED:,} rows of the training file are labelled; the labels of {MORE:,}
-more are shown to nobody. A teacher is fine-tuned on the labelled rows (`onion train`, 3 passes); each student is trained
-by [`onion distill`](distillation.md) with the settings of its recipe: from the labels alone, with the teacher's logits
-too, with three altered copies of each row (augmentation), with the rows without labels. Figures are the accuracy times
-100 on the dev file, as `onion distill` reports them: of the best of its checkpoints, which is chosen on these very rows.
-What stands behind ± is the sample standard deviation over the seeds; the gain has the 95 % interval of the mean
-difference from the same student with the same seed that had labels only (Student's t, {len(SEEDS)} seeds). All runs have
-one thread; times are measured in turns, from text to label.
+more are shown to nobody. A teacher is fine-tuned on the labelled rows (`onion train`, 3 passes); each student is
+trained by [`onion distill`](distillation.md) with the settings of its recipe: from the labels alone, with the teacher's
+logits too, with three altered copies of each row (augmentation), with the rows without labels. Figures are the accuracy
+times 100 on the dev file, as `onion distill` reports them: of the best of its checkpoints, which is chosen on these
+very rows. What stands behind ± is the sample standard deviation over the seeds; the gain has the 95 % interval of the
+mean difference from the same student with the same seed that had labels only (Student's t, {len(SEEDS)} seeds). All
+runs have one thread; times are measured in turns, from text to label.
 """
 
 

@@ -13,7 +13,7 @@ EXAMPLES = {
     """,
     "distill": """
         onion distill --teacher run --train train.tsv --dev dev.tsv --student bow --output student
-        onion distill --teacher run --train train.tsv --unlabelled more.tsv --copies 4 --dev 0.1 --student lstm --output student
+        onion distill --teacher run --train train.tsv --unlabelled more.tsv --dev 0.1 --student lstm --output lstm
         onion predict --run student --text "a gripping film"
     """,
     "evaluate": """
