@@ -49,7 +49,7 @@ class SplitWords:
     """
 
     def __init__(self, splitting: str, vocab: Mapping[str, int]) -> None:
-        self.settings = {SPLITTING: splitting}
+        self.settings: Mapping[str, Any] = {SPLITTING: splitting}
         self._splitting, self._vocab = splitting, dict(vocab)
         self._split = splitter(splitting)
 

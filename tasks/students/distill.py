@@ -28,10 +28,11 @@ from onion.tasks.matching import PAIRWISE, Matching
 from onion.tasks.networks.distillation import SoftTargetsLoss
 from onion.tasks.students import tiny
 from onion.tasks.students.comparison import compared
+from onion.tasks.students.kept_logits import KeptLogits
 from onion.tasks.students.known_labels import KnownLabels, OfKnownLabels
 from onion.tasks.students.lessons import Lessons
-from onion.tasks.students.logits import KeptLogits, TeacherLogits
 from onion.tasks.students.settings import TINY, DistillSettings
+from onion.tasks.students.teacher_logits import TeacherLogits
 from onion.tasks.students.vocabulary import frequent_words
 
 LOGITS_FOLDER = "teacher"

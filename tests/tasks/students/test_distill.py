@@ -11,8 +11,9 @@ from onion.errors import CheckpointError, DataError
 from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.run_folder import read_json
 from onion.tasks.students.distill import distill, train
-from onion.tasks.students.logits import ABOUT_FILE, LOGITS_FILE, TeacherLogits
+from onion.tasks.students.kept_logits import ABOUT_FILE, LOGITS_FILE
 from onion.tasks.students.settings import DistillSettings
+from onion.tasks.students.teacher_logits import TeacherLogits
 from onion.testing import assert_resumes_exactly
 from tests.tasks.helpers import films, of_dev, snapshot, write_tsv
 
@@ -197,7 +198,7 @@ def test_a_damaged_record_of_logits(content, given, tmp_path):
     logits = tmp_path / "logits"
     logits.mkdir()
     (logits / ABOUT_FILE).write_text(content)
-    with pytest.raises(CheckpointError, match=r"logits\.json is damaged; delete the folder"):
+    with pytest.raises(CheckpointError, match=r"holds damaged logits of a teacher; delete the folder"):
         distill(output=tmp_path / "out", **given(logits=str(logits))).run(steps=1)
 
 

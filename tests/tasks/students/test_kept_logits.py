@@ -7,8 +7,8 @@ import pytest
 
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.probabilities import softmax
-from onion.tasks.students import logits
-from onion.tasks.students.logits import ABOUT_FILE, KeptLogits
+from onion.tasks.students import kept_logits
+from onion.tasks.students.kept_logits import ABOUT_FILE, KeptLogits
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_they_are_computed_once_and_a_stopped_computation_goes_on(kept, monkeypa
     whole = np.array(kept.complete(quiet=True))
     again = KeptLogits(kept.folder.with_name("again"), kept.teacher, kept.path, kept.examples)
     seen = []
-    real = logits.logits_of
+    real = kept_logits.logits_of
 
     def stopped(teacher, rows):
         if len(seen) == 2:
@@ -41,12 +41,12 @@ def test_they_are_computed_once_and_a_stopped_computation_goes_on(kept, monkeypa
         seen.append(len(rows))
         return real(teacher, rows)
 
-    monkeypatch.setattr(logits, "CHUNK", 50)
-    monkeypatch.setattr(logits, "logits_of", stopped)
+    monkeypatch.setattr(kept_logits, "CHUNK", 50)
+    monkeypatch.setattr(kept_logits, "logits_of", stopped)
     with pytest.raises(KeyboardInterrupt):
         again.complete(quiet=True)
     assert json.loads((again.folder / ABOUT_FILE).read_text())["done"] == 100
-    monkeypatch.setattr(logits, "logits_of", lambda teacher, rows: seen.append(len(rows)) or real(teacher, rows))
+    monkeypatch.setattr(kept_logits, "logits_of", lambda teacher, rows: seen.append(len(rows)) or real(teacher, rows))
     np.testing.assert_allclose(again.complete(quiet=True), whole, atol=1e-6)
     assert np.array_equal(again.complete(quiet=True)[100:], again.complete(quiet=True)[100:])
     assert seen == [50, 50, 28]

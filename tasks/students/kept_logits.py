@@ -1,6 +1,6 @@
 """A teacher's logits, kept by example: computed once, and read by every pass and every student.
 
-A folder has ``logits.npy``, float32 [examples, classes], and ``logits.json``: what they are of (digests of the teacher
+A folder has ``logits.npy``, float32 [examples, classes], and ``logits.json``: what they are of (a digest of the teacher
 and of the file of examples), and how many are done. An interrupted computation goes on there.
 """
 
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import attrs
 import numpy as np
@@ -23,7 +22,6 @@ from tqdm import tqdm
 from onion import Forward, HookIterator, Runner, RunnerItem, State
 from onion.checkpointing.atomic_files import read_file, replace_file
 from onion.checkpointing.lock import locked
-from onion.engine.placement import BEHIND_DATA
 from onion.errors import CheckpointError
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.examples import Examples
@@ -31,45 +29,9 @@ from onion.tasks.data.features.hashing import digest_of_file, digest_of_tokenize
 from onion.tasks.data.rows import Row
 from onion.tasks.finetune.predictor import CHUNK, Predictor
 from onion.tasks.finetune.recipes import in_order
-from onion.tasks.networks.distillation import TEACHER
 
 LOGITS_FILE, ABOUT_FILE = "logits.npy", "logits.json"
-
-
-class TeacherLogits(RunnerItem):
-    """Put the teacher's logits of a batch's examples into it, as ``batch["teacher"]``: float32 [batch, classes].
-
-    They are computed before the first batch, as far as the folder does not have them yet.
-
-    Args:
-        logits: where they are kept, and how they are computed.
-        quiet: whether no progress is shown meanwhile. Default False.
-    """
-
-    alters_batches = True
-    keep_for_inference = False
-    place_rules = (BEHIND_DATA,)
-    alone_because = "one teacher labels all examples"
-    transient = ("_rows",)
-
-    def __init__(self, logits: KeptLogits, quiet: bool = False) -> None:
-        self.logits, self.quiet = logits, quiet
-        self._rows: np.ndarray | None = None
-
-    def initialize(self, state: State) -> HookIterator:
-        """Compute what is missing, and map the rest."""
-        self._rows = self.logits.complete(self.quiet)
-        yield
-        self._rows = None
-
-    def on_batch(self, state: State) -> None:
-        """Put them there."""
-        assert self._rows is not None
-        state.batch = {**state.batch, TEACHER: self._rows[state.batch["places"]]}
-
-    def identity(self) -> dict[str, Any]:
-        """The teacher and the examples, wherever their logits are kept."""
-        return {"logits": self.logits.digest}
+Shape = tuple[int, int]
 
 
 @attrs.frozen(eq=False)
@@ -79,7 +41,7 @@ class KeptLogits:
     Attributes:
         folder: made if it is missing.
         teacher: computes them.
-        path: the file, read by the teacher's task.
+        path: the file, read by the teacher's task, each row of which is one example.
         examples: rows of the file.
         digest: of the teacher and the file.
     """
@@ -94,8 +56,13 @@ class KeptLogits:
     def _digest(self) -> str:
         return digest_of_teacher(self.teacher, self.path)
 
+    @property
+    def shape(self) -> Shape:
+        """Examples and classes."""
+        return self.examples, len(self.teacher.task.labels)  # type: ignore[attr-defined]  # as lessons.py says
+
     def complete(self, quiet: bool = False) -> np.ndarray:
-        """Return the logits, float32 [examples, classes]; compute those that are missing.
+        """Return the logits, float32 [examples, classes], mapped; compute those that are missing.
 
         Args:
             quiet: whether no progress is shown. Default False: it is, on a terminal.
@@ -104,47 +71,24 @@ class KeptLogits:
             CheckpointError: the folder holds those of another teacher or other texts, is damaged, or cannot be
                 written.
         """
-        with self._written():
-            done = self._done()
+        with self._held():
+            done = done_in(self.folder, self.digest, self.shape)
             if done < self.examples:
                 self._compute(done, quiet)
-            return np.load(self.folder / LOGITS_FILE, mmap_mode="r", allow_pickle=False)
+            return mapped(self.folder)
 
     @contextmanager
-    def _written(self) -> Iterator[None]:
+    def _held(self) -> Iterator[None]:
         """Hold the folder, so that of two trainings one computes and the other waits."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with locked(self.folder, wait=True):
                 yield
-        except (OSError, ValueError) as error:
-            told = error.strerror if isinstance(error, OSError) else error
-            raise CheckpointError(f"{self.folder}: the teacher's logits cannot be kept or read: {told}.") from None
-
-    def _done(self) -> int:
-        """Return how many examples are done; 0 in a new folder."""
-        about = self.folder / ABOUT_FILE
-        if not about.exists():
-            return 0
-        try:
-            found = json.loads(read_file(about))
-            digest, done = str(found["digest"]), int(found["done"])
-            whole = np.load(self.folder / LOGITS_FILE, mmap_mode="r", allow_pickle=False).shape == self._shape
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            raise CheckpointError(f"{about} is damaged; delete the folder to compute it again.") from None
-        if digest != self.digest or not whole or not 0 <= done <= self.examples:
-            raise CheckpointError(
-                f"{self.folder} holds the logits of another teacher or of other texts; choose another folder."
-            )
-        return done
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self.examples, len(self.teacher.task.labels)  # type: ignore[attr-defined]
+        except OSError as error:
+            raise CheckpointError(f"{self.folder}: cannot keep the teacher's logits: {error.strerror}.") from None
 
     def _compute(self, done: int, quiet: bool) -> None:
-        mode = "r+" if done else "w+"
-        kept = open_memmap(self.folder / LOGITS_FILE, mode, np.dtype(np.float32), None if done else self._shape)
+        kept = mapped(self.folder, "r+") if done else _made(self.folder, self.shape)
         rows = islice(self.teacher.task.rows(self.path, labelled=False), done, None)
         with tqdm(total=self.examples, initial=done, desc="teacher", unit=" rows", disable=quiet or None) as bar:
             while some := list(islice(rows, CHUNK)):
@@ -153,6 +97,42 @@ class KeptLogits:
                 kept.flush()
                 replace_file(self.folder / ABOUT_FILE, json.dumps({"digest": self.digest, "done": done}).encode())
                 bar.update(len(some))
+
+
+def done_in(folder: Path, digest: str, shape: Shape) -> int:
+    """Return how many examples of a folder are done; 0 in a new one.
+
+    Args:
+        folder: where logits are kept.
+        digest: of the teacher and the file that they have to be of.
+        shape: examples and classes.
+
+    Raises:
+        CheckpointError: they are of something else, or a file is missing or damaged.
+    """
+    about = folder / ABOUT_FILE
+    if not about.exists():
+        return 0
+    try:
+        found = json.loads(read_file(about))
+        of, done = str(found["digest"]), int(found["done"])
+        fits = mapped(folder).shape == shape and mapped(folder).dtype == np.float32 and 0 <= done <= shape[0]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError, MemoryError):
+        raise CheckpointError(
+            f"{folder} holds damaged logits of a teacher; delete the folder to compute them again."
+        ) from None
+    if of != digest or not fits:
+        raise CheckpointError(f"{folder} holds the logits of another teacher or of other texts; choose another folder.")
+    return done
+
+
+def mapped(folder: Path, mode: str = "r") -> np.memmap:
+    """Map the logits of a folder into memory; raise an OSError or a ValueError if they are missing or damaged."""
+    return open_memmap(folder / LOGITS_FILE, mode)
+
+
+def _made(folder: Path, shape: Shape) -> np.memmap:
+    return open_memmap(folder / LOGITS_FILE, "w+", np.dtype(np.float32), shape)
 
 
 def logits_of(teacher: Predictor, rows: list[Row]) -> np.ndarray:
@@ -177,7 +157,7 @@ def digest_of_teacher(teacher: Predictor, path: Path) -> str:
     found = hashlib.sha256()
     for name, value in sorted(teacher.network.state_dict().items()):
         found.update(name.encode())
-        found.update(np.ascontiguousarray(value.astype("float32").numpy()))
+        found.update(value.astype("float32").numpy().tobytes())
     features = json.dumps(teacher.task.features_record(), sort_keys=True)
     for part in (digest_of_tokenizer(teacher.tokenizer), features, digest_of_file(path)):
         found.update(part.encode())
