@@ -6,15 +6,17 @@ import argparse
 import json
 import platform
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any, NoReturn
 
+import attrs
+
 import onion
 from onion.cli import commands as run
-from onion.cli import control, corpus, pretraining, tuning
+from onion.cli import control, corpus, distilling, pretraining, tuning
 from onion.cli.colours import error_line
 from onion.cli.examples import EXAMPLES
 from onion.cli.values import natural, read
@@ -22,6 +24,7 @@ from onion.messages import printable, shown
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.pretraining.settings import PretrainingSettings
+from onion.tasks.students.settings import NOT_OF_STUDENTS, RECIPES, DistillSettings
 from onion.tasks.validators import COLUMNS, NAMES, NOT_NEGATIVE, POSITIVE
 from onion.validation import Check
 
@@ -96,6 +99,7 @@ def parser() -> argparse.ArgumentParser:
 
     _add_train(add("train", "fine-tune an encoder; the same command resumes an interrupted run"))
     _add_pretrain(add("pretrain", "pretrain an encoder on a corpus; the same command resumes an interrupted run"))
+    _add_distill(add("distill", "train a small student of a trained model; the same command resumes it"))
     _add_evaluate(add("evaluate", "evaluate a trained model on a labelled file"))
     _add_predict(add("predict", "predict with a trained model"))
     _add_push(add("push", "upload a trained model to Hugging Face's hub"))
@@ -168,10 +172,24 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
     _add_quiet(command)
     file = ".yaml or .json file of settings; flags override it"
     command.add_argument("--settings", type=Path, metavar="FILE", help=file)
-    _add_declared(command, PretrainingSettings)
+    _add_declared(command, declared_in(PretrainingSettings))
     _add_set(command, "set a setting of a task or of the masks, such as masking.share=0.2")
     _add_threads(command)
     command.set_defaults(command=pretraining.pretrain)
+
+
+def _add_distill(command: argparse.ArgumentParser) -> None:
+    _add_output(command, "folder for checkpoints, the log and the teacher's logits")
+    force = "resume in a folder whose run differs in settings or data; differences are logged"
+    command.add_argument("--force-resume", action="store_true", help=force)
+    _add_quiet(command)
+    declared = {name: each for name, each in declared_in(DistillSettings).items() if name not in NOT_OF_STUDENTS}
+    for name in sorted({name for recipe in RECIPES.values() for name in recipe}):
+        told = ", ".join(dict.fromkeys(f"{student} {recipe[name]}" for student, recipe in RECIPES.items()))
+        declared[name] = attrs.evolve(declared[name][0], default=told), None
+    _add_declared(command, declared)
+    _add_threads(command)
+    command.set_defaults(command=distilling.distill)
 
 
 def _add_tune(command: argparse.ArgumentParser) -> None:
@@ -216,20 +234,19 @@ def _add_settings(command: argparse.ArgumentParser, without: Collection[str] = (
     command.add_argument(
         "--config", type=Path, metavar="FILE", help=".yaml or .json file of settings; flags override it"
     )
-    _add_declared(command, Settings, without)
+    _add_declared(command, {name: each for name, each in declared_in(Settings).items() if name not in without})
     length = "maximum tokens per example (default: 128; question-answering: 384)"
     command.add_argument("--max-length", type=natural, default=argparse.SUPPRESS, metavar="N", help=length)
     _add_set(command, "set a setting of the task, such as label_smoothing=0.1 (onion tasks NAME lists them)")
     _add_threads(command)
 
 
-def _add_declared(command: argparse.ArgumentParser, settings: type, without: Collection[str] = ()) -> None:
-    """Add the flags of the settings that a class declares, in groups."""
-    declared = declared_in(settings)
+def _add_declared(command: argparse.ArgumentParser, declared: Mapping[str, tuple[Declared, Any]]) -> None:
+    """Add the flags of declared settings, under their headings."""
     for title in GROUPS:
         group = command.add_argument_group(title)
         for name, (setting, default) in declared.items():
-            if setting.group == title and name not in without:
+            if setting.group == title:
                 _add_setting(group, name, setting, default)
 
 

@@ -18,6 +18,11 @@ EXAMPLES = {
             --order continual --held-out valid --output run
         onion train --task classification --train train.tsv --dev 0.1 --encoder run/encoder --output tuned
     """,
+    "distill": """
+        onion distill --teacher run --train train.tsv --dev dev.tsv --student bow --output student
+        onion distill --teacher run --train train.tsv --unlabelled more.tsv --dev 0.1 --student lstm --output lstm
+        onion predict --run student --text "a gripping film"
+    """,
     "evaluate": """
         onion evaluate --run run --input test.tsv
         onion evaluate --run run --input test.tsv --report report
