@@ -159,11 +159,9 @@ class PretrainingSettings(LoopSettings):
         """Refuse tasks that are named twice or have no batch, and settings of tasks that are not here."""
         if twice := [name for name in self.tasks if self.tasks.count(name) > 1]:
             raise DataError(f"tasks: {twice[0]} is named twice; name it once")
-        planned = (
-            self._shared() if self.stages is None else {name: 1 for row in self.stages for name in row if row[name]}
-        )
+        rows = [self._shared()] if self.stages is None else self.stages
         for name in self.tasks:
-            if not planned.get(name):
+            if not any(row.get(name) for row in rows):
                 given = "max_steps" if self.stages is None else "stages"
                 raise DataError(f"{given} has no batch for {name}; give it some, or leave the task out")
         for name in self.options:
