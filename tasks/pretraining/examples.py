@@ -35,7 +35,7 @@ class PassExamples(Protocol):
 
     @property
     def lengths(self) -> NDArray[np.integer]:
-        """Most tokens that each example has in any pass, int ``[examples]``."""
+        """Most tokens that each example has in any pass, ``[examples]``."""
 
     @property
     def fingerprint(self) -> str:

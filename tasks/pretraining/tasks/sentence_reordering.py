@@ -2,8 +2,8 @@
 
 Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412): a paragraph is cut into 1 to m segments at random, which are
 shuffled; the classes are all orders, as many as the sum of n! for n from 1 to m. Neither m nor code or data were
-published. Ours are: m (3), how n and the cuts are drawn, the numbers of the labels, a ``[SEP]`` behind each segment, and
-that paragraphs of one sentence are left out.
+published. Ours are: m (3), how n and the cuts are drawn, the numbers of the labels, a ``[SEP]`` behind each segment,
+and that paragraphs of one sentence are left out.
 """
 
 from __future__ import annotations
