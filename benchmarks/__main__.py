@@ -26,6 +26,7 @@ NAMES = (
     "layers",
     "data",
     "saving",
+    "resuming",
     "memory",
     "growth",
     "distributed",

@@ -18,7 +18,7 @@ __all__ = ["Stages"]
 class Stages(Strategy):
     """Train in stages, in which each task has an exact number of batches; a pass of the TaskSampler is a stage.
 
-    This is the continual multi-task learning of ERNIE 2.0 (Sun et al. 2020, arXiv:1907.12412, section 3.1): task number
+    This is the continual multi-task learning of ERNIE 2.0 (Sun et al. 2020, arXiv:1907.12412): task number
     ``s`` comes in at stage ``s`` and is trained with all those before it, so that they are not forgotten. Of its
     batches it has ``keep`` in every later stage, and the others in its first.
 

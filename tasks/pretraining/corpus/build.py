@@ -9,8 +9,10 @@ each shard; a build that was ended in any way begins again behind the last one.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -144,7 +146,13 @@ class Build:
         if self.workers == 1:
             yield from map(encoder, blocks)
         else:
-            yield from Workers(encoder, self.workers).map(blocks)
+            yield from Workers(partial(_on_one_thread, encoder), self.workers).map(blocks)
+
+
+def _on_one_thread(encoder: DocumentEncoder, documents: Sequence[Paragraphs]) -> Encoded:
+    """Encode documents in a worker: the tokenizer's own threads would take the processors from the other workers."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    return encoder(documents)
 
 
 def blocks_of(documents: Iterable[Paragraphs], characters: int) -> Iterator[list[Paragraphs]]:

@@ -54,12 +54,14 @@ class Encoded:
         flags: ``uint8 [tokens]``; see ``onion.tasks.pretraining.corpus.flags``.
         lengths: tokens of each document, int64 ``[documents]``; a document may have none.
         counts: of all.
+        size: bytes of their text in UTF-8, with a line end a paragraph and a document.
     """
 
     tokens: NDArray[np.unsignedinteger]
     flags: Flags
     lengths: NDArray[np.int64]
     counts: Counts
+    size: int
 
 
 @attrs.frozen(eq=False)
@@ -88,7 +90,8 @@ class DocumentEncoder:
         of_texts = np.add.reduceat(inside, np.cumsum([0, *map(len, encodings[:-1])]), dtype=np.int64)
         lengths = np.add.reduceat(of_texts, np.cumsum([0, *map(len, documents[:-1])]))
         tokens = ids.astype(type_of_ids(self.tokenizer.vocab_size))
-        return Encoded(tokens, flags[inside], lengths, self._counts(ids, flags[inside], len(lengths)))
+        size = sum(len(text.encode()) + 1 for text in texts) + len(documents)
+        return Encoded(tokens, flags[inside], lengths, self._counts(ids, flags[inside], len(lengths)), size)
 
     def _without_special(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         tokenizer = self.tokenizer
