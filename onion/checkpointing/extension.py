@@ -91,7 +91,7 @@ class Extension:
 
     def _joined(self, name: str) -> bool:
         """Return whether an item is new and may be, or is held by one that is."""
-        if name in self.there:
+        if name in self.there or name not in self.here:
             return False
         holder = self.here[name]["in"]
         return self.items[name].may_join or (holder is not None and self._joined(holder))

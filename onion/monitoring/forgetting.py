@@ -60,7 +60,8 @@ class ForgettingMatrix:
     def _good(self) -> np.ndarray:
         """The figures, float64 [stages, tasks], of which more is better."""
         signs = np.array([-1.0 if task in self.less_is_better else 1.0 for task in self.tasks])
-        return np.multiply(self.figures, signs)
+        good: np.ndarray = self.figures * signs
+        return good
 
     def _best_before(self, column: int) -> float:
         earlier = self._good[self.entered[column] : -1, column]

@@ -109,6 +109,13 @@ def test_an_extended_run_has_the_bits_of_one_that_had_all_tasks(stops, tmp_path)
     assert power == [pytest.approx(0.9**7)], "6 updates of its own, and one factor to begin with"
 
 
+def test_stages_alone_may_be_added_too(tmp_path):
+    runner(tmp_path, WHOLE[:2]).run()
+    longer = [*WHOLE[:2], {"valley": 4}]
+    state = runner(tmp_path, longer, extends=True).run()
+    assert (state.step, state.pass_id, state.stopped) == (19, 3, "all stages are done")
+
+
 def test_what_an_extended_run_saves_is_resumed_as_any_other(tmp_path):
     expected = uncut(tmp_path / "whole")
     folder = tmp_path / "extended"
