@@ -27,6 +27,7 @@ NAMES = (
     "layers",
     "data",
     "saving",
+    "resuming",
     "memory",
     "growth",
     "distributed",

@@ -87,6 +87,23 @@ class Plan:
         return self._factor(step)
 
 
+class ByTask:
+    """The factor of the task of an update, by the updates of that task alone; ``ParameterUpdater`` counts them."""
+
+    def __init__(self, factor: Factor) -> None:
+        self.task: str | None = None  # that of the latest update
+        self.updates: dict[str, int] = {}
+        self._factor = factor
+
+    def of(self, task: str | None) -> float:
+        """Return the factor of a task's next update."""
+        return self._factor(self.updates.get(task or "", 0))
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of the task's next update, whatever the number of all updates is."""
+        return self.of(self.task)
+
+
 def constant(learning_rate: float, warmup_steps: int = 0) -> Any:
     """Return a schedule that rises in a straight line and stays.
 
@@ -220,6 +237,28 @@ def noam(learning_rate: float, warmup_steps: int) -> Any:
     if warmup_steps == 0:
         return constant(learning_rate)
     return _schedule(learning_rate, lambda step: min(((step + 1) / warmup_steps) ** -0.5, (step + 1) / warmup_steps))
+
+
+def by_task(schedule: Any) -> Any:
+    """Return the schedule in which each task rises and falls by its own updates, as if it were trained alone.
+
+        AdamW(schedules.by_task(schedules.noam(5e-5, warmup_steps=4000)), ...)
+
+    Of several tasks (``TaskSampler``) one that comes in late is warmed up then, as ERNIE 2.0 (Sun et al. 2020) does.
+
+    Args:
+        schedule: one of this module, over a number of updates.
+
+    Raises:
+        CompositionError: it is another one, or over Passes.
+    """
+    factor = getattr(schedule, "lr_lambda", None)
+    if factor is None or isinstance(factor, Plan | ByTask):
+        over = f"one over {factor.passes}" if isinstance(factor, Plan) else type(factor or schedule).__name__
+        raise CompositionError(
+            f"by_task takes a schedule of onion.schedules over a number of updates, noam(5e-5, 4000), not {over}."
+        )
+    return _schedule(schedule.base_lr, ByTask(factor))
 
 
 def _over(length: Length, learning_rate: float, factor_of: Callable[[int], Factor]) -> Any:

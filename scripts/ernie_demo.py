@@ -1,10 +1,11 @@
-"""Read the demo data that ERNIE 1.0 is published with, count what is in it, and mask it as ERNIE does.
+"""Read the demo data that ERNIE 1.0 is published with: count what is in it, mask it as ERNIE does, compare its words.
 
-python -m scripts.ernie_demo FOLDER
+python -m scripts.ernie_demo FOLDER [--vocabulary FOLDER]
 
 FOLDER has demo_train_set.gz and demo_valid_set.gz. Prints a table: what, found, expected. The expected counts are those
 of the published files; the digests of masks were made by the function of PaddlePaddle/ERNIE (tag static_graph,
-ernie/batching.py) with numpy's generator seeded as below. Exit status 1: something differs.
+ernie/batching.py) with numpy's generator seeded as below. The words of the files, which Baidu's own segmenter has
+found, are compared with those that rjieba finds in the same characters. Exit status 1: something differs.
 """
 
 from __future__ import annotations
@@ -19,10 +20,15 @@ from typing import Any
 
 import numpy as np
 
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.pretraining.corpus.ernie_examples import example_of
 from onion.tasks.pretraining.corpus.ernie_lines import ErnieSample, read_samples, write_samples
-from onion.tasks.pretraining.masking.ernie import masked
+from onion.tasks.pretraining.corpus.segmentation.jieba import Jieba
+from onion.tasks.pretraining.examples import collate
+from onion.tasks.pretraining.masking.ernie import Vocabulary, masked
 
-VOCAB_SIZE, MASK_ID, TOKENS = 18000, 3, 8192
+VOCABULARY = Vocabulary(18000, cls_id=1, sep_id=2, mask_id=3)
+TOKENS = 8192
 COUNTS: dict[str, dict[str, Any]] = {
     "demo_train_set.gz": {
         "lines": 10000,
@@ -54,6 +60,9 @@ WHOLE = {
     "characters": [157, 1278367, 138667, [0.8006, 0.1002, 0.0992], 23],
 }
 """Batches, padded places, targets, shares of [MASK], random and kept words, rows without a target."""
+
+LINES, LEAST = 400, 0.92
+"""Lines whose words are compared, and the F1 that the borders between words have at least."""
 
 
 def counts(samples: Sequence[ErnieSample]) -> dict[str, Any]:
@@ -88,8 +97,8 @@ def batches(samples: Sequence[ErnieSample]) -> Iterator[list[ErnieSample]]:
 
 def first_batch(samples: Sequence[ErnieSample], words: bool) -> list[Any]:
     """Return what FIRST_BATCH has of the first 8 samples."""
-    found = masked(samples[:8], words, VOCAB_SIZE, MASK_ID, np.random.RandomState(0))
-    return [len(found.positions), *map(_digest, (found.positions, found.labels, found.ids))]
+    places, labels, ids = _masked(samples[:8], words, np.random.RandomState(0))
+    return [len(places), *map(_digest, (places, labels, ids))]
 
 
 def whole_file(samples: Sequence[ErnieSample], words: bool) -> list[Any]:
@@ -98,14 +107,49 @@ def whole_file(samples: Sequence[ErnieSample], words: bool) -> list[Any]:
     made = without = places = 0
     pairs = []
     for batch in batches(samples):
-        found = masked(batch, words, VOCAB_SIZE, MASK_ID, generator)
-        rows = found.positions // found.ids.shape[1]
-        made, places, without = made + 1, places + found.ids.size, without + len(batch) - len(np.unique(rows))
-        pairs.append((found.ids.reshape(-1)[found.positions], found.labels))
+        positions, originals, ids = _masked(batch, words, generator)
+        rows = positions // ids.shape[1]
+        made, places, without = made + 1, places + ids.size, without + len(batch) - len(np.unique(rows))
+        pairs.append((ids.reshape(-1)[positions], originals))
     new, labels = map(np.concatenate, zip(*pairs, strict=True))
-    kept, hidden = new == labels, new == MASK_ID
+    kept, hidden = new == labels, new == VOCABULARY.mask_id
     shares = [round(float(each.mean()), 4) for each in (hidden, ~kept & ~hidden, kept)]
     return [made, places, len(labels), shares, without]
+
+
+def _masked(
+    samples: Sequence[ErnieSample], words: bool, generator: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the places of the targets in the padded batch, what stood there, and the batch."""
+    batch = collate(masked([example_of(each) for each in samples], words, VOCABULARY, generator))
+    return np.array(batch["masked_positions"]), batch["word_labels"], batch["input_ids"]
+
+
+def sentences_of_words(sample: ErnieSample, tokenizer: Tokenizer) -> Iterator[list[str]]:
+    """Yield the words of each sentence; an unknown token is a character that no dictionary has."""
+    pieces = [piece or "" for piece in tokenizer.tokens(sample.ids)]
+    texts = ["\ufffd" if piece == "[UNK]" else piece.removeprefix("##") for piece in pieces]
+    for sentence in (0, 1):
+        words = sample.words[(sample.sentences == sentence) & (sample.words >= 0)]
+        yield ["".join(texts[place] for place in np.flatnonzero(sample.words == word)) for word in np.unique(words)]
+
+
+def agreement(sentences: Sequence[Sequence[str]]) -> tuple[list[float], float]:
+    """Compare rjieba's words with given ones: precision, recall and F1 of borders between words, and F1 of words."""
+    found = Jieba().segment(["".join(words) for words in sentences])
+    borders, whole = np.zeros(3), np.zeros(3)
+    for words, spans in zip(sentences, found, strict=True):
+        ends = np.cumsum([len(word) for word in words]).tolist()
+        ours, theirs = set(spans.words[:-1, 1].tolist()), set(ends[:-1])
+        borders += len(ours & theirs), len(ours), len(theirs)
+        ours, theirs = set(map(tuple, spans.words.tolist())), set(zip([0, *ends[:-1]], ends, strict=True))
+        whole += len(ours & theirs), len(ours), len(theirs)
+    return _scores(*borders), _scores(*whole)[-1]
+
+
+def _scores(both: float, ours: float, theirs: float) -> list[float]:
+    """Return precision, recall and F1."""
+    return [both / ours, both / theirs, 2 * both / (ours + theirs)]
 
 
 def _digest(values: np.ndarray) -> str:
@@ -124,8 +168,9 @@ def _same(samples: Sequence[ErnieSample]) -> bool:
         )
 
 
-def rows(folder: Path) -> Iterator[tuple[str, Any, Any]]:
+def rows(folder: Path, vocabulary: Path) -> Iterator[tuple[str, Any, Any]]:
     """Yield what is counted, what was found, and what is expected."""
+    tokenizer = Tokenizer.from_pretrained(vocabulary)
     for name, expected in COUNTS.items():
         samples = list(read_samples(folder / name))
         for what, found in counts(samples).items():
@@ -136,14 +181,22 @@ def rows(folder: Path) -> Iterator[tuple[str, Any, Any]]:
                 by_words = units == "words"
                 yield f"masks of 8 lines by {units}", first_batch(samples, by_words), FIRST_BATCH[units]
                 yield f"masks of all lines by {units}", whole_file(samples, by_words), WHOLE[units]
+        else:
+            words = [each for sample in samples[:LINES] for each in sentences_of_words(sample, tokenizer) if each]
+            (precision, recall, f1), of_words = agreement(words)
+            told = f"precision {precision:.3f}, recall {recall:.3f}, F1 {f1:.3f}, F1 of words {of_words:.3f}"
+            yield f"rjieba's borders in {LINES} lines: {told}; F1 at least {LEAST}", f1 >= LEAST, True
 
 
 def main() -> int:
     """Print the table; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--vocabulary", type=Path, help="default: vocab/ernie-1.0-zh beside the folder")
+    options = parser.parse_args()
+    vocabulary = options.vocabulary or options.folder.resolve().parent / "vocab" / "ernie-1.0-zh"
     wrong = 0
-    for what, found, expected in rows(parser.parse_args().folder):
+    for what, found, expected in rows(options.folder, vocabulary):
         same = found == expected
         wrong += not same
         print(f"{what} | {found} | {'same' if same else f'EXPECTED {expected}'}", flush=True)

@@ -112,7 +112,7 @@ class Characters:
         if character.isspace():
             return SPACE
         rules = self._backend.normalizer
-        if rules.handle_chinese_chars and any(first <= ord(character) <= last for first, last in CHINESE):
+        if rules.handle_chinese_chars and is_chinese(character):
             return ALONE
         if rules.lowercase:
             character = character.lower()
@@ -162,6 +162,11 @@ def _is_punctuation(character: str) -> bool:
     """Return whether a character is punctuation for BERT, including all ASCII signs."""
     ascii_sign = "!" <= character <= "~" and not character.isalnum()
     return ascii_sign or unicodedata.category(character)[0] == "P"
+
+
+def is_chinese(character: str) -> bool:
+    """Return whether a character is a Chinese one for BERT."""
+    return any(first <= ord(character) <= last for first, last in CHINESE)
 
 
 def is_symbol(character: str) -> bool:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -50,6 +52,33 @@ def restore(states: Mapping[str, Any]) -> None:
     if "numpy" in states:
         kind, keys, *rest = states["numpy"]
         np.random.set_state((kind, np.asarray(keys, dtype=np.uint32), *rest))
+
+
+@contextmanager
+def seeded(seed: int, name: str) -> Iterator[None]:
+    """Seed all generators by a number and a name for the body; afterwards they are what they were before.
+
+    So the first weights of a network depend on neither what was built before nor on what is built after it:
+
+        with seeded(1, "capital"):
+            heads["capital"] = TokenClassifier(encoder, 2)
+
+    Args:
+        seed: from 0.
+        name: of what is built; each name has numbers of its own.
+    """
+    from onion.device import paddle
+
+    framework = paddle()
+    before = capture()
+    number = int(np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0])
+    try:
+        random.seed(number)
+        np.random.seed(number)
+        framework.seed(number)
+        yield
+    finally:
+        restore(before)
 
 
 def undo_draws(before: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from onion.checkpointing import checkpoint, rng
 from onion.checkpointing.checkpoint import Checkpoint
+from onion.checkpointing.extension import Extension
 from onion.engine.identity import Identity, differences
 from onion.engine.item import RunnerItem, overrides
 from onion.engine.state import State
@@ -54,7 +55,9 @@ def take(state: State, pass_id: int, batch_id: int, onion: Identity, best_step: 
     return Checkpoint(state.step, run, {item.name: item.state_dict() for item in _saved_items(state)})
 
 
-def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, anyway: bool) -> None:
+def put_back(
+    state: State, saved: Checkpoint, onion: Identity, folder: Path, *, anyway: bool = False, extends: bool = False
+) -> None:
     """Restore a run, except its random generators, from a checkpoint.
 
     Args:
@@ -63,12 +66,20 @@ def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, any
         onion: what this run is made of.
         folder: of the checkpoint, for messages.
         anyway: resume although this run is made of other things. With other data the current pass starts over.
+        extends: resume also if this run has more tasks; they begin as they were built.
 
     Raises:
         CheckpointError: the run is made of other things, or a state does not fit.
     """
     _refuse_strange(saved, folder, RUN_VALUES)
-    other = differences(saved.run["onion"], onion)
+    there = saved.run["onion"]
+    other = differences(there, onion)
+    tasks: list[str] = []
+    if other and extends:
+        extension = Extension(there, onion, {} if state.runner is None else {i.name: i for i in state.runner.walk()})
+        extension.refuse_other(folder)
+        other, tasks = {}, extension.tasks()
+        log.info("the run of step %d is extended by %s", saved.step, ", ".join(tasks) or "stages")
     if other and not anyway:
         raise CheckpointError(
             f"{folder} holds another run ({'; '.join(_words(other))}); choose an empty folder, or resume it "
@@ -82,8 +93,9 @@ def put_back(state: State, saved: Checkpoint, onion: Identity, folder: Path, any
             new_data = True
         elif item.name in saved.items:
             with _taken_back(item, saved, folder):
-                item.load_state_dict(saved.items[item.name])
-        elif item.name not in other and not item.passive:
+                own = saved.items[item.name]
+                item.load_state_dict(item.extended(own, tasks) if tasks else own)
+        elif item.name in there and item.name not in other and not item.passive:
             raise CheckpointError(f"{folder}: step {saved.step} has no state of {item.name}; choose an empty folder.")
     counters = saved.run["counters"]
     state.pass_id, state.batch_id = counters["pass_id"], 0 if new_data else counters["batch_id"]

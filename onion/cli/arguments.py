@@ -6,22 +6,26 @@ import argparse
 import json
 import platform
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any, NoReturn
 
+import attrs
+
 import onion
 from onion.cli import commands as run
-from onion.cli import control, tuning
+from onion.cli import control, corpus, distilling, pretraining, tuning
 from onion.cli.colours import error_line
 from onion.cli.examples import EXAMPLES
-from onion.errors import DataError
+from onion.cli.values import natural, read
 from onion.messages import printable, shown
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
-from onion.tasks.validators import COLUMNS, NAMES, NATURAL, NOT_NEGATIVE, POSITIVE
+from onion.tasks.pretraining.settings import PretrainingSettings
+from onion.tasks.students.settings import NOT_OF_STUDENTS, RECIPES, DistillSettings
+from onion.tasks.validators import COLUMNS, NAMES, NOT_NEGATIVE, POSITIVE
 from onion.validation import Check
 
 MISTAKE = 2
@@ -94,6 +98,8 @@ def parser() -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, parents=[debug], examples=EXAMPLES[name])
 
     _add_train(add("train", "fine-tune an encoder; the same command resumes an interrupted run"))
+    _add_pretrain(add("pretrain", "pretrain an encoder on a corpus; the same command resumes an interrupted run"))
+    _add_distill(add("distill", "train a small student of a trained model; the same command resumes it"))
     _add_evaluate(add("evaluate", "evaluate a trained model on a labelled file"))
     _add_predict(add("predict", "predict with a trained model"))
     _add_push(add("push", "upload a trained model to Hugging Face's hub"))
@@ -104,6 +110,7 @@ def parser() -> argparse.ArgumentParser:
     _add_draw(add("draw", "show the onion of a run"))
     _add_embed(add("embed", "write a vector for each text of a file, from a pretrained encoder"))
     _add_weights(add("weights", "list and download pretrained weights"), debug)
+    corpus.add_actions(add("corpus", "make corpora for pretraining from raw text, and list what they hold"), debug)
     _add_cache(add("cache", "list or delete cached features"), debug)
     _add_replay(add("replay", "repeat an online run from its samples and its journal, and compare"))
     _add_ctl(add("ctl", "watch and steer a run that has a ControlServer"), debug)
@@ -149,9 +156,40 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
     command.add_argument("--force-resume", action="store_true", help=force)
     processes = "processes of this machine that train together (default: %(default)s)"
-    command.add_argument("--processes", type=_natural, default=1, metavar="N", help=processes)
+    command.add_argument("--processes", type=natural, default=1, metavar="N", help=processes)
     _add_settings(command)
     command.set_defaults(command=run.train)
+
+
+def _add_pretrain(command: argparse.ArgumentParser) -> None:
+    _add_output(command, "folder for checkpoints, the log and the encoder")
+    extend = "go on with a run of fewer tasks in the folder: the same encoder and optimizer, and fresh heads"
+    command.add_argument("--extend", action="store_true", help=extend)
+    force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
+    command.add_argument("--force-resume", action="store_true", help=force)
+    processes = "processes of this machine that train together (default: %(default)s)"
+    command.add_argument("--processes", type=natural, default=1, metavar="N", help=processes)
+    _add_quiet(command)
+    file = ".yaml or .json file of settings; flags override it"
+    command.add_argument("--settings", type=Path, metavar="FILE", help=file)
+    _add_declared(command, declared_in(PretrainingSettings))
+    _add_set(command, "set a setting of a task or of the masks, such as masking.share=0.2")
+    _add_threads(command)
+    command.set_defaults(command=pretraining.pretrain)
+
+
+def _add_distill(command: argparse.ArgumentParser) -> None:
+    _add_output(command, "folder for checkpoints, the log and the teacher's logits")
+    force = "resume in a folder whose run differs in settings or data; differences are logged"
+    command.add_argument("--force-resume", action="store_true", help=force)
+    _add_quiet(command)
+    declared = {name: each for name, each in declared_in(DistillSettings).items() if name not in NOT_OF_STUDENTS}
+    for name in sorted({name for recipe in RECIPES.values() for name in recipe}):
+        told = ", ".join(dict.fromkeys(f"{student} {recipe[name]}" for student, recipe in RECIPES.items()))
+        declared[name] = attrs.evolve(declared[name][0], default=told), None
+    _add_declared(command, declared)
+    _add_threads(command)
+    command.set_defaults(command=distilling.distill)
 
 
 def _add_tune(command: argparse.ArgumentParser) -> None:
@@ -159,7 +197,7 @@ def _add_tune(command: argparse.ArgumentParser) -> None:
     entry = "values of a setting to search: LOW..HIGH, LOW..HIGH:log, LOW..HIGH:STEP or A,B,C; may be repeated"
     command.add_argument("--search", action="append", type=_entry, default=[], metavar="NAME=VALUES", help=entry)
     trials = "trainings in all, also in the runs before (default: %(default)s)"
-    command.add_argument("--trials", type=_natural, default=20, metavar="N", help=trials)
+    command.add_argument("--trials", type=natural, default=20, metavar="N", help=trials)
     pruner = "how trainings that fall behind are ended early: median, halving or none (default: %(default)s)"
     command.add_argument("--pruner", default="median", metavar="NAME", help=pruner)
     _add_settings(command)
@@ -180,7 +218,7 @@ def _add_lr_find(command: argparse.ArgumentParser) -> None:
         text = f"{text} (default: %(default)s)"
         command.add_argument(f"--{name}", type=_positive, default=default, metavar="X", help=text)
     steps = "updates from the first to the last (default: %(default)s)"
-    command.add_argument("--steps", type=_natural, default=100, metavar="N", help=steps)
+    command.add_argument("--steps", type=natural, default=100, metavar="N", help=steps)
     _add_settings(command)
     command.set_defaults(command=tuning.find_learning_rate)
 
@@ -196,16 +234,20 @@ def _add_settings(command: argparse.ArgumentParser, without: Collection[str] = (
     command.add_argument(
         "--config", type=Path, metavar="FILE", help=".yaml or .json file of settings; flags override it"
     )
-    declared = declared_in(Settings)
+    _add_declared(command, {name: each for name, each in declared_in(Settings).items() if name not in without})
+    length = "maximum tokens per example (default: 128; question-answering: 384)"
+    command.add_argument("--max-length", type=natural, default=argparse.SUPPRESS, metavar="N", help=length)
+    _add_set(command, "set a setting of the task, such as label_smoothing=0.1 (onion tasks NAME lists them)")
+    _add_threads(command)
+
+
+def _add_declared(command: argparse.ArgumentParser, declared: Mapping[str, tuple[Declared, Any]]) -> None:
+    """Add the flags of declared settings, under their headings."""
     for title in GROUPS:
         group = command.add_argument_group(title)
         for name, (setting, default) in declared.items():
-            if setting.group == title and name not in without:
+            if setting.group == title:
                 _add_setting(group, name, setting, default)
-    length = "maximum tokens per example (default: 128; question-answering: 384)"
-    command.add_argument("--max-length", type=_natural, default=argparse.SUPPRESS, metavar="N", help=length)
-    _add_set(command, "set a setting of the task, such as label_smoothing=0.1 (onion tasks NAME lists them)")
-    _add_threads(command)
 
 
 def _add_setting(group: argparse._ArgumentGroup, name: str, setting: Declared, default: Any) -> None:
@@ -220,15 +262,8 @@ def _add_setting(group: argparse._ArgumentGroup, name: str, setting: Declared, d
         more = {"action": "append", "metavar": setting.metavar}
     else:
         metavar = setting.metavar or ("N" if setting.check.reads is int else "X")
-        more = {"type": partial(_read, setting.check), "metavar": metavar}
+        more = {"type": partial(read, setting.check), "metavar": metavar}
     group.add_argument(f"--{name.replace('_', '-')}", help=text, default=argparse.SUPPRESS, **more)
-
-
-def _read(check: Check, text: str) -> Any:
-    try:
-        return check.read(text)
-    except DataError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _add_evaluate(command: argparse.ArgumentParser) -> None:
@@ -257,7 +292,7 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     output = "file to write: .csv, or else JSON lines (default: JSON lines on standard output)"
     command.add_argument("--output", type=Path, metavar="FILE", help=output)
     carry = "columns of the input to write beside each prediction, such as id,text_a,label"
-    command.add_argument("--carry", type=partial(_read, NAMES), default=(), metavar="NAME,...", help=carry)
+    command.add_argument("--carry", type=partial(read, NAMES), default=(), metavar="NAME,...", help=carry)
     command.add_argument(
         "--files", type=Path, metavar="DIR", help="also write the task's own files, such as predictions.json"
     )
@@ -288,16 +323,16 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
     output = "new folder for cls_emb.npy, float32 [rows, hidden], and rows.jsonl, the texts"
     add("--output", type=Path, required=True, metavar="DIR", help=output)
     carry = "other columns of the input to write into rows.jsonl, such as id,title"
-    add("--carry", type=partial(_read, NAMES), default=(), metavar="NAME,...", help=carry)
+    add("--carry", type=partial(read, NAMES), default=(), metavar="NAME,...", help=carry)
     columns = "columns of onion and of the file, where they differ, such as text_a=sentence"
-    add("--columns", type=partial(_read, COLUMNS), metavar="OURS=THEIRS,...", help=columns)
+    add("--columns", type=partial(read, COLUMNS), metavar="OURS=THEIRS,...", help=columns)
     pooling = "pooling of token vectors (default: %(default)s)"
     add("--pooling", choices=["cls", "mean", "pooler"], default="cls", help=pooling)
-    add("--layer", type=_natural, metavar="N", help="layer to take vectors from, counted from 1 (default: the last)")
+    add("--layer", type=natural, metavar="N", help="layer to take vectors from, counted from 1 (default: the last)")
     add("--normalize", action="store_true", help="scale every vector of cls_emb.npy to length 1")
     add("--tokens", action="store_true", help="also write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy")
-    add("--max-length", type=_natural, default=128, metavar="N", help="maximum tokens per text (default: %(default)s)")
-    add("--batch-size", type=_natural, default=64, metavar="N", help="texts per batch (default: %(default)s)")
+    add("--max-length", type=natural, default=128, metavar="N", help="maximum tokens per text (default: %(default)s)")
+    add("--batch-size", type=natural, default=64, metavar="N", help="texts per batch (default: %(default)s)")
     _add_quiet(command)
     _add_threads(command)
     command.set_defaults(command=run.embed)
@@ -334,7 +369,7 @@ def _add_ctl(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -
     add("pause", "pause before the next batch", control.steer, waiting)
     add("resume", "resume a paused run", control.steer, waiting)
     stepping = add("step", "run some batches, then pause", control.step, waiting)
-    stepping.add_argument("n", nargs="?", type=_natural, default=1, metavar="N", help="batches (default: 1)")
+    stepping.add_argument("n", nargs="?", type=natural, default=1, metavar="N", help="batches (default: 1)")
     add("save", "write a checkpoint", control.steer, waiting)
     add("test", "run the testers", control.steer, waiting)
     stopping = add("stop", "end the run", control.stop, waiting)
@@ -363,7 +398,7 @@ def _add_run_or_name(command: argparse.ArgumentParser) -> None:
 
 def _add_columns(command: argparse.ArgumentParser) -> None:
     text = "columns of the task and of the file, where they differ (default: those of the training)"
-    command.add_argument("--columns", type=partial(_read, COLUMNS), metavar="OURS=THEIRS,...", help=text)
+    command.add_argument("--columns", type=partial(read, COLUMNS), metavar="OURS=THEIRS,...", help=text)
 
 
 def _add_task(command: argparse.ArgumentParser) -> None:
@@ -372,7 +407,7 @@ def _add_task(command: argparse.ArgumentParser) -> None:
 
 def _add_threads(command: argparse.ArgumentParser) -> None:
     default = "$OMP_NUM_THREADS, or one per processor, at most 8"
-    command.add_argument("--threads", type=_natural, metavar="N", help=f"number of threads (default: {default})")
+    command.add_argument("--threads", type=natural, metavar="N", help=f"number of threads (default: {default})")
 
 
 def _add_quiet(command: argparse.ArgumentParser) -> None:
@@ -406,8 +441,7 @@ def _entry(text: str) -> tuple[str, str]:
     return name.replace("-", "_"), values
 
 
-_natural = partial(_read, NATURAL)
-_positive = partial(_read, POSITIVE)
-_folds = partial(_read, Check("an integer >= 2", lambda value: value >= 2, reads=int))
-_not_negative = partial(_read, NOT_NEGATIVE)
-_wait = partial(_read, Check("a number of seconds from 0 to 60", lambda value: 0 <= value <= 60, reads=float))
+_positive = partial(read, POSITIVE)
+_folds = partial(read, Check("an integer >= 2", lambda value: value >= 2, reads=int))
+_not_negative = partial(read, NOT_NEGATIVE)
+_wait = partial(read, Check("a number of seconds from 0 to 60", lambda value: 0 <= value <= 60, reads=float))

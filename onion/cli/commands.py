@@ -36,12 +36,15 @@ class Terminated(KeyboardInterrupt):
 def start_paddle(threads: int | None = None) -> None:
     """Import Paddle, and let SIGTERM clean up as Ctrl-C does; Paddle's own handler prints a C++ stack and exits.
 
-    SIGHUP is handled too, unless it is ignored (``nohup``).
-
     Args:
         threads: the number of threads; None: what :func:`onion.device.use_threads` chooses.
     """
     use_threads(threads)
+    answer_signals()
+
+
+def answer_signals() -> None:
+    """Let SIGTERM clean up as Ctrl-C does, and SIGHUP too, unless it is ignored (``nohup``)."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
         if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:

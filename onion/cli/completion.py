@@ -85,6 +85,7 @@ _VALUES: dict[str, Callable[..., Sequence[str]]] = {
     "--preset": _presets,
     "NAME": _models,
     "--encoder": _encoders,
+    "--tokenizer": _encoders,
     "--run": _folders,
 }
 """Flag, or what the help calls an argument without one -> its values."""

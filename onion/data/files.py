@@ -16,8 +16,10 @@ What the three formats have in common:
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -30,7 +32,10 @@ from onion.errors import DataError
 from onion.host.process_limits import Raised
 from onion.messages import listed, shown
 
-__all__ = ["FORMATS", "Row", "Table", "byte_lines", "iter_lines", "iter_rows", "read_rows"]
+__all__ = [
+    "FORMATS", "JSON_LINES", "Row", "Table", "byte_lines", "gzip_lines", "iter_lines", "iter_rows", "json_objects",
+    "read_rows",
+]  # fmt: skip
 
 JSON_LINES = ".jsonl"
 
@@ -105,7 +110,7 @@ def iter_rows(
     path = Path(path)
     names = (*columns, *optional)
     if _format(path) == JSON_LINES:
-        for number, row in _json_objects(path, _lines(path), columns):
+        for number, row in json_objects(path, _lines(path), columns):
             yield number, {name: row[name] for name in names if name in row} if names else row
     else:
         kept, found = _under_header(path, tuple(columns), tuple(optional))
@@ -115,6 +120,8 @@ def iter_rows(
 
 def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """Give the lines of a plain text one by one, each with its number, from 1, and without its line end.
+
+    A file that ends in ``.gz`` is unpacked as it is read.
 
     Raises:
         DataError: The file cannot be read, or a line is not UTF-8. The message names file and line.
@@ -140,10 +147,23 @@ def byte_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
         yield raw
 
 
+def gzip_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Give the lines of an open gzip file, as `byte_lines`; `DataError` where it is damaged."""
+    number = 0
+    with gzip.GzipFile(fileobj=file) as unpacked:
+        try:
+            for line in byte_lines(unpacked, path):  # type: ignore[arg-type]
+                number += 1
+                yield line
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise at(path, number + 1, f"the file is not gzip, or was cut off here ({error}); copy it anew") from error
+
+
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a file, decoded, each with its line end."""
     with opened(path) as file:
-        for number, raw in enumerate(byte_lines(file, path), 1):
+        lines = gzip_lines if path.suffix.lower() == ".gz" else byte_lines
+        for number, raw in enumerate(lines(file, path), 1):
             yield _decode(path, number, raw)
 
 
@@ -232,7 +252,7 @@ def _json_rows(path: Path, lines: Iterator[str], columns: tuple[str, ...], optio
     # All columns are wanted, but which they are is known at the end only: rows may differ in them.
     names = dict.fromkeys(columns + optional)
     every = not names
-    for number, row in _json_objects(path, lines, columns):
+    for number, row in json_objects(path, lines, columns):
         if every:
             names.update(dict.fromkeys(row))
         cells.append(tuple([row.get(name, ABSENT) for name in names]))
@@ -241,8 +261,8 @@ def _json_rows(path: Path, lines: Iterator[str], columns: tuple[str, ...], optio
     return Table(path, tuple(names), padded, numbers)
 
 
-def _json_objects(path: Path, lines: Iterator[str], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number and object, which has the columns, of every line that is not a blank one at the end."""
+def json_objects(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give line number and object, which has the columns, of every line that is not a blank one at the end."""
     blank = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -149,6 +149,13 @@ class Loader:
     ) -> ByExamples | Shuffled | InOrder:
         if self.shuffle_buffer is not None:
             raise DataError("shuffle_buffer= is for a stream; this source has a length, so shuffle=True shuffles all")
+        if lengths is None and self.tokens_per_batch is not None:
+            lengths = getattr(source, "lengths", None)
+        if isinstance(source, PassSource) and callable(lengths):
+            raise DataError(
+                "lengths= is a function, but the source has other examples in every pass (of_pass): pass the most "
+                "that each may have, as an array"
+            )
         self._size = len(source)
         if weights is not None:
             self._weights = checked_weights(weights, self._size)
@@ -162,7 +169,6 @@ class Loader:
         )
 
     def _by_tokens(self, source: Indexed | PassSource, tokens: int, lengths: Length | None) -> Shuffled | InOrder:
-        lengths = getattr(source, "lengths", None) if lengths is None else lengths
         if lengths is None:
             raise DataError(
                 "tokens_per_batch= needs to know how many tokens each example has: pass lengths=, or a source that has "
@@ -177,11 +183,7 @@ class Loader:
         """The length of every example, which are read if need be."""
         if not callable(lengths):
             return checked_lengths(lengths, self._size)
-        if isinstance(source, PassSource):
-            raise DataError(
-                "lengths= is a function, but the source has other examples in every pass (of_pass): pass the most "
-                "that each may have, as an array"
-            )
+        assert not isinstance(source, PassSource)
         read = making.FromNumbers(source, self._collate).read
         return checked_lengths([lengths(one) for i in range(self._size) for one in read((i,))], self._size)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Indices = NDArray[np.int64]
 Example = TypeVar("Example")
 
-SHUFFLED, BATCHES, PADDLE, WEIGHTED, BUFFERED, REST, TOKENS = range(7)
+SHUFFLED, BATCHES, PADDLE, WEIGHTED, BUFFERED, REST, TOKENS, INTERLEAVED = range(8)
 """What random numbers of one seed and pass are drawn for: each purpose has its own. PADDLE is that of
 `onion.data.paddle_loader`, TOKENS of `onion.data.order_by_tokens`. They stay as they are, since runs are resumed by
 later versions."""
@@ -68,6 +68,22 @@ def _sorting(bits: NDArray[np.uint64]) -> NDArray[np.intp]:
     ranked = bits[order]
     # The algorithm decides only where numbers are equal: with 10^7 of them once in 400,000 passes.
     return np.argsort(bits, kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
+
+
+def interleaved(counts: Sequence[int], seed: int, pass_id: int) -> Indices:
+    """Each number ``i`` of ``0 .. len(counts) - 1`` exactly ``counts[i]`` times, in random order.
+
+    Args:
+        counts: How often each number comes, from 0.
+        seed: Any integer from 0.
+        pass_id: The pass, from 0. Orders of different passes are independent of each other.
+
+    Returns:
+        ``int64 [sum(counts)]``; the same for the same arguments, on every machine and with every version of NumPy.
+    """
+    numbers = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    mixed: Indices = numbers[_permutation(len(numbers), seed, pass_id, purpose=INTERLEAVED)]
+    return mixed
 
 
 def weighted(weights: NDArray[np.floating], seed: int, pass_id: int) -> Indices:

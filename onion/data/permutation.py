@@ -54,7 +54,8 @@ def mixed(words: Words) -> Words:
     words = words + np.uint64(GOLDEN)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    found: Words = words ^ (words >> np.uint64(31))
+    return found
 
 
 def uniform(words: Words) -> NDArray[np.float64]:

@@ -130,9 +130,7 @@ def examples_of_pass(source: Indexed | PassSource, pass_id: int) -> Indexed:
     examples = source.of_pass(pass_id)
     if not isinstance(examples, Indexed):
         kind, given = type(source).__name__, type(examples).__name__
-        raise DataError(
-            f"{kind}.of_pass returned a {given}; it must return what has a length and gives examples by number"
-        )
+        raise DataError(f"{kind}.of_pass returned a {given}; it must return examples that have a length and numbers")
     return examples
 
 

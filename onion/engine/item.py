@@ -115,6 +115,10 @@ class RunnerItem:
         """How many batches a pass has, of an item that brings data; None: unknown, as of a stream."""
         return None
 
+    def batches_in(self, pass_id: int) -> int | None:
+        """Return how many batches a certain pass has, counted from 0, where passes differ; None: unknown."""
+        return self.batches_per_pass
+
     # -- where several processes run the same onion (onion.distributed) ------------------------------------------------
 
     group: Group | None = None
@@ -141,6 +145,13 @@ class RunnerItem:
 
     passive: bool = False
     """Whether the item only watches: a run that goes on from a checkpoint may lack it, or have another one like it."""
+
+    grows: tuple[str, ...] = ()
+    """Parts of its identity, by name, of which a run that is extended (``Saver(extends=True)``) may have more entries
+    than the saved one."""
+
+    may_join: bool = False
+    """Whether a run that is extended may have the item though the saved one lacked it."""
 
     transient: tuple[str, ...] = ()
     """Attributes, and keys of ``state_dict``, that may be others in a resumed run than in one that was not cut, without
@@ -188,6 +199,13 @@ class RunnerItem:
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Restore what ``state_dict`` returned. It is called after ``reset`` and before ``initialize``."""
+
+    def extended(self, saved: Mapping[str, Any], tasks: Sequence[str]) -> Mapping[str, Any]:
+        """Return a state that a run without some tasks saved, with what these begin with; see ``Saver(extends=True)``.
+
+        It is called after ``reset`` and before ``load_state_dict``, which gets what it returns.
+        """
+        return saved
 
     def identity(self) -> Mapping[str, Any]:
         """Return what has to be the same in a run that goes on from a checkpoint; override it to say otherwise.

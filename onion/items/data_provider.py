@@ -91,7 +91,7 @@ class DataProvider(RunnerItem):
         self.tokens_per_batch, self.shuffle_buffer, self.num_workers = tokens_per_batch, shuffle_buffer, num_workers
         self.loader: Passes
         if is_data_loader(source):
-            settings = {"batch_size": batch_size, "tokens_per_batch": tokens_per_batch}
+            settings: dict[str, Any] = {"batch_size": batch_size, "tokens_per_batch": tokens_per_batch}
             settings |= {"lengths": lengths, "weights": weights}
             given = {name: value is not None for name, value in settings.items()}
             given |= {"shuffle": shuffle, "shuffle_buffer": shuffle_buffer is not None, "drop_last": drop_last}

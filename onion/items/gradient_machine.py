@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, SupportsFloat, TypeAlias
 
 from onion.device import to_tensors
@@ -73,6 +73,10 @@ class GradientMachine(RunnerItem):
         """Return the network's parameters and buffers by path; one with several paths is included once."""
         return saved_network(self.network)
 
+    def extended(self, saved: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:
+        """Add the parameters and buffers of new heads, as they are."""
+        return with_new_heads(self.network, saved, tasks)
+
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Restore parameters and buffers.
 
@@ -125,6 +129,23 @@ def load_network(network: Any, saved: Mapping[str, Any]) -> None:
         raise CheckpointError(f"the saved network does not match: {'; '.join(sorted(wrong)[:5])}{more}.")
     for name in own.keys() & saved.keys():
         own[name].set_value(saved[name])
+
+
+def with_new_heads(network: Any, saved: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:
+    """Return a saved network with the parameters and buffers of heads that it lacks, as they are in the network.
+
+    Args:
+        network: has a part for each task, with the task's name in its path: ``networks.capital.linear.weight``.
+        saved: parameters and buffers by path, as ``saved_network`` gives them.
+        tasks: whose heads may be new.
+    """
+    own = network.state_dict()
+    new = [
+        paths[0]
+        for paths in _paths(own)
+        if saved.keys().isdisjoint(paths) and not set(tasks).isdisjoint(paths[0].split("."))
+    ]
+    return {**saved, **{path: own[path] for path in new}}
 
 
 def _paths(own: Mapping[str, Any]) -> list[list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from onion.device import paddle
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CompositionError
-from onion.items.gradient_machine import load_network, saved_network
+from onion.items.gradient_machine import load_network, saved_network, with_new_heads
 from onion.items.parameter_updater import ParameterUpdater
 from onion.training.pairing import moves
 
@@ -121,6 +121,10 @@ class MovingAverage(RunnerItem):
     def state_dict(self) -> dict[str, Any]:
         """Return the averages by the paths of the network's parameters and buffers."""
         return saved_network(self.average)
+
+    def extended(self, saved: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:
+        """Let the averages of new heads begin at their parameters."""
+        return with_new_heads(self.network, saved, tasks)
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Restore the averages.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from onion.device import paddle
@@ -173,6 +173,10 @@ class NanGuard(RunnerItem):
         """Return the count, and the copy that ``rollback`` goes back to."""
         copies = {f"{name}/{key}": value for name, kept in self._kept.items() for key, value in kept.items()}
         return {"not_finite": self._seen, "kept_step": self._kept_step, **copies}
+
+    def extended(self, saved: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:
+        """Leave out the copy, which lacks the heads of new tasks; the next batch makes another one."""
+        return {"not_finite": saved["not_finite"], "kept_step": None}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Restore them."""

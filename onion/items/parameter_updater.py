@@ -12,7 +12,7 @@ from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, HookError, OnionError
 from onion.items.gradient_machine import array_kind
-from onion.training import rate_schedule
+from onion.training import rate_schedule, task_rates
 from onion.training.adjustable import Adjustable
 from onion.training.pairing import machines_inside, networks_of, parameters_of, refuse_idle, refuse_unmoved
 from onion.training.updates import updates_in
@@ -33,7 +33,7 @@ class ParameterUpdater(RunnerItem):
     Args:
         optimizer: any ``paddle.optimizer``; its clipping, weight decay and learning rate schedule are used as they are.
             A schedule is stepped once an update; one over ``onion.schedules.Passes`` is planned when the run begins,
-            for as many updates as the onion makes.
+            for as many updates as the onion makes; one ``by_task`` counts the updates of each task.
 
     Raises:
         CompositionError: the optimizer wraps another one (``paddle.incubate.LookAhead``), whose state would not be
@@ -51,7 +51,6 @@ class ParameterUpdater(RunnerItem):
         _refuse_closure(optimizer)
         self.optimizer = optimizer
         self._schedule = rate_schedule.of(optimizer)
-        self._step_schedule = getattr(self._schedule, "step", None)
         self._settings = _settings_of(optimizer)
         self.rate: float | None = None
         """The learning rate that was set during a run, or None."""
@@ -71,6 +70,7 @@ class ParameterUpdater(RunnerItem):
                 f"{self.name} has no gradient machine inside it; add a GradientMachine further in (after it)."
             )
         refuse_idle(self, machines)
+        task_rates.refuse_groups(self._schedule, self, runner)
         if any(item.provides_data for item in runner.walk()):  # else it is a part of an onion
             for machine in machines:
                 refuse_unmoved(machine, runner)
@@ -86,6 +86,7 @@ class ParameterUpdater(RunnerItem):
     def on_batch(self, state: State) -> HookIterator:
         """Update the parameters once the rings inside have left."""
         yield
+        task_rates.begin_update(self._schedule, state.task, self.name)
         shard = self._own_shard()
         if shard is None or self.group is None:
             self.optimizer.step()
@@ -94,8 +95,8 @@ class ParameterUpdater(RunnerItem):
         # Gradients go altogether: zeros would still move, by momentum, a parameter that the next batch does not use,
         # and a resumed run has no zeros.
         self.optimizer.clear_grad(set_to_zero=False)
-        if self._step_schedule is not None:
-            self._step_schedule()
+        if self._schedule is not None:
+            task_rates.end_update(self._schedule)
 
     def set_learning_rate(self, rate: float) -> None:
         """Go on with another learning rate; a resumed run does too.
@@ -146,7 +147,8 @@ class ParameterUpdater(RunnerItem):
         The clip of ``onion.tasks.finetune.clipping`` does, as its attribute ``norm``.
         """
         norm = self._norm()
-        return {RATE: float(self.optimizer.get_lr()), **({} if norm is None else {NORM: norm})}
+        by_task = {f"{RATE}.{task}": rate for task, rate in task_rates.rates_by_task(self._schedule).items()}
+        return {RATE: float(self.optimizer.get_lr()), **by_task, **({} if norm is None else {NORM: norm})}
 
     def _norm(self) -> float | None:
         norm = getattr(getattr(self.optimizer, "_grad_clip", None), "norm", None)

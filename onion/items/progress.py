@@ -12,7 +12,7 @@ from onion.engine.state import State
 from onion.monitoring.bars import open_bar, set_total, shows_bars
 from onion.monitoring.log_values import log_values, loss_of
 from onion.monitoring.progress_lines import Lines, Mark
-from onion.training.updates import steps_of
+from onion.training.updates import steps_of, steps_of_differing
 
 
 class Progress(RunnerItem):
@@ -108,8 +108,7 @@ class Progress(RunnerItem):
         """Return how many steps the run will have made, ``done`` being those of this pass; None: unknown."""
         left, total = _steps_left(state), state.steps_asked
         if state.passes_asked is not None and left is not None:
-            passes = max(state.passes_asked - state.pass_id - 1, 0)
-            planned = state.step + left + passes * (done + left)
+            planned = state.step + left + _steps_after(state, state.passes_asked, done + left)
             total = planned if total is None else min(planned, total)
         return total
 
@@ -118,6 +117,13 @@ def _steps_left(state: State) -> int | None:
     """Return the number of steps left in this pass; None: the data do not have a length."""
     left = length_hint(state.batches, -1)
     return None if left < 0 or state.runner is None else steps_of(left, state.runner)
+
+
+def _steps_after(state: State, passes: int, now: int) -> int:
+    """Return the number of steps in the passes after this one, which has ``now``, unless they are known to differ."""
+    later = range(state.pass_id + 1, passes)
+    differing = None if state.runner is None else steps_of_differing(later, state.runner)
+    return len(later) * now if differing is None else differing
 
 
 def _mark(state: State, told: dict[str, float]) -> Mark:

@@ -48,6 +48,9 @@ class Saver(Periodic):
         resume: go on from the newest whole checkpoint in the folder if there is one (True, default), require a folder
             without one (False), or go on even where that is another onion's or of other data (``"force"``): what
             differs is logged, and with other data the pass under way starts over.
+        extends: go on also with more tasks than the saved run has, as continual pretraining does: with more stages of
+            ``onion.multitask.stages.Stages`` and tests of the new tasks. All that was saved goes on as it was; new
+            heads begin with the weights that they were built with. Default False.
         async_save: write in a thread; the loop then waits only until all arrays are copied, which takes their memory
             once more, and for the checkpoint before, if that is still being written. Default False.
         on_error: where a checkpoint cannot be written, end the run with the error (``"raise"``, default), or log a
@@ -73,6 +76,7 @@ class Saver(Periodic):
         monitor: str | None = None,
         mode: Mode = "max",
         resume: bool | Literal["force"] = True,
+        extends: bool = False,
         async_save: bool = False,
         on_error: OnError = "raise",
     ) -> None:
@@ -81,9 +85,11 @@ class Saver(Periodic):
             raise CompositionError(f"Saver: keep_last must be >= 1, got {keep_last}.")
         if resume not in (True, False, "force"):
             raise CompositionError(f"Saver: resume must be True, False or 'force', got {resume!r}.")
+        if extends and resume is not True:
+            raise CompositionError(f"Saver: extends=True goes on with a saved run; leave resume={resume!r} out.")
         if on_error not in ("raise", "warn"):
             raise CompositionError(f"Saver: on_error must be 'raise' or 'warn', got {on_error!r}.")
-        self.folder, self.keep_last, self.resume = anchored(folder), keep_last, resume
+        self.folder, self.keep_last, self.resume, self.extends = anchored(folder), keep_last, resume, extends
         self.monitor, self.mode = monitor, mode
         self.async_save, self.on_error = async_save, on_error
         self._best = Best(monitor or "", mode)
@@ -259,7 +265,7 @@ class Saver(Periodic):
             return
         if not self.resume:
             raise CheckpointError(f"{self.folder} holds another run (step {saved.step}); choose an empty folder.")
-        put_back(state, saved, self._onion, self.folder, self.resume == "force")
+        put_back(state, saved, self._onion, self.folder, anyway=self.resume == "force", extends=self.extends)
         self._saved_settings, self._generators = manual_settings(state), saved.run["generators"]
         self._writer.go_on_from(saved)
         ended = "; it has all that is asked for, so nothing is trained" if _is_complete(state) else ""

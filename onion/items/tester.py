@@ -33,7 +33,7 @@ class Tester(Periodic):
             inside more than once a batch.
     """
 
-    reports = True
+    reports = may_join = True
     place_rules = (UNREPEATED, NotInside("moves_weights", "moves the weights after it"))
     __test__ = False  # pytest would take a class of this name for tests, wherever it is imported
 

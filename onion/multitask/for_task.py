@@ -30,6 +30,8 @@ class ForTask(Conditional):
         CompositionError: ``item`` is not an item, ``task`` not a string, or the TaskSampler has no such task.
     """
 
+    may_join = True
+
     def __init__(self, task: str, item: RunnerItem) -> None:
         super().__init__(item, f"ForTask({task!r}, ...)")
         if not isinstance(task, str):

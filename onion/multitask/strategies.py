@@ -48,6 +48,14 @@ class TaskInfo:
 class Strategy(ABC):
     """The choice of the task of the next batch. Only ``weights`` has to be overridden."""
 
+    @property
+    def stages(self) -> Sequence[Mapping[str, int]] | None:
+        """The exact batches of each task in each pass, of which ``weights`` gives no task more; the run ends with them.
+
+        None (default): a pass is one over the reference task, by PALM's rule.
+        """
+        return None
+
     def check(self, tasks: Mapping[str, TaskInfo]) -> None:  # noqa: B027  doing nothing is the default
         """Raise CompositionError if this strategy cannot work with these tasks, and change nothing."""
 
@@ -77,6 +85,10 @@ class Strategy(ABC):
 
     def note(self, task: str, loss: Any) -> None:  # noqa: B027  doing nothing is the default
         """Receive the loss of a finished batch; reading its value at once would wait for the device."""
+
+    def readings(self, drawn: Mapping[str, int]) -> dict[str, float]:
+        """Return figures to log, given the number of batches drawn of each task."""
+        return {}
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs, as JSON values."""

@@ -55,7 +55,7 @@ def plan(tasks: Mapping[str, TaskData], reference: str | None, passes: int) -> d
     return {name: int(passes * task.mix_ratio * batches) for name, task in tasks.items()}
 
 
-def complaints(tasks: Mapping[str, TaskData], reference: str | None) -> Iterator[str]:
+def complaints(tasks: Mapping[str, TaskData]) -> Iterator[str]:
     """Yield what is wrong with tasks; later checks assume that earlier ones found nothing."""
     if not tasks:
         yield "there are no tasks; give it some, {'name': Task(provider)}"
@@ -66,9 +66,29 @@ def complaints(tasks: Mapping[str, TaskData], reference: str | None) -> Iterator
             yield f"the task {name!r} has no data; give it a Task(DataProvider(...))"
         if not is_number(task.mix_ratio) or not 0 < task.mix_ratio <= 1e9:
             yield f"the mix_ratio of the task {name!r} is {task.mix_ratio!r}; it must be a number above 0, at most 1e9"
+
+
+def complaints_of_passes(tasks: Mapping[str, TaskData], reference: str | None) -> Iterator[str]:
+    """Yield what is wrong with the passes over a reference task, as ``complaints`` does."""
     if not any(task.target for task in tasks.values()):
         yield "all tasks are auxiliary, so a pass would never end; make one a target"
     yield from _complaints_of_plan(tasks, reference or _first_target(tasks))
+
+
+def complaints_of_stages(tasks: Mapping[str, TaskData], reference: str | None) -> Iterator[str]:
+    """Yield which settings have no meaning where a strategy gives the batches of each pass."""
+    for name, task in tasks.items():
+        if task.mix_ratio != 1:
+            yield (
+                f"the task {name!r} has the mix_ratio {task.mix_ratio}, but the stages of the strategy say how many "
+                "batches it has; leave mix_ratio out"
+            )
+        if not task.target:
+            yield (
+                f"the task {name!r} is auxiliary, but every stage waits for all of its tasks; leave target=False out"
+            )
+    if reference is not None:
+        yield f"reference={reference!r}, but a pass is a stage of the strategy; leave reference out"
 
 
 def _complaints_of_plan(tasks: Mapping[str, TaskData], reference: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from functools import partial
@@ -13,11 +13,13 @@ from onion.data.batch_iterator import BatchIterator
 from onion.data.infinite_loader import InfiniteLoader
 from onion.data.interruptible_wait import InterruptibleWait
 from onion.device import detached
+from onion.engine.identity import constructed
 from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CheckpointError, CompositionError, OnionError
 from onion.items.data_provider import drawn_together, refuse_other_data
 from onion.multitask.choice import LONGEST, WeightedChoice
+from onion.multitask.pass_plan import PassPlan
 from onion.multitask.strategies import MixRatio, Strategy, TaskInfo
 from onion.multitask.task_batches import TaskBatches
 from onion.multitask.task_data import (
@@ -25,8 +27,9 @@ from onion.multitask.task_data import (
     complaints,
     complaints_of_choice,
     complaints_of_heads,
+    complaints_of_passes,
+    complaints_of_stages,
     endless_target,
-    plan,
 )
 from onion.training.adjustable import Adjustable
 
@@ -42,7 +45,8 @@ class TaskSampler(RunnerItem):
     A batch that is a dict gets the name as ``"task"``. A pass is one over the reference task: after ``p`` passes
     ``int(p * mix_ratio * batches of the reference per pass)`` batches of a task are planned (PALM's rule), and a pass
     ends when every target has its planned batches. If an item ends a pass early, the next one makes up for it. A batch
-    that an item skips counts as drawn. A run that is resumed with other tasks counts its passes from there.
+    that an item skips counts as drawn. A run that is resumed with other tasks counts its passes from there. With the
+    strategy ``onion.multitask.stages.Stages`` a pass is a stage, and the run ends with the last one.
 
     At the end of a pass, and in the readings, ``share.<task>`` is the share of a task in all batches, and
     ``planned_share.<task>`` its expectation by the strategy's weights. ``loss.<task>``, in the readings, is the latest
@@ -63,6 +67,7 @@ class TaskSampler(RunnerItem):
     """
 
     provides_data = True
+    grows = ("tasks", "stages")
     # Positions and random choices are saved; the current batches are drawn again from there.
     transient = ("_feeds", "_supply", "_choice")
 
@@ -99,10 +104,15 @@ class TaskSampler(RunnerItem):
 
     def check(self, runner: Runner) -> None:
         """Refuse tasks that cannot be trained, or not together."""
-        self._refuse(complaints(self.tasks, self.reference))
+        self._refuse(complaints(self.tasks))
         self._refuse(complaints_of_choice(self.strategy, self.seed, self.finished))
-        self.strategy.check(self._facts())
-        self._refuse(endless_target(self.tasks, self.reference, self.strategy, self.finished))
+        if self.strategy.stages is None:
+            self._refuse(complaints_of_passes(self.tasks, self.reference))
+            self.strategy.check(self._facts())
+            self._refuse(endless_target(self.tasks, self.reference, self.strategy, self.finished))
+        else:
+            self._refuse(complaints_of_stages(self.tasks, self.reference))
+            self.strategy.check(self._facts())
         refuse_other_data(self, runner)
         self._refuse(complaints_of_heads(self.tasks, self, runner))
 
@@ -116,9 +126,17 @@ class TaskSampler(RunnerItem):
     # -- running ------------------------------------------------------------------------------------------------------
 
     @property
-    def batches_per_pass(self) -> int:
-        """The planned batches of a pass; random choices may add some."""
-        return sum(plan(self.tasks, self.reference, 1).values())
+    def _plan(self) -> PassPlan:
+        return PassPlan(self.tasks, self.reference, self.strategy.stages)
+
+    @property
+    def batches_per_pass(self) -> int | None:
+        """The planned batches of a pass, to which random choices may add some; None: stages differ in theirs."""
+        return self._plan.batches_per_pass
+
+    def batches_in(self, pass_id: int) -> int:
+        """Return the planned batches of a pass; 0 after the last stage."""
+        return self._plan.batches_in(pass_id - (self._first_pass or 0))
 
     def reset(self) -> None:
         """Start all data from the first batch, and a copy of the strategy."""
@@ -131,9 +149,14 @@ class TaskSampler(RunnerItem):
         self._first_pass = None
 
     def initialize(self, state: State) -> None:
-        """Count passes from here, unless this was restored."""
+        """Count passes from here, unless this was restored; end a run whose stages are done."""
         if self._first_pass is None:
             self._first_pass = state.pass_id
+        self._end_after_stages(state)
+
+    def _end_after_stages(self, state: State) -> None:
+        if self._plan.is_done(self._drawn()):
+            state.stop("all stages are done")
 
     def on_pass(self, state: State) -> HookIterator:
         """Provide the batches of this pass; end the threads of all tasks at its end."""
@@ -153,6 +176,7 @@ class TaskSampler(RunnerItem):
                     closing.callback(feed.close)
         if not state.pass_cut:
             state.report(self._shares())
+            self._end_after_stages(state)
 
     def on_batch(self, state: State) -> HookIterator:
         """Store the loss of the batch for its task, without reading its value."""
@@ -164,9 +188,10 @@ class TaskSampler(RunnerItem):
 
     def _draws(self, state: State) -> TaskBatches:
         """Return the batches of the pass that begins."""
-        planned = plan(self.tasks, self.reference, state.pass_id + 1 - (self._first_pass or 0))
-        last = self._drawn() + LONGEST * sum(plan(self.tasks, self.reference, 1).values())
-        stop = self.finished == "stop"
+        planned = self._plan.until(state.pass_id + 1 - (self._first_pass or 0))
+        exact = self.strategy.stages is not None
+        last = sum(planned.values()) if exact else self._drawn() + LONGEST * self._plan.batches_in(0)
+        stop = exact or self.finished == "stop"
         return TaskBatches(
             self.name, state, self.tasks, self._feeds, self._choice, planned=planned, last=last, stop=stop
         )
@@ -193,11 +218,15 @@ class TaskSampler(RunnerItem):
         """
         if task not in self.tasks:
             raise OnionError(f"{self.name} has no task {task!r}; it has {', '.join(self.tasks)}.")
+        if self.strategy.stages is not None:
+            raise OnionError(f"{self.name} draws the exact batches of its stages, in which tasks have no weights.")
         self._adjustable(task).refuse(f"the weight of {task!r}", weight)
         self._choice.set_weight(task, float(weight))
 
     def adjustable(self) -> dict[str, Adjustable]:
-        """Return the weight of each task in the latest choice."""
+        """Return the weight of each task in the latest choice, where tasks have weights."""
+        if self.strategy.stages is not None:
+            return {}
         return {f"weight.{name}": self._adjustable(name) for name in self.tasks}
 
     def _adjustable(self, name: str) -> Adjustable:
@@ -206,9 +235,11 @@ class TaskSampler(RunnerItem):
     # -- logging and saving -------------------------------------------------------------------------------------------
 
     def log_values(self) -> dict[str, float]:
-        """Return the number of examples, the shares, and each task's latest loss, which waits for the device."""
+        """Return the examples, the shares, the strategy's figures, and each task's loss, which waits for the device."""
         losses = {f"loss.{name}": float(loss) for name, loss in self._losses.items()}
-        return {"examples": sum(feed.examples for feed in self._feeds.values()), **self._shares(), **losses}
+        drawn = {name: feed.given for name, feed in self._feeds.items()}
+        examples = {"examples": sum(feed.examples for feed in self._feeds.values())}
+        return {**examples, **self._shares(), **self._strategy.readings(drawn), **losses}
 
     def _shares(self) -> dict[str, float]:
         drawn = self._drawn()
@@ -218,6 +249,12 @@ class TaskSampler(RunnerItem):
         planned = {f"planned_share.{name}": batches / drawn for name, batches in self._choice.expected.items()}
         return {**shares, **planned}
 
+    def identity(self) -> dict[str, Any]:
+        """Return tasks and settings, and the batches of a strategy's stages, counted from 1."""
+        stages = self.strategy.stages
+        table = {} if stages is None else {"stages": {str(i): dict(row) for i, row in enumerate(stages, start=1)}}
+        return {**constructed(self), **table}
+
     def state_dict(self) -> dict[str, Any]:
         """Return the positions in all data, the state of choice and strategy, and the latest losses."""
         return {
@@ -226,6 +263,21 @@ class TaskSampler(RunnerItem):
             "first_pass": self._first_pass,
             "costs": json.dumps({name: float(loss) for name, loss in self._losses.items()}),
         }
+
+    def extended(self, saved: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:
+        """Let new tasks begin with their first batch.
+
+        Raises:
+            CheckpointError: the strategy has no stages, so the new tasks would lack a part in the passes before.
+        """
+        if self.strategy.stages is None:
+            raise CheckpointError(
+                f"{self.name}: {', '.join(tasks)} would lack the batches of all passes before, which "
+                f"{type(self.strategy).__name__} plans for every task; a run that is extended has the strategy Stages."
+            )
+        fresh = self.state_dict()
+        joined = {key: json.dumps(json.loads(fresh[key]) | json.loads(saved[key])) for key in ("feeds", "planned")}
+        return {**saved, **joined}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Restore them.

@@ -13,11 +13,13 @@ from onion.checkpointing.checkpoint import plain
 from onion.device import paddle
 from onion.errors import CheckpointError, CompositionError
 from onion.schedules import Plan
+from onion.training.task_rates import by_task_of
 from onion.validation import wants_arguments
 
-STATE, NUMBERS, PLAN = "LR_Scheduler", "LR_Scheduler_numbers", "LR_Scheduler_plan"
-KEYS = (STATE, NUMBERS, PLAN)
-"""What is saved: what Paddle tells of a schedule, and what it passes over, both as JSON; the updates of a plan."""
+STATE, NUMBERS, PLAN, TASKS = "LR_Scheduler", "LR_Scheduler_numbers", "LR_Scheduler_plan", "LR_Scheduler_tasks"
+KEYS = (STATE, NUMBERS, PLAN, TASKS)
+"""What is saved, as JSON: what Paddle tells of a schedule, and what it passes over; the updates of a plan; those of
+each task, and the latest task."""
 
 log = logging.getLogger("onion")
 
@@ -46,6 +48,8 @@ def saved(schedule: Any) -> dict[str, str]:
         state[NUMBERS] = json.dumps(numbers)
     if (plan := plan_of(schedule)) and plan.steps is not None:
         state[PLAN] = json.dumps(plan.steps)
+    if tasks := by_task_of(schedule):
+        state[TASKS] = json.dumps([tasks.task, tasks.updates])
     return state
 
 
@@ -56,6 +60,9 @@ def refuse_other(schedule: Any | None, kept: Mapping[str, Any], owner: str) -> N
         raise CheckpointError(f"{owner}: the {has} has a learning rate schedule, but the {lacks} has none.")
     if schedule is not None and json.loads(kept[STATE]).keys() != schedule.state_dict().keys():
         raise CheckpointError(f"{owner}: the saved learning rate schedule is not a {type(schedule).__name__}.")
+    if schedule is not None and (TASKS in kept) != (by_task_of(schedule) is not None):
+        there, here = ("each task", "all") if TASKS in kept else ("all", "each task")
+        raise CheckpointError(f"{owner}: the saved schedule counts the updates of {there}, and this one of {here}.")
 
 
 def restore(schedule: Any, kept: Mapping[str, Any]) -> None:
@@ -69,6 +76,8 @@ def restore(schedule: Any, kept: Mapping[str, Any]) -> None:
         setattr(owner, name, numbers[path])
     if (plan := plan_of(schedule)) and PLAN in kept:  # checkpoints of before there were plans have none
         plan.set(json.loads(kept[PLAN]))
+    if tasks := by_task_of(schedule):
+        tasks.task, tasks.updates = json.loads(kept[TASKS])
 
 
 def plan_of(schedule: Any) -> Plan | None:

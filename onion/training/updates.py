@@ -1,13 +1,14 @@
 """How many batches a step of an onion takes, and how many updates it makes: asked of the onion as it is composed.
 
-Items declare it by ``runs_a_step``, ``extra_batches`` and, if it provides the data, ``batches_per_pass``
-(``onion.engine.item``).
+Items declare it by ``runs_a_step``, ``extra_batches`` and, if it provides the data, ``batches_per_pass`` or, where
+passes differ, ``batches_in`` (``onion.engine.item``).
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from onion.engine.item import RunnerItem
@@ -29,14 +30,31 @@ def updates_in(passes: Passes, updater: RunnerItem, runner: Runner) -> int:
     Raises:
         CompositionError: neither the data nor ``passes`` has the number of batches of a pass.
     """
-    data = [item for item in runner.walk() if item.provides_data]
-    batches = (data[-1].batches_per_pass if data else None) or passes.batches
-    if batches is None:
-        raise CompositionError(
-            f"{updater.name}: the learning rate is planned over {passes.count} passes, but the data do not say how "
-            f"many batches a pass has; use Passes({passes.count}, batches=...), or give the schedule its updates."
-        )
-    return math.floor(passes.count * steps_of(batches, runner) * _runs(updater, runner))
+    steps = steps_of_differing(range(passes.count), runner)
+    if steps is None:
+        data = _data_of(runner)
+        batches = (data.batches_per_pass if data else None) or passes.batches
+        if batches is None:
+            raise CompositionError(
+                f"{updater.name}: the learning rate is planned over {passes.count} passes, but the data do not say how "
+                f"many batches a pass has; use Passes({passes.count}, batches=...), or give the schedule its updates."
+            )
+        steps = passes.count * steps_of(batches, runner)
+    return math.floor(steps * _runs(updater, runner))
+
+
+def steps_of_differing(passes: range, runner: Runner) -> int | None:
+    """Return how many steps an onion makes in passes that differ in length; None: they do not, or are unknown."""
+    data = _data_of(runner)
+    if data is None or data.batches_per_pass is not None or data.batches_in(passes.start) is None:
+        return None
+    known = takewhile(bool, map(data.batches_in, passes))  # up to the last that has any
+    return sum(steps_of(batches, runner) for batches in known if batches)
+
+
+def _data_of(runner: Runner) -> RunnerItem | None:
+    """Return the item whose batches are read."""
+    return next((item for item in reversed([*runner.walk()]) if item.provides_data), None)
 
 
 def steps_of(batches: int, runner: Runner) -> int:

@@ -22,6 +22,7 @@ from onion import RunnerItem
 from onion.data.batching import pad
 from onion.data.files import FORMATS, iter_lines
 from onion.errors import DataError
+from onion.messages import shown
 from onion.models.config import EncoderConfig
 from onion.models.pretrained_encoder import PretrainedEncoder
 from onion.models.pretraining_heads import PretrainingHeads
@@ -32,11 +33,18 @@ from onion.tasks.data.features.examples import Example
 from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import PAIR, TEXT, TextTask, checked_texts, note_cut
 from onion.tasks.masked_lm.masking import Masker, MaskFiller, SteadyMasker, special_ids
+from onion.tasks.masked_lm.words import NO_SEGMENTER, identity_of, numbered, words_of
 from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
 from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
 from onion.tasks.validators import NATURAL, SHARE, SWITCH, as_float
+from onion.tasks.validators import TEXT as A_TEXT
 
 PLAIN_TEXT = ".txt"
+
+
+def _with_whole_words(task: MaskedLM, field: Any, value: str) -> None:
+    if value != NO_SEGMENTER and not task.whole_words:
+        raise DataError(f"segmenter {shown(value)} needs whole_words=true; without it, each token is masked on its own")
 
 
 @attrs.frozen(kw_only=True)
@@ -48,8 +56,9 @@ class MaskedLM(TextTask):
 
     Attributes:
         masked_share: of the tokens, or words; see ``onion.tasks.masked_lm.masking.Masker``.
-        whole_words: mask all tokens of a word together. If the tokenizer splits Chinese into characters, each is a
-            word.
+        whole_words: mask all tokens of a word together.
+        segmenter: finds words beyond the tokenizer's, which splits Chinese into characters, each a word: ``"jieba"``
+            (the extra ``chinese``), or a file with a word a line. It needs ``whole_words``. Default ``"none"``.
         guesses: the number of words predicted for each ``[MASK]``.
     """
 
@@ -59,6 +68,7 @@ class MaskedLM(TextTask):
 
     masked_share: float = attrs.field(default=0.15, converter=as_float, validator=SHARE, metadata=NOT_OF_FEATURES)
     whole_words: bool = attrs.field(default=False, validator=SWITCH, metadata=NOT_OF_FEATURES)
+    segmenter: str = attrs.field(default=NO_SEGMENTER, validator=[A_TEXT, _with_whole_words])
     guesses: int = attrs.field(default=5, validator=NATURAL, metadata=AFTER_TRAINING)
 
     def rows(self, path: str | Path, labelled: bool) -> Iterator[Row]:
@@ -79,16 +89,21 @@ class MaskedLM(TextTask):
         """
         special = special_ids(tokenizer)
         examples: list[Example] = []
-        for row, parts in enumerate(self._parts(rows, tokenizer, notes)):
-            for part in parts:
-                words = np.where(np.isin(part.ids, special), -1, part.alignment[1])
-                examples.append({"row": row, "ids": part.ids, "types": part.types, "words": words})
+        every = self._parts(rows, tokenizer, notes)
+        for row, (parts, words) in enumerate(zip(every, self._words(rows, every, labelled), strict=True)):
+            for part, word in zip(parts, words, strict=True):
+                masked = np.where(np.isin(part.ids, special), -1, word)
+                examples.append({"row": row, "ids": part.ids, "types": part.types, "words": masked})
         if not labelled:
             return examples
         targets = [example for example in examples if (example["words"] >= 0).any()]
         if len(targets) < len(examples):
             notes["texts without a word to mask, left out"] += len(examples) - len(targets)
         return targets
+
+    def features_record(self) -> dict[str, Any]:
+        """Return the part of the record that affects features, with the segmenter's version and dictionary."""
+        return {**super().features_record(), "segmenter": identity_of(self.segmenter)}
 
     def count(self, rows: Iterable[Row], tokenizer: Tokenizer) -> int:
         """Count the examples by making them, since a text may be several or none; see ``Task.count``."""
@@ -103,6 +118,20 @@ class MaskedLM(TextTask):
         encodings = tokenizer(texts, seconds, max_length=self.max_length, offsets=True)  # includes the words
         note_cut(notes, encodings, self.max_length)
         return [[encoding] for encoding in encodings]
+
+    def _words(
+        self, rows: Sequence[Row], parts: Sequence[Sequence[Encoding]], labelled: bool
+    ) -> Iterator[list[np.ndarray]]:
+        """Yield the numbers of the words of each row's encodings; only those to be masked need the segmenter."""
+        if self.segmenter == NO_SEGMENTER or not labelled:
+            yield from ([part.alignment[1] for part in encodings] for encodings in parts)
+            return
+        columns = [TEXT, PAIR] if self.pairs else [TEXT]
+        texts = [[row.cells[column] for row in rows] for column in columns]
+        found = [words_of(self.segmenter, column) for column in texts]
+        for encodings, each, words in zip(parts, zip(*texts, strict=True), zip(*found, strict=True), strict=True):
+            lengths = [len(text) for text in each]
+            yield [numbered(part, lengths, words) for part in encodings]
 
     def targets(self, row: Row) -> dict[str, Any]:
         """Return nothing, since the text is the target."""

@@ -7,7 +7,16 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from onion.tasks.pretraining.examples import UNLABELLED, Example
+
 Labels = NDArray[np.integer]
+
+
+def labelled(examples: Sequence[Example]) -> tuple[Labels, Labels]:
+    """Return the ids and the labels of all tokens that have one, both int64 ``[labels]``."""
+    labels = np.concatenate([example["token_labels"] for example in examples])
+    ids = np.concatenate([example["ids"] for example in examples])
+    return ids[labels != UNLABELLED], labels[labels != UNLABELLED]
 
 
 def commonest(train: Labels, held_out: Labels) -> float:

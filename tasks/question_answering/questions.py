@@ -77,18 +77,29 @@ def file_questions(path: str | Path, labelled: bool) -> Iterator[Question]:
     Raises:
         DataError: the file is invalid, has no question, or duplicate ids; the message has the place.
     """
+    for article in file_articles(path, labelled):
+        yield from article
+
+
+def file_articles(path: str | Path, labelled: bool) -> Iterator[list[Question]]:
+    """Yield the questions of each article of a file in SQuAD's format; see :func:`file_questions`."""
     places: dict[str, str] = {}
     for article in read_json(path, ADVICE)["data"].items():
-        for paragraph in article["paragraphs"].items():
-            context = paragraph["context"].text()
-            for place in paragraph["qas"].items():
-                question = _question(place, context, labelled)
-                if question.id in places:
-                    raise question.error(f"the id is also that of {places[question.id]}; predictions need unique ids")
-                places[question.id] = place.path
-                yield question
+        yield [*_of_article(article, labelled, places)]
     if not places:
         raise DataError(f"{path}: there are no questions in the file; it needs at least one")
+
+
+def _of_article(article: Place, labelled: bool, places: dict[str, str]) -> Iterator[Question]:
+    """Yield the questions of an article; ``places`` has the places of all ids so far."""
+    for paragraph in article["paragraphs"].items():
+        context = paragraph["context"].text()
+        for place in paragraph["qas"].items():
+            question = _question(place, context, labelled)
+            if question.id in places:
+                raise question.error(f"the id is also that of {places[question.id]}; predictions need unique ids")
+            places[question.id] = place.path
+            yield question
 
 
 def line_questions(lines: Iterable[str]) -> Iterator[Question]:

@@ -100,3 +100,43 @@ def stream():
 
 def summed(examples):
     return {"x": np.array([sum(examples) + random.random()])}
+
+
+def numbers_of(examples):
+    return [float(example["x"]) for example in examples]
+
+
+class Anew:
+    """Examples that are others in every pass: a function of pass and number.
+
+    Args:
+        examples: each has ``x``, which is disturbed.
+        lengths: of the examples. Default: from 1 to as many as there are.
+    """
+
+    def __init__(self, examples, lengths=None):
+        self.examples = examples
+        self.lengths = np.arange(1, len(examples) + 1) if lengths is None else lengths
+        self.asked = []
+
+    def __len__(self):
+        return len(self.examples)
+
+    def of_pass(self, pass_id):
+        self.asked.append(pass_id)
+        return Disturbed(self.examples, pass_id)
+
+
+class Disturbed:
+    """The examples of one pass."""
+
+    def __init__(self, examples, pass_id):
+        self.examples, self.pass_id = examples, pass_id
+
+    def __len__(self):
+        return len(self.examples)
+
+    def __getitem__(self, index):
+        by = np.random.default_rng([self.pass_id, index]).random()
+        example = self.examples[index]
+        return {**example, "x": example["x"] + np.float32(0.1 * by)}

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.data import Loader
-from onion.data.infinite_loader import InfiniteLoader
-from onion.data.interruptible_wait import Interrupted, InterruptibleWait
+from onion.data.cut import Cut
+from onion.data.interruptible_wait import InterruptibleWait
 from onion.errors import DataError
+from tests.data.computed import Anew, Squares, numbers_of
 from tests.data.threads import prefetch_threads as threads
 from tests.patience import PATIENCE
 
@@ -236,6 +237,11 @@ NO_TIME = "timeout must be a number of seconds > 0, got "
         ({"batch_size": 0}, "batch_size must be an integer >= 1, got 0"),
         ({"batch_size": 2.0}, "batch_size must be an integer >= 1, got 2.0"),
         ({"batch_size": True}, "batch_size must be an integer >= 1, got True"),
+        ({"tokens_per_batch": 0}, "tokens_per_batch must be an integer >= 1, got 0"),
+        (
+            {"batch_size": 2, "tokens_per_batch": 9},
+            "batch_size= counts examples and tokens_per_batch= tokens: give one",
+        ),
         ({"prefetch": -1}, "prefetch must be an integer >= 0, got -1"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
         *(({"timeout": wrong}, NO_TIME + repr(wrong)) for wrong in (0, -1.0, float("nan"), float("inf"), True, "1")),
@@ -256,6 +262,20 @@ def test_arguments_out_of_range(settings, message):
         (iter([1]), {"shuffle": True}, "shuffle= needs a source with a length"),
         (iter([1]), {"lengths": len}, "lengths= needs a source with a length"),
         (iter([1]), {"weights": [1]}, "weights= needs a source with a length"),
+        (iter([1]), {"tokens_per_batch": 9, "lengths": [1]}, "lengths= needs a source with a length"),
+        (iter([1]), {"tokens_per_batch": 9}, "tokens_per_batch= needs a source with a length"),
+        (
+            [1, 2],
+            {"tokens_per_batch": 9},
+            "tokens_per_batch= needs to know how many tokens each example has: pass lengths=",
+        ),
+        (
+            [1, 2],
+            {"tokens_per_batch": 9, "lengths": [1, 10]},
+            r"example 1 \(from 0\) has a length of 10 tokens, more than",
+        ),
+        ([1, 2], {"tokens_per_batch": 9, "lengths": lambda one: 10}, r"example 0 \(from 0\) has a length of 10 tokens"),
+        (Anew([1, 2]), {"lengths": len}, r"lengths= is a function, but the source has other examples in every pass"),
         ([1, 2], {"shuffle_buffer": 8}, "shuffle_buffer= is for a stream; this source has a length, so shuffle=True"),
         ([1, 2], {"weights": [1]}, r"one number for each of the 2 examples, got int64 \[1\]"),
         ([1, 2], {"weights": ["1", "2"]}, r"one number for each of the 2 examples, got <U1 \[2\]"),
@@ -387,106 +407,101 @@ def test_a_thread_that_hangs_is_abandoned_soon_after_wake(asked, silent, caplog,
     assert ("busy with one item for 0.01 s" in caplog.text) == asked
 
 
-# -- pass after pass ---------------------------------------------------------------------------------------------------
+# -- batches by tokens -------------------------------------------------------------------------------------------------
 
 
-def endless(size=7, batch_size=3, **options):
-    return Loader(list(range(size)), batch_size, **{"prefetch": 0, "collate": list, **options})
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=80),
+    shuffle=st.booleans(),
+    weights=st.booleans(),
+    prefetch=st.integers(0, 2),
+    pass_id=st.integers(0, 5),
+    start=st.integers(0, 90),
+)
+def test_batches_by_tokens_resume_in_mid_pass(lengths, shuffle, weights, prefetch, pass_id, start):
+    more = {"weights": np.arange(len(lengths)) % 3 + 1} if weights else {}
+    loader = Loader(
+        range(len(lengths)), tokens_per_batch=20, lengths=lengths, shuffle=shuffle, prefetch=prefetch, **more
+    )
+    whole = lists(loader, pass_id)
+    assert len(whole) == loader.batches_per_pass
+    assert all(sum(lengths[number] for number in batch) <= 20 for batch in whole)
+    assert weights or sorted(chain(*whole)) == list(range(len(lengths)))
+    start = min(start, len(whole))
+    assert lists(loader, pass_id, start) == whole[start:]
+    with pytest.raises(DataError, match=rf"after batch {len(whole) + 1} of this pass: it has {len(whole)} batches"):
+        loader.batches(pass_id, len(whole) + 1)
 
 
-def take(feed, count):
-    return [next(feed) for _ in range(count)]
+@pytest.mark.parametrize("lengths", [len, [3, 1, 3, 1], np.array([3, 1, 3, 1])], ids=["function", "list", "array"])
+def test_a_batch_has_as_many_examples_as_fit(lengths):
+    loader = Loader(["aaa", "b", "ccc", "d"], tokens_per_batch=4, lengths=lengths, prefetch=0)
+    assert list(loader.batches(0)) == [["aaa"], ["ccc"], ["b", "d"]]
+    assert Loader(["aaa"] * 3, tokens_per_batch=4, lengths=len, drop_last=True).batches_per_pass == 3
 
 
-@pytest.mark.parametrize("prefetch", [0, 2])
-def test_passes_follow_one_another_each_in_the_order_of_its_own(prefetch):
-    shuffled = endless(shuffle=True, seed=4, prefetch=prefetch)
-    expected = [batch for number in range(3) for batch in shuffled.batches(number)]
-    feed = InfiniteLoader(shuffled)
-    assert take(feed, 9) == expected
-    assert expected[:3] != expected[3:6]
-    assert (feed.pass_id, feed.batch, feed.given, feed.examples) == (2, 3, 9, 21)
-    feed.close()
+def test_lengths_may_be_those_of_the_source_and_mapped(tmp_path):
+    class Mapped(Counting):
+        lengths = np.memmap(tmp_path / "lengths", np.uint16, "w+", shape=10)
+
+    Mapped.lengths[:] = 5
+    assert Loader(Mapped(10), tokens_per_batch=10).batches_per_pass == 5
+    assert Loader(Mapped(10), tokens_per_batch=10, lengths=[10] * 10).batches_per_pass == 10
+    assert Loader(Mapped(10)).settings == Loader(range(10)).settings  # which do not look at them
 
 
-@settings(max_examples=60)
-@given(st.integers(1, 9), st.integers(1, 4), st.lists(st.integers(0, 4), max_size=5), st.sampled_from([0, 2]))
-def test_closing_anywhere_changes_nothing(size, batch_size, steps, prefetch):
-    source = endless(size, batch_size, shuffle=True, prefetch=prefetch)
-    uncut, feed = InfiniteLoader(source), InfiniteLoader(source)
-    for count in steps:
-        assert take(feed, count) == take(uncut, count)
-        feed.close()
-        assert feed.state_dict() == uncut.state_dict()
-    uncut.close()
-    assert threads() == []
+def test_a_resumed_run_has_the_same_tokens_a_batch_and_lengths():
+    told = [
+        Loader(range(3), **{"tokens_per_batch": 9, "lengths": [1, 2, 3], "shuffle": True, **changed}).settings
+        for changed in ({}, {"tokens_per_batch": 10}, {"lengths": [1, 2, 4]}, {"weights": [1, 1, 2]}, {"seed": 1})
+    ]
+    assert told[0] == Loader(range(3), tokens_per_batch=9, lengths=np.array([1, 2, 3]), shuffle=True).settings
+    assert len({str(each) for each in told}) == len(told)
 
 
-@settings(max_examples=60)
-@given(st.integers(1, 9), st.integers(1, 4), st.integers(0, 12), st.booleans())
-def test_another_feed_goes_on_at_the_place(size, batch_size, done, stream):
-    source = Loader(lambda: range(size), batch_size, prefetch=0, collate=list) if stream else endless(size, batch_size)
-    feed, other = InfiniteLoader(source), InfiniteLoader(source)
-    take(feed, done)
-    other.load_state_dict(feed.state_dict())
-    assert take(other, 5) == take(feed, 5)
-    assert other.state_dict() == feed.state_dict()
+@pytest.mark.parametrize("number", [0, 2])
+def test_pieces_of_batches_by_tokens(number):
+    def loader(cut=None):
+        made = Loader(Squares(), tokens_per_batch=12, lengths=[3] * 14, shuffle=True, num_workers=number)
+        made.cut = cut
+        return [*made.batches(1, 1)]
+
+    shares = [loader(Cut(2, rank, 1)) for rank in (0, 1)]
+    joined = [
+        np.concatenate([piece.batch["x"] for pieces in each for piece in pieces.own if piece.weight]).tolist()
+        for each in zip(*shares, strict=True)
+    ]
+    assert joined == [batch["x"].tolist() for batch in loader()]
+    assert [pieces.crc32 for pieces in shares[0]] == [pieces.crc32 for pieces in shares[1]]
 
 
-def test_two_feeds_of_one_loader_have_a_place_each():
-    source = endless()
-    one, other = InfiniteLoader(source), InfiniteLoader(source)
-    assert take(one, 2) == [[0, 1, 2], [3, 4, 5]]
-    assert other.place == "pass 0, batch 0 (both from 0)"
-    assert take(other, 1) == [[0, 1, 2]]
-    take(one, 3)
-    assert one.place == "pass 1, batch 2 (both from 0)"
+# -- other examples in every pass --------------------------------------------------------------------------------------
+
+TEXTS = [{"x": np.float32(i)} for i in range(12)]
 
 
-def test_loading_a_place_leaves_the_batches_under_way():
-    feed = InfiniteLoader(endless(prefetch=2))
-    take(feed, 2)
-    feed.load_state_dict({"pass": 0, "batch": 0, "given": 0, "examples": 0})
-    assert take(feed, 1) == [[0, 1, 2]]
-    feed.close()
+@pytest.mark.parametrize("number", [0, 2])
+@pytest.mark.parametrize("size", [{"batch_size": 4}, {"tokens_per_batch": 20}], ids=["examples", "tokens"])
+def test_each_pass_asks_for_its_examples_and_is_entered_anywhere(size, number):
+    source = Anew(TEXTS)
+    loader = Loader(source, **size, shuffle=True, num_workers=number, collate=numbers_of)
+    first, second = list(loader.batches(0)), list(loader.batches(1))
+    assert list(loader.batches(1, 2)) == second[2:]
+    assert source.asked == [0, 1, 1]
+    assert len(first) == len(second) == loader.batches_per_pass
+    assert sum(map(sum, first)) != sum(map(sum, second))
+    expected = [float(source.of_pass(1)[i]["x"]) for i in range(12)]
+    assert sorted(chain(*second)) == sorted(expected)
 
 
-def test_a_source_without_a_batch_or_for_one_pass_is_an_error_and_not_an_end():
-    with pytest.raises(DataError, match="returned no batch in pass 1"):
-        next(InfiniteLoader(Loader(lambda: range(2), 3, drop_last=True, prefetch=0)))
-    feed = InfiniteLoader(Loader(iter(range(3)), 3, prefetch=0, collate=list))
-    assert next(feed) == [0, 1, 2]
-    with pytest.raises(DataError, match="exhausted"):
-        next(feed)
-
-
-@pytest.mark.parametrize("prefetch", [0, 2])
-def test_an_error_in_the_source_comes_at_its_place(prefetch):
-    def source():
-        yield from range(3)
-        raise DataError("line 4 is broken")
-
-    feed = InfiniteLoader(Loader(source, 3, prefetch=prefetch, collate=list))
-    assert next(feed) == [0, 1, 2]
-    with pytest.raises(DataError, match="line 4 is broken"):
-        next(feed)
-    feed.close()
-    assert threads() == []
-
-
-@pytest.mark.parametrize("prefetch", [0, 2])
-def test_a_wait_that_is_ended_leaves_the_place(prefetch):
-    feed, uncut = InfiniteLoader(endless(prefetch=prefetch)), InfiniteLoader(endless())
-    assert take(feed, 2) == take(uncut, 2)
-    feed.close()
-    feed.wait = InterruptibleWait()
-    feed.wait.may_end = True
-    feed.wait.wake()
-    with pytest.raises(Interrupted):
-        next(feed)
-    feed.close()
-    assert feed.state_dict() == uncut.state_dict()
-    feed.wait = InterruptibleWait()
-    assert take(feed, 5) == take(uncut, 5)
-    feed.close()
-    assert threads() == []
+def test_what_a_source_gives_for_a_pass_must_fit():
+    source = Anew(TEXTS)
+    loader = Loader(source, 4)
+    source.of_pass = lambda pass_id: TEXTS[pass_id:]
+    assert len(list(loader.batches(0))) == 3
+    with pytest.raises(DataError, match="the data source has 11 examples now, but had 12 at first"):
+        loader.batches(1)
+    source.of_pass = lambda pass_id: iter(())
+    with pytest.raises(DataError, match=r"Anew\.of_pass returned a tuple_iterator; it must return examples that have"):
+        loader.batches(2)

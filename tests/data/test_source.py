@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from onion.data.files import Table
-from onion.data.source import Indexed, Stream, as_source, say_where
+from onion.data.source import Indexed, PassSource, Stream, as_source, examples_of_pass, say_where
 from onion.errors import DataError
 from tests.data import loaders
+from tests.data.computed import Anew
 
 
 class Squares:
@@ -39,6 +40,15 @@ def test_what_has_a_length_and_indices_is_indexed(given):
     assert isinstance(source, Indexed)
     assert source is given
     assert source[1] in (0, 1)
+
+
+def test_what_has_a_length_and_passes_needs_no_indices():
+    source = Anew([{"x": 1.0}])
+    assert as_source(source) is source
+    assert isinstance(source, PassSource)
+    assert examples_of_pass(source, 3)[0] == source.of_pass(3)[0]
+    with pytest.raises(DataError, match=r"the data source \(Anew\) is empty"):
+        as_source(Anew([]))
 
 
 @pytest.mark.parametrize("kind", [str, lambda path: path])

@@ -7,6 +7,7 @@ Each takes well under a second, has dropout on, and a Saver that saves in its fo
 scripts use it too.
 """
 
+from tests.onions.by_tokens import BY_TOKENS
 from tests.onions.learning_online import LEARNING_ONLINE
 from tests.onions.loops import LOOPS
 from tests.onions.many_networks import MANY_NETWORKS
@@ -20,6 +21,7 @@ ONIONS: dict[str, Kind] = {
     **ONE_NETWORK,
     **LEARNING_RATES,
     **DATA_LOADERS,
+    **BY_TOKENS,
     **LOOPS,
     **MANY_TASKS,
     **MANY_NETWORKS,

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 import io
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import attrs
 import numpy as np
 
 from onion.checkpointing.atomic_files import replace_file
-from onion.data.files import byte_lines, iter_lines
+from onion.data.files import gzip_lines, iter_lines
 from onion.data.opening import opened
 from onion.data.table import at
 from onion.errors import DataError
@@ -62,13 +61,9 @@ def read_samples(path: Path) -> Iterator[ErnieSample]:
     """
     if path.suffix != ".gz":
         raise DataError(f"{path}: ERNIE's pretraining data end in .gz; compress the file with gzip")
-    number = 0
-    with opened(path) as packed, gzip.GzipFile(fileobj=packed) as file:
-        try:
-            for number, line in enumerate(byte_lines(file, path), 1):  # type: ignore[arg-type]
-                yield _sample(path, number, line.rstrip(b"\r\n"))
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise at(path, number + 1, f"the file is not gzip, or was cut off here ({error}); copy it anew") from error
+    with opened(path) as file:
+        for number, line in enumerate(gzip_lines(file, path), 1):
+            yield _sample(path, number, line.rstrip(b"\r\n"))
 
 
 def _sample(path: Path, number: int, line: bytes) -> ErnieSample:

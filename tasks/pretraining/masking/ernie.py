@@ -1,66 +1,124 @@
-"""ERNIE 1.0's own masks, number for number, to compare with; onion's are those of ``onion.tasks.masked_lm.masking``.
+"""ERNIE 1.0's own masks, number for number; onion's are those of ``onion.tasks.pretraining.masking.masking``.
 
-Source: PaddlePaddle/ERNIE at tag static_graph, ernie/batching.py. It differs from onion's on purpose: a row may be left
-without a target, a random word may be a special token or an id that the vocabulary does not use, and whether the first
-token of a unit is masked, replaced or kept hangs on the number that chose it.
+Source: PaddlePaddle/ERNIE at tag static_graph, ernie/batching.py and ernie/reader/pretraining.py. It differs from
+onion's on purpose: a row may be left without a target, a random word may be a special token or an id that the
+vocabulary does not use, unknown words are masked, and whether the first token of a unit is masked, replaced or kept
+hangs on the number that chose it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
 
+from onion import RunnerItem, State
 from onion.tasks.masked_lm.masking import first_tokens
-from onion.tasks.pretraining.corpus.ernie_lines import BORDER, INSIDE, ErnieSample
+from onion.tasks.pretraining.corpus.flags import IN_WORD
+from onion.tasks.pretraining.draws import Draws
+from onion.tasks.pretraining.examples import Example, collate
+from onion.tasks.pretraining.masking.levels import CHARACTER, WORD
 
 SHARE, KEPT, SWAPPED = 0.15, 0.1, 0.2
 """Share of units that are chosen; of a chosen token's own number: below KEPT it stays, below SWAPPED it is replaced."""
 
 
-@attrs.frozen(eq=False)
-class MaskedBatch:
-    """A masked batch.
+@attrs.frozen
+class Vocabulary:
+    """What ERNIE knows of the vocabulary when it masks.
 
     Attributes:
-        ids: int64 ``[batch, longest]``, padded with 0.
-        positions: of the targets, int64 ``[targets]``: indices into the flattened ``ids``.
-        labels: the ids that stood there, int64 ``[targets]``.
+        size: random words are from 1 to this, exclusively: the number of word embeddings, 18000 in ERNIE 1.0.
+        cls_id, sep_id: they are never masked.
+        mask_id: of ``[MASK]``.
+        pad_id: of ``[PAD]``. Default 0.
     """
 
-    ids: np.ndarray
-    positions: np.ndarray
-    labels: np.ndarray
+    size: int
+    cls_id: int
+    sep_id: int
+    mask_id: int
+    pad_id: int = 0
 
 
 def masked(
-    samples: Sequence[ErnieSample], words: bool, vocab_size: int, mask_id: int, generator: np.random.RandomState
-) -> MaskedBatch:
-    """Mask a batch as ERNIE 1.0 does.
+    examples: Sequence[Example], words: bool, vocabulary: Vocabulary, generator: np.random.RandomState
+) -> list[Example]:
+    """Mask the examples of a batch as ERNIE 1.0 does.
 
     Args:
-        samples: at least one.
-        words: whether units are chosen, with all their tokens; otherwise tokens.
-        vocab_size: random words are from 1 to this, exclusively.
-        mask_id: of ``[MASK]``.
+        examples: at least one; see ``onion.tasks.pretraining.examples``.
+        words: whether words are chosen, with all their tokens; otherwise tokens.
+        vocabulary: of the encoder.
         generator: two draws are made: of a number and of a random word for each token, without padding.
     """
-    ids = np.concatenate([sample.ids for sample in samples])
-    units = np.concatenate([sample.units for sample in samples])
+    ids = np.concatenate([example["ids"] for example in examples])
+    inside = (np.concatenate([example["flags"] for example in examples]) & IN_WORD) != 0
     chance = generator.rand(len(ids))
-    replacements = generator.randint(1, vocab_size, size=len(ids))
+    replacements = generator.randint(1, vocabulary.size, size=len(ids))
     places = np.arange(len(ids))
-    # A border begins what follows nothing, so that every token has a first one.
-    firsts = first_tokens(np.cumsum(units != INSIDE)[None])[0] if words else places
-    chosen = (units != BORDER) & (chance[firsts] <= SHARE)
+    firsts = first_tokens(np.cumsum(~inside)[None])[0] if words else places
+    border = (ids == vocabulary.cls_id) | (ids == vocabulary.sep_id)
+    chosen = ~border & (chance[firsts] <= SHARE)
     scale = np.where(firsts == places, SHARE, 1.0)  # the first token's number is below SHARE, as it was chosen
     kept = chance <= KEPT * scale
     swapped = ~kept & (chance <= SWAPPED * scale)
-    new = np.where(chosen & ~kept, np.where(swapped, replacements, mask_id), ids)
-    lengths = [len(sample.ids) for sample in samples]
-    longest = max(lengths)
-    padded = np.zeros((len(samples), longest), np.int64)
-    inside = np.arange(longest) < np.array(lengths)[:, None]
-    padded[inside] = new
-    return MaskedBatch(padded, np.flatnonzero(inside)[chosen], ids[chosen])
+    new = np.where(chosen & ~kept, np.where(swapped, replacements, vocabulary.mask_id), ids)
+    ends = np.cumsum([len(example["ids"]) for example in examples])[:-1]
+    rows = zip(examples, np.split(new, ends), np.split(chosen, ends), strict=True)
+    return [_targets(example, row, np.flatnonzero(taken), words) for example, row, taken in rows]
+
+
+def _targets(example: Example, ids: np.ndarray, places: np.ndarray, words: bool) -> Example:
+    levels = np.full(len(places), WORD if words else CHARACTER, np.int64)
+    return {**example, "ids": ids, "masked": places, "originals": example["ids"][places], "levels": levels}
+
+
+class ErnieMasker(RunnerItem):
+    """Mask batches as ERNIE 1.0 does, to compare with it.
+
+    A batch is a list of unmasked examples, so the ``DataProvider`` outside has ``collate=list``; it is replaced by the
+    batch of ``onion.tasks.pretraining.examples.collate``. Whether units are words or tokens is drawn once a pass, as
+    ERNIE draws it for each file of a list. The random generator is part of the item's state, so a resumed run draws the
+    same masks.
+
+    Args:
+        vocabulary: of the encoder.
+        seed: of the random generator, as ``numpy.random.seed`` takes it. ERNIE never sets it.
+        word_share: the probability of a pass to be masked by words, and not by tokens. Default 1.1, always, as in the
+            file lists that ERNIE 1.0 is published with.
+    """
+
+    alters_batches = True
+    keep_for_inference = False
+    alone_because = "ERNIE's masks hang on all tokens of a batch, of which each process has a part"
+
+    def __init__(self, vocabulary: Vocabulary, seed: int, word_share: float = 1.1) -> None:
+        self.vocabulary, self.seed, self.word_share = vocabulary, seed, word_share
+        self.reset()
+
+    def reset(self) -> None:
+        """Restart the random generator."""
+        self._generator = np.random.RandomState(self.seed)
+
+    def by_words(self, pass_id: int) -> bool:
+        """Return whether a pass is masked by words: drawn from the seed and the pass alone."""
+        return Draws.of(self.seed, pass_id, 0).chance("words") < self.word_share
+
+    def on_batch(self, state: State) -> None:
+        """Put a masked batch in place of the list."""
+        found = masked(state.batch, self.by_words(state.pass_id), self.vocabulary, self._generator)
+        state.batch = collate(found, self.vocabulary.pad_id)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the random generator."""
+        name, keys, *rest = self._generator.get_state(legacy=True)
+        return {"keys": keys, "generator": json.dumps([name, *rest])}
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Restore the state."""
+        name, *rest = json.loads(saved["generator"])
+        self._generator.set_state((name, np.asarray(saved["keys"], np.uint32), *rest))

@@ -42,7 +42,9 @@ def _check_levels(masking: Any, field: Any, levels: Any) -> None:
     known = isinstance(levels, Mapping) and levels and all(name in LEVELS for name in levels)
     if not known or not all(is_number(share) and share >= 0 for share in levels.values()) or not sum(levels.values()):
         names = ", ".join(LEVELS)
-        raise DataError(f"levels: one of {names}, or shares of several such as {{word: 1, entity: 2}}, not {shown(levels)}")
+        raise DataError(
+            f"levels: one of {names}, or shares of several such as {{word: 1, entity: 2}}, not {shown(levels)}"
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,107 @@
+"""Documents as token ids with flags: what the processes of a build compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from onion.models.tokenization.pre_tokenizer import LONGEST
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.pretraining.corpus.flags import IN_PARAGRAPH, IN_SENTENCE, IN_WORD, Flags
+from onion.tasks.pretraining.corpus.segmentation.segmenter import Segmenter
+from onion.tasks.pretraining.corpus.token_flags import token_flags
+
+Paragraphs = Sequence[str]
+
+
+def type_of_ids(vocab_size: int) -> np.dtype[np.unsignedinteger]:
+    """Return the type that the ids of a vocabulary are stored in: 16 bits where they fit, else 32."""
+    return np.dtype("<u2" if vocab_size <= 1 << 16 else "<u4")
+
+
+@attrs.frozen(kw_only=True)
+class Counts:
+    """What a part of a corpus has; sums of two are the counts of both.
+
+    Attributes:
+        tokens, words, sentences, paragraphs, documents: how many; what is no word of the language, such as a mark, is
+            a word of its own.
+        unknown: tokens that are not in the vocabulary.
+    """
+
+    tokens: int = 0
+    words: int = 0
+    sentences: int = 0
+    paragraphs: int = 0
+    documents: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        """Return the counts of both."""
+        return Counts(**{name: value + getattr(other, name) for name, value in attrs.asdict(self).items()})
+
+
+@attrs.frozen(eq=False)
+class Encoded:
+    """Consecutive documents.
+
+    Attributes:
+        tokens: ids, without special tokens, ``uint16`` or ``uint32 [tokens]``.
+        flags: ``uint8 [tokens]``; see ``onion.tasks.pretraining.corpus.flags``.
+        lengths: tokens of each document, int64 ``[documents]``; a document may have none.
+        counts: of all.
+        size: bytes of their text in UTF-8, with a line end a paragraph and a document.
+    """
+
+    tokens: NDArray[np.unsignedinteger]
+    flags: Flags
+    lengths: NDArray[np.int64]
+    counts: Counts
+    size: int
+
+
+@attrs.frozen(eq=False)
+class DocumentEncoder:
+    """Tokenizes documents and flags their tokens, each document as if it were alone.
+
+    A text that spells a special token (``[MASK]``) has the unknown token there: a special one in the middle of a text
+    would be learnt from.
+
+    Attributes:
+        tokenizer: makes the ids.
+        segmenter: finds words, phrases and entities.
+    """
+
+    tokenizer: Tokenizer
+    segmenter: Segmenter
+
+    def __call__(self, documents: Sequence[Paragraphs]) -> Encoded:
+        """Encode documents; each has at least one paragraph."""
+        texts = [*chain.from_iterable(documents)]
+        encodings = self.tokenizer(texts, max_length=LONGEST, offsets=True)
+        flags = np.concatenate(token_flags(texts, encodings, self.segmenter.segment(texts)))
+        words = np.concatenate([each.alignment[1] for each in encodings])
+        inside = words >= 0
+        ids = self._without_special(np.concatenate([each.ids for each in encodings])[inside])
+        of_texts = np.add.reduceat(inside, np.cumsum([0, *map(len, encodings[:-1])]), dtype=np.int64)
+        lengths = np.add.reduceat(of_texts, np.cumsum([0, *map(len, documents[:-1])]))
+        tokens = ids.astype(type_of_ids(self.tokenizer.vocab_size))
+        size = sum(len(text.encode()) + 1 for text in texts) + len(documents)
+        return Encoded(tokens, flags[inside], lengths, self._counts(ids, flags[inside], len(lengths)), size)
+
+    def _without_special(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        tokenizer = self.tokenizer
+        special = np.isin(ids, (tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id))
+        return np.where(special, tokenizer.unk_id, ids)
+
+    def _counts(self, ids: NDArray[np.int64], flags: Flags, documents: int) -> Counts:
+        of_units = {
+            name: int(np.count_nonzero((flags & inside) == 0))
+            for name, inside in (("words", IN_WORD), ("sentences", IN_SENTENCE), ("paragraphs", IN_PARAGRAPH))
+        }
+        unknown = int(np.count_nonzero(ids == self.tokenizer.unk_id))
+        return Counts(tokens=len(ids), documents=documents, unknown=unknown, **of_units)

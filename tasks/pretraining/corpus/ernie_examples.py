@@ -1,0 +1,64 @@
+"""ERNIE 1.0's pretraining data as examples of next sentence, with their units as words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from onion.errors import DataError
+from onion.tasks.data.features.hashing import digest_of_file, digest_of_values
+from onion.tasks.pretraining.corpus.ernie_lines import INSIDE, ErnieSample, read_samples
+from onion.tasks.pretraining.corpus.flags import IN_WORD
+from onion.tasks.pretraining.examples import Example
+
+
+def example_of(sample: ErnieSample) -> Example:
+    """Return the example of a line; its label is 1 if the second sentence follows the first, as in ``next-sentence``."""
+    flags = np.where(sample.units == INSIDE, IN_WORD, 0).astype(np.uint8)
+    return {"ids": sample.ids, "types": sample.sentences, "flags": flags, "label": sample.label}
+
+
+@attrs.frozen(eq=False)
+class ErnieExamples:
+    """The lines of files, the same in every pass: ``PassExamples``.
+
+    Attributes:
+        examples: unmasked, in memory.
+        fingerprint: identifies files and settings.
+        left_out: how many lines were too long.
+    """
+
+    examples: Sequence[Example]
+    fingerprint: str
+    left_out: int
+
+    @classmethod
+    def read(cls, paths: Sequence[Path], max_length: int = 512) -> ErnieExamples:
+        """Read files; longer lines are left out, as ERNIE does.
+
+        Raises:
+            DataError: a file is malformed, or all lines are too long.
+        """
+        samples = [sample for path in paths for sample in read_samples(path)]
+        examples = [example_of(sample) for sample in samples if len(sample.ids) <= max_length]
+        if not examples:
+            raise DataError(f"{', '.join(map(str, paths))}: no line has at most {max_length} tokens; raise max_length")
+        settings = {"files": [digest_of_file(path) for path in paths], "max_length": max_length}
+        return cls(examples, digest_of_values(settings), len(samples) - len(examples))
+
+    @property
+    def lengths(self) -> NDArray[np.integer]:
+        """Tokens of each example, int64 ``[examples]``."""
+        return np.array([len(example["ids"]) for example in self.examples])
+
+    def __len__(self) -> int:
+        """The number of examples."""
+        return len(self.examples)
+
+    def of_pass(self, pass_id: int) -> Sequence[Example]:
+        """Return all examples, which are the same in every pass."""
+        return self.examples

@@ -1,0 +1,1 @@
+"""Cutting texts into sentences, words, phrases and named entities."""

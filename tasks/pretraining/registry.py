@@ -1,0 +1,56 @@
+"""The pretraining tasks by name. A new one is a file in ``tasks/`` and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from onion.errors import DataError
+from onion.messages import shown
+from onion.tasks.pretraining.task import PretrainingTask
+from onion.tasks.pretraining.tasks.capitalisation import Capitalisation
+from onion.tasks.pretraining.tasks.discourse_relation import DiscourseRelation
+from onion.tasks.pretraining.tasks.ir_relevance import IrRelevance
+from onion.tasks.pretraining.tasks.knowledge_masking import KnowledgeMasking
+from onion.tasks.pretraining.tasks.next_sentence import NextSentence
+from onion.tasks.pretraining.tasks.sentence_distance import SentenceDistance
+from onion.tasks.pretraining.tasks.sentence_order import SentenceOrder
+from onion.tasks.pretraining.tasks.sentence_reordering import SentenceReordering
+from onion.tasks.pretraining.tasks.token_document import TokenDocument
+
+PRETRAINING_TASKS: dict[str, type[PretrainingTask]] = {
+    kind.name: kind
+    for kind in (
+        KnowledgeMasking,
+        Capitalisation,
+        TokenDocument,
+        SentenceReordering,
+        SentenceDistance,
+        DiscourseRelation,
+        IrRelevance,
+        NextSentence,
+        SentenceOrder,
+    )
+}
+"""In the order of their task ids: the seven of ERNIE 2.0 as its paper lists them, and those of BERT and ALBERT."""
+
+
+def get_pretraining_task(name: str, settings: Mapping[str, Any]) -> PretrainingTask:
+    """Return the pretraining task with this name and these settings.
+
+    Raises:
+        DataError: there is no such task, it has no such setting, or a setting is invalid; the message lists what there
+            is.
+    """
+    if name not in PRETRAINING_TASKS:
+        raise DataError(f"unknown pretraining task {shown(name)}; the tasks are {', '.join(PRETRAINING_TASKS)}")
+    kind = PRETRAINING_TASKS[name]
+    known = [field.name for field in attrs.fields(kind) if field.init]
+    for unknown in (each for each in settings if each not in known):
+        raise DataError(f"unknown setting {shown(unknown)}; the pretraining task {name} has {', '.join(known)}")
+    try:
+        return kind(**settings)
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from None

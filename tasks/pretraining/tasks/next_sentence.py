@@ -1,0 +1,100 @@
+"""``next-sentence``: whether the second text follows the first in its document.
+
+Source: BERT (Devlin et al. 2018, arXiv 1810.04805, section 3.1 and appendix A.2). Ours is that a text of another
+document is as long as the one in whose place it stands, so that lengths tell nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from onion.errors import DataError
+from onion.tasks.pretraining import baselines
+from onion.tasks.pretraining.corpus.corpus import Corpus
+from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, starts
+from onion.tasks.pretraining.corpus.segments import Segment
+from onion.tasks.pretraining.drawn_examples import DrawnExamples
+from onion.tasks.pretraining.draws import Draws
+from onion.tasks.pretraining.examples import Example, joined
+from onion.tasks.pretraining.task import PretrainingTask
+from onion.tasks.pretraining.tasks.halves import Halves, Text
+
+TRIED = 4
+"""Segments of other documents among which the text of the most similar length is looked for."""
+
+
+@attrs.frozen(kw_only=True)
+class NextSentence(PretrainingTask):
+    """Tell whether B follows A in its document: ``[CLS] A [SEP] B [SEP]``.
+
+    As many whole sentences of a document in a row as fit are cut in two at a random sentence border, another one in
+    each pass. In half of the examples the second part is replaced by sentences in a row of another document, about as
+    many tokens as the second part has.
+
+    ERNIE 1.0's gz lines hold this task too, with the same labels. ERNIE 2.0 has none; its id, 7, is ours.
+    """
+
+    name: ClassVar[str] = "next-sentence"
+    task_id: ClassVar[int] = 7
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """``other``: B is of another document, 0; ``next``: B follows A, 1."""
+        return ("other", "next")
+
+    def samples(self, corpus: Corpus, seed: int) -> DrawnExamples:
+        """Return an example for each segment of two sentences or more.
+
+        Raises:
+            DataError: there is none, there is no other document, or ``max_length`` leaves no room for text.
+        """
+        halves = Halves.of(self, corpus)
+        documents = halves.segments.documents
+        if documents[0] == documents[-1]:
+            raise DataError(f"{self.name}: the corpus has one document only, so there is no text of another one")
+        fingerprint = f"{self!r} of {halves.segments.fingerprint} by {seed}"
+        sampler = _Sampler(halves, corpus.tokenizer.cls_id, corpus.tokenizer.sep_id)
+        return DrawnExamples(halves.lengths, fingerprint, seed, sampler)
+
+    def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
+        """Return ``accuracy.commonest``, and what counting shared tokens and shared bigrams of tokens reaches."""
+        commonest = baselines.commonest(train, held_out)
+        return {"accuracy.commonest": commonest, **baselines.overlap(train, held_out)}
+
+
+@attrs.frozen(eq=False)
+class _Sampler:
+    halves: Halves
+    cls_id: int
+    sep_id: int
+
+    def __call__(self, number: int, draws: Draws) -> Example:
+        first, second = self.halves.cut(number, draws)
+        follows = draws.below(2, "follows")
+        if not follows:
+            second = self._of_another(number, len(second[0]), draws)
+        return {**joined([first, second], self.cls_id, self.sep_id), "label": follows}
+
+    def _of_another(self, number: int, length: int, draws: Draws) -> Text:
+        """Return sentences in a row of another document, of at most this length and about as long."""
+        segments = self.halves.segments
+        own = segments.beside(int(self.halves.chosen[number]))
+        found: list[Text] = []
+        for attempt in range(TRIED):
+            place = draws.below(len(segments) - len(own), f"other {attempt}")
+            found.append(_run(segments[place + len(own) * (place >= own.start)], length))
+        return max(found, key=lambda text: len(text[0]))
+
+
+def _run(segment: Segment, length: int) -> Text:
+    """Return the longest run of sentences of at most this length; of a sentence that is longer, the beginning."""
+    borders = np.append(starts(segment.flags, IN_SENTENCE), len(segment.ids))
+    sizes = borders[None] - borders[:, None]
+    sizes[sizes > length] = 0
+    begin, end = np.unravel_index(sizes.argmax(), sizes.shape)
+    run = slice(borders[begin], borders[end]) if sizes.max() > 0 else slice(0, length)
+    return segment.ids[run], segment.flags[run]

@@ -1,0 +1,140 @@
+"""``sentence-distance``: are two sentences neighbours, of the same document, or of two documents.
+
+Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412, section 4.2.2), where 0 is "adjacent in the same document", 1 "in
+the same document, but not adjacent", and 2 "from two different documents". Code and data were never published. Ours
+are: equal shares of the three, the order (a neighbour comes second), and that second sentences of similar length are
+drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from onion.errors import DataError
+from onion.tasks.pretraining import baselines
+from onion.tasks.pretraining.corpus.corpus import Corpus
+from onion.tasks.pretraining.corpus.flags import IN_SENTENCE
+from onion.tasks.pretraining.corpus.places import unit_places
+from onion.tasks.pretraining.corpus.segments import Segments
+from onion.tasks.pretraining.drawn_examples import DrawnExamples
+from onion.tasks.pretraining.draws import Draws
+from onion.tasks.pretraining.examples import Example, joined
+from onion.tasks.pretraining.length_matching import LengthMatching, limits
+from onion.tasks.pretraining.task import PretrainingTask
+
+ADJACENT, SAME_DOCUMENT, OTHER_DOCUMENT = range(3)
+
+
+@attrs.frozen(kw_only=True)
+class SentenceDistance(PretrainingTask):
+    """Tell how far a sentence B is from a sentence A: ``[CLS] A [SEP] B [SEP]``.
+
+    Every sentence is an A for which all three kinds of B are there: the next sentence of the document; another one of
+    the document, which is neither A's neighbour nor A; and one of another document. The latter two must be as long as
+    the next sentence, give or take an eighth or one token, so that no length tells the class. In each pass the class
+    is drawn, each with a probability of 1/3, and then B. So documents of up to three sentences give only sentences of
+    another document, as do those whose sentences are of very different lengths.
+
+    A sentence may have half of ``max_length``; of a longer one the end stands as A and the beginning as B.
+
+    Attributes:
+        max_length: most tokens of an example, special ones included. Default 128.
+    """
+
+    name: ClassVar[str] = "sentence-distance"
+    task_id: ClassVar[int] = 4
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """``adjacent``, ``same document``, ``other document``."""
+        return ("adjacent", "same document", "other document")
+
+    def samples(self, corpus: Corpus, seed: int) -> DrawnExamples:
+        """Return an example for each sentence that can have a B of each class.
+
+        Raises:
+            DataError: there is none, such as where all sentences are of one document.
+        """
+        room = (self.max_length - 3) // 2
+        segments = Segments.of(corpus, room, one_by_one=True)
+        sampler = _Sampler.of(segments, unit_places(corpus, IN_SENTENCE))
+        chosen = sampler.chosen
+        if not len(chosen):
+            raise DataError(
+                f"{self.name}: no sentence of the corpus can have all of a neighbour, another sentence of the same "
+                "document and one of another document, of similar lengths; this task needs several documents (in raw "
+                "text there is a blank line between two) of four sentences or more"
+            )
+        longest = np.minimum(limits(sampler.beginnings.lengths[chosen + 1])[1], room)
+        fingerprint = f"{self!r} of {segments.fingerprint} by {seed}"
+        return DrawnExamples(segments.lengths[sampler.lasts[chosen]] + 3 + longest, fingerprint, seed, sampler)
+
+    def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
+        """Return ``accuracy.commonest``, ``accuracy.shared_tokens`` and ``accuracy.shared_bigrams``."""
+        return {
+            "accuracy.commonest": baselines.commonest(train, held_out),
+            **baselines.overlap(train, held_out),
+        }
+
+
+@attrs.frozen(eq=False)
+class _Sampler:
+    """Draws pairs of sentences.
+
+    Attributes:
+        segments: sentences, or parts of one.
+        firsts: the number of the first segment of each sentence.
+        lasts: and of its last one.
+        beginnings: finds sentences whose first segment is of similar length.
+        chosen: the sentences that can be an A.
+    """
+
+    segments: Segments
+    firsts: NDArray[np.int64]
+    lasts: NDArray[np.int64]
+    beginnings: LengthMatching
+    chosen: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, segments: Segments, sentences: NDArray[np.int64]) -> _Sampler:
+        """Number the sentences of segments; ``sentences`` are the places where they begin."""
+        firsts = np.searchsorted(segments.begins, sentences)
+        lasts = np.append(firsts[1:], len(segments)) - 1
+        documents = segments.documents[firsts]
+        beginnings = LengthMatching.of(segments.lengths[firsts], documents)
+        return cls(segments, firsts, lasts, beginnings, _usable(beginnings))
+
+    def __call__(self, number: int, draws: Draws) -> Example:
+        sentence = int(self.chosen[number])
+        label = draws.below(3, "class")
+        if label == ADJACENT:
+            other = sentence + 1
+        elif label == SAME_DOCUMENT:
+            similar = self.beginnings.in_group(sentence + 1)
+            far = similar[np.abs(similar - sentence) > 1]
+            other = int(far[draws.below(len(far), "same")])
+        else:
+            other = self.beginnings.in_another(sentence + 1, draws)
+        one, two = self.segments[int(self.lasts[sentence])], self.segments[int(self.firsts[other])]
+        tokenizer = self.segments.corpus.tokenizer
+        pair = joined([(one.ids, one.flags), (two.ids, two.flags)], tokenizer.cls_id, tokenizer.sep_id)
+        return {**pair, "label": label}
+
+
+def _usable(beginnings: LengthMatching) -> NDArray[np.int64]:
+    """Return the sentences that can be an A."""
+    lengths, documents = beginnings.lengths, beginnings.groups
+    following = np.arange(1, len(lengths))
+    low, high = limits(lengths[1:])
+    similar, elsewhere = (each[1:] for each in beginnings.counts())
+    near = np.ones(len(following), np.int64)  # the next sentence itself; then A, and the one before, where similar
+    for before in (following - 1, following - 2):
+        length = lengths[before]
+        near += (before >= 0) & (documents[before] == documents[1:]) & (low <= length) & (length <= high)
+    fits = (documents[:-1] == documents[1:]) & (similar > near) & (elsewhere > 0)
+    return following[fits] - 1
