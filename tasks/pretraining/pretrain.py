@@ -41,7 +41,7 @@ from onion.tasks.collector import Decoder
 from onion.tasks.data.features.hashing import digest_of_file, digest_of_tokenizer
 from onion.tasks.finetune.fine_tune import Trained, returning
 from onion.tasks.finetune.loggers import trackers
-from onion.tasks.finetune.optimization import fine_tuning_optimizer
+from onion.tasks.finetune.optimization import adamw
 from onion.tasks.finetune.recipes import LOG, in_processes
 from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.networks.multi_head import MultiHead
@@ -54,7 +54,7 @@ from onion.tasks.pretraining.metric import PretrainingMetric
 from onion.tasks.pretraining.model import check_task_ids, check_vocabulary, digest_of, new_network, pretrained_network
 from onion.tasks.pretraining.registry import get_pretraining_task
 from onion.tasks.pretraining.run_folder import PretrainingFolder
-from onion.tasks.pretraining.settings import PretrainingSettings
+from onion.tasks.pretraining.settings import ENDLESS, PretrainingSettings
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.throughput import Throughput
 
@@ -141,15 +141,16 @@ class PretrainingJob:
         """Compose the pretraining."""
         settings, network = self.settings, self.network
         strategy = settings.strategy()
-        optimizer = fine_tuning_optimizer(
+        if extend and settings.schedule not in ENDLESS:
+            raise DataError(
+                f"extend: the schedule {settings.schedule} was planned for the batches of the saved run, and the "
+                f"extended one has more; use one of {', '.join(ENDLESS)} from the beginning"
+            )
+        optimizer = adamw(
             network,
-            settings.learning_rate,
-            strategy.total,
-            settings.warmup_ratio,
+            settings.rates(strategy.total),
             settings.weight_decay,
             settings.max_grad_norm,
-            schedule=settings.schedule,
-            warmup_steps=settings.warmup_steps,
             betas=(settings.adam_beta1, settings.adam_beta2),
             epsilon=settings.adam_epsilon,
         )

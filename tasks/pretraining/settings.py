@@ -11,13 +11,29 @@ import attrs
 from onion.errors import CompositionError, DataError
 from onion.tasks.finetune.declared import setting
 from onion.tasks.finetune.loop_settings import LoopSettings
-from onion.tasks.validators import COUNT, INTERVAL, NATURAL, PART, POSITIVE, TEXT, TEXTS, as_float, as_names, one_of
+from onion.tasks.validators import (
+    COUNT,
+    INTERVAL,
+    NATURAL,
+    PART,
+    POSITIVE,
+    SWITCH,
+    TEXT,
+    TEXTS,
+    as_float,
+    as_names,
+    one_of,
+)
 from onion.validation import Check
 
 if TYPE_CHECKING:
     from onion.multitask.stages import Stages
 
 ORDERS = ("together", "continual", "one-by-one")
+SCHEDULES = ("linear", "cosine", "constant", "noam")
+ENDLESS = ("constant", "noam")
+"""Schedules that do not hang on how long the training is."""
+
 LAYOUTS = ("huggingface", "paddlenlp", "onion")
 KEPT = 5
 """By default a task of a continual schedule has a fifth of its batches in each later stage, as in ERNIE 2.0's study."""
@@ -83,6 +99,16 @@ class PretrainingSettings(LoopSettings):
         convert=attrs.converters.optional(tuple),
     )
     learning_rate: float = setting("optimization", "highest learning rate", POSITIVE, 1e-4, convert=as_float)
+    schedule: str = setting(
+        "optimization",
+        "how the learning rate falls after the warm-up",
+        one_of(SCHEDULES),
+        "linear",
+        metavar="|".join(SCHEDULES),
+    )
+    rates_by_task: bool = setting(
+        "optimization", "let the learning rate of each task rise and fall by its own batches", SWITCH, False
+    )
     warmup_ratio: float = setting(
         "optimization", "share of the updates with a rising learning rate", PART, 0.01, convert=as_float
     )
@@ -118,8 +144,25 @@ class PretrainingSettings(LoopSettings):
             raise DataError("give one of max_steps, the batches of all tasks, and stages, those of each task")
         if self.keep is not None and self.order != "continual":
             raise DataError("keep is for order=continual; leave it out")
+        if self.rates_by_task and self.schedule not in ENDLESS:
+            raise DataError(
+                f"rates_by_task: the schedule {self.schedule} ends with the training, and tasks do not end together; "
+                f"use one of {', '.join(ENDLESS)}"
+            )
         if twice := [name for name in self.tasks if self.tasks.count(name) > 1]:
             raise DataError(f"tasks: {twice[0]} is named twice; name it once")
+
+    def rates(self, total: int) -> Any:
+        """Return the learning rate schedule of a training of so many updates."""
+        from onion import schedules
+
+        rising = int(total * self.warmup_ratio) if self.warmup_steps is None else self.warmup_steps
+        over = {"linear": schedules.linear_warmup_and_decay, "cosine": schedules.cosine}
+        endless = {"constant": schedules.constant, "noam": schedules.noam}
+        if self.schedule in over:
+            return over[self.schedule](self.learning_rate, total, warmup_steps=rising)
+        found = endless[self.schedule](self.learning_rate, rising)
+        return schedules.by_task(found) if self.rates_by_task else found
 
     def strategy(self) -> Stages:
         """Return the schedule of the tasks.

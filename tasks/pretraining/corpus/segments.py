@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 import numpy as np
@@ -11,17 +11,14 @@ from numpy.typing import NDArray
 from onion.errors import DataError
 from onion.messages import listed
 from onion.tasks.data.features.hashing import digest_of_values
-from onion.tasks.data.features.kept_arrays import Arrays, kept_arrays
+from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining.corpus.corpus import Corpus, Shard
 from onion.tasks.pretraining.corpus.cuts import Places, cuts
+from onion.tasks.pretraining.corpus.derived import derived
 from onion.tasks.pretraining.corpus.flags import IN_PARAGRAPH, IN_SENTENCE, Flags
 
 VERSION = 1
 """Of the way segments are cut. Raise it when the same corpus and settings give others."""
-
-KEPT_FROM = 1 << 24
-"""Tokens of a corpus whose segments are kept in the cache of features; those of a smaller one are found in less than a
-second."""
 
 WITHIN: dict[str, int | None] = {"document": None, "paragraph": IN_PARAGRAPH}
 
@@ -95,11 +92,8 @@ class Segments:
             return _parts(corpus, lambda shard: cuts(shard, max_tokens, inside, WITHIN[within], one_by_one))
 
         shards = np.cumsum([0, *(len(shard.tokens) for shard in corpus.shards)], dtype=np.int64)
-        if shards[-1] >= KEPT_FROM:
-            about = {"task": "segments", "file": f"corpus {corpus.fingerprint[:16]}, {max_tokens} tokens"}
-            found = kept_arrays(fingerprint, about, parts)
-        else:
-            found = _joined(parts())
+        about = {"task": "segments", "file": f"corpus {corpus.fingerprint[:16]}, {max_tokens} tokens"}
+        found = derived(int(shards[-1]), fingerprint, about, parts)
         return cls(corpus, found["lengths"], found["documents"], found["begins"], fingerprint, shards)
 
     def __len__(self) -> int:
@@ -140,8 +134,3 @@ def _parts(corpus: Corpus, cut: Callable[[Shard], Places]) -> Iterator[Arrays]:
         documents += len(shard)
     nothing = np.zeros(0, np.int64)
     yield {"lengths": nothing.astype(np.int32), "documents": nothing, "begins": np.array([tokens])}
-
-
-def _joined(parts: Iterable[Arrays]) -> Arrays:
-    found = [*parts]
-    return {name: np.concatenate([part[name] for part in found]) for name in found[0]}

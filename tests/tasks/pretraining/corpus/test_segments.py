@@ -11,7 +11,6 @@ from onion.tasks.pretraining.corpus.flags import IN_PARAGRAPH, IN_SENTENCE, IN_W
 from onion.tasks.pretraining.corpus.segments import Segments
 from tests.tasks.pretraining.corpus.corpora import corpus, some_documents
 
-MODULE = "onion.tasks.pretraining.corpus.segments"
 SETTINGS = {
     "max_tokens": st.integers(1, 30),
     "within": st.sampled_from(["document", "paragraph"]),
@@ -118,9 +117,9 @@ def test_segments_of_a_large_corpus_are_kept(monkeypatch, tmp_path):
     given = corpus([[[[[1, 2], [3]]], []], [[[[2]]]]])
     wanted = Segments.of(given, 4)
     assert not (tmp_path / "features").exists()
-    monkeypatch.setattr(f"{MODULE}.KEPT_FROM", 1)
+    monkeypatch.setattr("onion.tasks.pretraining.corpus.derived.KEPT_FROM", 1)
     made = Segments.of(given, 4)
-    monkeypatch.setattr(f"{MODULE}.cuts", None)  # they are not found again
+    monkeypatch.setattr("onion.tasks.pretraining.corpus.segments.cuts", None)  # they are not found again
     for found in (made, Segments.of(given, 4)):
         for name in ("lengths", "documents", "begins"):
             assert np.array_equal(getattr(found, name), getattr(wanted, name))
@@ -133,7 +132,7 @@ def test_segments_of_a_large_corpus_are_kept(monkeypatch, tmp_path):
 
 def test_segments_that_are_damaged_in_the_cache_are_found_again(monkeypatch, tmp_path):
     monkeypatch.setenv("ONION_HOME", str(tmp_path))
-    monkeypatch.setattr(f"{MODULE}.KEPT_FROM", 1)
+    monkeypatch.setattr("onion.tasks.pretraining.corpus.derived.KEPT_FROM", 1)
     given = corpus([[[[[1, 2], [3]]]]])
     lengths = Segments.of(given, 4).lengths.tolist()
     (entry,) = stored()
