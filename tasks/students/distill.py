@@ -162,6 +162,7 @@ class StudentJob(Job):
             return tiny.machine(self.network, teacher.network, settings), tiny.teaching(teacher.network)
         folder = output / LOGITS_FOLDER if settings.logits is None else anchored(settings.logits)
         logits = KeptLogits(folder, teacher, self.lessons.path, len(self.train_set))
+        logits.check()  # before the folder of the run is made
         loss = SoftTargetsLoss(OfKnownLabels(self.network), settings.teacher_weight, settings.temperature)
         return GradientMachine(self.network, loss), [TeacherLogits(logits)]
 

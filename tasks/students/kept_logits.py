@@ -61,6 +61,10 @@ class KeptLogits:
         """Examples and classes."""
         return self.examples, len(self.teacher.task.labels)  # type: ignore[attr-defined]  # as lessons.py says
 
+    def check(self) -> None:
+        """Raise a CheckpointError if the folder holds other logits, or damaged ones; nothing is written."""
+        done_in(self.folder, self.digest, self.shape)
+
     def complete(self, quiet: bool = False) -> np.ndarray:
         """Return the logits, float32 [examples, classes], mapped; compute those that are missing.
 
