@@ -27,6 +27,7 @@ NAMES = (
     "data",
     "saving",
     "resuming",
+    "corpus",
     "memory",
     "growth",
     "distributed",
