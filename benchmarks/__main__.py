@@ -21,6 +21,7 @@ NAMES = (
     "loop",
     "finetune",
     "finetune-avx2",
+    "pretraining",
     "inference",
     "inference-avx2",
     "layers",

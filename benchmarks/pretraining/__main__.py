@@ -46,9 +46,9 @@ whose ids are given (95 tokens in the mean, 131 at most); {RECIPE["batch_size"]}
 tokens masked anew, dropout 0.1, AdamW, clipping; loading the network and imports not counted. Hugging Face:
 BertForPreTraining, run_mlm's collator and Trainer, with random batches or grouped by length; it scores every token.
 PaddleNLP: ErnieForPretraining and its criterion in the loop of its run_pretrain, which scores the masked ones, padded
-to the longest of a batch. onion by tokens: batches of rows of similar length with as many tokens as
-{RECIPE["batch_size"]} rows have in the mean. Each side is a process with 2 threads. The costs of {FEW} batches with given
-masks, without dropout, agree with onion's to {CLOSE:g}."""
+to the longest of a batch. onion by tokens: batches of rows of similar length, of at most as many tokens as
+{RECIPE["batch_size"]} rows have in the mean. Each side is a process with 2 threads. The costs of {FEW} batches with
+given masks, without dropout, agree with onion's to {CLOSE:g}."""
 
 
 def measure(section: Section, given: Namespace) -> None:

@@ -13,7 +13,6 @@ from paddle import nn
 
 from onion.checkpointing import rng
 from onion.errors import DataError, WeightsError
-from onion.messages import listed
 from onion.models import hub
 from onion.models.auto import encoder_class, new_encoder
 from onion.models.encoder import Encoder
@@ -24,6 +23,7 @@ from onion.models.pretraining_heads import EncoderForPretraining, WordPrediction
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import Weights, read_weights
 from onion.tasks.data.features.hashing import digest_of_tokenizer
+from onion.tasks.data.texts import check_max_length
 from onion.tasks.networks.multi_head import MultiHead
 from onion.tasks.pretraining.networks import PretrainingNetwork
 from onion.tasks.pretraining.task import PretrainingTask
@@ -102,7 +102,8 @@ def _fill_heads(network: MultiHead, weights: Weights) -> None:
 def _for_pretraining(network: MultiHead) -> EncoderForPretraining:
     """Return encoder and heads as other systems know them; the parameters are shared."""
     pair = network.networks[NEXT_SENTENCE].classifier if NEXT_SENTENCE in network.tasks else None
-    known = EncoderForPretraining(network.encoder, next_sentence=pair is not None)
+    with seeded(0, "replaced"):  # heads are drawn only to be replaced: the generators of a run must not notice
+        known = EncoderForPretraining(network.encoder, next_sentence=pair is not None)
     words = [each.words for each in network.networks.values() if each.words is not None]
     if words:
         known.cls.predictions = words[0]
@@ -153,6 +154,16 @@ def check_vocabulary(config: PretrainedConfig, tokenizer: Tokenizer, where: str 
         )
 
 
+def check_lengths(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]) -> None:
+    """Refuse tasks with longer examples than an encoder has positions for.
+
+    Raises:
+        DataError: the message names the task.
+    """
+    for name, task in tasks.items():
+        check_max_length(task.max_length, config.max_length, f"{name}.max_length")
+
+
 def check_task_ids(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]) -> None:
     """Refuse tasks for whose ids an encoder with task embeddings has none.
 
@@ -163,6 +174,6 @@ def check_task_ids(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask
     beyond = [name for name, task in tasks.items() if known and task.task_id >= known]
     if beyond:
         raise DataError(
-            f"the encoder has {known} task embeddings, too few for {listed(beyond)}; raise task_type_vocab_size in its "
-            "config"
+            f"the encoder has {known} task embeddings, too few for {', '.join(beyond)}; raise task_type_vocab_size in "
+            "its config"
         )

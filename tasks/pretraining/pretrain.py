@@ -34,6 +34,7 @@ from onion.distributed.process_group import first_rank_first
 from onion.engine.periodic import Interval
 from onion.errors import DataError
 from onion.host import launch
+from onion.messages import shown
 from onion.models.families import read_config
 from onion.multitask.task_data import TaskData
 from onion.paths import anchored
@@ -51,10 +52,17 @@ from onion.tasks.pretraining.encoder_writer import EncoderWriter
 from onion.tasks.pretraining.examples import PassExamples, collate
 from onion.tasks.pretraining.masking.masking import MaskedExamples, Masking
 from onion.tasks.pretraining.metric import PretrainingMetric
-from onion.tasks.pretraining.model import check_task_ids, check_vocabulary, digest_of, new_network, pretrained_network
+from onion.tasks.pretraining.model import (
+    check_lengths,
+    check_task_ids,
+    check_vocabulary,
+    digest_of,
+    new_network,
+    pretrained_network,
+)
 from onion.tasks.pretraining.registry import get_pretraining_task
 from onion.tasks.pretraining.run_folder import PretrainingFolder
-from onion.tasks.pretraining.settings import ENDLESS, PretrainingSettings
+from onion.tasks.pretraining.settings import ENDLESS, MASKING, PretrainingSettings
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.throughput import Throughput
 
@@ -214,12 +222,19 @@ def tasks_of(settings: PretrainingSettings) -> dict[str, PretrainingTask]:
     Raises:
         DataError: there is no such task, or it has no such setting.
     """
-    return {name: get_pretraining_task(name, _options(settings, name)) for name in settings.tasks}
+    return {
+        name: get_pretraining_task(name, {"max_length": settings.max_length, **_options(settings, name)})
+        for name in settings.tasks
+    }
 
 
 def masking_of(settings: PretrainingSettings) -> Masking:
     """Return what is masked; raise a DataError for settings that do not exist or are out of range."""
-    return Masking(**_options(settings, "masking"))
+    options = _options(settings, MASKING)
+    known = attrs.fields_dict(Masking)
+    if unknown := [name for name in options if name not in known]:
+        raise DataError(f"unknown setting {shown(unknown[0])}; the masks have {', '.join(known)}")
+    return Masking(**options)
 
 
 def _options(settings: PretrainingSettings, name: str) -> dict[str, Any]:
@@ -234,10 +249,12 @@ def _network(
     if settings.config is not None:
         config = read_config(Path(settings.config))
         check_vocabulary(config, corpus.tokenizer, settings.config)
+        check_lengths(config, tasks)
         check_task_ids(config, tasks)
         return new_network(config, tasks, settings.seed), {"config_sha256": digest_of_file(settings.config)}
     assert settings.encoder is not None
     network = pretrained_network(settings.encoder, corpus.tokenizer, tasks, settings.seed)
+    check_lengths(network.encoder.config, tasks)
     check_task_ids(network.encoder.config, tasks)
     return network, {"encoder_sha256": digest_of(network)}
 

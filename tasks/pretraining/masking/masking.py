@@ -54,8 +54,8 @@ class Masking:
     Attributes:
         share: the probability of a unit to be chosen. Default 0.15.
         levels: kinds of unit -> share of the examples, which need not add up to 1; or the name of one kind. At
-            ``"entity"`` a unit is an entity, outside of entities a phrase, else a word; at ``"phrase"`` a phrase or else
-            a word; at ``"word"`` a word with all its pieces; at ``"character"`` a token, ``##`` pieces too. Default
+            ``"entity"`` a unit is an entity, outside of entities a phrase, else a word; at ``"phrase"`` a phrase, else a
+            word; at ``"word"`` a word with all its pieces; at ``"character"`` a token, ``##`` pieces too. Default
             ``"word"``.
         masked: the share of the tokens of chosen units that become ``[MASK]``. Default 0.8.
         swapped: the share that become a random word, drawn for each token. Default 0.1; the others stay.
