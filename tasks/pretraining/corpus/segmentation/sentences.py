@@ -19,7 +19,7 @@ OPENING = "“‘\"'「『（(【[《〈"
 CHINESE_MARK = re.compile("[。！？｡]|……")
 COMMAS = "，、；：,;:"
 IDEOGRAPH = re.compile("[\u3400-\u9fff]")
-# A title, such as 《你好，李焕英！》; marks; line breaks. Nothing stands behind the repetitions, so the search is linear.
+# A title, such as 《你好！》; marks; line breaks. Nothing stands behind the repetitions, so the search is linear.
 MARK = re.compile(rf"《[^《》\n]{{1,80}}》|(?P<mark>[.!?。！？｡…]+)[{CLOSING}]*|(?P<line>\n+)")
 ABBREVIATIONS = frozenset(
     [
