@@ -41,8 +41,8 @@ def get_pretraining_task(name: str, settings: Mapping[str, Any]) -> PretrainingT
     """Return the pretraining task with this name and these settings.
 
     Raises:
-        DataError: there is no such task, it has no such setting, or one is missing or invalid; the message lists what there
-            is.
+        DataError: there is no such task, it has no such setting, or one is missing or invalid; the message lists what
+            there is.
     """
     if name not in PRETRAINING_TASKS:
         raise DataError(f"unknown pretraining task {shown(name)}; the tasks are {', '.join(PRETRAINING_TASKS)}")
