@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures ernie-demo train-sst2 results composition wheel sdist docs docs-serve portable arm gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures ernie-demo pretraining-counts pretraining-parity pretraining train-sst2 results composition students wheel sdist docs docs-serve portable arm gpu-dry gpu
 
 ## train and predict with the example of the README, from nothing
 train: $(READY)
@@ -148,19 +148,29 @@ docs: $(VENV)/.ready-docs
 docs-serve: $(VENV)/.ready-docs
 	$(MKDOCS) serve
 
-## counts and masks of the data that ERNIE 1.0 is published with, against what they should be; DATA is the folder with
-## demo_train_set.gz and demo_valid_set.gz
+## counts, masks and borders of words of the data that ERNIE 1.0 is published with, against what they should be; DATA is the
+## folder with demo_train_set.gz and demo_valid_set.gz, beside vocab/ernie-1.0-zh
 ernie-demo: $(READY)
 	@$(RUN) -m scripts.ernie_demo $(DATA)
+
+## examples, shares of classes and baselines of the pretraining tasks of sentences and relations on Wikipedia's texts,
+## beside known counts of discourse markers; half a minute, needs rjieba; DATA is the folder of all data sets
+pretraining-counts: $(READY)
+	@$(RUN) -m scripts.pretraining_counts $(DATA)
+
+## thirty steps of ERNIE 1.0's pretraining, on those data with its own masks, by onion and by a loop in plain Paddle: the
+## cost of each. DATA as above
+pretraining-parity: $(READY)
+	@$(RUN) -m scripts.pretraining_parity $(DATA)
 
 ## one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
 train-sst2: $(READY)
 	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make train-sst2 DATA=..."; exit 2; }
 	$(VENV)/bin/onion train --task classification --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --output out/sst2
 
-results composition gpu: DATA = ../shared/data
+results composition students gpu pretraining-counts: DATA = ../shared/data
 same-bits: DATA = ../shared/data/glue/mrpc
-ernie-demo: DATA = ../shared/data/ernie_pretrain_demo
+ernie-demo pretraining-parity: DATA = ../shared/data/ernie_pretrain_demo
 
 ## onion's figures on real data beside Hugging Face's: docs/results.md. Hours; resumes where it stopped.
 ## ROWS="mrpc rte" and SIDES=onion do a part; DATA is the folder of all data sets
@@ -171,6 +181,11 @@ results: $(READY)
 ## stopped. ROWS="joint_mrpc siamese" does a part; DATA is the folder of all data sets
 composition: $(READY)
 	@$(RUN) -m benchmarks.composition $(ROWS) --data $(DATA)
+
+## small students with and without a teacher: docs/students.md. Resumes where it stopped. SETS="sst-2 chnsenticorp" does a
+## part, TEACHERS="chnsenticorp=RUN" gives trained teachers; DATA is the folder of all data sets
+students: $(READY)
+	@$(RUN) -m benchmarks.students $(SETS) --data $(DATA) $(addprefix --teacher ,$(TEACHERS))
 
 ## the wheel, in dist/
 wheel: $(READY)

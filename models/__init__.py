@@ -4,6 +4,7 @@
     pretrained_config.py, pretrained_encoder.py    what the configs and encoders of all families share
     encoder.py, config.py, layers.py               BERT, RoBERTa, ERNIE
     electra/, xlnet/                other families
+    words/                          small encoders of words: a bag, a convolution, an LSTM
     packing.py, queries.py, inputs.py, ops.py      computation without padding
     adapter.py, lora.py             LoRA: adapters of linear layers, and merging them
     recompute.py                    gradient checkpointing

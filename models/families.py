@@ -20,6 +20,10 @@ from onion.models.formats.config_readers import CONFIG_FILE, find, model_type_of
 from onion.models.formats.name_mapping import BertNaming, Naming
 from onion.models.formats.paths import naming
 from onion.models.pretrained_config import PretrainedConfig
+from onion.models.tokenization.pre_tokenizer import Preparation
+from onion.models.words import words_file
+from onion.models.words.config import WordsConfig
+from onion.models.words.naming import WordsNaming
 from onion.models.xlnet import tokenizer as xlnet_tokenizer
 from onion.models.xlnet.config import XLNetConfig
 from onion.models.xlnet.naming import XLNetNaming
@@ -34,11 +38,13 @@ class FamilyTokenizer:
         special_tokens: part (``cls_token``, ...) -> token, unless ``tokenizer_config.json`` has another one.
         build: creates a tokenizer of the library from the file, the special tokens and ``tokenizer_config.json``;
             raises WeightsError if the file is damaged.
+        prepare: creates, from the same, what prepares texts for that tokenizer. Default: nothing of the family's own.
     """
 
     file: str
     special_tokens: Mapping[str, str]
     build: Callable[[Path, Mapping[str, str], Mapping[str, Any]], tokenizers.Tokenizer]
+    prepare: Callable[[Path, Mapping[str, str], Mapping[str, Any]], Preparation] | None = None
 
 
 @attrs.frozen
@@ -60,12 +66,16 @@ class Family:
 
 
 SPIECE = FamilyTokenizer("spiece.model", xlnet_tokenizer.SPECIAL_TOKENS, xlnet_tokenizer.build)
+WORDS = FamilyTokenizer(words_file.WORDS_FILE, words_file.SPECIAL_TOKENS, words_file.build, words_file.preparation)
 BERT = Family(EncoderConfig, BertNaming(), "onion.models.encoder:Encoder")
 
 FAMILIES: dict[str, Family] = {
     "bert": BERT,
+    "bow": Family(WordsConfig, WordsNaming(), "onion.models.words.encoder:BagOfWords", WORDS),
+    "cnn": Family(WordsConfig, WordsNaming(), "onion.models.words.encoder:Convolution", WORDS),
     "electra": Family(ElectraConfig, ElectraNaming(), "onion.models.electra.encoder:ElectraEncoder"),
     "ernie": BERT,
+    "lstm": Family(WordsConfig, WordsNaming(), "onion.models.words.encoder:BidirectionalLSTM", WORDS),
     "roberta": BERT,
     "xlnet": Family(XLNetConfig, XLNetNaming(), "onion.models.xlnet.encoder:XLNetEncoder", SPIECE),
 }

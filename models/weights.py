@@ -37,6 +37,7 @@ NAMES_SHOWN = 5
 # Embedding -> the key of the config for its number of rows.
 ROWS = {
     "embeddings.word_embeddings.weight": "vocab_size",
+    "embeddings.weight": "vocab_size",
     "word_embedding.weight": "vocab_size",
     "embeddings.position_embeddings.weight": "max_position_embeddings",
     "embeddings.token_type_embeddings.weight": "type_vocab_size",

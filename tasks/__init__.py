@@ -11,6 +11,7 @@ networks/                heads, several heads, distillation, GAN-BERT; they read
 collector.py             items that decode outputs and collect them
 metrics/                 metrics over a pass
 finetune/                settings, recipes, runs and predictions: ``onion train``, ``evaluate``, ``predict``
+students/                small students of a trained model: ``onion distill``
 tuning/                  searches for settings and folds: ``onion tune``, ``lr-find``, ``cross-validate``
 reports/                 figures of each class, confusions, errors: ``onion evaluate --report``
 publishing/              a trained model for others: ``onion push``

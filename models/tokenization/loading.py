@@ -46,7 +46,8 @@ def find(folder: Path, settings: Mapping[str, Any], style: str | None) -> tuple[
     own = family_in(folder).tokenizer
     if style is None and own is not None and (folder / own.file).is_file():
         special = special_tokens(settings, own.special_tokens)
-        return folder / own.file, lambda: (own.build(folder / own.file, special, settings), None)
+        files = folder / own.file, special, settings
+        return files[0], lambda: (own.build(*files), None if own.prepare is None else own.prepare(*files))
     special = special_tokens(settings, wordpiece.SPECIAL_TOKENS)
     if tiny:
         return folder / sentencepiece.MODEL_FILE, lambda: sentencepiece.build(folder, special, settings)

@@ -6,21 +6,25 @@ import argparse
 import json
 import platform
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any, NoReturn
 
+import attrs
+
 import onion
 from onion.cli import commands as run
-from onion.cli import control, corpus, tuning
+from onion.cli import control, corpus, distilling, pretraining, tuning
 from onion.cli.colours import error_line
 from onion.cli.examples import EXAMPLES
 from onion.cli.values import natural, read
 from onion.messages import printable, shown
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
+from onion.tasks.pretraining.settings import PretrainingSettings
+from onion.tasks.students.settings import NOT_OF_STUDENTS, RECIPES, DistillSettings
 from onion.tasks.validators import COLUMNS, NAMES, NOT_NEGATIVE, POSITIVE
 from onion.validation import Check
 
@@ -94,6 +98,8 @@ def parser() -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, parents=[debug], examples=EXAMPLES[name])
 
     _add_train(add("train", "fine-tune an encoder; the same command resumes an interrupted run"))
+    _add_pretrain(add("pretrain", "pretrain an encoder on a corpus; the same command resumes an interrupted run"))
+    _add_distill(add("distill", "train a small student of a trained model; the same command resumes it"))
     _add_evaluate(add("evaluate", "evaluate a trained model on a labelled file"))
     _add_predict(add("predict", "predict with a trained model"))
     _add_push(add("push", "upload a trained model to Hugging Face's hub"))
@@ -155,6 +161,37 @@ def _add_train(command: argparse.ArgumentParser) -> None:
     command.set_defaults(command=run.train)
 
 
+def _add_pretrain(command: argparse.ArgumentParser) -> None:
+    _add_output(command, "folder for checkpoints, the log and the encoder")
+    extend = "go on with a run of fewer tasks in the folder: the same encoder and optimizer, and fresh heads"
+    command.add_argument("--extend", action="store_true", help=extend)
+    force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
+    command.add_argument("--force-resume", action="store_true", help=force)
+    processes = "processes of this machine that train together (default: %(default)s)"
+    command.add_argument("--processes", type=natural, default=1, metavar="N", help=processes)
+    _add_quiet(command)
+    file = ".yaml or .json file of settings; flags override it"
+    command.add_argument("--settings", type=Path, metavar="FILE", help=file)
+    _add_declared(command, declared_in(PretrainingSettings))
+    _add_set(command, "set a setting of a task or of the masks, such as masking.share=0.2")
+    _add_threads(command)
+    command.set_defaults(command=pretraining.pretrain)
+
+
+def _add_distill(command: argparse.ArgumentParser) -> None:
+    _add_output(command, "folder for checkpoints, the log and the teacher's logits")
+    force = "resume in a folder whose run differs in settings or data; differences are logged"
+    command.add_argument("--force-resume", action="store_true", help=force)
+    _add_quiet(command)
+    declared = {name: each for name, each in declared_in(DistillSettings).items() if name not in NOT_OF_STUDENTS}
+    for name in sorted({name for recipe in RECIPES.values() for name in recipe}):
+        told = ", ".join(dict.fromkeys(f"{student} {recipe[name]}" for student, recipe in RECIPES.items()))
+        declared[name] = attrs.evolve(declared[name][0], default=told), None
+    _add_declared(command, declared)
+    _add_threads(command)
+    command.set_defaults(command=distilling.distill)
+
+
 def _add_tune(command: argparse.ArgumentParser) -> None:
     _add_output(command, "folder for the study, its trials and best.json")
     entry = "values of a setting to search: LOW..HIGH, LOW..HIGH:log, LOW..HIGH:STEP or A,B,C; may be repeated"
@@ -197,16 +234,20 @@ def _add_settings(command: argparse.ArgumentParser, without: Collection[str] = (
     command.add_argument(
         "--config", type=Path, metavar="FILE", help=".yaml or .json file of settings; flags override it"
     )
-    declared = declared_in(Settings)
-    for title in GROUPS:
-        group = command.add_argument_group(title)
-        for name, (setting, default) in declared.items():
-            if setting.group == title and name not in without:
-                _add_setting(group, name, setting, default)
+    _add_declared(command, {name: each for name, each in declared_in(Settings).items() if name not in without})
     length = "maximum tokens per example (default: 128; question-answering: 384)"
     command.add_argument("--max-length", type=natural, default=argparse.SUPPRESS, metavar="N", help=length)
     _add_set(command, "set a setting of the task, such as label_smoothing=0.1 (onion tasks NAME lists them)")
     _add_threads(command)
+
+
+def _add_declared(command: argparse.ArgumentParser, declared: Mapping[str, tuple[Declared, Any]]) -> None:
+    """Add the flags of declared settings, under their headings."""
+    for title in GROUPS:
+        group = command.add_argument_group(title)
+        for name, (setting, default) in declared.items():
+            if setting.group == title:
+                _add_setting(group, name, setting, default)
 
 
 def _add_setting(group: argparse._ArgumentGroup, name: str, setting: Declared, default: Any) -> None:

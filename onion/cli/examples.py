@@ -11,6 +11,18 @@ EXAMPLES = {
         onion train --config joint.yaml --passes 5 --output run
         onion tasks classification      # the files and settings of a task
     """,
+    "pretrain": """
+        onion corpus build wiki.txt --tokenizer vocab --segmenter jieba --output wiki
+        onion pretrain --corpus wiki --config small.json --max-steps 10000 --output run
+        onion pretrain --corpus wiki --encoder ernie-1.0 --tasks knowledge-masking,sentence-order --max-steps 5000 \\
+            --order continual --held-out valid --output run
+        onion train --task classification --train train.tsv --dev 0.1 --encoder run/encoder --output tuned
+    """,
+    "distill": """
+        onion distill --teacher run --train train.tsv --dev dev.tsv --student bow --output student
+        onion distill --teacher run --train train.tsv --unlabelled more.tsv --dev 0.1 --student lstm --output lstm
+        onion predict --run student --text "a gripping film"
+    """,
     "evaluate": """
         onion evaluate --run run --input test.tsv
         onion evaluate --run run --input test.tsv --report report

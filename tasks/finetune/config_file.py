@@ -34,13 +34,19 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     found = _read(path)
     settings = from_palm(path, found, _read) if "task_instance" in found else found
-    _refuse_values(path, settings)
+    _refuse_values(path, settings, MultiTaskSettings if "tasks" in settings else Settings)
     return settings
 
 
-def _refuse_values(path: Path, settings: Mapping[str, Any]) -> None:
+def read_settings(path: Path, kind: type) -> dict[str, Any]:
+    """Read settings by name for a class that declares some of them; see :func:`read_config`."""
+    found = _read(path)
+    _refuse_values(path, found, kind)
+    return found
+
+
+def _refuse_values(path: Path, settings: Mapping[str, Any], kind: type) -> None:
     """Check the values of general settings while it is known which file they come from."""
-    kind = MultiTaskSettings if "tasks" in settings else Settings
     for name, (declared, default) in declared_in(kind).items():
         if name not in settings or (settings[name] is None and default is None):
             continue

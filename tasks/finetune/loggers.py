@@ -23,4 +23,4 @@ WRITERS: dict[str, Callable[[Path], Writer]] = {
 
 def trackers(settings: LoopSettings, output: Path) -> list[Tracker]:
     """Return a Tracker for each logger that the settings of a training name; their files are in its folder."""
-    return [Tracker(WRITERS[name](output), settings.log_every, settings.config()) for name in settings.loggers]
+    return [Tracker(WRITERS[name](output), settings.log_every, settings.as_file()) for name in settings.loggers]

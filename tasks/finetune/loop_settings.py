@@ -146,7 +146,7 @@ class LoopSettings:
         metavar="STEPS",
     )
 
-    def config(self) -> dict[str, Any]:
+    def as_file(self) -> dict[str, Any]:
         """Return the settings as a config file has them."""
         return self.as_json()
 

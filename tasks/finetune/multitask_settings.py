@@ -163,7 +163,7 @@ class MultiTaskSettings(TrainingSettings):
         """The name of the task whose passes are counted."""
         return self.reference or next(name for name, task in self.tasks.items() if task.target)
 
-    def config(self) -> dict[str, Any]:
+    def as_file(self) -> dict[str, Any]:
         """Return the settings as a config file has them: those of the kind of a task among its others."""
         given = self.as_json()
         for entry in given["tasks"].values():

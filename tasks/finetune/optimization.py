@@ -63,9 +63,32 @@ def fine_tuning_optimizer(
     """
     if layerwise_decay is not None:
         set_layerwise_rates(network, layerwise_decay)
+    rate = SCHEDULES[schedule](learning_rate, total_steps, warmup_ratio, warmup_steps=warmup_steps)
+    return adamw(network, rate, weight_decay, max_grad_norm, betas=betas, epsilon=epsilon)
+
+
+def adamw(
+    network: nn.Layer,
+    schedule: Any,
+    weight_decay: float = 0.01,
+    max_grad_norm: float = 1.0,
+    *,
+    betas: tuple[float, float] = (0.9, 0.999),
+    epsilon: float = 1e-8,
+) -> paddle.optimizer.AdamW:
+    """Return AdamW with clipping and without decay of biases and LayerNorms; see :func:`fine_tuning_optimizer`.
+
+    Args:
+        network: whose parameters are optimized.
+        schedule: the learning rate, or one of ``onion.schedules``.
+        weight_decay: decoupled; not applied to biases and LayerNorms. Default 0.01.
+        max_grad_norm: the gradients are clipped to this global norm. Default 1.0.
+        betas: the decay of Adam's first and of its second moment. Default 0.9 and 0.999.
+        epsilon: of Adam's denominator. Default 1e-8.
+    """
     decayed = {parameter.name for path, parameter in network.named_parameters() if is_decayed(path)}
     return paddle.optimizer.AdamW(
-        learning_rate=SCHEDULES[schedule](learning_rate, total_steps, warmup_ratio, warmup_steps=warmup_steps),
+        learning_rate=schedule,
         beta1=betas[0],
         beta2=betas[1],
         epsilon=epsilon,

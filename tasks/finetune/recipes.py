@@ -183,7 +183,7 @@ def evaluation_onion(
     average: MovingAverage | None = None,
 ) -> Runner:
     """Return the onion that measures a network, or its moving average, on labelled examples."""
-    data = _in_order(task, examples, pad_id, batch_size)
+    data = in_order(task, examples, pad_id, batch_size)
     averaged = [UseAverage(average)] if average else []
     return Runner(data, Evaluator(metric), *averaged, *train_items, Decoder(network), Forward(network))
 
@@ -198,11 +198,14 @@ def prediction_onion(
 ) -> Runner:
     """Return the runner that passes an inference runner's decoded outputs to a collector."""
     decoder = Decoder(inference[Forward].network)
-    return Runner(_in_order(task, examples, pad_id), collector, *train_items, decoder, inference)
+    return Runner(in_order(task, examples, pad_id), collector, *train_items, decoder, inference)
 
 
-def _in_order(task: Task, examples: Examples, pad_id: int, batch_size: int = TEST_BATCH_SIZE) -> DataProvider:
-    # Examples of similar length share a batch, whatever their order; figures and predictions do not depend on it.
+def in_order(task: Task, examples: Examples, pad_id: int, batch_size: int = TEST_BATCH_SIZE) -> DataProvider:
+    """Return the item that brings each example once.
+
+    Examples of similar length share a batch, whatever their order; figures and predictions do not depend on it.
+    """
     collate = partial(task.collate, pad_id=pad_id)
     return DataProvider(examples, batch_size, lengths=examples.lengths, collate=collate)
 

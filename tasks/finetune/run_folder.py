@@ -94,7 +94,7 @@ class RunFolder(OwnedFolder):
 
     def fill(self) -> None:
         """Write settings, task, tokenizer and config."""
-        write_json(self.output / SETTINGS_FILE, self._settings.config())
+        write_json(self.output / SETTINGS_FILE, self._settings.as_file())
         write_json(self.output / TASK_FILE, fitted_record(self._task))
         self._tokenizer.save_pretrained(self.output)
         self._config.write(self.output)

@@ -146,7 +146,7 @@ class Settings(TrainingSettings):
         if init_head and self.init_from is None:
             raise DataError("init_head needs init_from, the training to load the head from; set both or neither")
 
-    def config(self) -> dict[str, Any]:
+    def as_file(self) -> dict[str, Any]:
         """Return the settings as a config file has them: those of the task among the others."""
         general = {name: value for name, value in self.as_json().items() if name != "options"}
         return {**general, **self.options}

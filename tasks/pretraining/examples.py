@@ -31,15 +31,15 @@ Example = dict[str, Any]
 
 
 class PassExamples(Protocol):
-    """Examples that differ from pass to pass: a source for ``DataProvider``.
+    """Examples that differ from pass to pass: a source for ``DataProvider``."""
 
-    Attributes:
-        lengths: most tokens that each example has in any pass, int ``[examples]``.
-        fingerprint: identifies corpus and settings.
-    """
+    @property
+    def lengths(self) -> NDArray[np.integer]:
+        """Most tokens that each example has in any pass, ``[examples]``."""
 
-    lengths: NDArray[np.integer]
-    fingerprint: str
+    @property
+    def fingerprint(self) -> str:
+        """Identifies corpus and settings."""
 
     def __len__(self) -> int: ...
 

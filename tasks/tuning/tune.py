@@ -78,7 +78,7 @@ def tune(
     if pruner not in PRUNERS:
         raise DataError(f"pruner must be one of {', '.join(PRUNERS)}, got {pruner!r}")
     base = resolve(settings) if isinstance(settings, Mapping) else settings
-    space = search_space(search, base.config())
+    space = search_space(search, base.as_file())
     runner = prepare(base).onion(anchored(output) / "trials")
     saver, record = runner[Saver], runner[RunFolder].record
     del runner
@@ -134,7 +134,7 @@ class Search:
         """
         prune = Prune(trial, self.monitor)
         try:
-            settings = resolve(with_values(self.base.config(), trial.params))
+            settings = resolve(with_values(self.base.as_file(), trial.params))
             trained = train_in(folder_of(self.output, trial.number), settings, self.quiet, [prune])
             if trained.signal is None:
                 self._conclude(trial, trained.report.get(self.monitor), prune.pruned)

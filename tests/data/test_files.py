@@ -2,6 +2,7 @@
 
 import csv
 import gc
+import gzip
 import json
 import os
 from pathlib import Path
@@ -51,6 +52,16 @@ def test_one_table_in_many_forms(tmp_path, name, content):
     assert len(rows) == 2
     streamed = iter_rows(tmp_path / name, ["label", "text_a"])
     assert list(streamed) == [(rows.line(place), row) for place, row in enumerate(rows)]
+
+
+def test_lines_of_plain_texts_packed_or_not(tmp_path):
+    content = "\ufefffirst\r\n\n third "
+    wanted = [(1, "first"), (2, ""), (3, " third ")]
+    assert list(iter_lines(write(tmp_path, "a.txt", content))) == wanted
+    packed = gzip.compress(content.encode())
+    assert list(iter_lines(write(tmp_path, "a.TXT.GZ", packed))) == wanted
+    with pytest.raises(DataError, match=r"cut\.gz:\d: the file is not gzip, or was cut off here .*; copy it anew"):
+        list(iter_lines(write(tmp_path, "cut.gz", packed[:-5])))
 
 
 def test_tsv_has_no_quoting(tmp_path):

@@ -8,6 +8,7 @@ from onion.data import Loader
 from onion.data.infinite_loader import InfiniteLoader
 from onion.data.interruptible_wait import Interrupted, InterruptibleWait
 from onion.errors import DataError
+from tests.data.computed import Anew, numbers_of
 from tests.data.threads import prefetch_threads as threads
 
 
@@ -79,6 +80,16 @@ def test_a_source_without_a_batch_or_for_one_pass_is_an_error_and_not_an_end():
     assert next(feed) == [0, 1, 2]
     with pytest.raises(DataError, match="exhausted"):
         next(feed)
+
+
+def test_a_feed_asks_a_source_for_each_of_its_own_passes():
+    source = Anew([{"x": 0.0}] * 4)
+    loader = Loader(source, tokens_per_batch=5, prefetch=0, collate=numbers_of)
+    feed, other = InfiniteLoader(loader), InfiniteLoader(loader)
+    drawn = take(feed, 5)
+    take(other, 1)
+    assert source.asked == [0, 1, 0]
+    assert drawn == [*loader.batches(0), *loader.batches(1, 0)][:5]
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])

@@ -33,6 +33,22 @@ def test_shuffled_stays_the_same_from_release_to_release():
 
 
 @few
+@given(counts=st.lists(st.integers(0, 40), max_size=5), seed=seeds, pass_id=passes)
+def test_interleaved_has_each_number_as_often_as_it_is_asked_for(counts, seed, pass_id):
+    first = order.interleaved(counts, seed, pass_id)
+    assert [first.tolist().count(number) for number in range(len(counts))] == counts
+    assert first.dtype == np.int64
+    np.testing.assert_array_equal(first, order.interleaved(counts, seed, pass_id))
+
+
+def test_what_is_interleaved_is_mixed_otherwise_in_each_pass_and_not_as_examples_are():
+    ones = [order.interleaved([30, 30], 1, pass_id).tolist() for pass_id in range(3)]
+    assert len({*map(tuple, ones)}) == 3
+    assert ones[0] != np.repeat([0, 1], 30)[shuffled(60, 1, 0)].tolist()
+    assert order.interleaved([3, 4], seed=0, pass_id=0).tolist() == [0, 1, 1, 1, 1, 0, 0]  # in every release
+
+
+@few
 @given(bits=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), max_size=200))
 def test_equal_numbers_stay_in_their_order(bits):
     """Whatever algorithm sorts them, on whatever processor."""

@@ -95,18 +95,10 @@ def test_orders_of_passes_and_seeds_differ(count):
 def test_they_stay_the_same_from_release_to_release():
     """A checkpoint written by an older onion or NumPy is resumed in the same order."""
     lengths = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
-    assert lists(ordered(lengths, 12, seed=1), 2) == [[4, 9], [11, 3], [8, 1], [10, 0], [2, 6], [7], [5]]
+    assert lists(ordered(lengths, 12, seed=1), 2) == [[0, 10], [11, 1], [8, 3], [9, 4], [2, 6], [7], [5]]
     assert lists(ordered(lengths, 12, shuffle=False), 2) == [[5], [11], [7], [4, 8], [10, 2], [0, 9, 6, 1, 3]]
-    assert lists(ordered(lengths, 12, seed=1, weights=np.arange(12.0)), 2) == [
-        [8, 9],
-        [11],
-        [10, 9],
-        [5],
-        [8, 3],
-        [7],
-        [10, 10],
-        [11],
-    ]
+    weighted = ordered(lengths, 12, seed=1, weights=np.arange(12.0))
+    assert lists(weighted, 2) == [[10, 9], [11], [4, 9], [5], [10, 1], [7], [4, 8], [11]]
 
 
 def test_batches_are_full_and_of_similar_length():
@@ -128,6 +120,15 @@ def test_batches_of_similar_length_come_in_random_order():
     assert abs(np.corrcoef(means[:-1], means[1:])[0, 1]) < 0.2
 
 
+def test_pieces_of_a_batch_have_about_as_many_tokens():
+    lengths = many(400)
+    halves = np.zeros(2)
+    for batch in lists(ordered(lengths, 20_000)):
+        for number, half in enumerate((batch[: len(batch) // 2], batch[len(batch) // 2 :])):
+            halves[number] += lengths[half].sum()
+    assert 0.8 < halves[0] / halves[1] < 1.25  # 3.7 if they were sorted, the longest first
+
+
 def test_an_example_meets_others_in_the_next_pass():
     lengths = many(400)
     batches = [frozenset(batch) for pass_id in range(5) for batch in lists(ordered(lengths, 1024), pass_id)]
@@ -138,11 +139,11 @@ def test_an_example_meets_others_in_the_next_pass():
 
 def test_an_example_is_equally_likely_in_every_batch():
     order = ordered([3] * 24, 3)
-    orders = [lists(order, pass_id) for pass_id in range(720)]
+    orders = [lists(order, pass_id) for pass_id in range(480)]
     for number in (0, 23):
         places = Counter(batches.index([number]) for batches in orders)
         assert set(places) == set(range(24))
-        assert max(abs(count - 30) for count in places.values()) < 27  # five standard deviations
+        assert max(abs(count - 20) for count in places.values()) < 22  # five standard deviations
 
 
 def test_without_shuffle_the_examples_come_in_windows_of_the_source():

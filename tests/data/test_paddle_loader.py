@@ -128,6 +128,7 @@ def test_a_loader_without_a_batch_and_arguments_out_of_range():
     "given",
     [
         {"batch_size": 32},
+        {"tokens_per_batch": 32},
         {"shuffle": True},
         {"drop_last": True},
         {"lengths": len},

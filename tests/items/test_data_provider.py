@@ -5,7 +5,17 @@ import threading
 import numpy as np
 import pytest
 
-from onion import CompositionError, DataError, DataProvider, Observer, Runner, TaskData, TaskSampler
+from onion import (
+    CheckpointError,
+    CompositionError,
+    DataError,
+    DataProvider,
+    Observer,
+    Runner,
+    Saver,
+    TaskData,
+    TaskSampler,
+)
 from onion.data import Loader
 from onion.multitask.strategies import Uniform
 from onion.testing import Batches, Failing, PlannedError
@@ -35,11 +45,12 @@ def threads():
         {"batch_size": 3, "drop_last": True},
         {"batch_size": 6, "shuffle": True, "seed": 1},
         {"batch_size": 6, "lengths": [i % 5 for i in range(40)]},
+        {"tokens_per_batch": 60, "lengths": range(1, 41), "shuffle": True},
         {"batch_size": 7, "collate": lambda examples: np.array([sum(examples)])},
     ],
 )
 def test_the_batches_of_each_pass_are_those_of_a_loader(settings):
-    loader = Loader(range(40), **{"batch_size": 32, **settings})
+    loader = Loader(range(40), **settings)
     expected = [batch.tolist() for pass_id in (0, 1) for batch in loader.batches(pass_id)]
     assert batches_of(DataProvider(range(40), **settings), passes=2) == expected
 
@@ -79,6 +90,18 @@ def test_a_second_run_begins_with_the_first_batch_and_no_example_handed_out():
     for steps, examples in ((3, 18), (4, 20), (8, 40)):
         assert batches_of(provider, steps=steps) == whole[:steps]
         assert provider.log_values() == {"examples": examples}
+
+
+def test_a_run_with_batches_of_other_tokens_is_another_run(tmp_path):
+    def run(tokens, lengths):
+        data = DataProvider(list(range(8)), tokens_per_batch=tokens, lengths=lengths)
+        Runner(Saver(tmp_path), data).run(passes=1, steps=1)
+
+    run(4, [2] * 8)
+    with pytest.raises(CheckpointError, match="data_provider: tokens_per_batch 4 there, 6 here"):
+        run(6, [2] * 8)
+    with pytest.raises(CheckpointError, match=r"data_provider: lengths 'crc32 \w+' there, 'crc32 \w+' here"):
+        run(4, [2] * 7 + [1])
 
 
 def test_a_pass_that_an_item_ended_is_over():

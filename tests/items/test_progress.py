@@ -13,7 +13,19 @@ from itertools import pairwise
 
 import pytest
 
-from onion import Accumulate, DataProvider, Observer, Progress, Runner, RunnerItem, Saver, Tester
+from onion import (
+    Accumulate,
+    DataProvider,
+    Observer,
+    Progress,
+    Runner,
+    RunnerItem,
+    Saver,
+    TaskData,
+    TaskSampler,
+    Tester,
+)
+from onion.multitask.stages import Stages
 from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_network
 from tests.items.learning import examples, learning
 from tests.rings import Clock
@@ -267,6 +279,18 @@ def test_steps_that_are_asked_for_bound_the_total_and_data_without_a_length_have
 def test_lines_count_updates_where_several_batches_make_one(clock):
     lines = lines_of(clock.ring(6.0), k=4, passes=3)
     assert [line.split(",")[0] for line in lines] == ["step 1/6", "step 3/6", "step 6/6"]
+
+
+def test_stages_that_differ_are_counted_with_what_each_has(clock):
+    def staged(progress):
+        tasks = {name: TaskData(DataProvider(toy_examples(20), 4, prefetch=0)) for name in "ab"}
+        sampler = TaskSampler(tasks, Stages({"a": 4, "b": 5}, keep=2))
+        return Runner(progress, clock.ring(6.0), sampler, *learning(toy_network(), rate=0.125))
+
+    lines = written(staged, passes=2)
+    assert lines[0].startswith("step 1/9, pass 1/2")
+    assert written(staged, passes=5)[0].startswith("step 1/9, pass 1/5")
+    assert lines[-1].endswith("stopped: all stages are done")
 
 
 class Pieces(io.StringIO):

@@ -53,7 +53,8 @@ def test_the_shapes_are_those_of_the_parameters(config):
 @pytest.mark.parametrize("model_type", ["gpt2", "t5", ["bert"], None])
 def test_an_unknown_model_type_is_refused_with_the_families(tmp_path, model_type):
     folder = config_in(tmp_path, model_type=model_type)
-    message = f"config.json: model_type must be one of bert, electra, ernie, roberta, xlnet, got {model_type!r}"
+    families = "bert, bow, cnn, electra, ernie, lstm, roberta, xlnet"
+    message = f"config.json: model_type must be one of {families}, got {model_type!r}"
     with pytest.raises(WeightsError, match=re.escape(message)):
         load_encoder(folder)
     assert family_in(folder) is BERT
@@ -61,7 +62,7 @@ def test_an_unknown_model_type_is_refused_with_the_families(tmp_path, model_type
 
 def test_a_class_of_an_unknown_family_too(tmp_path):
     with pytest.raises(
-        WeightsError, match="model_type must be one of bert, electra, ernie, roberta, xlnet, got 'gpt2'"
+        WeightsError, match="model_type must be one of bert, bow, cnn, electra, ernie, lstm, roberta, xlnet, got 'gpt2'"
     ):
         read_config(config_in(tmp_path, architectures=["GPT2LMHeadModel"]))
 

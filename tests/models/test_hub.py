@@ -274,7 +274,8 @@ def test_an_unknown_family_is_refused_before_its_weights_are_downloaded(tmp_path
     config = json.dumps({"model_type": family, "vocab_size": 32128}).encode()
     with serving_hub(tmp_path / "cache") as server:
         server.repositories["a/other"] = Repository({"config.json": config, "model.safetensors": b"gigabytes"})
-        told = f"config.json: model_type must be one of bert, electra, ernie, roberta, xlnet, got '{family}'"
+        families = "bert, bow, cnn, electra, ernie, lstm, roberta, xlnet"
+        told = f"config.json: model_type must be one of {families}, got '{family}'"
         with pytest.raises(WeightsError, match=re.escape(told)):
             hub.resolve("a/other")
         assert server.fetched() == {"config.json"}

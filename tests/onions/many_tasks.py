@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from onion import DataProvider, ForTask, GradientMachine, Runner, RunnerItem, TaskData, TaskSampler, Tester
+from onion.multitask.stages import Stages
 from onion.multitask.strategies import (
     ByLoss,
     BySize,
@@ -18,6 +19,7 @@ from onion.multitask.strategies import (
     Uniform,
     Weights,
 )
+from onion.schedules import by_task, noam
 from onion.tasks.networks.multi_head import MultiHead
 from tests.onions.parts import EXAMPLES, Noise, adamw, begun, data, kept, tested
 
@@ -77,7 +79,27 @@ def sampled(strategy: str, *rings: RunnerItem, **settings: Any) -> Callable[[Pat
     return compose
 
 
+def staged(folder: Path) -> Runner:
+    """Tasks that come in one after the other, each with a rate and a test of its own; a stream is one of them."""
+    encoder = paddle.nn.Linear(8, 6)
+    network = MultiHead(encoder, {name: Head(encoder) for name in ("slope", "valley", "stream")})
+    tasks = {
+        "slope": TaskData(data()),
+        "valley": TaskData(DataProvider(EXAMPLES[:6], 4, shuffle=True, seed=1)),
+        "stream": TaskData(DataProvider(lambda: iter(EXAMPLES[:5]), 2)),
+    }
+    return Runner(
+        *kept(folder),
+        *(Tester(tested(head), name=name) for name, head in network.networks.items()),
+        TaskSampler(tasks, Stages({"slope": 4, "valley": 3, "stream": 2}, keep=1, seed=3)),
+        ForTask("valley", Noise()),
+        adamw(network, by_task(noam(0.02, 2))),
+        GradientMachine(network),
+    )
+
+
 MANY_TASKS = {
+    "tasks in stages": begun(staged, passes=None),
     **{f"tasks by {name}": begun(sampled(name), passes=1) for name in STRATEGIES},
     **{f"tasks that stop, by {name}": begun(sampled(name, finished="stop")) for name in ("uniform", "turns", "loss")},
 }

@@ -182,9 +182,7 @@ def chunks_of_features(
 
 
 def _make(folder: Path, task: Task, path: str | Path, tokenizer: Tokenizer, labelled: bool) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as held:
-        building = _new_part(folder.parent, held)
+    def fill(building: Path) -> None:
         notes: Counter[str] = Counter()
         rows = task.rows(path, labelled)
         about = {"task": task.name, "file": str(path)}
@@ -193,9 +191,29 @@ def _make(folder: Path, task: Task, path: str | Path, tokenizer: Tokenizer, labe
             raise DataError(f"{path}: changed while it was read (it, or the code that reads it); start again")
         if not any_there:
             raise DataError(f"{path}: holds no example to learn from")
+
+    make_entry(folder, fill, lambda: open_store(folder) is not None)
+
+
+def make_entry(folder: Path, fill: Callable[[Path], None], is_there: Callable[[], bool]) -> None:
+    """Make a folder of the cache, which appears when it is whole.
+
+    Args:
+        folder: in :func:`features_folder`.
+        fill: writes the files into the folder that it is given.
+        is_there: whether the folder is there and not damaged; asked in the end, since another process may have been
+            faster.
+
+    Raises:
+        OSError: writing failed.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held:
+        building = _new_part(folder.parent, held)
+        fill(building)
         sync_folder(building)
         with locked(folder.parent, wait=True):
-            if open_store(folder) is None:  # else another process was faster
+            if not is_there():
                 shutil.rmtree(folder, ignore_errors=True)  # damaged
                 building.rename(folder)
                 sync_folder(folder.parent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import attrs
 import numpy as np
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from onion.errors import DataError
 from onion.messages import listed
 from onion.tasks.data.features.hashing import digest_of_values
-from onion.tasks.pretraining.corpus.corpus import Corpus
-from onion.tasks.pretraining.corpus.cuts import cuts
+from onion.tasks.data.features.kept_arrays import Arrays
+from onion.tasks.pretraining.corpus.corpus import Corpus, Shard
+from onion.tasks.pretraining.corpus.cuts import Places, cuts
+from onion.tasks.pretraining.corpus.derived import derived
 from onion.tasks.pretraining.corpus.flags import IN_PARAGRAPH, IN_SENTENCE, Flags
 
 VERSION = 1
@@ -77,7 +79,7 @@ class Segments:
             one_by_one: whether each unit is a segment of its own. Default False: as many as fit.
 
         Raises:
-            DataError: ``max_tokens`` is not positive, or ``within`` is something else.
+            DataError: ``max_tokens`` is not positive, ``within`` is something else, or the cache cannot be written.
         """
         if max_tokens < 1:
             raise DataError(f"max_tokens must be an integer >= 1, got {max_tokens}")
@@ -85,20 +87,14 @@ class Segments:
             raise DataError(f"within must be one of {listed(WITHIN)}, got {within!r}")
         settings = {"max_tokens": max_tokens, "inside": inside, "within": within, "one_by_one": one_by_one}
         fingerprint = digest_of_values({"version": VERSION, "corpus": corpus.fingerprint, **settings})
-        found = [cuts(shard, max_tokens, inside, WITHIN[within], one_by_one) for shard in corpus.shards]
-        return cls._joined(corpus, found, fingerprint)
 
-    @classmethod
-    def _joined(cls, corpus: Corpus, found: list[NDArray[np.int64]], fingerprint: str) -> Segments:
-        """Put the segments of all shards together."""
-        tokens, first = _firsts(len(shard.tokens) for shard in corpus.shards), 0
-        documents, begins = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for shard, places, start in zip(corpus.shards, found, tokens[:-1], strict=True):
-            documents.append(first + np.searchsorted(shard.starts, places[:-1], "right") - 1)
-            begins.append(start + places[:-1])
-            first += len(shard)
-        ends = np.concatenate([*begins, tokens[-1:]])
-        return cls(corpus, np.diff(ends).astype(np.int32), np.concatenate(documents), ends, fingerprint, tokens)
+        def parts() -> Iterator[Arrays]:
+            return _parts(corpus, lambda shard: cuts(shard, max_tokens, inside, WITHIN[within], one_by_one))
+
+        shards = np.cumsum([0, *(len(shard.tokens) for shard in corpus.shards)], dtype=np.int64)
+        about = {"task": "segments", "file": f"corpus {corpus.fingerprint[:16]}, {max_tokens} tokens"}
+        found = derived(int(shards[-1]), fingerprint, about, parts)
+        return cls(corpus, found["lengths"], found["documents"], found["begins"], fingerprint, shards)
 
     def __len__(self) -> int:
         """The number of segments."""
@@ -124,6 +120,17 @@ class Segments:
         return range(int(first), int(end))
 
 
-def _firsts(counts: Any) -> NDArray[np.int64]:
-    """Return where each shard begins, and at last where all end."""
-    return np.cumsum([0, *counts], dtype=np.int64)
+def _parts(corpus: Corpus, cut: Callable[[Shard], Places]) -> Iterator[Arrays]:
+    """Yield the arrays of the segments of each shard, and at last the end of all."""
+    tokens = documents = 0
+    for shard in corpus.shards:
+        places = cut(shard)
+        yield {
+            "lengths": np.diff(places).astype(np.int32),
+            "documents": documents + np.searchsorted(shard.starts, places[:-1], "right") - 1,
+            "begins": tokens + places[:-1],
+        }
+        tokens += len(shard.tokens)
+        documents += len(shard)
+    nothing = np.zeros(0, np.int64)
+    yield {"lengths": nothing.astype(np.int32), "documents": nothing, "begins": np.array([tokens])}

@@ -42,6 +42,8 @@ def token_flags(paragraphs: Sequence[str], encodings: Sequence[Encoding], spans:
         encodings: of each, with offsets; special tokens may stand around the text.
         spans: the units of each.
     """
+    if not encodings:
+        return []
     flags = np.zeros(sum(map(len, encodings)), np.uint8)
     tokens = _Tokens.of(paragraphs, encodings)
     if len(tokens.begins):

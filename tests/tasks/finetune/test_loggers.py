@@ -26,7 +26,7 @@ def test_a_tracker_is_given_the_settings_as_a_config_file_has_them(kind, tmp_pat
     settings = Settings(**task, **more) if kind == "one task" else MultiTaskSettings(tasks={"a": task}, **more)
     made = trackers(settings, tmp_path)
     assert [(each.name, each.every) for each in made] == [("tensorboard", 3), ("visualdl", 3)]
-    assert all(each.settings == settings.config() for each in made)
+    assert all(each.settings == settings.as_file() for each in made)
     json.dumps(made[0].settings)
 
 

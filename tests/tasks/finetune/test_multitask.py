@@ -253,4 +253,4 @@ def test_a_run_of_several_tasks_wants_the_name_of_one(config, trained, files, tm
 
 def test_settings_are_json_and_back(config):
     settings = resolve(config())
-    assert resolve(json.loads(json.dumps(settings.config()))) == settings
+    assert resolve(json.loads(json.dumps(settings.as_file()))) == settings

@@ -102,7 +102,7 @@ def learnt(task, train, held_out, passes, rate=5e-3):
         GradientMachine(network),
     ).run(passes=passes)
     metric = PretrainingMetric(task.classes, words=False)
-    Runner(
-        DataProvider(held_out, 256, collate=collate), Evaluator(metric), Decoder(network), Forward(network)
-    ).run(passes=1)
+    Runner(DataProvider(held_out, 256, collate=collate), Evaluator(metric), Decoder(network), Forward(network)).run(
+        passes=1
+    )
     return metric.result()["accuracy"]

@@ -234,7 +234,7 @@ def test_a_folder_that_is_written_is_whole_or_not_there(trained, tmp_path, hub):
         (
             "config.json",
             '{"model_type": "t5"}',
-            "model_type must be one of bert, electra, ernie, roberta, xlnet, got 't5'",
+            "model_type must be one of bert, bow, cnn, electra, ernie, lstm, roberta, xlnet, got 't5'",
         ),
         ("task.json", "[]", "task.json is damaged, or of another version of onion"),
         ("task.json", '{"task": "sing"}', "unknown task 'sing'"),

@@ -64,7 +64,7 @@ def test_other_folds_are_refused_in_the_folder(validated, settings):
 
 
 def test_settings_as_a_config_file_has_them_need_no_dev(settings, tmp_path):
-    given = {name: value for name, value in settings.config().items() if name != "dev"}
+    given = {name: value for name, value in settings.as_file().items() if name != "dev"}
     with pytest.raises(DataError, match="folds must be an integer >= 2, got 1"):
         cross_validate(given, tmp_path / "out", folds=1)
     with pytest.raises(DataError, match="cross-validation is of one task"):

@@ -7,7 +7,7 @@ from onion.tasks.tuning.space import Range, Values, search_space, with_values
 
 @pytest.fixture
 def settings(make_settings):
-    return make_settings().config()
+    return make_settings().as_file()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_search_is_a_mapping_with_entries(settings, search, told):
 
 def test_the_settings_of_one_of_several_tasks(settings):
     task = {name: settings[name] for name in ("task", "train", "dev", "max_length")}
-    several = MultiTaskSettings(encoder=settings["encoder"], tasks={"a": task, "b": task}).config()
+    several = MultiTaskSettings(encoder=settings["encoder"], tasks={"a": task, "b": task}).as_file()
     assert search_space({"a.mix_ratio": "0.5..2", "a.max_length": [8, 16]}, several)["a.mix_ratio"] == Range(0.5, 2.0)
     found = with_values(several, {"a.mix_ratio": 2.0, "passes": 7})
     assert (found["tasks"]["a"]["mix_ratio"], found["tasks"]["b"]["mix_ratio"], found["passes"]) == (2.0, 1.0, 7)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.errors import DataError
+from onion.tasks.data.features.cache import stored
 from onion.tasks.pretraining.corpus.flags import IN_PARAGRAPH, IN_SENTENCE, IN_WORD
 from onion.tasks.pretraining.corpus.segments import Segments
 from tests.tasks.pretraining.corpus.corpora import corpus, some_documents
@@ -109,6 +110,34 @@ def test_the_fingerprint_tells_corpora_and_settings_apart():
     ]
     assert len({each.fingerprint for each in found}) == len(found)
     assert Segments.of(one, 5).fingerprint == found[0].fingerprint
+
+
+def test_segments_of_a_large_corpus_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("ONION_HOME", str(tmp_path))
+    given = corpus([[[[[1, 2], [3]]], []], [[[[2]]]]])
+    wanted = Segments.of(given, 4)
+    assert not (tmp_path / "features").exists()
+    monkeypatch.setattr("onion.tasks.pretraining.corpus.derived.KEPT_FROM", 1)
+    made = Segments.of(given, 4)
+    monkeypatch.setattr("onion.tasks.pretraining.corpus.segments.cuts", None)  # they are not found again
+    for found in (made, Segments.of(given, 4)):
+        for name in ("lengths", "documents", "begins"):
+            assert np.array_equal(getattr(found, name), getattr(wanted, name))
+            assert getattr(found, name).dtype == getattr(wanted, name).dtype
+        assert not found.lengths.flags.writeable
+        assert found[1].ids.tolist() == wanted[1].ids.tolist()
+    (entry,) = stored()
+    assert entry.about == {"task": "segments", "file": f"corpus {given.fingerprint[:16]}, 4 tokens"}
+
+
+def test_segments_that_are_damaged_in_the_cache_are_found_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("ONION_HOME", str(tmp_path))
+    monkeypatch.setattr("onion.tasks.pretraining.corpus.derived.KEPT_FROM", 1)
+    given = corpus([[[[[1, 2], [3]]]]])
+    lengths = Segments.of(given, 4).lengths.tolist()
+    (entry,) = stored()
+    (entry.path / "lengths.npy").write_bytes(b"")
+    assert Segments.of(given, 4).lengths.tolist() == lengths
 
 
 def test_wrong_settings_are_refused():

@@ -10,13 +10,13 @@ from onion.tasks.pretraining.discourse_markers import CHINESE, ENGLISH
 from onion.tasks.pretraining.tasks.discourse_relation import DiscourseRelation
 from tests.tasks.pretraining.texts import corpus_of, drawn, examples_of, learnt, said, same, tokenizer_of
 
-WORDS = "it rained when stopped we left ##ever stay however go for example good bad . ,".split()
+WORDS = "it rained when stopped we left ##ever stay however go for example good bad . ,"
 MARKERS = ("However", "When", "For example", "For")
 
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-    return tokenizer_of(tmp_path_factory.mktemp("vocabulary"), [*WORDS, *"甲乙丙丁戊但是此外，。"])
+    return tokenizer_of(tmp_path_factory.mktemp("vocabulary"), [*WORDS.split(), *"甲乙丙丁戊但是此外，。"])
 
 
 def test_a_hand_written_document_has_these_pairs_and_no_others(tokenizer):
@@ -38,7 +38,12 @@ def test_a_hand_written_document_has_these_pairs_and_no_others(tokenizer):
 def test_chinese_markers_end_where_words_end(tokenizer):
     corpus = corpus_of(tokenizer, ["甲乙。但丙。但是丁。但是，戊。此外，甲。"])
     (shard,) = corpus.shards
-    wanted = {("甲乙。/丙。/", "但"), ("但丙。/丁。/", "但是"), ("但是丁。/戊。/", "但是"), ("但是，戊。/甲。/", "此外")}
+    wanted = {
+        ("甲乙。/丙。/", "但"),
+        ("但丙。/丁。/", "但是"),
+        ("但是丁。/戊。/", "但是"),
+        ("但是，戊。/甲。/", "此外"),
+    }
     assert drawn(DiscourseRelation(), corpus, 1) == wanted
     assert drawn(DiscourseRelation(markers=["但", "此外"]), corpus, 1) >= {("但丙。/是丁。/", "但")}
     words = shard.flags.copy()
@@ -72,7 +77,9 @@ def test_every_pass_has_the_same_examples(tokenizer):
 
 def test_a_corpus_without_markers_is_refused(tokenizer):
     corpus = corpus_of(tokenizer, ["However it rained. It stopped."])
-    with pytest.raises(DataError, match="discourse-relation: no sentence of the corpus that follows another one begins"):
+    with pytest.raises(
+        DataError, match="discourse-relation: no sentence of the corpus that follows another one begins"
+    ):
         DiscourseRelation(language="en").samples(corpus, 0)
     with pytest.raises(DataError, match="markers must be two or more markers, each once"):
         DiscourseRelation(markers=["When", "When"])

@@ -1,0 +1,1 @@
+"""Corpora of tokens that other systems have made, as they are."""

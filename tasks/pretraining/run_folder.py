@@ -1,0 +1,78 @@
+"""The folder of a pretraining.
+
+run.json        settings and checksums: of corpora, tokenizer, initial weights
+settings.json   the settings as ``onion pretrain --settings`` reads them
+encoder/        config, weights and tokenizer of the encoder, written after every stage
+onion.txt, onion.svg    drawings of the runner
+step-*, metrics.jsonl   written by Saver and Logger
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from onion.tasks.data.labels import apart
+from onion.tasks.finetune.owned_folder import OwnedFolder
+from onion.tasks.finetune.run_files import DRAWINGS, RUN_FILE, SETTINGS_FILE, write_json
+from onion.tasks.pretraining.settings import PretrainingSettings
+
+MAY_DIFFER = frozenset({"corpus", "held_out", "config", "encoder", "loggers", "shard_optimizer", "peak_gflops"})
+"""Paths, whose content counts instead, and what changes no weight."""
+
+OF_SCHEDULE = frozenset({"tasks", "stages", "max_steps", "keep", "order", "options"})
+"""What an extended run may have otherwise; the schedule itself refuses what does not begin as the saved one."""
+
+
+class PretrainingFolder(OwnedFolder):
+    """Hold the folder of a pretraining while it runs; see ``onion.tasks.finetune.owned_folder.OwnedFolder``.
+
+    Args:
+        output: the folder.
+        settings: of the pretraining.
+        sums: fingerprints of what it begins with, by name.
+        extend: whether the folder's run may have fewer tasks. Default False.
+        force: continue in the folder of another pretraining. Default False.
+    """
+
+    own_files = (SETTINGS_FILE, "encoder", *DRAWINGS)
+
+    def __init__(
+        self,
+        output: Path,
+        settings: PretrainingSettings,
+        sums: Mapping[str, str],
+        extend: bool = False,
+        force: bool = False,
+    ) -> None:
+        super().__init__(output, force)
+        self._settings, self._sums, self.extend = settings, dict(sums), extend
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """What ``run.json`` holds."""
+        return {**self._settings.as_json(), **self._sums}
+
+    def refuse_other(self, record: Mapping[str, Any]) -> list[str]:
+        """Refuse another pretraining; of one that is extended, return what its schedule has otherwise."""
+        found = super().refuse_other(record)
+        if not self.extend or not (self.output / RUN_FILE).exists():
+            return found
+        there, here = self.read_record(), json.loads(json.dumps(record))
+        schedule = [name for name in sorted(OF_SCHEDULE) if there.get(name) != here.get(name)]
+        return [*found, *(f"{name} {apart(there.get(name), here.get(name))}" for name in schedule)]
+
+    def differences(self, there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+        """Name what differs."""
+        passed_over = MAY_DIFFER | OF_SCHEDULE if self.extend else MAY_DIFFER
+        for name in sorted((there.keys() | here.keys()) - passed_over):
+            if there.get(name) != here.get(name):
+                thing = name.removesuffix("_sha256")
+                told = f"{name} {apart(there.get(name), here.get(name))}"
+                yield told if thing == name else f"the {thing} has other content"
+
+    def fill(self) -> None:
+        """Write the settings."""
+        write_json(self.output / SETTINGS_FILE, self._settings.as_file())
