@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from onion.models.config import EncoderConfig
+from onion.tasks.pretraining.corpus.ernie_examples import example_of
 from onion.tasks.pretraining.corpus.ernie_lines import ErnieSample
-from onion.tasks.pretraining.masking.ernie import MaskedBatch, masked
+from onion.tasks.pretraining.examples import collate
+from onion.tasks.pretraining.masking.ernie import Vocabulary, masked
 
-MASK_ID = 3
+CLS_ID, SEP_ID, MASK_ID = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,15 @@ def small_config(vocab_size: int) -> EncoderConfig:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class MaskedBatch:
+    """A masked batch: padded ids ``[batch, longest]``, the places of the targets in them, the ids that stood there."""
+
+    ids: np.ndarray
+    positions: np.ndarray
+    labels: np.ndarray
+
+
 Step = tuple[Sequence[ErnieSample], MaskedBatch]
 
 
@@ -61,7 +72,9 @@ def batches(samples: Sequence[ErnieSample], recipe: Recipe, vocab_size: int) -> 
     needed = recipe.steps * recipe.batch_size
     if len(samples) < needed:
         raise ValueError(f"{recipe.steps} batches of {recipe.batch_size} need {needed} lines, not {len(samples)}")
-    generator = np.random.RandomState(recipe.mask_seed)
+    generator, vocabulary = np.random.RandomState(recipe.mask_seed), Vocabulary(vocab_size, CLS_ID, SEP_ID, MASK_ID)
     for begin in range(0, needed, recipe.batch_size):
         batch = samples[begin : begin + recipe.batch_size]
-        yield batch, masked(batch, words=True, vocab_size=vocab_size, mask_id=MASK_ID, generator=generator)
+        made = collate(masked([example_of(each) for each in batch], True, vocabulary, generator))
+        places = np.array(made["masked_positions"], np.int64)
+        yield batch, MaskedBatch(made["input_ids"], places, made["word_labels"])
