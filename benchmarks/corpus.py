@@ -100,7 +100,7 @@ def prepare(job: Mapping[str, Any]) -> Callable[[], Answer]:
     def work() -> Answer:
         peaks: list[int] = []
         begun = perf_counter()
-        corpus = build.run(Path(job["output"]), lambda encoded: peaks.append(_memory_of_all()))
+        corpus = build.run(Path(job["output"]), lambda counts: peaks.append(_memory_of_all()))
         seconds = perf_counter() - begun
         early = max(peaks[: 1 + len(peaks) // 4])
         found = {"seconds": seconds, "tokens": corpus.manifest.counts.tokens, "peak": max(peaks)}

@@ -31,6 +31,7 @@ class Counts:
         tokens, words, sentences, paragraphs, documents: how many; what is no word of the language, such as a mark, is
             a word of its own.
         unknown: tokens that are not in the vocabulary.
+        bytes: of the text in UTF-8, with a line end after each paragraph and document.
     """
 
     tokens: int = 0
@@ -39,6 +40,7 @@ class Counts:
     paragraphs: int = 0
     documents: int = 0
     unknown: int = 0
+    bytes: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         """Return the counts of both."""
@@ -54,14 +56,12 @@ class Encoded:
         flags: ``uint8 [tokens]``; see ``onion.tasks.pretraining.corpus.flags``.
         lengths: tokens of each document, int64 ``[documents]``; a document may have none.
         counts: of all.
-        size: bytes of their text in UTF-8, with a line end a paragraph and a document.
     """
 
     tokens: NDArray[np.unsignedinteger]
     flags: Flags
     lengths: NDArray[np.int64]
     counts: Counts
-    size: int
 
 
 @attrs.frozen(eq=False)
@@ -91,17 +91,17 @@ class DocumentEncoder:
         lengths = np.add.reduceat(of_texts, np.cumsum([0, *map(len, documents[:-1])]))
         tokens = ids.astype(type_of_ids(self.tokenizer.vocab_size))
         size = sum(len(text.encode()) + 1 for text in texts) + len(documents)
-        return Encoded(tokens, flags[inside], lengths, self._counts(ids, flags[inside], len(lengths)), size)
+        counts = self._counts(ids, flags[inside])
+        return Encoded(tokens, flags[inside], lengths, attrs.evolve(counts, documents=len(documents), bytes=size))
 
     def _without_special(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         tokenizer = self.tokenizer
         special = np.isin(ids, (tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id))
         return np.where(special, tokenizer.unk_id, ids)
 
-    def _counts(self, ids: NDArray[np.int64], flags: Flags, documents: int) -> Counts:
+    def _counts(self, ids: NDArray[np.int64], flags: Flags) -> Counts:
         of_units = {
             name: int(np.count_nonzero((flags & inside) == 0))
             for name, inside in (("words", IN_WORD), ("sentences", IN_SENTENCE), ("paragraphs", IN_PARAGRAPH))
         }
-        unknown = int(np.count_nonzero(ids == self.tokenizer.unk_id))
-        return Counts(tokens=len(ids), documents=documents, unknown=unknown, **of_units)
+        return Counts(tokens=len(ids), unknown=int(np.count_nonzero(ids == self.tokenizer.unk_id)), **of_units)
