@@ -154,7 +154,7 @@ ernie-demo: $(READY)
 	@$(RUN) -m scripts.ernie_demo $(DATA)
 
 ## examples, shares of classes and baselines of the pretraining tasks of sentences and relations on Wikipedia's texts,
-## beside known counts of discourse markers; half a minute, needs rjieba; DATA is the folder of all data sets
+## beside known counts of discourse markers; half a minute; needs the extra chinese; DATA is the folder of all data sets
 pretraining-counts: $(READY)
 	@$(RUN) -m scripts.pretraining_counts $(DATA)
 

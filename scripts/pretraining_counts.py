@@ -2,9 +2,9 @@
 
 python -m scripts.pretraining_counts FOLDER
 
-FOLDER has text_zh, text_en, cmrc2018, drcd, squad and vocab. Chinese words need rjieba. Prints a table: what, found,
-expected. Expected are the counts of a reference whose sentences were cut by a simple rule and whose list of markers is
-known in part; so those of a marker may differ by 15 %. Exit status 1: one differs by more.
+FOLDER has text_zh, text_en, cmrc2018, drcd, squad and vocab. Chinese words need the extra ``chinese``. Prints a table:
+what, found, expected. Expected are the counts of a reference whose sentences were cut by a simple rule and whose list
+of markers is known in part; so those of a marker may differ by 15 %. Exit status 1: one differs by more.
 """
 
 from __future__ import annotations

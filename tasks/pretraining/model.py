@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
-import paddle
 from paddle import nn
 
-from onion.checkpointing import rng
+from onion.checkpointing.rng import seeded
 from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.auto import encoder_class, new_encoder
@@ -63,17 +60,6 @@ def pretrained_network(
     network = _with_heads(encoder, tasks, seed)
     _fill_heads(network, weights)
     return network
-
-
-@contextmanager
-def seeded(seed: int, name: str) -> Iterator[None]:
-    """Draw from generators seeded by a seed and a name, and go on with those from before."""
-    kept = rng.capture()
-    paddle.seed(zlib.crc32(f"{seed} {name}".encode()))
-    try:
-        yield
-    finally:
-        rng.restore(kept)
 
 
 def _with_heads(encoder: nn.Layer, tasks: Mapping[str, PretrainingTask], seed: int) -> MultiHead:

@@ -275,7 +275,7 @@ def pretrain(output: str | Path, *, extend: bool = False, force_resume: bool = F
         runner = pretrain("run", corpus="wiki", held_out="wiki-valid", config="small.json", max_steps=10_000)
         runner.insert_before(ParameterUpdater, MyItem()).run(passes=1)
 
-    A pass is a stage of the schedule; ``settings.strategy().stages`` tells how many there are. During the run and
+    A pass is a stage of the schedule; ``settings.strategy().table`` tells how many there are. During the run and
     afterwards ``onion train`` takes ``run/encoder`` as its encoder.
 
     Args:
@@ -333,7 +333,7 @@ def train(
     if launch.rank() == 0:
         folder.look()
         print(runner, flush=True)
-    state = runner.run(passes=len(settings.strategy().stages))
+    state = runner.run(passes=len(settings.strategy().table))
     signal = runner[Signals].received
     if launch.rank() > 0:
         return Trained({"step": state.step}, signal)

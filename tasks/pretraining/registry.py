@@ -12,7 +12,7 @@ from onion.messages import shown
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.tasks.capitalisation import Capitalisation
 from onion.tasks.pretraining.tasks.discourse_relation import DiscourseRelation
-from onion.tasks.pretraining.tasks.ir_relevance import IrRelevance
+from onion.tasks.pretraining.tasks.ir_relevance import IRRelevance
 from onion.tasks.pretraining.tasks.knowledge_masking import KnowledgeMasking
 from onion.tasks.pretraining.tasks.next_sentence import NextSentence
 from onion.tasks.pretraining.tasks.sentence_distance import SentenceDistance
@@ -29,7 +29,7 @@ PRETRAINING_TASKS: dict[str, type[PretrainingTask]] = {
         SentenceReordering,
         SentenceDistance,
         DiscourseRelation,
-        IrRelevance,
+        IRRelevance,
         NextSentence,
         SentenceOrder,
     )
@@ -41,8 +41,8 @@ def get_pretraining_task(name: str, settings: Mapping[str, Any]) -> PretrainingT
     """Return the pretraining task with this name and these settings.
 
     Raises:
-        DataError: there is no such task, it has no such setting, or one is missing or invalid; the message lists what there
-            is.
+        DataError: there is no such task, it has no such setting, or one is missing or invalid; the message lists what
+            there is.
     """
     if name not in PRETRAINING_TASKS:
         raise DataError(f"unknown pretraining task {shown(name)}; the tasks are {', '.join(PRETRAINING_TASKS)}")

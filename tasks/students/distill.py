@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 from paddle import nn
 
-from onion import GradientMachine, ParameterUpdater, Runner, RunnerItem
+from onion import GradientMachine, Runner, RunnerItem
 from onion.errors import DataError
 from onion.models.auto import new_encoder
 from onion.models.tokenizer import Tokenizer
@@ -151,7 +151,8 @@ class StudentJob(Job):
             return runner
         machine, teaching = self._taught(output)
         rings = KnownLabels(self.lessons.labelled), *teaching
-        return runner.insert_before(ParameterUpdater, *rings).replace(GradientMachine, machine)
+        # Just outside the gradient machine: further out, Accumulate takes batches that they would not see.
+        return runner.insert_before(GradientMachine, *rings).replace(GradientMachine, machine)
 
     def _taught(self, output: Path) -> tuple[GradientMachine, list[RunnerItem]]:
         """Return the gradient machine with the teacher in its loss, and the rings that bring what it says."""

@@ -25,10 +25,8 @@ from onion.tasks.pretraining.passages import Passages
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.tasks.room import room
 from onion.tasks.validators import TEXT
-from onion.validation import Check
 
 ANSWER, SAME_ARTICLE, OTHER_ARTICLE = range(3)
-FILE = Check("a file in SQuAD's format", TEXT.fits, ", which this task needs beside the corpus")
 
 
 @attrs.frozen(kw_only=True)
@@ -45,15 +43,15 @@ class IRRelevance(PretrainingTask):
     A question may have a quarter of ``max_length``; the beginning of a longer one stands.
 
     Attributes:
-        questions: a file in SQuAD's format (SQuAD, CMRC 2018, DRCD), which has to be given. Of the corpus this task
-            takes the tokenizer only.
+        questions: a file in SQuAD's format (SQuAD, CMRC 2018, DRCD). Of the corpus this task takes the tokenizer
+            only.
         max_length: most tokens of an example, special ones included. Default 128.
     """
 
     name: ClassVar[str] = "ir-relevance"
     task_id: ClassVar[int] = 6
 
-    questions: str = attrs.field(default="", validator=FILE)
+    questions: str = attrs.field(validator=TEXT)
 
     @property
     def classes(self) -> Sequence[str]:

@@ -99,7 +99,7 @@ def test_a_pretraining_begins_with_the_encoder_and_heads_of_another(pretrained, 
 @pytest.mark.parametrize("changes", [{}, {"tasks": TASKS}, {"tasks": TASKS, "order": "continual", "keep": 1}])
 def test_a_pretraining_resumes_to_the_bit(given, tmp_path, changes):
     settings = given(**changes)
-    passes = len(made(settings).strategy().stages)
+    passes = len(made(settings).strategy().table)
     # The rates that it tells of are times.
     assert_resumes_exactly(lambda folder: pretrain(folder, **settings).without(Throughput), tmp_path, passes=passes)
 

@@ -73,11 +73,15 @@ def test_the_report_compares_both(given, teacher, films_folder, tmp_path):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"student": "bow"}, {"student": "lstm", "copies": 1, "teacher_weight": 1.0}, {"student": "tiny", "layers": 1}],
+    [
+        {"student": "bow", "ema_decay": 0.9},
+        {"student": "lstm", "copies": 1, "teacher_weight": 1.0, "gradient_accumulation_steps": 2},
+        {"student": "tiny", "layers": 1, "gradient_accumulation_steps": 2},
+    ],
 )
 def test_a_student_resumes_exactly(changes, given, more, tmp_path):
     kept = {} if changes["student"] == "tiny" else {"logits": str(tmp_path / "logits")}
-    settings = given(unlabelled=str(more), batch_size=50, save_every=2, **kept, **changes)
+    settings = given(unlabelled=str(more), batch_size=20, save_every=2, **kept, **changes)
 
     def make(folder):
         return distill(output=folder / "run", **settings)

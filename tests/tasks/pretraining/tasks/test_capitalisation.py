@@ -9,7 +9,29 @@ from onion.tasks.pretraining.examples import UNLABELLED, collate
 from onion.tasks.pretraining.tasks.capitalisation import Capitalisation
 from tests.tasks.pretraining.texts import SPECIAL, check, corpus_of, examples_of, learnt, same, tokenizer_of
 
-WORDS = "the film paris in was good mr ##s covid ##19 new york he 19 . , ' 中 a mary saw".split()
+WORDS = (
+    "the",
+    "film",
+    "paris",
+    "in",
+    "was",
+    "good",
+    "mr",
+    "##s",
+    "covid",
+    "##19",
+    "new",
+    "york",
+    "he",
+    "19",
+    ".",
+    ",",
+    "'",
+    "中",
+    "a",
+    "mary",
+    "saw",
+)
 DOCUMENT = ["The film was good. In Paris, Mr. Films saw NEW york 19 covid19 中 zebra.", "he was in New York. 'The Film"]
 
 
@@ -31,8 +53,8 @@ def test_labels_of_a_hand_written_document(tokenizer):
         token + {1: "/C", 0: "/c", UNLABELLED: ""}[label]
         for token, label in zip(tokens, example["token_labels"].tolist(), strict=True)
     ) == (
-        "[CLS] the/C film/c was/c good/c . in/C paris/C , mr/C . film/C ##s saw/c new/C york/c 19 covid ##19 中 [UNK] . "
-        "he/c was/c in/c new/C york/C . ' the/C film/C [SEP]"
+        "[CLS] the/C film/c was/c good/c . in/C paris/C , mr/C . film/C ##s saw/c new/C york/c 19 covid ##19 中 "
+        "[UNK] . he/c was/c in/c new/C york/C . ' the/C film/C [SEP]"
     )
     check(Capitalisation(), tokenizer, example, 128)
 
@@ -99,7 +121,7 @@ def test_a_network_learns_capitals_that_hang_on_the_word_before(tokenizer):
 
     task = Capitalisation(max_length=32)
     train, held_out = (
-        examples_of(task, corpus_of(tokenizer, *(document() for _ in range(count))), 1) for count in (600, 60)
+        examples_of(task, corpus_of(tokenizer, *(document() for _ in range(count))), 1) for count in (400, 60)
     )
     baseline = task.baseline(train, held_out)
     assert set(baseline) == {"accuracy.commonest", "accuracy.word"}

@@ -37,9 +37,7 @@ def test_a_hand_written_corpus_has_these_pairs_and_no_others(tokenizer):
 def documents(count, seed):
     """Documents whose sentences begin with their place, among characters that say nothing."""
     generator = np.random.default_rng(seed)
-    return [
-        ["".join(f"{place}{generator.choice([*'壬癸子丑'])}。" for place in "甲乙丙丁戊己")] for _ in range(count)
-    ]
+    return [["".join(f"{place}{generator.choice([*'壬癸子丑'])}。" for place in "甲乙丙丁戊己")] for _ in range(count)]
 
 
 def test_half_of_the_examples_are_swapped(tokenizer):
@@ -58,9 +56,7 @@ def test_a_corpus_without_pairs_is_refused(tokenizer):
 
 def test_a_network_learns_the_order(tokenizer):
     task = SentenceOrder()
-    train, held_out = (
-        examples_of(task, corpus_of(tokenizer, *documents(count, count)), 1) for count in (600, 150)
-    )
+    train, held_out = (examples_of(task, corpus_of(tokenizer, *documents(count, count)), 1) for count in (600, 150))
     baseline = task.baseline(train, held_out)
     assert set(baseline) == {"accuracy.commonest", "accuracy.lengths"}
     assert learnt(task, train, held_out, passes=4) > max(baseline.values()) + 0.1
