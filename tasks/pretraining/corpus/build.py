@@ -24,7 +24,7 @@ from onion.data.workers import Workers
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.hashing import digest_of_file
-from onion.tasks.pretraining.corpus.encoding import Counts, DocumentEncoder, Encoded, Paragraphs
+from onion.tasks.pretraining.corpus.encoding import Counts, DocumentEncoder, Encoded, Paragraphs, blocks_of
 from onion.tasks.pretraining.corpus.folder import TOKENIZER, CorpusFolder
 from onion.tasks.pretraining.corpus.manifest import MANIFEST, Input, Manifest, Origin, ShardRecord
 from onion.tasks.pretraining.corpus.raw_text import read_documents
@@ -122,7 +122,7 @@ class Build:
     def _write(self, output: Path, manifest: Manifest, told: Told) -> None:
         told(manifest.counts)
         size = min(BLOCK_CHARACTERS, self.shard_tokens)
-        blocks = blocks_of(islice(self._documents(), manifest.counts.documents, None), size)
+        blocks = blocks_of(islice(self._documents(), manifest.counts.documents, None), _characters, size)
         with closing(self._encoded(blocks)) as encoded:
             for first in encoded:
                 with writing_shard(output, len(manifest.shards)) as shard:
@@ -157,18 +157,8 @@ def _on_one_thread(encoder: DocumentEncoder, documents: Sequence[Paragraphs]) ->
     return encoder(documents)
 
 
-def blocks_of(documents: Iterable[Paragraphs], characters: int) -> Iterator[list[Paragraphs]]:
-    """Yield documents in blocks, each ending with the one that brings it to a number of characters."""
-    block: list[Paragraphs] = []
-    size = 0
-    for document in documents:
-        block.append(document)
-        size += sum(map(len, document))
-        if size >= characters:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
+def _characters(document: Paragraphs) -> int:
+    return sum(map(len, document))
 
 
 def _sums(tokenizer: Tokenizer) -> dict[str, str]:
