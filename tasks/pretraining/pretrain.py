@@ -36,6 +36,7 @@ from onion.errors import DataError
 from onion.host import launch
 from onion.messages import shown
 from onion.models.families import read_config
+from onion.monitoring.forgetting import forgetting
 from onion.multitask.task_data import TaskData
 from onion.paths import anchored
 from onion.tasks.collector import Decoder
@@ -44,6 +45,7 @@ from onion.tasks.finetune.fine_tune import Trained, returning
 from onion.tasks.finetune.loggers import trackers
 from onion.tasks.finetune.optimization import adamw
 from onion.tasks.finetune.recipes import LOG, in_processes
+from onion.tasks.finetune.run_files import write_text
 from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.networks.multi_head import MultiHead
 from onion.tasks.pretraining.corpus.corpus import Corpus
@@ -65,6 +67,8 @@ from onion.tasks.pretraining.run_folder import PretrainingFolder
 from onion.tasks.pretraining.settings import ENDLESS, MASKING, PretrainingSettings
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.throughput import Throughput
+
+FORGETTING = "forgetting.svg"
 
 COUNTED = 2000
 """Examples of a task that its baselines are counted on."""
@@ -139,6 +143,12 @@ class PretrainingJob:
         sums |= {} if held_out is None else {"held_out_sha256": held_out.fingerprint}
         return cls(settings, corpus, parts, network, sums)
 
+    @property
+    def tests_stages(self) -> bool:
+        """Whether there are several stages, and every task is tested after each."""
+        settings = self.settings
+        return settings.held_out is not None and settings.test_every == "pass" and len(settings.strategy().table) > 1
+
     def baseline(self) -> dict[str, float]:
         """Return figures that learning nothing would reach on the held-out corpus, by task."""
         return {
@@ -171,7 +181,9 @@ class PretrainingJob:
             Saver(output, settings.save_every or "pass", keep_last=settings.keep_last, resume=resume, extends=extend),
             *trackers(settings, output),
             Logger(output / LOG, every=settings.log_every),
-            EncoderWriter(network, output / "encoder", self.corpus.tokenizer, settings.layout),
+            EncoderWriter(
+                network, output / "encoder", self.corpus.tokenizer, settings.layout, every=settings.save_every or "pass"
+            ),
             *(self._tester(name, average) for name, part in self.parts.items() if part.tested is not None),
             TaskSampler({name: self._data(name) for name in self.parts}, strategy, seed=settings.seed),
             *([average] if average else []),
@@ -337,6 +349,8 @@ def train(
     signal = runner[Signals].received
     if launch.rank() > 0:
         return Trained({"step": state.step}, signal)
+    if signal is None and job.tests_stages:
+        _tell_forgetting(job, output)
     report = {
         "step": state.step,
         **dict(sorted(best_checkpoint(runner[Saver].folder).run["metrics"].items())),
@@ -346,3 +360,12 @@ def train(
         "encoder": str(folder.output / "encoder"),
     }
     return Trained(report, signal)
+
+
+def _tell_forgetting(job: PretrainingJob, output: Path) -> None:
+    """Print how good each task is after each stage, and draw it."""
+    monitors = {name: part.task.monitor for name, part in job.parts.items()}
+    losses = [name for name, monitor in monitors.items() if monitor in PretrainingMetric.less_is_better]
+    matrix = forgetting(output / LOG, {name: f"{name}.{monitor}" for name, monitor in monitors.items()}, losses)
+    print(matrix.table(), flush=True)
+    write_text(output / FORGETTING, matrix.svg())

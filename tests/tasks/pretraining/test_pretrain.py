@@ -144,6 +144,20 @@ def test_a_run_whose_rates_end_with_it_is_not_extended(given, tmp_path):
         pretrain(tmp_path, extend=True, **given())
 
 
+def test_of_several_stages_the_figures_of_each_task_after_each_are_told(given, corpora, tmp_path, capsys):
+    settings = given(tasks=TASKS, order="continual", held_out=str(corpora / "valid"), max_steps=10)
+    train(made(settings), tmp_path / "run", quiet=True)
+    told = capsys.readouterr().out.splitlines()
+    names, first, second = (line.split() for line in told[-5:-2])
+    assert names == ["stage", *TASKS]
+    assert (first[0], second[0]) == ("1", "2")
+    perplexities = [
+        row["knowledge-masking.perplexity"] for row in rows(tmp_path / "run") if "knowledge-masking.perplexity" in row
+    ]
+    assert [float(each[1]) for each in (first, second)] == pytest.approx(perplexities, rel=1e-2)
+    assert (tmp_path / "run" / "forgetting.svg").read_text().startswith("<svg")
+
+
 def test_the_settings_of_a_task_and_of_the_masks_reach_them(given):
     settings = given(tasks=TASKS, **{"sentence-order.max_length": 24, "masking.levels": "character"})
     job = PretrainingJob.prepare(made(settings))
