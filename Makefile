@@ -172,6 +172,11 @@ ernie-demo pretraining-parity: DATA = ../shared/data/ernie_pretrain_demo
 results: $(READY)
 	@$(RUN) -m benchmarks.results $(ROWS) --data $(DATA) $(if $(SIDES),--sides $(SIDES))
 
+## what pretraining on Chinese text gains: docs/pretraining_study.md. Days; resumes where it stopped. ARMS="none words" does
+## a part; DATA is the folder of all data sets; SCALE=0.001 makes a trial of it in out/pretraining, in minutes an arm
+pretraining: $(VENV)/.ready-chinese $(VENV)/.ready-entities
+	@$(RUN) -m benchmarks.pretraining.study $(ARMS) --data $(DATA) $(if $(SCALE),--scale $(SCALE))
+
 ## the examples of several tasks or networks beside plain training: docs/composition.md. Hours; resumes where it
 ## stopped. ROWS="joint_mrpc siamese" does a part; DATA is the folder of all data sets
 composition: $(READY)
